@@ -1,0 +1,234 @@
+"""Actors: a tree of facets that takes its turns one after another, and ends as one.
+
+An actor starts with a root facet; the boot function runs in a child of it.  The end of the root is the end of the actor: in order, with
+all stop handlers, or by a crash.  A crash discards the running turn, runs the ``on_stop_or_crash`` handlers, retracts everything that
+the actor had asserted, cancels its tasks, and touches nobody else.
+
+Source: the reference, sections 1.3 and 1.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from syndicate.facet import Facet, settle_facets
+from syndicate.field import settle
+from syndicate.log import logger
+from syndicate.trace import Action, Started, Stopped, Trace, Turned
+from syndicate.turn import ASSERT, ENTER, MESSAGE, RETRACT, Event, Handle, Turn
+from syndicate.values import thaw
+
+if TYPE_CHECKING:
+    from syndicate.system import System
+
+
+class Actor:
+    """One actor.  Made by ``spawn``; holds nothing that its facets do not hold.
+
+    ``error`` is the exception it crashed with, if it did; ``running`` is False once it ended.
+    """
+
+    __slots__ = ("daemon", "error", "name", "root", "running", "system", "watchers")
+
+    def __init__(self, system: System, name: str, daemon: bool = False) -> None:
+        self.system = system
+        self.name = name
+        self.daemon = daemon
+        self.error: BaseException | None = None
+        self.running = True
+        self.watchers: list[Callable[[Actor], None]] = []
+        self.root = Facet(self, None)
+
+    def boot(self, turn: Turn, fn: Callable[[], object]) -> None:
+        """Note its first event in *turn*; it exists once that commits."""
+        turn.enqueue(self, (ENTER, self.root, lambda: self._start(fn), None))
+        turn.spawned.append(self)
+
+    def _start(self, fn: Callable[[], object]) -> None:
+        Facet(self, self.root).boot(self.system.turn, fn)
+
+    def born(self) -> None:
+        """The turn that spawned it has committed."""
+        self.system.actors[self] = None
+        if self.system.tracers:
+            self.system.trace(Trace(self.system.now(), self.name, Started(self.name)))
+
+    # ------------------------------------------------------------------------------------------------ turns
+
+    def take(self, turn: Turn, events: list[Event], cause: int) -> None:
+        """Handle one batch of events as a turn."""
+        turn.actor = self
+        turn.cause = cause
+        turn.number += 1
+        try:
+            for kind, target, value, handle in events:
+                if type(target) is tuple:
+                    for ref in target:
+                        facet = ref.facet
+                        if facet.alive:
+                            turn.facet = facet
+                            if kind == MESSAGE:
+                                ref.entity.message(value)
+                            elif kind == ASSERT:
+                                ref.entity.assert_(value, handle)
+                            else:
+                                ref.entity.retract(handle)
+                    continue
+                if kind == ENTER:
+                    if target.alive:
+                        turn.facet = target
+                        value()
+                    continue
+                facet = target.facet
+                if facet.alive:
+                    turn.facet = facet
+                    if kind == MESSAGE:
+                        target.entity.message(value)
+                    elif kind == ASSERT:
+                        target.entity.assert_(value, handle)
+                    elif kind == RETRACT:
+                        target.entity.retract(handle)
+                    else:
+                        target.entity.sync(value)
+                elif kind == ASSERT and not self.running:
+                    refused = getattr(target.entity, "refused", None)  # a link to an actor that has ended
+                    if refused is not None:
+                        refused(value)
+            while turn.damaged or turn.suspects:
+                settle(turn)
+                settle_facets(turn)
+        except Exception as error:
+            self.crash(turn, error)
+            return
+        finally:
+            turn.facet = None
+        if self.system.tracers:
+            self._trace(turn)
+        turn.commit()
+
+    def ended(self, turn: Turn) -> None:
+        """Its root facet has stopped."""
+        self.running = False
+        turn.starting.append(self._leave)
+
+    def _leave(self) -> None:
+        self.system.actors.pop(self, None)
+        if self.system.tracers:
+            self.system.trace(Trace(self.system.now(), self.name, Stopped(self.name, repr(self.error) if self.error else "normal")))
+        for watcher in self.watchers:
+            watcher(self)
+
+    def crash(self, turn: Turn, error: Exception) -> None:
+        """End by *error*: as if the running turn had not happened, except that the actor is gone."""
+        pending, spawned = turn.discard()
+        # What the discarded turn asserted was never seen; what it retracted still stands.
+        unseen = {event[3] for events in pending.values() for event in events if event[0] == ASSERT}
+        standing = [
+            (actor, event)
+            for actor, events in pending.items()
+            for event in events
+            if event[0] == RETRACT and event[3] not in unseen
+        ]
+        handed_over = [handle for child in spawned for handle in child.root.handles if handle not in unseen]
+        self.error = error
+        facets = self.root.below()
+        for facet in facets:
+            facet.stopping = True
+        for facet in facets:
+            for hook, on_crash in facet.hooks:
+                if on_crash:
+                    self._clean_up(turn, facet.parent or facet, hook)
+        for actor, events in turn.pending.items():
+            turn.pending[actor] = [event for event in events if event[0] != RETRACT or event[3] not in unseen]
+        for actor, event in standing:
+            turn.enqueue(actor, event)
+        own = [handle for facet in self.root.below() for handle in facet.handles if handle not in unseen]
+        for handle in [*own, *handed_over]:
+            turn.enqueue(handle.target.facet.actor, (RETRACT, handle.target, None, handle))
+        for facet in self.root.below():
+            facet.alive, facet.stopping = False, True
+            facet.handles.clear()
+            facet.release()
+        turn.damaged.clear()
+        turn.suspects.clear()
+        self.ended(turn)
+        turn.commit()
+        self.system.crashed(self, error)
+
+    def _clean_up(self, turn: Turn, context: Facet, hook: Callable[[], object]) -> None:
+        try:
+            context.run(turn, hook)
+        except Exception as second:
+            logger(actor=self.name).error("a handler of on_stop_or_crash raised during a crash", exc_info=second)
+
+    def _trace(self, turn: Turn) -> None:
+        names = ("message", "assert", "retract", "sync")
+        actions = []
+        for actor, events in turn.pending.items():
+            for kind, target, value, handle in events:
+                if kind == ENTER:
+                    actions.append(Action("enter" if actor.running and actor in self.system.actors else "spawn", actor.name, ""))
+                    continue
+                refs = target if type(target) is tuple else (target,)
+                if kind == RETRACT:
+                    shown = handle.value if isinstance(handle, Handle) else handle.values
+                else:
+                    shown = True if kind == 3 else thaw(value) if refs[0].raw else value
+                actions += [Action(names[kind], actor.name, shown) for _ in refs]
+        self.system.trace(Trace(self.system.now(), self.name, Turned(turn.number, turn.cause, tuple(actions))))
+
+    def __repr__(self) -> str:
+        state = "" if self.running else " (crashed)" if self.error else " (ended)"
+        return f"<actor {self.name}{state}>"
+
+
+class Task:
+    """A trio task that belongs to a facet."""
+
+    __slots__ = ("args", "facet", "fn", "scope")
+
+    def __init__(self, facet: Facet, fn: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
+        self.facet = facet
+        self.fn = fn
+        self.args = args
+        self.scope = trio.CancelScope()
+
+    def start(self) -> None:
+        """Begin, after the commit of the turn that asked for it; not at all if its facet has ended in the same turn."""
+        if self.facet.alive:
+            self.facet.actor.system.start_task(self.run)
+
+    def cancel(self) -> None:
+        """End it because its facet ends."""
+        self.scope.cancel()
+
+    async def run(self) -> None:
+        """Run to the end, and tell the facet in a turn of its actor."""
+        keep: Any = False
+        failure: Exception | None = None
+        with self.scope:
+            try:
+                keep = await self.fn(*self.args)
+            except Exception as error:
+                failure = error
+        if self.scope.cancelled_caught:
+            return
+        if failure is not None and not self.facet.alive:
+            logger(actor=self.facet.actor.name).error("a linked task raised after its facet had stopped", exc_info=failure)
+            return
+        self.facet.enter(lambda: self._done(keep, failure))
+
+    def _done(self, keep: Any, failure: Exception | None) -> None:
+        if failure is not None:
+            raise failure
+        turn = self.facet.actor.system.turn
+        del self.facet.tasks[self]
+        if keep is True:
+            turn.suspects[self.facet] = None
+        else:
+            self.facet.stop(turn)
+
+

@@ -1,0 +1,128 @@
+"""The dataspace: where actors that do not know each other meet.
+
+Assertions and messages go in; each observer is told what matches its pattern.  It is an entity like any other and owns nothing but an
+index: the turn carries what it says, and what it has told is the index's bag of captures.
+
+* Equal values asserted n times are one; ``-`` comes with the last.
+* What an observer was told is taken back when its ``Observe`` goes.
+* An ``Observe`` is an ordinary assertion, in the index before its observer is: it may see itself.
+* A message is told to each matching observer once, and not kept.
+
+>>> from syndicate import record, run, spawn, assert_, send, on_message, on_asserted, capture, stop_actor
+>>> @record
+... class Says:
+...     who: str
+...     what: str
+>>> def boot():
+...     ds = dataspace()
+...     @on_message(ds, Says(capture(), capture()))
+...     def heard(who, what):
+...         print(f"{who}: {what}")
+...         stop_actor()
+...     send(ds, Says("Alice", "hello"))
+>>> run(boot)
+Alice: hello
+
+Source: seed 004; the reference, section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from syndicate.actor import Actor
+from syndicate.facet import Facet
+from syndicate.skeleton.index import Index
+from syndicate.skeleton.interest import INTEREST
+from syndicate.skeleton.trie import Handler, Told, values_of
+from syndicate.turn import ASSERT, MESSAGE, RETRACT, Handle, Turn, current
+from syndicate.values import SEQ, Frozen, Ref
+
+
+class Dataspace:
+    """The entity.  Wants frozen forms."""
+
+    raw = True
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.index = Index(self)
+
+    # ------------------------------------------------------------------------------------------------ an entity
+
+    def assert_(self, form: Frozen, handle: Handle) -> None:
+        """Add a value; if it is a new ``Observe``, add its observer."""
+        if self.index.add(form) and type(form) is tuple and form[0] is INTEREST:
+            _, skeleton, constants, observer = form
+            self._tell(ASSERT, observer, self.index.observe(skeleton, constants, observer))
+
+    def retract(self, handle: Handle) -> None:
+        """Remove a value; if it was the last copy of an ``Observe``, take back all that its observer was told."""
+        form = handle.form
+        if self.index.remove(form) and type(form) is tuple and form[0] is INTEREST:
+            _, skeleton, constants, observer = form
+            self._tell(RETRACT, observer, self.index.unobserve(skeleton, constants, observer))
+
+    def message(self, form: Frozen) -> None:
+        """Pass a message on."""
+        self.index.send(form)
+
+    def sync(self, peer: Ref) -> None:
+        """Answer that everything earlier was handled."""
+        self.turn.send(peer, True)
+
+    def retire(self) -> None:
+        """Take back everything that observers were told, because the dataspace ends."""
+        for handler in self.index.handlers():
+            for told in list((handler.told or {}).values()):
+                self.retracted(handler, told)
+
+    def _tell(self, kind: int, observer: Ref, all_told: Iterable[Told]) -> None:
+        raw = observer.raw
+        events = [(kind, observer, (SEQ, *told.captures) if raw else told.values, told) for told in all_told]
+        if events:
+            self.turn.pending.setdefault(observer.facet.actor, []).extend(events)
+
+    # ------------------------------------------------------------------------------------------------ the index's listener
+
+    def asserted(self, handler: Handler, told: Told) -> None:
+        """Tell a handler's observers that its captures are there."""
+        self._publish(ASSERT, handler, told.captures, told.values, told)
+
+    def retracted(self, handler: Handler, told: Told) -> None:
+        """Tell them that its captures are gone."""
+        self._publish(RETRACT, handler, told.captures, told.values, told)
+
+    def sent(self, handler: Handler, captures: tuple[Frozen, ...]) -> None:
+        """Tell them of a message."""
+        self._publish(MESSAGE, handler, captures, values_of(captures), None)
+
+    def _publish(self, kind: int, handler: Handler, captures: tuple[Frozen, ...], values: tuple[Any, ...], told: Told | None) -> None:
+        pending = self.turn.pending
+        observers = handler.observers
+        if type(observers) is Ref:
+            event = (kind, observers, (SEQ, *captures) if observers.raw else values, told)
+            actor = observers.facet.actor
+            if actor in pending:
+                pending[actor].append(event)
+            else:
+                pending[actor] = [event]
+            return
+        for actor, raw, refs in handler.groups:
+            pending.setdefault(actor, []).append((kind, refs, (SEQ, *captures) if raw else values, told))
+
+
+def dataspace(name: str = "dataspace") -> Ref:
+    """A new dataspace, in a daemon actor of its own: it lasts as long as the system.  Raises :class:`NotInTurn`.
+
+    Give the answer to ``assert_``, ``send``, ``during`` and the rest as their first argument.
+    """
+    turn = current("dataspace")
+    actor = Actor(turn.actor.system, name, daemon=True)
+    entity = Dataspace(turn)
+    ref = Ref(Facet(actor, actor.root), entity, True)
+    ref.facet.preventers = 1
+    ref.facet.hooks.append((entity.retire, True))
+    actor.boot(turn, lambda: None)
+    return ref

@@ -1,0 +1,133 @@
+"""Facets: the tree of conversations that an actor is made of.
+
+A facet owns assertions (its interests among them), dataflow blocks, linked tasks, stop handlers and further facets; when it stops, all
+that goes with it.  Order of a stop: the children, each in this way; the stop handlers, *in the parent's context*, so that what they
+assert is there before; the facet's own retractions; then the parent, if it has become inert.
+
+A facet is inert when nothing can ever happen in it: no children, assertions, tasks, timers, preventers.  Inert facets stop.  This is
+looked at before the commit of turns that booted a facet or ended something in it.
+
+Source: the reference, section 1.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from syndicate.errors import SyndicateError
+from syndicate.field import Block
+from syndicate.turn import ENTER, Handle, Turn
+
+if TYPE_CHECKING:
+    from syndicate.actor import Actor
+
+_STOPS: Final = 10_000
+"""How many children may appear and be stopped while one facet stops, before we say that its stop handlers never end."""
+
+
+class Facet:
+    """One conversation.  Made by :func:`~syndicate.during.react`, :func:`~syndicate.during.during` and ``spawn``."""
+
+    __slots__ = ("actor", "alive", "blocks", "children", "handles", "hooks", "parent", "preventers", "stopping", "tasks")
+
+    def __init__(self, actor: Actor, parent: Facet | None) -> None:
+        self.actor = actor
+        self.parent = parent
+        self.alive = True
+        self.stopping = False
+        self.preventers = 0
+        self.children: dict[Facet, None] = {}
+        self.handles: dict[Handle, None] = {}
+        self.blocks: list[Block] = []
+        self.hooks: list[tuple[Callable[[], object], bool]] = []
+        self.tasks: dict[Any, None] = {}
+        if parent is not None:
+            parent.children[self] = None
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def boot(self, turn: Turn, fn: Callable[[], object]) -> None:
+        """Run *fn* in this facet; at the turn's end the facet stops if it is inert."""
+        self.run(turn, fn)
+        turn.suspects[self] = None
+
+    def run(self, turn: Turn, fn: Callable[[], object]) -> None:
+        """Run *fn* with this facet as the current one."""
+        outer, outer_block = turn.facet, turn.block
+        turn.facet, turn.block = self, None
+        try:
+            fn()
+        finally:
+            turn.facet, turn.block = outer, outer_block
+
+    @property
+    def inert(self) -> bool:
+        """Whether nothing can happen in it any more.  The root's own assertions (links) do not count."""
+        return not (self.children or self.tasks or self.preventers or (self.handles and self.parent is not None))
+
+    def stop(self, turn: Turn, then: Callable[[], object] | None = None) -> None:
+        """Stop in order; *then* runs as the last stop handler.  No effect on a facet that has stopped or is stopping."""
+        if self.stopping:
+            return
+        self.stopping = True
+        stops = 0
+        while self.children:
+            next(iter(self.children)).stop(turn)
+            stops += 1
+            if stops > _STOPS:
+                raise SyndicateError(f"the stop handlers in {self!r} make facets without end while it stops")
+        context = self.parent or self
+        hooks, self.hooks = self.hooks, []
+        for hook, _ in hooks:
+            context.run(turn, hook)
+        if then is not None:
+            context.run(turn, then)
+        while self.children:  # the root's own stop handlers run in the root itself
+            next(iter(self.children)).stop(turn)
+        self.alive = False
+        for handle in list(self.handles):
+            turn.retract(handle)
+        self.release()
+        if self.parent is not None:
+            del self.parent.children[self]
+            turn.suspects[self.parent] = None
+        else:
+            self.actor.ended(turn)
+
+    def release(self) -> None:
+        """Cancel the tasks and forget the blocks of a facet that is dead."""
+        for task in list(self.tasks):
+            task.cancel()
+        for block in self.blocks:
+            block.forget()
+        self.blocks = []
+
+    def below(self) -> list[Facet]:
+        """This facet and all below it, children first."""
+        return [facet for child in self.children for facet in child.below()] + [self]
+
+    # ------------------------------------------------------------------------------------------------ from outside
+
+    def enter(self, fn: Callable[[], object]) -> None:
+        """Run *fn* in this facet, in a turn of its own, soon.  For other trio tasks of the same thread; no effect once it is dead."""
+        self.actor.system.schedule(self.actor, (ENTER, self, fn, None))
+
+    def enter_from_thread(self, fn: Callable[[], object]) -> None:
+        """As :meth:`enter`, from any thread."""
+        self.actor.system.schedule_from_thread(self.actor, (ENTER, self, fn, None))
+
+    def __repr__(self) -> str:
+        depth, facet = 0, self
+        while facet.parent is not None:
+            depth, facet = depth + 1, facet.parent
+        return f"<facet at depth {depth} of {self.actor.name}>"
+
+
+def settle_facets(turn: Turn) -> None:
+    """Stop the facets that turned out to be inert."""
+    while turn.suspects:
+        suspects, turn.suspects = turn.suspects, {}
+        for facet in suspects:
+            if facet.alive and not facet.stopping and facet.inert:
+                facet.stop(turn)

@@ -1,0 +1,139 @@
+"""Fields: an actor's variables, whose readers run again when they change.
+
+A *dataflow block* runs once at once, and notes which fields it reads.  When a turn has changed some of these, the block runs again at
+the end of that turn, once however many changed; blocks may change fields, so this goes on until nothing is damaged.
+
+Contract: at a turn's end every block of a live facet has seen the latest value of each field it read, or the turn has failed: with the
+block's own error, or with :class:`DataflowLoop` when one block ran more than ``LIMIT`` times without settling.
+
+Source: the reference, section 1.5 (the peers either loop without a bound or lose late changes; we do neither).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from syndicate.errors import DataflowLoop, SyndicateError
+from syndicate.turn import Turn, current, here
+from syndicate.values import Symbol
+
+if TYPE_CHECKING:
+    from syndicate.facet import Facet
+
+T = TypeVar("T")
+
+LIMIT: Final = 1000
+"""How often a block may run in one turn."""
+
+_COMPARED: Final = frozenset({int, str, bytes, bool, Symbol, type(None)})
+"""Types whose equal values are surely the same value; a change to anything else counts as one (a list may have changed inside)."""
+
+
+class Field(Generic[T]):
+    """A variable of one actor.  Read and set ``.value``; made by :func:`field`."""
+
+    __slots__ = ("_value", "actor", "name", "readers")
+
+    def __init__(self, actor: Any, value: T, name: str | None) -> None:
+        self.actor = actor
+        self._value = value
+        self.name = name or "field"
+        self.readers: dict[Block, None] = {}
+
+    @property
+    def value(self) -> T:
+        """The current value; a dataflow block that reads it runs again when it changes."""
+        turn = here.turn
+        if turn is not None and turn.block is not None:
+            turn.block.reads[self] = None
+            self.readers[turn.block] = None
+        return self._value
+
+    @value.setter
+    def value(self, value: T) -> None:
+        old = self._value
+        self._value = value
+        if type(value) is not type(old) or type(old) not in _COMPARED or value != old:
+            self.changed()
+
+    def changed(self) -> None:
+        """Say that the value changed inside; its readers run again at the end of the turn."""
+        turn = here.turn
+        if turn is None or turn.actor is not self.actor:
+            if self.actor.running:
+                raise SyndicateError(
+                    f"the field {self.name!r} belongs to {self.actor!r} and can only be set in a turn of it: send a message instead"
+                )
+            return
+        if self.readers:
+            turn.damaged.update(self.readers)
+
+    def __repr__(self) -> str:
+        return f"<Field {self.name} = {self._value!r}>"
+
+
+class Block:
+    """A dataflow block: a function, the facet it runs in, and what it read last."""
+
+    __slots__ = ("facet", "fn", "reads")
+
+    def __init__(self, facet: Facet, fn: Callable[[], object]) -> None:
+        self.facet = facet
+        self.fn = fn
+        self.reads: dict[Field[Any], None] = {}
+
+    def run(self, turn: Turn) -> None:
+        """Run it in its facet, noting what it reads anew."""
+        self.forget()
+        outer_block, outer_facet = turn.block, turn.facet
+        turn.block, turn.facet = self, self.facet
+        try:
+            self.fn()
+        finally:
+            turn.block, turn.facet = outer_block, outer_facet
+
+    def forget(self) -> None:
+        """Stop being run by what it read."""
+        for read in self.reads:
+            read.readers.pop(self, None)
+        self.reads.clear()
+
+    def __repr__(self) -> str:
+        return getattr(self.fn, "__qualname__", repr(self.fn))
+
+
+def field(value: T, name: str | None = None) -> Field[T]:
+    """A new field of the current actor; *name* appears in error messages.  Raises :class:`NotInTurn`.
+
+    Any Python object may be in it; it becomes a value only where it is asserted.
+    """
+    return Field(current("field").actor, value, name)
+
+
+def dataflow(fn: Callable[[], object]) -> Callable[[], object]:
+    """Run *fn* now, and again in each turn that changed a field which it read.  Usable as a decorator; raises :class:`NotInTurn`."""
+    turn = current("dataflow")
+    block = Block(turn.facet, fn)  # type: ignore[arg-type]
+    turn.facet.blocks.append(block)  # type: ignore[union-attr]
+    block.run(turn)
+    return fn
+
+
+def settle(turn: Turn) -> None:
+    """Run damaged blocks until none is left; raises :class:`DataflowLoop`."""
+    runs = turn.runs
+    while turn.damaged:
+        damaged, turn.damaged = turn.damaged, {}
+        for block in damaged:
+            if not block.facet.alive:
+                continue
+            runs[block] = count = runs.get(block, 0) + 1
+            if count > LIMIT:
+                reads = ", ".join(sorted(read.name for read in block.reads))
+                raise DataflowLoop(
+                    f"the dataflow block {block!r} ran {LIMIT} times in one turn and still changes what it reads ({reads}). "
+                    "Let it set a field only when the value differs, and to something that it does not then change again."
+                )
+            block.run(turn)
+    runs.clear()

@@ -1,0 +1,46 @@
+"""Where log lines go: to structlog as the program configured it, or else plainly to stderr.
+
+structlog's own default prints to stdout, where it would mix with a program's output.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import structlog
+
+
+def logger(**context: Any) -> Any:
+    """A bound structlog logger."""
+    if structlog.is_configured():
+        return structlog.get_logger(**context)
+    return structlog.wrap_logger(structlog.PrintLogger(sys.stderr), processors=_processors(sys.stderr.isatty())).bind(**context)
+
+
+def configure(style: str = "auto") -> None:
+    """Log to stderr for a whole program: ``"json"``, ``"pretty"``, or ``"auto"``, pretty on a terminal and JSON elsewhere."""
+    pretty = style == "pretty" or (style == "auto" and sys.stderr.isatty())
+    structlog.configure(
+        processors=_processors(sys.stderr.isatty()) if pretty else _json(),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+    )
+
+
+def _processors(colors: bool) -> list[Any]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="%H:%M:%S", utc=False),
+        structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=structlog.dev.plain_traceback),
+    ]
+
+
+def _json() -> list[Any]:
+    return [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        structlog.processors.JSONRenderer(),
+    ]

@@ -1,0 +1,133 @@
+"""Queries: fields that follow the dataspace.
+
+``query_set(ds, Present(capture()))`` is a field whose value is the set of those present, at every moment of every turn; a dataflow
+block or a computed assertion that reads it runs again when it changes.  The collections are live, read-only views.
+
+Source: the reference, section 1.6 ("Queries").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from syndicate.during import _observe
+from syndicate.field import Field, field
+from syndicate.turn import Entity
+from syndicate.values import Dictionary, Ref, Value, ValueSet, freeze
+
+Hook = Callable[..., object] | None
+
+
+class _Query(Entity):
+    """Keeps what is known; *add* and *remove* change a collection, the field is told."""
+
+    def __init__(self, followed: Field[Any], add: Callable[..., None], remove: Callable[..., None], on_add: Hook, on_remove: Hook) -> None:
+        self.followed = followed
+        self.add = add
+        self.remove = remove
+        self.on_add = on_add
+        self.on_remove = on_remove
+        self.known: dict[Any, Any] = {}
+
+    def assert_(self, value: Any, handle: Any) -> None:
+        self.known[handle] = value
+        self.add(value)
+        self.followed.changed()
+        if self.on_add is not None:
+            self.on_add(*value)
+
+    def retract(self, handle: Any) -> None:
+        value = self.known.pop(handle)
+        self.remove(value)
+        self.followed.changed()
+        if self.on_remove is not None:
+            self.on_remove(*value)
+
+
+def _one(captures: tuple[Value, ...]) -> Value:
+    """A single capture as it is, several as a tuple."""
+    return captures[0] if len(captures) == 1 else captures
+
+
+def query_set(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None) -> Field[ValueSet]:
+    """A field with the set of captures: bare where the pattern has one capture, tuples where it has more."""
+    known = ValueSet()
+    followed = field(known, name="query_set")
+
+    def add(captures: Any) -> None:
+        known._entries[freeze(_one(captures))] = _one(captures)
+
+    def remove(captures: Any) -> None:
+        del known._entries[freeze(_one(captures))]
+
+    _observe("query_set", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
+    return followed
+
+
+def query_value(ds: Ref, pattern: Any, default: Any = None, on_add: Hook = None, on_remove: Hook = None) -> Field[Any]:
+    """A field with the captures of the assertion that matches, the newest if there are several, *default* if there is none."""
+    known: dict[Any, Value] = {}
+    followed = field(default, name="query_value")
+
+    def add(captures: Any) -> None:
+        known[freeze(captures)] = followed.value = _one(captures)
+
+    def remove(captures: Any) -> None:
+        del known[freeze(captures)]
+        followed.value = next(reversed(known.values()), default)
+
+    _observe("query_value", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
+    return followed
+
+
+def query_hash(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None) -> Field[Dictionary]:
+    """A field with a dictionary from the first capture to the others (bare if there is one other); the newest value of a key wins.
+
+    The pattern needs at least two captures.
+    """
+    all_known: dict[Any, dict[Any, Value]] = {}
+    known = Dictionary()
+    followed = field(known, name="query_hash")
+
+    def add(captures: Any) -> None:
+        key = freeze(captures[0])
+        all_known.setdefault(key, {})[freeze(captures)] = _one(captures[1:])
+        known._entries[key] = (captures[0], _one(captures[1:]))
+
+    def remove(captures: Any) -> None:
+        key = freeze(captures[0])
+        of_key = all_known[key]
+        del of_key[freeze(captures)]
+        if of_key:
+            known._entries[key] = (captures[0], next(reversed(of_key.values())))
+        else:
+            del all_known[key], known._entries[key]
+
+    _observe("query_hash", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
+    return followed
+
+
+def query_count(
+    ds: Ref, pattern: Any, key: Callable[..., Value] | None = None, on_add: Hook = None, on_remove: Hook = None
+) -> Field[Dictionary]:
+    """A field with a dictionary from a key to the number of distinct captures with it; a key goes when its count is 0.
+
+    *key* makes the key of the captures; the first capture is the default.
+    """
+    known = Dictionary()
+    followed = field(known, name="query_count")
+
+    def change(captures: Any, by: int) -> None:
+        chosen = captures[0] if key is None else key(*captures)
+        form = freeze(chosen)
+        count = known._entries.get(form, (None, 0))[1] + by
+        if count:
+            known._entries[form] = (chosen, count)
+        else:
+            del known._entries[form]
+
+    _observe(
+        "query_count", ds, pattern, _Query(followed, lambda c: change(c, 1), lambda c: change(c, -1), on_add, on_remove)
+    )
+    return followed

@@ -1,0 +1,321 @@
+"""The skeleton index: every present value, every observer, and who is to be told what.
+
+Contract, the specification being :func:`syndicate.pattern.match`: at any time an observer of a pattern has been told exactly the
+distinct captures of the present values that match, each by one ``asserted`` and, once no such value is left, one ``retracted``.
+
+Where it goes beyond the seed:
+
+* Shapes that nobody uses are removed, at once: a broker fed with ever-new labels and patterns returns to its baseline.  The price is
+  that a shape's caches are built anew for its next first observer.
+* The root's cache is a bag for each constructor, so that the first observer of a label does not look through all other values.
+* ``Observe`` assertions are expanded to their long form only while somebody looks at values of that constructor, or at all values.
+
+Source: seed 004, "The index", procedures ``extend``, ``addHandler``, ``removeHandler``, ``modify``, ``adjustAssertion``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any, Final, Protocol
+
+from attrs import frozen
+
+from syndicate.bag import Bag
+from syndicate.skeleton.analysis import Constants, Skeleton
+from syndicate.skeleton.interest import INTEREST, OBSERVE, expand
+from syndicate.skeleton.path import MISSING, Move, child, class_of, move
+from syndicate.skeleton.trie import Handler, Node, Table, Told
+from syndicate.values import Frozen, Ref
+
+
+class Listener(Protocol):
+    """Who is told what the index finds; the dataspace."""
+
+    def asserted(self, handler: Handler, told: Told) -> None:
+        """A first value with these captures is there."""
+
+    def retracted(self, handler: Handler, told: Told) -> None:
+        """The last value with these captures is gone."""
+
+    def sent(self, handler: Handler, captures: tuple[Frozen, ...]) -> None:
+        """A message with these captures passed."""
+
+
+@frozen
+class Statistics:
+    """The size of an index."""
+
+    values: int
+    nodes: int
+    tables: int
+    handlers: int
+
+
+_TO_ROOT: Final[Move] = (0, ())
+
+
+class Index:
+    """The index of one dataspace.
+
+    >>> from syndicate.pattern import capture
+    >>> from syndicate.skeleton.analysis import analyse
+    >>> from syndicate.values import freeze
+    >>> class Printer:
+    ...     def asserted(self, handler, told): print("+", told.values)
+    ...     def retracted(self, handler, told): print("-", told.values)
+    ...     def sent(self, handler, captures): print("!", captures)
+    >>> index = Index(Printer())
+    >>> index.observe(*analyse(["present", capture()]), Ref(None, None))
+    []
+    >>> first = index.add(freeze(["present", "Alice"])); index.send(freeze(["present", "Bob"]))
+    + ('Alice',)
+    ! ('Bob',)
+    >>> last = index.remove(freeze(["present", "Alice"]))
+    - ('Alice',)
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.bags: dict[Frozen, Bag] = {}
+        self._root = Node(set())
+        self._classes: dict[Frozen, Node] = {}
+        self._root.moves[_TO_ROOT] = self._classes
+
+    # ------------------------------------------------------------------------------------------------ values
+
+    def add(self, form: Frozen) -> bool:
+        """Add one copy of a value; True if it is the first."""
+        head = form[0] if type(form) is tuple else None
+        bag = self.bags.get(head)
+        if bag is None:
+            bag = self.bags[head] = Bag()
+        if not bag.add(form):
+            return False
+        if head is INTEREST:
+            if OBSERVE not in self._classes and not self._root.tables:
+                return True
+            form, head = expand(form), OBSERVE
+        if self._root.tables:
+            self._add_to_tables(self._root, form)
+        node = self._classes.get(head)
+        if node is not None:
+            self._add(node, form, (form, None))
+        return True
+
+    def remove(self, form: Frozen) -> bool:
+        """Remove one copy of a value; True if it was the last."""
+        head = form[0] if type(form) is tuple else None
+        bag = self.bags[head]
+        if not bag.remove(form):
+            return False
+        if not bag and head not in self._classes:
+            del self.bags[head]
+        if head is INTEREST:
+            if OBSERVE not in self._classes and not self._root.tables:
+                return True
+            form, head = expand(form), OBSERVE
+        if self._root.tables:
+            self._remove_from_tables(self._root, form)
+        node = self._classes.get(head)
+        if node is not None:
+            self._remove(node, form, (form, None))
+        return True
+
+    def send(self, form: Frozen) -> None:
+        """Deliver a message; nothing is kept."""
+        head = form[0] if type(form) is tuple else None
+        if head is INTEREST:
+            form, head = expand(form), OBSERVE
+        if self._root.tables:
+            self._send_to_tables(self._root, form)
+        node = self._classes.get(head)
+        if node is not None:
+            self._send_to_tables(node, form)
+            if node.moves:
+                self._send(node, form, (form, None))
+
+    def _add(self, node: Node, form: Frozen, stack: Any) -> None:
+        if type(node.kept) is set:
+            node.kept.add(form)
+        self._add_to_tables(node, form)
+        if node.moves:
+            for further, below in _moves(node, stack):
+                self._add(further, form, below)
+
+    def _add_to_tables(self, node: Node, form: Frozen) -> None:
+        for table in node.tables.values():
+            key = table.select(form)
+            if key is MISSING:
+                continue
+            table.keep(key, form)
+            for handler in table.handlers.get(key, ()):
+                captures = handler.project(form)
+                if captures is MISSING:
+                    continue
+                if handler.told is None:
+                    handler.told = {}
+                told = handler.told.get(captures)
+                if told is None:
+                    told = handler.told[captures] = Told(captures)
+                    self._listener.asserted(handler, told)
+                else:
+                    told.count += 1
+
+    def _remove(self, node: Node, form: Frozen, stack: Any) -> None:
+        if type(node.kept) is set:
+            node.kept.discard(form)
+        self._remove_from_tables(node, form)
+        if node.moves:
+            for further, below in _moves(node, stack):
+                self._remove(further, form, below)
+
+    def _remove_from_tables(self, node: Node, form: Frozen) -> None:
+        for table in node.tables.values():
+            key = table.select(form)
+            if key is MISSING:
+                continue
+            table.drop(key, form)
+            for handler in table.handlers.get(key, ()):
+                captures = handler.project(form)
+                if captures is MISSING:
+                    continue
+                told = handler.told[captures]  # type: ignore[index]  # it was told when the value came
+                if told.count == 1:
+                    del handler.told[captures]  # type: ignore[union-attr]
+                    self._listener.retracted(handler, told)
+                else:
+                    told.count -= 1
+
+    def _send(self, node: Node, form: Frozen, stack: Any) -> None:
+        for further, below in _moves(node, stack):
+            self._send_to_tables(further, form)
+            if further.moves:
+                self._send(further, form, below)
+
+    def _send_to_tables(self, node: Node, form: Frozen) -> None:
+        for table in node.tables.values():
+            key = table.select(form)
+            if key is not MISSING:
+                for handler in table.handlers.get(key, ()):
+                    captures = handler.project(form)
+                    if captures is not MISSING:
+                        self._listener.sent(handler, captures)
+
+    # ------------------------------------------------------------------------------------------------ observers
+
+    def observe(self, skeleton: Skeleton, constants: Constants, observer: Ref) -> Collection[Told]:
+        """Add an observer; what it must be told at once."""
+        node = self._extend(skeleton)
+        forms = self._all() if node is self._root else node.kept
+        handler = node.table(skeleton, forms).handler(constants, skeleton.captures)
+        handler.join(observer)
+        return handler.told.values() if handler.told else []
+
+    def unobserve(self, skeleton: Skeleton, constants: Constants, observer: Ref) -> Collection[Told]:
+        """Remove an observer; what must be taken back from it."""
+        nodes = self._trail(skeleton)
+        node = nodes[-1]
+        table: Table = node.tables[skeleton.key]
+        handler = table.find(constants, skeleton.captures)
+        assert handler is not None
+        told: Collection[Told] = list(handler.told.values()) if handler.told else []
+        if handler.leave(observer):
+            table.remove(constants, handler)
+            if not table.handlers:
+                del node.tables[skeleton.key]
+        self._prune(skeleton, nodes)
+        return told
+
+    def _extend(self, skeleton: Skeleton) -> Node:
+        """The node at the end of a skeleton's shape, made where it is missing: the seed's ``extend``."""
+        node = self._root
+        node.users += 1
+        here: tuple[Any, ...] = ()
+        for path, head in skeleton.shape:
+            step = move(here, path)
+            classes = node.moves.setdefault(step, {})
+            further = classes.get(head)
+            if further is None:
+                further = classes[head] = Node(self._kept(node, path, head))
+            further.users += 1
+            node, here = further, path
+        return node
+
+    def _kept(self, node: Node, path: Any, head: Frozen) -> Any:
+        """The values of *node* whose constructor at *path* is *head*."""
+        if path:
+            return {form for form in node.kept if _class_at(form, path) == head}
+        if head == OBSERVE:
+            return {*self.bags.get(head, ()), *map(expand, self.bags.get(INTEREST, ()))}
+        return self.bags.setdefault(head, Bag())
+
+    def _trail(self, skeleton: Skeleton) -> list[Node]:
+        """The nodes along a skeleton's shape, root first."""
+        nodes = [self._root]
+        here: tuple[Any, ...] = ()
+        for path, head in skeleton.shape:
+            nodes.append(nodes[-1].moves[move(here, path)][head])
+            here = path
+        return nodes
+
+    def _prune(self, skeleton: Skeleton, nodes: list[Node]) -> None:
+        """Count one user less along a shape and cut off what has none left."""
+        for node in nodes:
+            node.users -= 1
+        here: tuple[Any, ...] = ()
+        for parent, node, (path, head) in zip(nodes, nodes[1:], skeleton.shape, strict=False):
+            if not node.users:
+                step = move(here, path)
+                del parent.moves[step][head]
+                if not parent.moves[step] and parent is not self._root:
+                    del parent.moves[step]
+                if not path and not self.bags.get(head, True):
+                    del self.bags[head]
+                return
+            here = path
+
+    # ------------------------------------------------------------------------------------------------ looking at it
+
+    def _all(self) -> Iterator[Frozen]:
+        for head, bag in self.bags.items():
+            yield from map(expand, bag) if head is INTEREST else bag
+
+    def __iter__(self) -> Iterator[Frozen]:
+        """The distinct values that are present, ``Observe`` assertions in their compact form."""
+        for bag in self.bags.values():
+            yield from bag
+
+    def handlers(self) -> Iterator[Handler]:
+        """All handlers."""
+        for node in self._root.below():
+            for table in node.tables.values():
+                for handlers in table.handlers.values():
+                    yield from handlers
+
+    def statistics(self) -> Statistics:
+        """How large the index is."""
+        nodes = list(self._root.below())
+        return Statistics(
+            values=sum(map(len, self.bags.values())),
+            nodes=len(nodes),
+            tables=sum(len(node.tables) for node in nodes),
+            handlers=sum(1 for _ in self.handlers()),
+        )
+
+
+def _moves(node: Node, stack: Any) -> Iterator[tuple[Node, Any]]:
+    """The nodes that a value's constructors lead to from *node*; *stack* is the trail of its parts, innermost first."""
+    for (up, down), classes in node.moves.items():
+        above = stack
+        for _ in range(up):
+            above = above[1]
+        part = child(above[0], down[0])
+        further = classes.get(class_of(part))
+        if further is not None:
+            yield further, (part, above)
+
+
+def _class_at(form: Frozen, path: Any) -> Frozen:
+    for step in path:
+        form = child(form, step)
+    return class_of(form)

@@ -1,0 +1,10 @@
+"""Spark beside the actors: tables and streams as a source of assertions, and an engine for circuits.
+
+Nothing here imports pyspark before a session is opened, so that the actors run, and ``import
+syndicate.spark`` works, without the ``spark`` extra and without Java.
+"""
+
+from syndicate.spark.java import Java, find_java
+from syndicate.spark.session import open_session
+
+__all__ = ["Java", "find_java", "open_session"]

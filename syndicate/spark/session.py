@@ -1,0 +1,121 @@
+"""Spark sessions set up for a dataspace: in this process, quick to start, quiet.
+
+Spark's defaults suit a cluster: 200 shuffle partitions, a web page, fourteen lines of log.  A bridge from
+tables to actors runs on one machine, in steps of a second; the options here halve the time to the first
+result (a script that opens a session and runs a job: 8 s instead of 17 s).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from syndicate.errors import JavaMissing, SparkMissing
+from syndicate.spark.java import Java, find_java, stand_in
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def open_session(
+    app: str = "syndicate", *, cores: int = 2, memory: str = "2g", **config: str | int | bool
+) -> SparkSession:
+    """Open a local Spark session, or return the one that this process has open, with ``config`` set in it.
+
+    It blocks for some 4 seconds: from a trio task call it in a worker thread.  Stop it with
+    ``session.stop()``.
+
+    Args:
+        app: the name of the application, in Spark's log.
+        cores: how many tasks run at a time, and into how many partitions a shuffle splits the data.
+        memory: the most that the JVM's heap may take, such as ``"512m"`` or ``"4g"``.  It is fixed when the
+            first session of a process opens.
+        config: further Spark options, which win over ours: ``**{"spark.sql.ansi.enabled": False}``.
+
+    Raises:
+        SparkMissing: the extra ``spark`` is not installed.
+        JavaMissing: no Java that Spark can use was found, or it was found and did not start.
+
+    Example::
+
+        session = open_session("flights", cores=4)
+        flights = session.read.parquet("flights/")
+    """
+    try:
+        import pyspark
+        from pyspark.errors import PySparkRuntimeError
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise SparkMissing(
+            f"Spark is not installed here ({error}): run `pip install 'syndicate-dataspace[spark]'`."
+        ) from error
+    java = find_java()
+    with _environment(java, spark_home=Path(pyspark.__file__).parent):
+        builder = SparkSession.builder.master(f"local[{cores}]").appName(app)
+        for name, value in (_options(cores, memory) | config).items():
+            builder = builder.config(name, value)
+        try:
+            return builder.getOrCreate()
+        except PySparkRuntimeError as error:
+            if error.getCondition() != "JAVA_GATEWAY_EXITED":
+                raise
+            raise JavaMissing(
+                f"Java {java.version} in {java.home} (origin: {java.origin}) ended while Spark was starting, "
+                f"for the reason printed above: give another memory= than {memory!r}, or set JAVA_HOME to "
+                "another Java 17 or 21."
+            ) from error
+
+
+def _options(cores: int, memory: str) -> dict[str, str | int | bool]:
+    log = Path(__file__).with_name("log4j2.properties").as_uri()
+    return {
+        "spark.ui.enabled": False,
+        "spark.ui.showConsoleProgress": False,
+        "spark.sql.shuffle.partitions": cores,
+        "spark.default.parallelism": cores,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": memory,
+        "spark.driver.extraJavaOptions": (
+            f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.configurationFile={log}"
+        ),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": True,
+    }
+
+
+@contextmanager
+def _environment(java: Java, spark_home: Path) -> Iterator[None]:
+    """Hold the environment that Spark reads when it starts, whatever the user's says.
+
+    Spark's workers run the ``python3`` on PATH unless told otherwise: in a virtual environment that is
+    another Python, without our packages, and a Python data source then yields no rows and no error.  A
+    ``SPARK_HOME`` of another release would mix two Sparks; ``SPARK_REMOTE`` would make a Connect session,
+    whose callbacks run elsewhere; the local address is given because the machine's name may not resolve.
+    """
+    ours = {
+        "JAVA_HOME": str(stand_in(java.home)),
+        "PYSPARK_PYTHON": sys.executable,
+        "SPARK_HOME": str(spark_home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_REMOTE": None,
+        "SPARK_CONNECT_MODE_ENABLED": None,
+    }
+    before = {name: os.environ.get(name) for name in ours}
+    _set_environment(ours)
+    try:
+        yield
+    finally:
+        _set_environment(before)
+
+
+def _set_environment(variables: dict[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

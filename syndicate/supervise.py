@@ -1,0 +1,78 @@
+"""Supervision: start an actor again when it ends.
+
+A supervisor is an actor that spawns a child, sees it end, waits a little and spawns the next.  More than *intensity* restarts within
+*period* seconds mean that restarting does not help: then the supervisor gives up, which is itself a crash that others may be linked to.
+
+Source: Erlang's restart intensity, with the defaults of the reference, section 1.7 (whose supervisor never gives up; ours does).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Literal
+
+from syndicate.actor import Actor
+from syndicate.errors import ActorCrashed, SyndicateError
+from syndicate.facet import Facet
+from syndicate.log import logger
+from syndicate.timer import after, now
+from syndicate.turn import current
+from syndicate.values import TRUE, Ref
+from syndicate.verbs import Lifeline, prevent_inert_check, react, spawn, stop
+
+
+def supervise(
+    boot: Callable[..., object],
+    *args: Any,
+    restart: Literal["always", "on-error"] = "on-error",
+    intensity: int = 1,
+    period: float = 5.0,
+    pause: float = 0.2,
+    name: str | None = None,
+) -> Actor:
+    """Spawn a supervisor of an actor that runs ``boot(*args)``; answers the supervisor's actor.
+
+    *restart* it ``"always"`` or only ``"on-error"``; at most *intensity* times in *period* seconds, *pause* seconds after its end.
+    Stopping the supervisor stops the child.  Raises :class:`~syndicate.errors.SyndicateError` for an unknown policy.
+    """
+    if restart not in ("always", "on-error"):
+        raise SyndicateError(f'restart is "always" or "on-error", not {restart!r}')
+    called = name or getattr(boot, "__name__", "actor")
+    again = functools.partial(_supervisor, functools.partial(boot, *args), restart, intensity, period, pause, called)
+    return spawn(again, name=f"supervisor of {called}")
+
+
+def _supervisor(boot: Callable[[], object], restart: str, intensity: int, period: float, pause: float, name: str) -> None:
+    restarts: deque[float] = deque()
+    prevent_inert_check()
+    here: Facet = current("supervise").facet  # type: ignore[assignment]
+
+    def ended(child: Actor) -> None:
+        if child.error is None and restart == "on-error":
+            stop(here)
+            return
+        while restarts and restarts[0] <= now() - period:
+            restarts.popleft()
+        if len(restarts) >= intensity:
+            raise ActorCrashed(
+                f"{name} ended {len(restarts) + 1} times in {period} s, last by {child.error!r}: the supervisor gives up. "
+                "Mend the cause, or raise intensity= or period=."
+            ) from child.error
+        restarts.append(now())
+        logger(actor=name).warning("restarting", restarts=len(restarts), reason=repr(child.error) if child.error else "ended")
+        after(pause, start)
+
+    def start() -> None:
+        child = spawn(boot, name=name)
+
+        @react
+        def watching() -> None:
+            turn = current("supervise")
+            prevent_inert_check()
+            watch: Facet = turn.facet  # type: ignore[assignment]
+            turn.assert_form(watch, Ref(child.root, Lifeline(child.root)), TRUE)
+            child.watchers.append(lambda _: watch.enter(lambda: stop(watch, functools.partial(ended, child))))
+
+    start()

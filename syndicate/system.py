@@ -1,0 +1,279 @@
+"""The actor system: one run queue, drained by one trio task.
+
+A turn costs no task switch.  The queue holds batches; the pump takes one after the other and lets trio run other tasks every few
+milliseconds.  Linked tasks are real trio tasks in the system's nursery; timers are a heap that the pump waits on.
+
+:func:`run` runs a system to its end: when no actor is left but daemons, or when those that are left only wait for each other, with
+no task, timer, thread or preventer that could ever wake them.  :func:`open_system` runs one inside a trio program.
+
+Source: the project's design, decision 2; the costs in the reference on performance.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import itertools
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from time import perf_counter
+from typing import Any, Final
+
+import trio
+
+from syndicate.actor import Actor
+from syndicate.errors import SystemStopped
+from syndicate.log import logger
+from syndicate.timer import Timer
+from syndicate.trace import Trace, Tracer
+from syndicate.turn import ENTER, Batch, Event, Turn, here
+
+SLICE: Final = 0.005
+"""Seconds of turns before other trio tasks get their chance."""
+
+
+class System:
+    """A set of actors and what they have yet to do.  Made by :func:`run` and :func:`open_system`."""
+
+    def __init__(self) -> None:
+        self.queue: deque[Batch] = deque()
+        self.turn = Turn(self.queue)
+        self.actors: dict[Actor, None] = {}
+        self.tracers: list[Tracer] = []
+        self.first: Actor | None = None
+        self.stopped = False
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._numbers = itertools.count()
+        self._tasks = 0
+        self._nursery: trio.Nursery | None = None
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._wake = trio.Event()
+        self._parked = False
+        self._quiet: list[trio.Event] = []
+
+    # ------------------------------------------------------------------------------------------------ what comes in
+
+    def schedule(self, actor: Actor, event: Event) -> None:
+        """Queue an event from outside any turn; from the system's own thread."""
+        if self._token is not None and self._token is not _token():
+            self.schedule_from_thread(actor, event)
+            return
+        self.queue.append((actor, [event], 0))
+        if self._parked:
+            self._wake.set()
+
+    def schedule_from_thread(self, actor: Actor, event: Event) -> None:
+        """Queue an event from any thread; no effect once the system has ended."""
+        if self._token is not None:
+            try:
+                self._token.run_sync_soon(self.schedule, actor, event)
+            except trio.RunFinishedError:
+                return
+
+    def spawn(self, boot: Callable[..., object], *args: Any, name: str | None = None, daemon: bool = False) -> Actor:
+        """Start an actor from outside any turn; raises :class:`SystemStopped`."""
+        if self.stopped:
+            raise SystemStopped("the actor system has ended: open another one")
+        actor = Actor(self, name or getattr(boot, "__name__", "actor"), daemon)
+        turn = Turn(self.queue)
+        actor.boot(turn, functools.partial(boot, *args))
+        turn.commit()
+        if self._parked:
+            self._wake.set()
+        return actor
+
+    def set_timer(self, deadline: float, timer: Timer) -> None:
+        """Let *timer* fire at *deadline*, seconds of the system's clock."""
+        heapq.heappush(self._timers, (deadline, next(self._numbers), timer))
+
+    def start_task(self, run: Callable[[], Awaitable[None]]) -> None:
+        """Run a linked task in the system's nursery."""
+        if self._nursery is None:
+            raise SystemStopped("linked tasks need a running actor system")
+        self._tasks += 1
+        self._nursery.start_soon(self._run_task, run)
+
+    async def _run_task(self, run: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await run()
+        finally:
+            self._tasks -= 1
+            if self._parked:
+                self._wake.set()
+
+    def now(self) -> float:
+        """Seconds of the system's clock: trio's, so that tests can replace it."""
+        return trio.current_time()
+
+    def trace(self, entry: Trace) -> None:
+        """Tell the tracers."""
+        for tracer in self.tracers:
+            tracer(entry)
+
+    def crashed(self, actor: Actor, error: Exception) -> None:
+        """An actor ended by an error: say so, unless :func:`run` will raise it."""
+        if actor is not self.first:
+            logger(actor=actor.name).error("an actor crashed", exc_info=error)
+
+    # ------------------------------------------------------------------------------------------------ the pump
+
+    def drain(self, seconds: float = float("inf")) -> None:
+        """Run turns until none is left, or about *seconds* have passed."""
+        queue, turn = self.queue, self.turn
+        end = perf_counter() + seconds
+        outer, here.turn = here.turn, turn
+        count = 0
+        try:
+            while queue:
+                actor, events, cause = queue.popleft()
+                actor.take(turn, events, cause)
+                count += 1
+                if not count & 15 and perf_counter() > end:
+                    return
+        finally:
+            here.turn = outer
+
+    def _fire_timers(self) -> None:
+        timers = self._timers
+        while timers and (timers[0][0] <= self.now() or not timers[0][2].live):
+            deadline, _, timer = heapq.heappop(timers)
+            if timer.live:
+                self.queue.append((timer.facet.actor, [(ENTER, timer.facet, functools.partial(timer.fire, deadline), None)], 0))
+
+    async def pump(self, until_idle: bool = False) -> None:
+        """Drain the queue for ever; *until_idle*: until no actor but daemons is left, or nothing can happen any more."""
+        while True:
+            self.drain(SLICE)
+            self._fire_timers()
+            if self.queue:
+                await trio.lowlevel.checkpoint()
+                continue
+            for event in self._quiet:
+                event.set()
+            self._quiet.clear()
+            if until_idle and self._over():
+                return
+            self._wake = trio.Event()
+            self._parked = True
+            try:
+                limit = self._timers[0][0] if self._timers else trio.current_time() + (0.1 if until_idle and not self._tasks else 3600)
+                with trio.move_on_at(limit):
+                    await self._wake.wait()
+            finally:
+                self._parked = False
+
+    def _over(self) -> bool:
+        """Whether the system has come to its end: the condition at the head of this module."""
+        if all(actor.daemon for actor in self.actors):
+            return True
+        if self._tasks or any(timer.live for _, _, timer in self._timers):
+            return False
+        for actor in self.actors:
+            if not actor.daemon and any(facet.preventers for facet in actor.root.below()):
+                return False
+        return not _foreign_threads()
+
+    async def settle(self) -> None:
+        """Wait until nothing is runnable: the queue is empty and every turn has been taken."""
+        while self.queue:
+            event = trio.Event()
+            self._quiet.append(event)
+            await event.wait()
+        await trio.lowlevel.checkpoint()
+
+    def stop(self) -> None:
+        """Stop all actors in order, daemons last, and run what that causes."""
+        self.stopped = True
+        for daemon in (False, True):
+            for actor in [actor for actor in self.actors if actor.daemon is daemon]:
+                self.queue.append((actor, [(ENTER, actor.root, functools.partial(actor.root.stop, self.turn), None)], 0))
+            self.drain(10.0)
+
+
+def _token() -> trio.lowlevel.TrioToken | None:
+    try:
+        return trio.lowlevel.current_trio_token()
+    except RuntimeError:
+        return None
+
+
+def _foreign_threads() -> bool:
+    """Whether some thread of the program's own is alive that may yet enter a facet; trio's idle workers do not count."""
+    return any(
+        thread is not threading.current_thread()
+        and thread is not threading.main_thread()
+        and not thread.daemon
+        for thread in threading.enumerate()
+    )
+
+
+@asynccontextmanager
+async def open_system(boot: Callable[..., object] | None = None, *args: Any, name: str | None = None) -> AsyncIterator[System]:
+    """An actor system inside a trio program; *boot*, if given, is its first actor, whose crash is raised at the end.
+
+    Actors are stopped in order when the block ends.
+
+    >>> from syndicate import dataspace, send, on_message, capture
+    >>> async def main():
+    ...     async with open_system() as system:
+    ...         def boot():
+    ...             ds = dataspace()
+    ...             on_message(ds, ["hello", capture()])(print)
+    ...             send(ds, ["hello", "world"])
+    ...         system.spawn(boot)
+    ...         await system.settle()
+    >>> trio.run(main)
+    world
+    """
+    system = System()
+    error: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        system._nursery = nursery
+        system._token = trio.lowlevel.current_trio_token()
+        nursery.start_soon(system.pump)
+        try:
+            if boot is not None:
+                system.first = system.spawn(boot, *args, name=name)
+            yield system
+        except BaseException as e:
+            error = e  # raised below, outside the nursery, so that it does not come in an ExceptionGroup
+        finally:
+            system.stop()
+            nursery.cancel_scope.cancel()
+    if error is not None:
+        raise error
+    if system.first is not None and system.first.error is not None:
+        raise system.first.error
+
+
+def run(boot: Callable[..., object], *args: Any, name: str | None = None, clock: trio.abc.Clock | None = None) -> None:
+    """Run ``boot(*args)`` as the first actor of a new system, until the system ends (see the module's text).
+
+    Raises the error of the first actor if that crashes; others only log theirs.  Ctrl-C stops all actors in order.
+
+    >>> run(lambda: print("hello"))
+    hello
+    """
+    trio.run(functools.partial(_main, boot, args, name), clock=clock)
+
+
+async def _main(boot: Callable[..., object], args: tuple[Any, ...], name: str | None) -> None:
+    system = System()
+    system._token = trio.lowlevel.current_trio_token()
+    error: BaseException | None = None
+    async with trio.open_nursery() as nursery:
+        system._nursery = nursery
+        try:
+            system.first = system.spawn(boot, *args, name=name)
+            await system.pump(until_idle=True)
+        except BaseException as e:
+            error = e
+        finally:
+            system.stop()
+            nursery.cancel_scope.cancel()
+    if error is None:
+        error = system.first.error if system.first is not None else None
+    if error is not None:
+        raise error

@@ -1,0 +1,107 @@
+"""Timers: ``after``, ``every``, and deadlines as assertions.
+
+A timer belongs to the facet that made it: it keeps that facet from being inert while it runs, and ends with it.  ``timer_driver``
+serves a dataspace: whoever observes ``LaterThan(t)`` sees it asserted once the system's clock has passed *t* seconds.
+
+Source: the reference, sections 1.4 and 4.4 (``<later-than s>``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from syndicate.during import during
+from syndicate.errors import SyndicateError
+from syndicate.pattern import ANY, capture, quote, unquote
+from syndicate.skeleton.interest import Observe
+from syndicate.turn import current
+from syndicate.values import Record, Ref, record
+from syndicate.verbs import assert_
+
+if TYPE_CHECKING:
+    from syndicate.facet import Facet
+
+F = TypeVar("F", bound=Callable[[], object])
+
+
+@record("later-than")
+class LaterThan:
+    """Asserted, where :func:`timer_driver` serves, once the system's clock is past *seconds*."""
+
+    seconds: float
+
+
+class Timer:
+    """A running timer; :meth:`cancel` ends it."""
+
+    __slots__ = ("active", "facet", "fn", "period")
+
+    def __init__(self, facet: Facet, fn: Callable[[], object], period: float | None) -> None:
+        self.facet = facet
+        self.fn = fn
+        self.period = period
+        self.active = True
+        facet.preventers += 1
+
+    @property
+    def live(self) -> bool:
+        """Whether it may still fire."""
+        return self.active and self.facet.alive
+
+    def cancel(self) -> None:
+        """End it; its facet may become inert by that."""
+        if self.active:
+            self.active = False
+            self.facet.preventers -= 1
+            current("cancel").suspects[self.facet] = None
+
+    def fire(self, deadline: float) -> None:
+        """In a turn of its facet: run, and go on or end."""
+        if not self.active:
+            return
+        system = self.facet.actor.system
+        if self.period is None:
+            self.cancel()
+        else:  # from the deadline, so that it does not drift; missed ticks are left out
+            system.set_timer(max(deadline + self.period, system.now()), self)
+        self.fn()
+
+
+def _start(what: str, seconds: float, fn: Callable[[], object], period: float | None) -> Timer:
+    turn = current(what)
+    if not seconds >= 0 or (period is not None and period <= 0):
+        raise SyndicateError(f"{what}() needs a positive number of seconds, not {seconds!r}")
+    system = turn.actor.system
+    timer = Timer(turn.facet, fn, period)  # type: ignore[arg-type]
+    system.set_timer(system.now() + seconds, timer)
+    return timer
+
+
+def after(seconds: float, fn: Callable[[], object] | None = None) -> Any:
+    """Call *fn* once, *seconds* from now, in the current facet; answers the :class:`Timer`.  Without *fn* a decorator."""
+    return _start("after", seconds, fn, None) if fn is not None else lambda later: _start("after", seconds, later, None)
+
+
+def every(seconds: float, fn: Callable[[], object] | None = None) -> Any:
+    """Call *fn* each *seconds*, first after that time, in the current facet; answers the :class:`Timer`.  Without *fn* a decorator."""
+    return _start("every", seconds, fn, seconds) if fn is not None else lambda each: _start("every", seconds, each, seconds)
+
+
+def now() -> float:
+    """The seconds of the system's clock, by which ``LaterThan`` counts."""
+    seconds: float = current("now").actor.system.now()
+    return seconds
+
+
+def timer_driver(ds: Ref) -> None:
+    """A boot function: serve ``LaterThan`` deadlines in *ds*."""
+
+    @during(ds, Observe(quote(LaterThan(unquote(_literal(capture())))), ANY))
+    def wanted(seconds: float) -> None:
+        remaining = max(0.0, float(seconds) - now())
+        after(remaining, lambda: assert_(ds, LaterThan(seconds)))
+
+
+def _literal(pattern: Any) -> Any:
+    return Record("lit", [pattern])

@@ -1,0 +1,229 @@
+"""A turn: one atomic step of one actor.
+
+While a turn runs, what it asserts, retracts and sends is only noted.  If the turn ends well it *commits*: each target actor gets all
+that was noted for it as one batch, in order, and handles that batch in a turn of its own.  If it raises, it is *discarded*: nothing
+of it is seen anywhere, and the actor crashes.  Hence nobody sees a half-done step, and no handler runs inside another.
+
+A turn knows no actor.  It holds a facet, the events for each target, and what must be looked at before the commit: damaged dataflow
+blocks and facets that may have become inert.  One object serves all turns of a system, one after the other.
+
+An event is a plain tuple ``(kind, reference or references, value, handle)``; several references of one actor share one event when a
+dataspace tells many observers the same.  This is the hot path: an object or a closure for each event would double its cost.
+
+Contract: FIFO for each pair of actors; a batch is one turn; a turn never starts inside another.
+
+Source: the syndicated-actor model as in the reference, sections 1.2 and 1.5; seed 004, "additions before removals".
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+
+from syndicate.errors import NotAValue, NotInTurn
+from syndicate.values import Frozen, Ref, Value, freeze, thaw
+
+if TYPE_CHECKING:
+    from syndicate.facet import Facet
+    from syndicate.field import Block
+
+MESSAGE: Final = 0
+ASSERT: Final = 1
+RETRACT: Final = 2
+SYNC: Final = 3
+ENTER: Final = 4
+"""The kinds of events.  ENTER carries a facet and a function instead of a reference and a value."""
+
+Event: TypeAlias = tuple[int, Any, Any, Any]
+Batch: TypeAlias = tuple[Any, list[Event], int]
+"""A target actor, its events, the number of the turn that caused them."""
+
+
+class Entity(Protocol):
+    """What receives events.  A class may leave out those that it ignores: subclass it and override.
+
+    Values arrive thawed; an entity with ``raw = True`` gets frozen forms.  ``retract`` gets only the handle of what was asserted.
+    """
+
+    raw: bool = False
+
+    def assert_(self, value: Value, handle: Any) -> None:
+        """*value* was asserted, and lasts until ``retract(handle)``."""
+
+    def retract(self, handle: Any) -> None:
+        """What was asserted with *handle* is gone."""
+
+    def message(self, value: Value) -> None:
+        """*value* was sent."""
+
+    def sync(self, peer: Ref) -> None:
+        """All earlier events were handled: answer by sending True to *peer*."""
+        current("sync").send(peer, True)
+
+
+class Handle:
+    """One assertion of a facet, until it is retracted.
+
+    Each ``assert_`` makes one, even for equal values; the target knows the assertion by it.
+    """
+
+    __slots__ = ("facet", "form", "target")
+
+    def __init__(self, facet: Facet, target: Ref, form: Frozen) -> None:
+        self.facet = facet
+        self.target = target
+        self.form = form
+
+    @property
+    def value(self) -> Value:
+        """What is asserted."""
+        return thaw(self.form)
+
+    @property
+    def live(self) -> bool:
+        """Whether it is still asserted."""
+        return self in self.facet.handles
+
+    def retract(self) -> None:
+        """Take the assertion back; no effect if it is gone already."""
+        current("retract").retract(self)
+
+    def replace(self, value: Value) -> Handle | None:
+        """Assert *value* (None: nothing) in its place, the new one first, so that nobody sees neither; answer the new handle.
+
+        An identical value changes nothing, and answers this handle.
+        """
+        turn = current("replace")
+        if not self.live:
+            return None
+        if value is not None:
+            form = freeze(value)
+            if form == self.form:
+                return self
+            made = turn.assert_form(self.facet, self.target, form)
+            turn.retract(self)
+            return made
+        turn.retract(self)
+        return None
+
+    def __repr__(self) -> str:
+        return f"<Handle of {self.value!r}>"
+
+
+class Turn:
+    """The step that is being made.  See the module's text."""
+
+    __slots__ = ("actor", "block", "cause", "damaged", "facet", "number", "pending", "queue", "runs", "spawned", "starting", "suspects")
+
+    def __init__(self, queue: deque[Batch]) -> None:
+        self.queue = queue
+        self.actor: Any = None
+        self.facet: Facet | None = None
+        self.number = 0
+        self.cause = 0
+        self.pending: dict[Any, list[Event]] = {}
+        self.damaged: dict[Block, None] = {}
+        self.block: Block | None = None
+        self.runs: dict[Block, int] = {}
+        self.suspects: dict[Facet, None] = {}
+        self.spawned: list[Any] = []
+        self.starting: list[Callable[[], None]] = []
+
+    # ------------------------------------------------------------------------------------------------ actions
+
+    def enqueue(self, actor: Any, event: Event) -> None:
+        """Note an event for an actor."""
+        events = self.pending.get(actor)
+        if events is None:
+            self.pending[actor] = [event]
+        else:
+            events.append(event)
+
+    def send(self, target: Ref, value: Value) -> None:
+        """Send a message; raises :class:`NotAValue`."""
+        form = freeze(value)
+        if not target.raw:
+            form = thaw(form)
+        actor = target.facet.actor
+        events = self.pending.get(actor)
+        if events is None:
+            self.pending[actor] = [(MESSAGE, target, form, None)]
+        else:
+            events.append((MESSAGE, target, form, None))
+
+    def assert_(self, target: Ref, value: Value) -> Handle:
+        """Assert a value in the current facet; raises :class:`NotAValue`."""
+        return self.assert_form(self.facet, target, freeze(value))  # type: ignore[arg-type]
+
+    def assert_form(self, facet: Facet, target: Ref, form: Frozen) -> Handle:
+        """Assert a frozen form in a facet.  In a dead facet nothing happens, and the handle is not live."""
+        handle = Handle(facet, target, form)
+        if facet.alive:
+            facet.handles[handle] = None
+            self.enqueue(target.facet.actor, (ASSERT, target, form if target.raw else thaw(form), handle))
+        return handle
+
+    def retract(self, handle: Handle) -> None:
+        """Retract an assertion of a facet of this actor, if it still stands."""
+        if handle.facet.handles.pop(handle, self) is not self:
+            target = handle.target
+            self.enqueue(target.facet.actor, (RETRACT, target, None, handle))
+
+    def sync(self, target: Ref, peer: Ref) -> None:
+        """Let *target* answer True to *peer* once it has handled everything sent before."""
+        self.enqueue(target.facet.actor, (SYNC, target, peer, None))
+
+    # ------------------------------------------------------------------------------------------------ its end
+
+    def commit(self) -> None:
+        """Hand over what was noted."""
+        if self.pending:
+            number = self.number
+            append = self.queue.append
+            for actor, events in self.pending.items():
+                append((actor, events, number))
+            self.pending = {}
+        if self.spawned:
+            for actor in self.spawned:
+                actor.born()
+            self.spawned = []
+        if self.starting:
+            starting, self.starting = self.starting, []
+            for start in starting:
+                start()
+
+    def discard(self) -> tuple[dict[Any, list[Event]], list[Any]]:
+        """Forget what was noted; answer it (events by actor, spawned actors), so that a crash can see what had not happened yet."""
+        noted = self.pending, self.spawned
+        self.pending, self.spawned, self.starting = {}, [], []
+        self.damaged.clear()
+        self.suspects.clear()
+        self.runs.clear()
+        self.block = None
+        return noted
+
+
+class _Here(threading.local):
+    """The turn that runs in this thread, if any."""
+
+    turn: Turn | None = None
+
+
+here: Final = _Here()
+
+
+def current(what: str) -> Turn:
+    """The running turn; raises :class:`NotInTurn`, naming the function *what* that needs it."""
+    turn = here.turn
+    if turn is None or turn.facet is None:
+        raise NotInTurn(what)
+    return turn
+
+
+def expect_ref(what: str, target: object) -> Ref:
+    """*target* if it is a reference; raises :class:`NotAValue` with the remedy if not."""
+    if isinstance(target, Ref):
+        return target
+    raise NotAValue(f"{what}() needs a reference as its target, such as dataspace() makes, not {target!r}")

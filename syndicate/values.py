@@ -1,0 +1,556 @@
+"""Values: what may be asserted and sent, when two are the same, and which comes first.
+
+The data model is that of Preserves: booleans, doubles, integers, strings, bytes, symbols, records, sequences, sets, dictionaries
+and embedded references.  Its identity is not Python's: ``1``, ``1.0`` and ``True`` are three values, ``nan`` equals itself, ``0.0``
+and ``-0.0`` differ, the order of sets and dictionaries does not count.  No dictionary may therefore be keyed by a raw Python value.
+
+So each value has a **frozen form**: an immutable tree of exact tuples on which Python's own ``==`` and ``hash`` are that identity.
+The edges (``send``, ``assert_``, a pattern's literals) freeze; the dataspace and its index see frozen forms only; what a handler
+gets is thawed.  Freezing also validates and takes the snapshot that keeps a list changed after ``send`` from changing the dataspace.
+
+===========================  ==========================================================
+value                        frozen form
+===========================  ==========================================================
+``str bytes Symbol Ref``     itself
+``int`` below 2**61 - 1      itself (of larger ones hash() collides at will: ``(BIG, bytes)``)
+``bool``, ``float``          ``(BOOL, "t")``, ``(DOUBLE, eight bytes)``
+record                       ``(label, field, ...)``
+sequence                     ``(SEQ, item, ...)``
+set, dictionary              ``(SET, item, ...)``, ``(DICT, (key, ...), (value, ...))``, both sorted
+===========================  ==========================================================
+
+Tuples beat a class with its own ``__hash__`` five to one as dictionary keys, and a hash that starts with a label or a tag, both
+hashed by secret numbers of the process, is hard to flood.
+
+>>> identical([1, 2], (1, 2)), identical(1, True), identical(0.0, -0.0), identical({1: 2, 3: 4}, {3: 4, 1: 2})
+(True, False, False, True)
+
+Source: the Preserves specification (identity and total order); seed 004, "Constructing assertions".
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from types import MappingProxyType
+from typing import Any, Final, TypeAlias, TypeVar, cast, dataclass_transform, overload
+from weakref import WeakValueDictionary
+
+import attrs
+
+from syndicate.errors import NotAValue
+
+MAX_DEPTH: Final = 128
+"""The deepest nesting of a value: Python's own ``hash`` of a tuple 200,000 deep ends the process."""
+
+Value: TypeAlias = Any
+"""Whatever :func:`freeze` accepts."""
+
+Frozen: TypeAlias = Any
+"""The frozen form of a value: see the table above."""
+
+C = TypeVar("C", bound=type)
+
+
+class Tag:
+    """The head of a frozen form that is not a record.
+
+    A tag with ``expand`` heads a compact form that stands for a larger one (an ``Observe``, see :mod:`syndicate.skeleton.interest`).
+    """
+
+    __slots__ = ("expand", "name", "rank")
+
+    def __init__(self, name: str, rank: int, expand: Callable[[Any], Any] | None = None) -> None:
+        self.name = name
+        self.rank = rank
+        self.expand = expand
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+BOOL = Tag("BOOL", 0)
+DOUBLE = Tag("DOUBLE", 1)
+BIG = Tag("BIG", 2)
+SEQ = Tag("SEQ", 7)
+SET = Tag("SET", 8)
+DICT = Tag("DICT", 9)
+
+TRUE: Final = (BOOL, "t")
+FALSE: Final = (BOOL, "f")
+_SMALL = 2**61 - 1
+_PACK = struct.Struct(">d")
+
+
+class Symbol:
+    """A name that is not a string: record labels, enumerations.  Interned, so that equality is identity.
+
+    >>> Symbol("box") is Symbol("box"), Symbol("box") == "box"
+    (True, False)
+    """
+
+    __slots__ = ("__weakref__", "name")
+    # Weak, so that a broker fed with ever-new labels forgets them.
+    _known: WeakValueDictionary[str, Symbol] = WeakValueDictionary()
+    name: str
+
+    def __new__(cls, name: str) -> Symbol:
+        found = cls._known.get(name)
+        if found is None:
+            if type(name) is not str:
+                raise NotAValue(f"a symbol's name is a str, not {type(name).__name__}: {name!r}")
+            found = object.__new__(cls)
+            object.__setattr__(found, "name", name)
+            found = cls._known.setdefault(name, found)
+        return found
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a symbol cannot be changed: {self!r}")
+
+    def __reduce__(self) -> tuple[type[Symbol], tuple[str]]:
+        return Symbol, (self.name,)
+
+    def __repr__(self) -> str:
+        return f"Symbol({self.name!r})"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@attrs.define(eq=False, repr=False, weakref_slot=True)
+class Ref:
+    """A reference to an entity, bound to the facet in which the entity's events run.  Equal only to itself.
+
+    ``raw`` says that the entity wants frozen forms (a dataspace, a relay's proxy) instead of values.
+    """
+
+    facet: Any
+    entity: Any
+    raw: bool = False
+
+    def __repr__(self) -> str:
+        return f"<Ref {type(self.entity).__name__} of {self.facet!r}>"
+
+
+class Record:
+    """A record whose label has no Python class here: ``Record(Symbol("present"), ["Alice"])``.
+
+    >>> Record("present", ["Alice"]).fields
+    ('Alice',)
+    """
+
+    __slots__ = ("fields", "label")
+    label: Value
+    fields: tuple[Value, ...]
+
+    def __init__(self, label: Value, fields: Iterable[Value] = ()) -> None:
+        object.__setattr__(self, "label", Symbol(label) if type(label) is str else label)
+        object.__setattr__(self, "fields", tuple(fields))
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a record cannot be changed: {self!r}")
+
+    def __eq__(self, other: object) -> bool:
+        return _same(self, other)
+
+    def __hash__(self) -> int:
+        return _hash(self)
+
+    def __reduce__(self) -> tuple[type[Record], tuple[Value, tuple[Value, ...]]]:
+        return Record, (self.label, self.fields)
+
+    def __repr__(self) -> str:
+        return f"Record({self.label!r}, {list(self.fields)!r})"
+
+
+class Dictionary(Mapping[Value, Value]):
+    """An immutable dictionary keyed by value identity, so that it can hold both ``1`` and ``True``.
+
+    >>> d = Dictionary([(1, "int"), (True, "bool")]); d[1], d[True], len(d)
+    ('int', 'bool', 2)
+    """
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Mapping[Value, Value] | Iterable[tuple[Value, Value]] = ()) -> None:
+        pairs = entries.items() if isinstance(entries, Mapping) else entries
+        self._entries = {freeze(key): (key, value) for key, value in pairs}
+
+    def __getitem__(self, key: Value) -> Value:
+        try:
+            return self._entries[freeze(key)][1]
+        except NotAValue:
+            raise KeyError(key) from None
+
+    def __iter__(self) -> Iterator[Value]:
+        return (key for key, _ in self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __eq__(self, other: object) -> bool:
+        return _same(self, other) if isinstance(other, Mapping) else NotImplemented
+
+    def __hash__(self) -> int:
+        return _hash(self)
+
+    def __repr__(self) -> str:
+        return f"Dictionary({list(self.items())!r})"
+
+
+class ValueSet(Set[Value]):
+    """An immutable set by value identity, so that it can hold both ``1`` and ``True``.
+
+    >>> len(ValueSet([1, 1.0, True])), ValueSet([1, 2]) == {2, 1}
+    (3, True)
+    """
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, items: Iterable[Value] = ()) -> None:
+        self._entries = {freeze(item): item for item in items}
+
+    def __contains__(self, item: object) -> bool:
+        try:
+            return freeze(item) in self._entries
+        except NotAValue:
+            return False
+
+    def __iter__(self) -> Iterator[Value]:
+        return iter(self._entries.values())
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __eq__(self, other: object) -> bool:
+        return _same(self, other) if isinstance(other, Set) else NotImplemented
+
+    def __hash__(self) -> int:
+        return _hash(self)
+
+    def __repr__(self) -> str:
+        return f"ValueSet({list(self)!r})"
+
+
+# ---------------------------------------------------------------------------------------------------- record classes
+
+_classes: dict[tuple[Frozen, int], type] = {}
+"""(label, number of fields) -> the record class that such a record thaws to; the newest definition wins."""
+
+
+@overload
+def record(label: C) -> C: ...
+@overload
+def record(label: str | Symbol | None = None) -> Callable[[C], C]: ...
+@dataclass_transform(frozen_default=True, eq_default=True, field_specifiers=(attrs.field, attrs.Factory))
+def record(label: Any = None) -> Any:
+    """Make an attrs class whose instances are records: ``@record`` or ``@record("box-state")``.
+
+    The class is frozen and slotted; its fields, in order, are the record's.  Instances are equal if they are the same *value*,
+    even where two classes share a label.  A record class applied to patterns is a pattern.
+
+    >>> @record("box-state")
+    ... class BoxState:
+    ...     value: int
+    >>> BoxState(1), BoxState(1) == BoxState(value=1), BoxState(1) == BoxState(True)
+    (BoxState(value=1), True, False)
+    """
+    if isinstance(label, type):
+        return _make_record(label, Symbol(label.__name__))
+    return lambda cls: _make_record(cls, Symbol(cls.__name__ if label is None else str(label)))
+
+
+def _make_record(cls: type, label: Symbol) -> type:
+    made = attrs.frozen(cls, eq=False, slots=True)
+    names = [a.name for a in attrs.fields(made)]
+    made.__label__ = label  # type: ignore[attr-defined]
+    made.__eq__ = _same  # type: ignore[method-assign, assignment]
+    made.__hash__ = _hash  # type: ignore[method-assign, assignment]
+    setters = [made.__dict__[name].__set__ for name in names if name in made.__dict__]
+    made.__setters__ = setters  # type: ignore[attr-defined]
+    if len(setters) == len(names) and not _has_hooks(made):
+        made.__init__ = _fast_init(made)  # type: ignore[misc]
+    freeze_as(made, _record_freezer(label, names))
+    _classes[label, len(names)] = made
+    return made
+
+
+def freeze_as(cls: type, freezer: Callable[[Any, int], Frozen]) -> None:
+    """Let *freezer(instance, depth)* make the frozen forms of the instances of *cls*."""
+    _freezers[cls] = freezer
+
+
+def compact_as(label: Symbol, compact: Callable[[Frozen], Frozen]) -> None:
+    """Let *compact(form)* replace the frozen form of each :class:`Record` with this label, so that a value keeps one form."""
+    _compactors[label] = compact
+
+
+def _has_hooks(cls: type) -> bool:
+    """Whether attrs' own ``__init__`` does more than to store its arguments."""
+    return any(a.validator or a.converter or not a.init or a.kw_only for a in attrs.fields(cls)) or any(
+        hasattr(cls, hook) for hook in ("__attrs_pre_init__", "__attrs_post_init__")
+    )
+
+
+def _fast_init(cls: type) -> Callable[..., None]:
+    """An ``__init__`` that stores through the slots' descriptors: a quarter faster than attrs' frozen one."""
+    fields = attrs.fields(cls)
+    scope: dict[str, Any] = {}
+    params, body = [], []
+    for i, a in enumerate(fields):
+        scope[f"set{i}"] = cls.__dict__[a.name].__set__
+        if a.default is attrs.NOTHING:
+            params.append(a.alias)
+            body.append(f" set{i}(self, {a.alias})")
+        elif isinstance(a.default, attrs.Factory):  # type: ignore[arg-type]
+            scope[f"factory{i}"] = a.default.factory if not a.default.takes_self else None
+            if a.default.takes_self:
+                return cast(Callable[..., None], cls.__init__)  # type: ignore[misc]
+            params.append(f"{a.alias}=nothing")
+            body.append(f" set{i}(self, factory{i}() if {a.alias} is nothing else {a.alias})")
+        else:
+            scope[f"default{i}"] = a.default
+            params.append(f"{a.alias}=default{i}")
+            body.append(f" set{i}(self, {a.alias})")
+    scope["nothing"] = attrs.NOTHING
+    old = cls.__init__  # type: ignore[misc]
+    exec(f"def __init__({', '.join(['self', *params])}):\n" + "\n".join(body or [" pass"]), scope)
+    init = cast(Callable[..., None], scope["__init__"])
+    init.__annotations__ = old.__annotations__
+    init.__qualname__, init.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
+    return init
+
+
+def _record_freezer(label: Symbol, names: list[str]) -> Callable[[Any, int], Frozen]:
+    """A function from an instance to its frozen form, unrolled: a send spends a fifth of its time here."""
+    lines = ["def freezer(self, depth):"]
+    for i, name in enumerate(names):
+        lines += [
+            f" x{i} = self.{name}",
+            f" t = type(x{i})",
+            f" if t is not str and (t is not int or not {-_SMALL} < x{i} < {_SMALL}) and t not in plain:",
+            f"  x{i} = freeze(x{i}, depth + 1)",
+        ]
+    lines.append(f" return ({', '.join(['label', *(f'x{i}' for i in range(len(names)))])},)")
+    scope: dict[str, Any] = {"label": label, "freeze": freeze, "plain": _PLAIN}
+    exec("\n".join(lines), scope)
+    return cast(Callable[[Any, int], Frozen], scope["freezer"])
+
+
+def is_record(value: object) -> bool:
+    """Whether *value* is an instance of a record class or of :class:`Record`."""
+    return type(value) is Record or hasattr(type(value), "__label__")
+
+
+def label_of(value: Any) -> Value:
+    """The label of a record."""
+    return value.label if type(value) is Record else type(value).__label__
+
+
+def fields_of(value: Any) -> tuple[Value, ...]:
+    """The fields of a record, in order.
+
+    >>> fields_of(Record("pair", [1, 2]))
+    (1, 2)
+    """
+    if type(value) is Record:
+        return value.fields
+    return tuple(getattr(value, a.name) for a in attrs.fields(type(value)))
+
+
+# ---------------------------------------------------------------------------------------------------- freeze and thaw
+
+
+def freeze(value: Value, depth: int = 0) -> Frozen:
+    """The frozen form of *value*; raises :class:`NotAValue` if it has none, is cyclic or nested deeper than ``MAX_DEPTH``.
+
+    >>> freeze(["a", 1])
+    (SEQ, 'a', 1)
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return value
+    freezer = _freezers.get(kind)
+    if freezer is None:
+        freezer = _freezer_of_subclass(value)
+    if depth > MAX_DEPTH:
+        raise NotAValue(f"a value nested deeper than {MAX_DEPTH} levels, or cyclic: flatten it, or send its parts")
+    return freezer(value, depth)
+
+
+def thaw(form: Frozen) -> Value:
+    """The value of a frozen form: sequences as tuples, sets as :class:`ValueSet`, dictionaries as :class:`Dictionary`.
+
+    A record becomes an instance of the record class with its label and number of fields, or else a :class:`Record`.
+
+    >>> thaw(freeze({"a": [1, True]}))
+    Dictionary([('a', (1, True))])
+    """
+    if type(form) is not tuple:
+        return form
+    head = form[0]
+    if type(head) is Tag:
+        return _thawers[head](form) if head.expand is None else thaw(head.expand(form))
+    cls = _classes.get((head, len(form) - 1))
+    if cls is None:
+        return Record(thaw(head), map(thaw, form[1:]))
+    made = object.__new__(cls)
+    for store, item in zip(cls.__setters__, form[1:], strict=True):  # type: ignore[attr-defined]
+        store(made, thaw(item) if type(item) is tuple else item)
+    return made
+
+
+def _freeze_int(value: int, depth: int) -> Frozen:
+    if -_SMALL < value < _SMALL:
+        return value
+    return (BIG, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
+
+
+def _freeze_items(value: Iterable[Value], depth: int) -> Frozen:
+    return (SEQ, *[freeze(item, depth + 1) for item in value])
+
+
+def _freeze_set(value: Iterable[Value], depth: int) -> Frozen:
+    items = {freeze(item, depth + 1) for item in value}
+    return (SET, *sorted(items, key=order))
+
+
+def _freeze_dict(value: Mapping[Value, Value], depth: int) -> Frozen:
+    pairs = {freeze(key, depth + 1): freeze(item, depth + 1) for key, item in value.items()}
+    keys = sorted(pairs, key=order)
+    return (DICT, tuple(keys), tuple([pairs[key] for key in keys]))
+
+
+def _freeze_record(value: Record, depth: int) -> Frozen:
+    form = (freeze(value.label, depth + 1), *[freeze(item, depth + 1) for item in value.fields])
+    compact = _compactors.get(form[0])
+    return form if compact is None else compact(form)
+
+
+def _freeze_none(value: None, depth: int) -> Frozen:
+    raise NotAValue('None is not a value: leave the assertion out, or say what is absent with Symbol("none")')
+
+
+_compactors: dict[Frozen, Callable[[Frozen], Frozen]] = {}
+_PLAIN: Final = frozenset({str, bytes, Symbol, Ref})
+_freezers: dict[type, Callable[[Any, int], Frozen]] = {
+    int: _freeze_int,
+    bool: lambda value, depth: TRUE if value else FALSE,
+    float: lambda value, depth: (DOUBLE, _PACK.pack(value)),
+    list: _freeze_items,
+    tuple: _freeze_items,
+    set: _freeze_set,
+    frozenset: _freeze_set,
+    ValueSet: _freeze_set,
+    dict: _freeze_dict,
+    MappingProxyType: _freeze_dict,
+    Dictionary: _freeze_dict,
+    Record: _freeze_record,
+    bytearray: lambda value, depth: bytes(value),
+    type(None): _freeze_none,
+}
+_thawers: dict[Tag, Callable[[Frozen], Value]] = {
+    BOOL: lambda form: form is TRUE or form[1] == "t",
+    DOUBLE: lambda form: _PACK.unpack(form[1])[0],
+    BIG: lambda form: int.from_bytes(form[1], "big", signed=True),
+    SEQ: lambda form: tuple([thaw(item) for item in form[1:]]),
+    SET: lambda form: ValueSet(thaw(item) for item in form[1:]),
+    DICT: lambda form: Dictionary((thaw(k), thaw(v)) for k, v in zip(form[1], form[2], strict=True)),
+}
+_SUBCLASSES: Final[list[tuple[type, Callable[[Any, int], Frozen]]]] = [
+    (str, lambda value, depth: str.__str__(value)),
+    (int, lambda value, depth: _freeze_int(int(value), depth)),
+    (float, lambda value, depth: (DOUBLE, _PACK.pack(value))),
+    (bytes, lambda value, depth: bytes(value)),
+    (tuple, _freeze_items),
+    (list, _freeze_items),
+    (dict, _freeze_dict),
+    (Set, _freeze_set),
+    (Mapping, _freeze_dict),
+]
+
+
+def _freezer_of_subclass(value: Value) -> Callable[[Any, int], Frozen]:
+    for base, freezer in _SUBCLASSES:
+        if isinstance(value, base):
+            return freezer
+    kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+    hint = ""
+    if hasattr(value, "item") and hasattr(value, "dtype"):
+        hint = " (a numpy scalar: convert it with .item())"
+    elif attrs.has(type(value)) or hasattr(value, "__dataclass_fields__"):
+        hint = " (decorate its class with @record)"
+    elif isinstance(value, type):
+        kind, hint = f"the class {value.__qualname__}", " (did you mean an instance of it?)"
+    raise NotAValue(
+        f"{kind} is not a value{hint}: {_short(value)}. Values are bool, int, float, str, bytes, Symbol, Ref, instances of @record "
+        "classes, and lists, tuples, sets and dicts of values."
+    )
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+# ---------------------------------------------------------------------------------------------------- identity and order
+
+
+def identical(a: Value, b: Value) -> bool:
+    """Whether *a* and *b* are the same value.
+
+    >>> identical(float("nan"), float("nan")), identical("a", Symbol("a"))
+    (True, False)
+    """
+    return bool(freeze(a) == freeze(b))
+
+
+def _same(self: object, other: object) -> bool:
+    if self is other:
+        return True
+    if not (is_record(other) or isinstance(other, (Dictionary, ValueSet, Mapping, Set))):
+        return NotImplemented
+    try:
+        return bool(freeze(self) == freeze(other))
+    except NotAValue:  # a pattern: its fields hold what no value holds
+        return type(self) is type(other) and is_record(self) and fields_of(self) == fields_of(other)
+
+
+def _hash(self: object) -> int:
+    try:
+        return hash(freeze(self))
+    except NotAValue:
+        return hash(fields_of(self))
+
+
+def order(form: Frozen) -> tuple[Any, ...]:
+    """A sort key of a frozen form: the total order of Preserves, with references last, by their place in memory.
+
+    >>> [thaw(f) for f in sorted(map(freeze, ["b", 2, True, Symbol("a"), 1.5, [0]]), key=order)]
+    [True, 1.5, 2, 'b', Symbol('a'), (0,)]
+    """
+    if type(form) is tuple:
+        head = form[0]
+        if type(head) is not Tag:
+            return (6, order(head), [order(item) for item in form[1:]])
+        if head is BOOL:
+            return (0, form[1] == "t")
+        if head is DOUBLE:  # IEEE total order: negative numbers backwards, before the positive ones
+            bits = int.from_bytes(form[1], "big")
+            return (1, ~bits & (2**64 - 1) if bits >> 63 else bits | 1 << 63)
+        if head is BIG:
+            return (2, thaw(form))
+        if head is DICT:
+            return (9, [(order(k), order(v)) for k, v in zip(form[1], form[2], strict=True)])
+        if head.expand is not None:
+            return order(head.expand(form))
+        return (head.rank, [order(item) for item in form[1:]])
+    if type(form) is int:
+        return (2, form)
+    if type(form) is str:
+        return (3, form)
+    if type(form) is bytes:
+        return (4, form)
+    if type(form) is Symbol:
+        return (5, form.name)
+    return (10, id(form))

@@ -1,0 +1,271 @@
+"""What an actor can do: the functions that act on the current turn and facet.
+
+All of them raise :class:`~syndicate.errors.NotInTurn` outside a turn.
+
+Source: the reference, section 1; names as in the project's contract.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+from syndicate.actor import Actor, Task
+from syndicate.errors import SyndicateError
+from syndicate.facet import Facet
+from syndicate.field import dataflow
+from syndicate.turn import Entity, Handle, Turn, current, expect_ref, here
+from syndicate.values import Ref, Value, freeze
+
+# ---------------------------------------------------------------------------------------------------- telling
+
+
+def send(target: Ref, value: Value) -> None:
+    """Send *value* as a message to a dataspace (or any entity); raises :class:`~syndicate.errors.NotAValue`."""
+    turn = here.turn
+    if turn is None or turn.facet is None:
+        turn = current("send")
+    if type(target) is not Ref:
+        target = expect_ref("send", target)
+    turn.send(target, value)
+
+
+def assert_(target: Ref, value: Value | Callable[[], Value | None]) -> Handle | Computed:
+    """Assert *value* for as long as the current facet lives, or until the answered handle is retracted.
+
+    A function is called now, and again whenever a field that it read has changed: its new value replaces the old one without a gap,
+    and None means no assertion.  Raises :class:`~syndicate.errors.NotAValue`.
+    """
+    turn = current("assert_")
+    target = expect_ref("assert_", target)
+    if callable(value) and not isinstance(value, type):
+        return Computed(target, value)
+    return turn.assert_(target, value)
+
+
+class Computed:
+    """The handle of an assertion that a function computes from fields."""
+
+    __slots__ = ("facet", "fn", "handle", "target")
+
+    def __init__(self, target: Ref, fn: Callable[[], Value | None]) -> None:
+        self.facet: Facet = current("assert_").facet  # type: ignore[assignment]
+        self.target = target
+        self.fn: Callable[[], Value | None] | None = fn
+        self.handle: Handle | None = None
+        dataflow(self._renew)
+
+    def _renew(self) -> None:
+        if self.fn is not None:
+            self._show(self.fn())
+
+    def _show(self, value: Value | None) -> None:
+        if self.handle is not None and self.handle.live:
+            self.handle = self.handle.replace(value)
+        elif value is not None:
+            turn = current("assert_")
+            self.handle = turn.assert_form(self.facet, self.target, freeze(value))
+
+    @property
+    def live(self) -> bool:
+        """Whether something is asserted now."""
+        return self.handle is not None and self.handle.live
+
+    def retract(self) -> None:
+        """Take it back, and compute it no more."""
+        current("retract")
+        self.fn = None
+        if self.handle is not None:
+            self.handle.retract()
+
+    def replace(self, value: Value | Callable[[], Value | None] | None) -> Computed:
+        """Assert *value*, or compute it by another function, in its place without a gap."""
+        current("replace")
+        if callable(value) and not isinstance(value, type):
+            self.fn = value
+            dataflow(self._renew)
+        else:
+            self.fn = None
+            self._show(value)
+        return self
+
+
+def sync(target: Ref, then: Callable[[], object]) -> None:
+    """Call *then*, in the current facet, once *target* has handled everything that this actor did before."""
+    turn = current("sync")
+    turn.sync(expect_ref("sync", target), Ref(turn.facet, _Answer(then)))
+
+
+class _Answer(Entity):
+    def __init__(self, then: Callable[[], object]) -> None:
+        self.then = then
+
+    def message(self, value: Value) -> None:
+        self.then()
+
+
+def ref(entity: Entity) -> Ref:
+    """A reference to *entity* in the current facet: others can assert and send to it."""
+    return Ref(current("ref").facet, entity, getattr(entity, "raw", False))
+
+
+# ---------------------------------------------------------------------------------------------------- facets
+
+
+def react(fn: Callable[[], object]) -> Facet:
+    """Start a facet inside the current one and run *fn* in it.  Usable as a decorator; answers the facet."""
+    turn = current("react")
+    parent: Facet = turn.facet  # type: ignore[assignment]
+    if not parent.alive:  # nothing can start in a facet that has stopped
+        dead = Facet(turn.actor, None)
+        dead.alive, dead.stopping = False, True
+        return dead
+    facet = Facet(turn.actor, parent)
+    facet.boot(turn, fn)
+    return facet
+
+
+def stop(facet: Facet | None = None, then: Callable[[], object] | None = None) -> None:
+    """Stop *facet* (the current one by default); *then* runs last, in the parent's context, before the facet's retractions."""
+    turn = current("stop")
+    chosen: Facet = turn.facet if facet is None else facet  # type: ignore[assignment]
+    if chosen.actor is not turn.actor:
+        raise SyndicateError(f"{chosen!r} belongs to another actor: use facet.enter(stop) to stop it from outside")
+    chosen.stop(turn, then)
+
+
+def stop_actor() -> None:
+    """Stop the current actor in order, all stop handlers included."""
+    turn = current("stop_actor")
+    turn.actor.root.stop(turn)
+
+
+def on_stop(fn: Callable[[], object]) -> Callable[[], object]:
+    """Run *fn* when the current facet stops in order: in the parent's context, before the facet's retractions."""
+    current("on_stop").facet.hooks.append((fn, False))  # type: ignore[union-attr]
+    return fn
+
+
+def on_stop_or_crash(fn: Callable[[], object]) -> Callable[[], object]:
+    """As :func:`on_stop`, and also when the actor crashes."""
+    current("on_stop_or_crash").facet.hooks.append((fn, True))  # type: ignore[union-attr]
+    return fn
+
+
+def prevent_inert_check() -> Callable[[], None]:
+    """Keep the current facet although nothing seems left to happen in it; the answer, called, ends that.
+
+    Say so where something will enter the facet from outside: another thread, a callback.
+    """
+    facet: Facet = current("prevent_inert_check").facet  # type: ignore[assignment]
+    facet.preventers += 1
+
+    @functools.cache
+    def disarm() -> None:
+        facet.preventers -= 1
+
+    return disarm
+
+
+def current_facet() -> Facet:
+    """The facet that is running."""
+    return current("current_facet").facet  # type: ignore[return-value]
+
+
+# ---------------------------------------------------------------------------------------------------- actors
+
+
+def spawn(
+    boot: Callable[..., object],
+    *args: Any,
+    name: str | None = None,
+    daemon: bool = False,
+    linked: bool = False,
+    assertions: Iterable[Handle] = (),
+) -> Actor:
+    """Start an actor that runs ``boot(*args)``, once this turn has committed.
+
+    A *daemon* does not keep the system running.  A *linked* actor and the current facet stop each other.  *assertions* are handles of
+    this actor whose ownership passes to the new one, without a retraction in between.
+    """
+    turn = current("spawn")
+    actor = Actor(turn.actor.system, name or getattr(boot, "__name__", "actor"), daemon)
+    handles = list(assertions)
+    for handle in handles:
+        if not handle.live or handle.facet.actor is not turn.actor:
+            raise SyndicateError(f"{handle!r} is not a live assertion of this actor, so that it cannot be handed over")
+        del handle.facet.handles[handle]
+        handle.facet = actor.root
+        actor.root.handles[handle] = None
+
+    def begin() -> None:
+        facet = current("spawn").facet  # the boot facet takes over: the root's own assertions do not count against inertness
+        for handle in handles:
+            if actor.root.handles.pop(handle, actor) is not actor:
+                handle.facet = facet  # type: ignore[assignment]
+                facet.handles[handle] = None  # type: ignore[union-attr]
+        boot(*args)
+
+    actor.boot(turn, begin if handles else functools.partial(boot, *args))
+    if linked:
+        link(actor)
+    return actor
+
+
+def link(actor: Actor) -> None:
+    """Tie *actor* and the current facet together: when one ends, in whatever way, the other is stopped in order."""
+    turn = current("link")
+    facet: Facet = turn.facet  # type: ignore[assignment]
+    turn.assert_form(facet, Ref(actor.root, Lifeline(actor.root)), Ref(facet, _Linked(facet)))
+
+
+class Lifeline(Entity):
+    """An entity in an actor's root: the actor stops when the assertion to it goes.  A reference asserted there is answered."""
+
+    def __init__(self, root: Facet) -> None:
+        self.root = root
+
+    def assert_(self, value: Value, handle: Any) -> None:
+        """Hold on; if *value* is the other side's reference, assert something to it for as long as this actor lives."""
+        if isinstance(value, Ref):
+            current("link").assert_(value, True)
+
+    def retract(self, handle: Any) -> None:
+        """The other side is gone."""
+        self.root.stop(current("link"))
+
+    def refused(self, value: Value) -> None:
+        """This actor had ended before the assertion came."""
+        if isinstance(value, Ref):
+            current_turn(self.root).send(value, False)
+
+
+class _Linked(Entity):
+    def __init__(self, facet: Facet) -> None:
+        self.facet = facet
+
+    def retract(self, handle: Any) -> None:
+        self.facet.stop(current("link"))
+
+    def message(self, value: Value) -> None:
+        self.facet.stop(current("link"))
+
+
+def current_turn(facet: Facet) -> Turn:
+    """The turn object of the system that *facet* belongs to."""
+    turn: Turn = facet.actor.system.turn
+    return turn
+
+
+def linked_task(fn: Callable[..., Awaitable[Any]], *args: Any) -> Task:
+    """Run an async function as a trio task that is cancelled when the current facet ends.
+
+    Its end stops the facet, unless it answers True; an exception in it crashes the actor.  Inside it use ``facet.enter(fn)`` to act.
+    """
+    turn = current("linked_task")
+    facet: Facet = turn.facet  # type: ignore[assignment]
+    task = Task(facet, fn, args)
+    facet.tasks[task] = None
+    turn.starting.append(task.start)
+    return task
