@@ -19,7 +19,7 @@ from syndicate.field import settle
 from syndicate.log import logger
 from syndicate.trace import Action, Started, Stopped, Trace, Turned
 from syndicate.turn import ASSERT, ENTER, MESSAGE, RETRACT, Event, Handle, Turn
-from syndicate.values import thaw
+from syndicate.values import Ref, thaw
 
 if TYPE_CHECKING:
     from syndicate.system import System
@@ -65,38 +65,29 @@ class Actor:
         turn.number += 1
         try:
             for kind, target, value, handle in events:
-                if type(target) is tuple:
-                    for ref in target:
-                        facet = ref.facet
-                        if facet.alive:
+                if type(target) is Ref:
+                    facet = target.facet
+                    if facet.alive:
+                        turn.facet = facet
+                        if kind == MESSAGE:
+                            target.entity.message(value)
+                        elif kind == ASSERT:
+                            target.entity.assert_(value, handle)
+                        elif kind == RETRACT:
+                            target.entity.retract(handle)
+                        else:
+                            target.entity.sync(value)
+                    elif kind == ASSERT and not self.running:
+                        refused = getattr(target.entity, "refused", None)  # a link to an actor that has ended
+                        if refused is not None:
                             turn.facet = facet
-                            if kind == MESSAGE:
-                                ref.entity.message(value)
-                            elif kind == ASSERT:
-                                ref.entity.assert_(value, handle)
-                            else:
-                                ref.entity.retract(handle)
-                    continue
-                if kind == ENTER:
+                            refused(value)
+                elif kind == ENTER:
                     if target.alive:
                         turn.facet = target
                         value()
-                    continue
-                facet = target.facet
-                if facet.alive:
-                    turn.facet = facet
-                    if kind == MESSAGE:
-                        target.entity.message(value)
-                    elif kind == ASSERT:
-                        target.entity.assert_(value, handle)
-                    elif kind == RETRACT:
-                        target.entity.retract(handle)
-                    else:
-                        target.entity.sync(value)
-                elif kind == ASSERT and not self.running:
-                    refused = getattr(target.entity, "refused", None)  # a link to an actor that has ended
-                    if refused is not None:
-                        refused(value)
+                else:
+                    self._take_each(turn, kind, target, value, handle)
             while turn.damaged or turn.suspects:
                 settle(turn)
                 settle_facets(turn)
@@ -108,6 +99,19 @@ class Actor:
         if self.system.tracers:
             self._trace(turn)
         turn.commit()
+
+    def _take_each(self, turn: Turn, kind: int, refs: tuple[Ref, ...], value: Any, handle: Any) -> None:
+        """Handle one event that is for several references."""
+        for ref in refs:
+            facet = ref.facet
+            if facet.alive:
+                turn.facet = facet
+                if kind == MESSAGE:
+                    ref.entity.message(value)
+                elif kind == ASSERT:
+                    ref.entity.assert_(value, handle)
+                else:
+                    ref.entity.retract(handle)
 
     def ended(self, turn: Turn) -> None:
         """Its root facet has stopped."""

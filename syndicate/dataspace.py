@@ -35,7 +35,7 @@ from syndicate.actor import Actor
 from syndicate.facet import Facet
 from syndicate.skeleton.index import Index
 from syndicate.skeleton.interest import INTEREST
-from syndicate.skeleton.trie import Handler, Told, values_of
+from syndicate.skeleton.trie import Captures, Handler, Told
 from syndicate.turn import ASSERT, MESSAGE, RETRACT, Handle, Turn, current
 from syndicate.values import SEQ, Frozen, Ref
 
@@ -48,6 +48,7 @@ class Dataspace:
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
         self.index = Index(self)
+        self.message = self.index.send
 
     # ------------------------------------------------------------------------------------------------ an entity
 
@@ -63,10 +64,6 @@ class Dataspace:
         if self.index.remove(form) and type(form) is tuple and form[0] is INTEREST:
             _, skeleton, constants, observer = form
             self._tell(RETRACT, observer, self.index.unobserve(skeleton, constants, observer))
-
-    def message(self, form: Frozen) -> None:
-        """Pass a message on."""
-        self.index.send(form)
 
     def sync(self, peer: Ref) -> None:
         """Answer that everything earlier was handled."""
@@ -94,11 +91,11 @@ class Dataspace:
         """Tell them that its captures are gone."""
         self._publish(RETRACT, handler, told.captures, told.values, told)
 
-    def sent(self, handler: Handler, captures: tuple[Frozen, ...]) -> None:
+    def sent(self, handler: Handler, captures: Captures, values: tuple[Any, ...]) -> None:
         """Tell them of a message."""
-        self._publish(MESSAGE, handler, captures, values_of(captures), None)
+        self._publish(MESSAGE, handler, captures, values, None)
 
-    def _publish(self, kind: int, handler: Handler, captures: tuple[Frozen, ...], values: tuple[Any, ...], told: Told | None) -> None:
+    def _publish(self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], told: Told | None) -> None:
         pending = self.turn.pending
         observers = handler.observers
         if type(observers) is Ref:

@@ -135,23 +135,15 @@ class Turn:
 
     def enqueue(self, actor: Any, event: Event) -> None:
         """Note an event for an actor."""
-        events = self.pending.get(actor)
-        if events is None:
-            self.pending[actor] = [event]
+        if actor in self.pending:
+            self.pending[actor].append(event)
         else:
-            events.append(event)
+            self.pending[actor] = [event]
 
     def send(self, target: Ref, value: Value) -> None:
         """Send a message; raises :class:`NotAValue`."""
         form = freeze(value)
-        if not target.raw:
-            form = thaw(form)
-        actor = target.facet.actor
-        events = self.pending.get(actor)
-        if events is None:
-            self.pending[actor] = [(MESSAGE, target, form, None)]
-        else:
-            events.append((MESSAGE, target, form, None))
+        self.enqueue(target.facet.actor, (MESSAGE, target, form if target.raw else thaw(form), None))
 
     def assert_(self, target: Ref, value: Value) -> Handle:
         """Assert a value in the current facet; raises :class:`NotAValue`."""
@@ -162,7 +154,12 @@ class Turn:
         handle = Handle(facet, target, form)
         if facet.alive:
             facet.handles[handle] = None
-            self.enqueue(target.facet.actor, (ASSERT, target, form if target.raw else thaw(form), handle))
+            event = (ASSERT, target, form if target.raw else thaw(form), handle)
+            actor = target.facet.actor
+            if actor in self.pending:
+                self.pending[actor].append(event)
+            else:
+                self.pending[actor] = [event]
         return handle
 
     def retract(self, handle: Handle) -> None:

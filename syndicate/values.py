@@ -277,7 +277,7 @@ def _make_record(cls: type, label: Symbol) -> type:
 
 def freeze_as(cls: type, freezer: Callable[[Any, int], Frozen]) -> None:
     """Let *freezer(instance, depth)* make the frozen forms of the instances of *cls*."""
-    _freezers[cls] = freezer
+    freezers[cls] = freezer
 
 
 def compact_as(label: Symbol, compact: Callable[[Frozen], Frozen]) -> None:
@@ -367,12 +367,7 @@ def freeze(value: Value, depth: int = 0) -> Frozen:
     >>> freeze(["a", 1])
     (SEQ, 'a', 1)
     """
-    kind = type(value)
-    if kind in _PLAIN:
-        return value
-    freezer = _freezers.get(kind)
-    if freezer is None:
-        freezer = _freezer_of_subclass(value)
+    freezer = freezers.get(type(value)) or _freezer_of_subclass(value)
     if depth > MAX_DEPTH:
         raise NotAValue(f"a value nested deeper than {MAX_DEPTH} levels, or cyclic: flatten it, or send its parts")
     return freezer(value, depth)
@@ -433,7 +428,8 @@ def _freeze_none(value: None, depth: int) -> Frozen:
 
 _compactors: dict[Frozen, Callable[[Frozen], Frozen]] = {}
 _PLAIN: Final = frozenset({str, bytes, Symbol, Ref})
-_freezers: dict[type, Callable[[Any, int], Frozen]] = {
+freezers: dict[type, Callable[[Any, int], Frozen]] = {
+    **dict.fromkeys(_PLAIN, lambda value, depth: value),
     int: _freeze_int,
     bool: lambda value, depth: TRUE if value else FALSE,
     float: lambda value, depth: (DOUBLE, _PACK.pack(value)),
@@ -449,6 +445,7 @@ _freezers: dict[type, Callable[[Any, int], Frozen]] = {
     bytearray: lambda value, depth: bytes(value),
     type(None): _freeze_none,
 }
+"""The exact type of a value -> a function of it and its depth.  :func:`freeze` is the way in; the hottest callers look up here."""
 _thawers: dict[Tag, Callable[[Frozen], Value]] = {
     BOOL: lambda form: form is TRUE or form[1] == "t",
     DOUBLE: lambda form: _PACK.unpack(form[1])[0],

@@ -46,11 +46,6 @@ class Skeleton:
     checks: tuple[Check, ...]
     captures: tuple[Path, ...]
 
-    @property
-    def key(self) -> tuple[tuple[Path, ...], tuple[Check, ...]]:
-        """The seed's ``constKey``: which places to look at, and which to check."""
-        return self.places, self.checks
-
 
 _skeletons: WeakValueDictionary[tuple[Any, ...], Skeleton] = WeakValueDictionary()
 

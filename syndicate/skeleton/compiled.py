@@ -1,11 +1,12 @@
-"""Projections as Python functions: interpreted while they are cold, generated once they are hot.
+"""Tables as Python functions: interpreted while they are cold, generated once they are hot.
 
-What a table or a handler asks of a value is a projection: "if these places exist and hold such atoms, give me what is at those".
-The interpreter walks paths; a generated function reads ``v[2][1]`` behind one length check and is about five times faster.  Compiling
-costs about half a millisecond, so it waits until a projection has run ``HOT`` times; equal projections share one function.
+What a table does with a value is: check some places, read its constants, find the handlers under them, read what they capture, and
+count or tell.  The interpreter walks paths for that.  A generated set of functions reads ``v[2][1]`` behind one length check and does
+the rest inline; it is three to four times faster.  Generating costs about half a millisecond, so it waits until a table has been asked
+``HOT`` times; tables with the same places, checks and captures share one generated *factory*.
 
-A projection is only asked of values that passed its skeleton's shape, so that the compounds along its paths are known to be there;
-their lengths are not, because arity is "at least".
+A table is only asked about values that passed its node's shape, so that the compounds along its paths are known to be there; their
+lengths are not, because arity is "at least".
 
 Source: seed 004 leaves this open under "Potential future optimizations: JIT compilation of shapes, constant checks, captures".
 """
@@ -14,124 +15,172 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from syndicate.skeleton.analysis import Check, is_of_class
 from syndicate.skeleton.path import MISSING, Path, Step, child, project
-from syndicate.values import Frozen
-
-Projection: TypeAlias = Callable[[Frozen], Any]
-"""From a frozen form to what is at some places (bare, or a tuple), or MISSING."""
+from syndicate.values import Frozen, thaw
 
 HOT: Final = 128
 
 
-class Interpreted:
-    """A cold projection.  Calls *when_hot* with its compiled successor after ``HOT`` uses.
+def interpret(form: Frozen, paths: tuple[Path, ...], checks: tuple[Check, ...] = ()) -> Any:
+    """What is at *paths* as a tuple, or MISSING if a path or a check fails: the specification of what is generated.
 
     >>> from syndicate.values import freeze
-    >>> f = Interpreted(((1,),), (((2,), None),), True, lambda compiled: None)
-    >>> f(freeze(["a", "b", "c"])), f(freeze(["a", "b"]))
-    ('b', MISSING)
+    >>> form = freeze(["a", "b", "c"])
+    >>> interpret(form, ((1,),), (((2,), None),)), interpret(form, ((3,),)), interpret(form, (), (((0,), "SignedInteger"),))
+    (('b',), MISSING, MISSING)
     """
-
-    __slots__ = ("bare", "checks", "paths", "uses", "when_hot")
-
-    def __init__(self, paths: tuple[Path, ...], checks: tuple[Check, ...], bare: bool, when_hot: Callable[[Projection], None]) -> None:
-        self.paths = paths
-        self.checks = checks
-        self.bare = bare
-        self.when_hot = when_hot
-        self.uses = 0
-
-    def __call__(self, form: Frozen) -> Any:
-        self.uses += 1
-        if self.uses == HOT:
-            self.when_hot(compiled(self.paths, self.checks, self.bare))
-        for path, kind in self.checks:
-            found = project(form, path)
-            if found is MISSING or (kind is not None and not is_of_class(found, kind)):
-                return MISSING
-        found = tuple([project(form, path) for path in self.paths])
-        if MISSING in found:
-            return MISSING
-        return found[0] if self.bare else found
-
-
-@lru_cache(maxsize=2048)
-def compiled(paths: tuple[Path, ...], checks: tuple[Check, ...], bare: bool) -> Projection:
-    """The generated function of a projection.
-
-    >>> from syndicate.values import freeze
-    >>> f = compiled(((0,), (1, 0)), (((2,), "String"),), False)
-    >>> f(freeze([7, ["x"], "s"])), f(freeze([7, ["x"], 0])), f(freeze([7, []]))
-    ((7, 'x'), MISSING, MISSING)
-    """
-    writer = _Writer()
-    kinds = {path: kind for path, kind in checks if kind is not None}
-    for path in sorted({*paths, *(path for path, _ in checks)}, key=len):
-        writer.reach(path)
-    for path, kind in kinds.items():
-        writer.demand(path, kind)
     for path, kind in checks:
-        if kind is None and path and type(path[-1]) is not int:
-            writer.name(path)  # a length check covers numbered places only
-    places = [writer.name(path) for path in paths]
-    result = places[0] if bare else f"({', '.join(places)}{',' if len(places) == 1 else ''})"
-    return writer.function(result)
+        found = project(form, path)
+        if found is MISSING or (kind is not None and not is_of_class(found, kind)):
+            return MISSING
+    forms = []
+    for path in paths:
+        found = project(form, path)
+        if found is MISSING:
+            return MISSING
+        forms.append(found)
+    return tuple(forms)
+
+
+def values_of(captures: tuple[Frozen, ...]) -> tuple[Any, ...]:
+    """The captured values; the very tuple if all of them are their own frozen forms."""
+    for form in captures:
+        if type(form) is tuple:
+            return tuple([thaw(form) for form in captures])
+    return captures
+
+
+_TEMPLATE = """
+def factory(table, Told, asserted, retracted, sent):
+ kept, get, keep, drop = table.kept, table.handlers.get, table.keep, table.drop
+ def send(v):
+{reach}
+  handler = get({key})
+  if handler is not None:
+{capture}
+   sent(handler, c, w)
+ def add(v):
+{reach}
+  k = {key}
+  if kept.setdefault(k, v) is not v: keep(k, v)
+  handler = get(k)
+  if handler is not None:
+{capture}
+   told = handler.told
+   if told is None: told = handler.told = {{}}
+   t = told.get(c)
+   if t is None:
+    told[c] = t = Told(c, w)
+    asserted(handler, t)
+   else: t.count += 1
+ def remove(v):
+{reach}
+  k = {key}
+  if type(kept[k]) is tuple: del kept[k]
+  else: drop(k, v)
+  handler = get(k)
+  if handler is not None:
+{capture}
+   told = handler.told
+   t = told[c]
+   if t.count == 1:
+    del told[c]
+    retracted(handler, t)
+   else: t.count -= 1
+ def recall(told, v):
+{reach}
+  if True:
+{capture}
+   t = told.get(c)
+   if t is None: told[c] = Told(c, w)
+   else: t.count += 1
+ return add, remove, send, recall
+"""
+
+
+@lru_cache(maxsize=1024)
+def factory(places: tuple[Path, ...], checks: tuple[Check, ...], captures: tuple[Path, ...]) -> Callable[..., Any]:
+    """A function that makes ``add``, ``remove``, ``send`` and ``recall`` of a table: see :class:`~syndicate.skeleton.trie.Table`."""
+    writer = _Writer()
+    reach = writer.reach((*places, *(path for path, _ in checks)))
+    reach += [f"if not is_of_class({writer.place(path)}, {kind!r}): return" for path, kind in checks if kind is not None]
+    forms = [writer.place(path) for path in places]
+    reach += writer.take()
+    key = forms[0] if len(forms) == 1 else _tuple(forms)
+    capture = writer.reach(captures)
+    taken = [writer.place(path) for path in captures]
+    capture = [*capture, *writer.take(), f"c = {_tuple(taken)}"]
+    atoms = " or ".join(f"type({form}) is tuple" for form in taken)
+    capture.append(f"w = values_of(c) if {atoms} else c" if atoms else "w = c")
+    source = _TEMPLATE.format(
+        reach="\n".join(f"  {line}" for line in reach) or "  pass",
+        key=key,
+        capture="\n".join(f"   {line}" for line in capture),
+    )
+    scope = writer.scope
+    exec(compile(source, "<table>", "exec"), scope)
+    made: Callable[..., Any] = scope["factory"]
+    return made
+
+
+def _tuple(items: list[str]) -> str:
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
 class _Writer:
-    """Writes the body of one projection: a variable for each compound, one length check for each."""
+    """Writes the statements that lead to places: one length check for each compound, a variable for each that is read twice."""
 
     def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.scope: dict[str, Any] = {"MISSING": MISSING, "child": child, "is_of_class": is_of_class}
+        self.scope: dict[str, Any] = {"MISSING": MISSING, "child": child, "is_of_class": is_of_class, "values_of": values_of}
         self.names: dict[Path, str] = {(): "v"}
-        self.longest: dict[Path, int] = {}
+        self.lengths: dict[Path, int] = {}
+        self.lines: list[str] = []
 
-    def reach(self, path: Path) -> None:
-        """Note that *path* is needed, so that the length of each compound above it is checked once, for its largest step."""
-        for i, step in enumerate(path):
-            if type(step) is int:
-                self.longest[path[:i]] = max(step, self.longest.get(path[:i], -1))
+    def take(self) -> list[str]:
+        """The statements written since the last call."""
+        lines, self.lines = self.lines, []
+        return lines
 
-    def constant(self, value: object) -> str:
-        name = f"c{len(self.scope)}"
-        self.scope[name] = value
-        return name
+    def reach(self, paths: tuple[Path, ...]) -> list[str]:
+        """Statements that return unless all *paths* exist."""
+        longest: dict[Path, int] = {}
+        for path in paths:
+            for i, step in enumerate(path):
+                if type(step) is int:
+                    longest[path[:i]] = max(step + 2, longest.get(path[:i], 0))
+        for parent in sorted(longest, key=len):
+            if longest[parent] > self.lengths.get(parent, 0):
+                self.lengths[parent] = longest[parent]
+                self.lines.append(f"if len({self.compound(parent)}) < {longest[parent]}: return")
+        for path in paths:
+            if path and type(path[-1]) is not int:
+                self.place(path)
+        return self.take()
 
     def compound(self, path: Path) -> str:
-        """The variable that holds the compound at *path*, its length checked."""
+        """A variable that holds the compound at *path*."""
         if path not in self.names:
-            self.names[path] = name = f"x{len(self.names)}"
-            self.lines.append(f"{name} = {self.step(path[:-1], path[-1])}")
-        if path in self.longest:
-            self.lines.append(f"if len({self.names[path]}) < {self.longest.pop(path) + 2}: return MISSING")
+            form = self.place(path)
+            if path not in self.names:
+                self.names[path] = f"x{len(self.names)}"
+                self.lines.append(f"{self.names[path]} = {form}")
         return self.names[path]
 
-    def step(self, parent: Path, step: Step) -> str:
-        compound = self.compound(parent)
-        if type(step) is int:
-            return f"{compound}[{step + 1}]"
-        self.names[(*parent, step)] = name = f"x{len(self.names)}"
-        self.lines.append(f"{name} = child({compound}, {self.constant(step)})")
-        self.lines.append(f"if {name} is MISSING: return MISSING")
-        return name
-
-    def name(self, path: Path) -> str:
+    def place(self, path: Path) -> str:
         """An expression for what is at *path*."""
         if path in self.names:
             return self.names[path]
-        return self.step(path[:-1], path[-1])
+        compound, step = self.compound(path[:-1]), path[-1]
+        if type(step) is int:
+            return f"{compound}[{step + 1}]"
+        return self.entry(compound, path, step)
 
-    def demand(self, path: Path, kind: str) -> None:
-        self.lines.append(f"if not is_of_class({self.name(path)}, {kind!r}): return MISSING")
-
-    def function(self, result: str) -> Projection:
-        for path in sorted(self.longest, key=len):
-            self.compound(path)
-        body = "".join(f" {line}\n" for line in [*self.lines, f"return {result}"])
-        exec(compile(f"def projection(v):\n{body}", "<projection>", "exec"), self.scope)
-        projection: Projection = self.scope["projection"]
-        return projection
+    def entry(self, compound: str, path: Path, step: Step) -> str:
+        constant, name = f"k{len(self.scope)}", f"x{len(self.names)}"
+        self.scope[constant] = step
+        self.names[path] = name
+        self.lines += [f"{name} = child({compound}, {constant})", f"if {name} is MISSING: return"]
+        return name

@@ -16,29 +16,17 @@ Source: seed 004, "The index", procedures ``extend``, ``addHandler``, ``removeHa
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from attrs import frozen
 
 from syndicate.bag import Bag
+from syndicate.errors import InternalError
 from syndicate.skeleton.analysis import Constants, Skeleton
 from syndicate.skeleton.interest import INTEREST, OBSERVE, expand
-from syndicate.skeleton.path import MISSING, Move, child, class_of, move
-from syndicate.skeleton.trie import Handler, Node, Table, Told
+from syndicate.skeleton.path import Move, child, class_of, move
+from syndicate.skeleton.trie import Handler, Listener, Node, Told
 from syndicate.values import Frozen, Ref
-
-
-class Listener(Protocol):
-    """Who is told what the index finds; the dataspace."""
-
-    def asserted(self, handler: Handler, told: Told) -> None:
-        """A first value with these captures is there."""
-
-    def retracted(self, handler: Handler, told: Told) -> None:
-        """The last value with these captures is gone."""
-
-    def sent(self, handler: Handler, captures: tuple[Frozen, ...]) -> None:
-        """A message with these captures passed."""
 
 
 @frozen
@@ -63,7 +51,7 @@ class Index:
     >>> class Printer:
     ...     def asserted(self, handler, told): print("+", told.values)
     ...     def retracted(self, handler, told): print("-", told.values)
-    ...     def sent(self, handler, captures): print("!", captures)
+    ...     def sent(self, handler, captures, values): print("!", values)
     >>> index = Index(Printer())
     >>> index.observe(*analyse(["present", capture()]), Ref(None, None))
     []
@@ -95,12 +83,21 @@ class Index:
             if OBSERVE not in self._classes and not self._root.tables:
                 return True
             form, head = expand(form), OBSERVE
-        if self._root.tables:
-            self._add_to_tables(self._root, form)
+        for table in self._root.tables:
+            table.add(form)
         node = self._classes.get(head)
         if node is not None:
             self._add(node, form, (form, None))
         return True
+
+    def _add(self, node: Node, form: Frozen, stack: Any) -> None:
+        if type(node.kept) is set:
+            node.kept.add(form)
+        for table in node.tables:
+            table.add(form)
+        if node.moves:
+            for further, below in _moves(node, stack):
+                self._add(further, form, below)
 
     def remove(self, form: Frozen) -> bool:
         """Remove one copy of a value; True if it was the last."""
@@ -114,115 +111,67 @@ class Index:
             if OBSERVE not in self._classes and not self._root.tables:
                 return True
             form, head = expand(form), OBSERVE
-        if self._root.tables:
-            self._remove_from_tables(self._root, form)
+        for table in self._root.tables:
+            table.remove(form)
         node = self._classes.get(head)
         if node is not None:
             self._remove(node, form, (form, None))
         return True
+
+    def _remove(self, node: Node, form: Frozen, stack: Any) -> None:
+        if type(node.kept) is set:
+            node.kept.discard(form)
+        for table in node.tables:
+            table.remove(form)
+        if node.moves:
+            for further, below in _moves(node, stack):
+                self._remove(further, form, below)
 
     def send(self, form: Frozen) -> None:
         """Deliver a message; nothing is kept."""
         head = form[0] if type(form) is tuple else None
         if head is INTEREST:
             form, head = expand(form), OBSERVE
-        if self._root.tables:
-            self._send_to_tables(self._root, form)
+        for table in self._root.tables:
+            table.send(form)
         node = self._classes.get(head)
         if node is not None:
-            self._send_to_tables(node, form)
+            for table in node.tables:
+                table.send(form)
             if node.moves:
                 self._send(node, form, (form, None))
 
-    def _add(self, node: Node, form: Frozen, stack: Any) -> None:
-        if type(node.kept) is set:
-            node.kept.add(form)
-        self._add_to_tables(node, form)
-        if node.moves:
-            for further, below in _moves(node, stack):
-                self._add(further, form, below)
-
-    def _add_to_tables(self, node: Node, form: Frozen) -> None:
-        for table in node.tables.values():
-            key = table.select(form)
-            if key is MISSING:
-                continue
-            table.keep(key, form)
-            for handler in table.handlers.get(key, ()):
-                captures = handler.project(form)
-                if captures is MISSING:
-                    continue
-                if handler.told is None:
-                    handler.told = {}
-                told = handler.told.get(captures)
-                if told is None:
-                    told = handler.told[captures] = Told(captures)
-                    self._listener.asserted(handler, told)
-                else:
-                    told.count += 1
-
-    def _remove(self, node: Node, form: Frozen, stack: Any) -> None:
-        if type(node.kept) is set:
-            node.kept.discard(form)
-        self._remove_from_tables(node, form)
-        if node.moves:
-            for further, below in _moves(node, stack):
-                self._remove(further, form, below)
-
-    def _remove_from_tables(self, node: Node, form: Frozen) -> None:
-        for table in node.tables.values():
-            key = table.select(form)
-            if key is MISSING:
-                continue
-            table.drop(key, form)
-            for handler in table.handlers.get(key, ()):
-                captures = handler.project(form)
-                if captures is MISSING:
-                    continue
-                told = handler.told[captures]  # type: ignore[index]  # it was told when the value came
-                if told.count == 1:
-                    del handler.told[captures]  # type: ignore[union-attr]
-                    self._listener.retracted(handler, told)
-                else:
-                    told.count -= 1
-
     def _send(self, node: Node, form: Frozen, stack: Any) -> None:
         for further, below in _moves(node, stack):
-            self._send_to_tables(further, form)
+            for table in further.tables:
+                table.send(form)
             if further.moves:
                 self._send(further, form, below)
-
-    def _send_to_tables(self, node: Node, form: Frozen) -> None:
-        for table in node.tables.values():
-            key = table.select(form)
-            if key is not MISSING:
-                for handler in table.handlers.get(key, ()):
-                    captures = handler.project(form)
-                    if captures is not MISSING:
-                        self._listener.sent(handler, captures)
 
     # ------------------------------------------------------------------------------------------------ observers
 
     def observe(self, skeleton: Skeleton, constants: Constants, observer: Ref) -> Collection[Told]:
         """Add an observer; what it must be told at once."""
         node = self._extend(skeleton)
-        forms = self._all() if node is self._root else node.kept
-        handler = node.table(skeleton, forms).handler(constants, skeleton.captures)
+        table = node.table(skeleton)
+        if table is None:
+            table = node.add_table(skeleton, self._all() if node is self._root else node.kept, self._listener)
+        handler = table.handler(constants)
         handler.join(observer)
         return handler.told.values() if handler.told else []
 
     def unobserve(self, skeleton: Skeleton, constants: Constants, observer: Ref) -> Collection[Told]:
         """Remove an observer; what must be taken back from it."""
         nodes = self._trail(skeleton)
-        node = nodes[-1]
-        table: Table = node.tables[skeleton.key]
-        handler = table.find(constants, skeleton.captures)
-        assert handler is not None
+        table = nodes[-1].table(skeleton)
+        if table is None:
+            raise InternalError(f"no table for {skeleton!r}")
+        handler = table.handlers[constants]
         told: Collection[Told] = list(handler.told.values()) if handler.told else []
         if handler.leave(observer):
-            table.remove(constants, handler)
+            del table.handlers[constants]
             if not table.handlers:
-                del node.tables[skeleton.key]
+                nodes[-1].remove_table(skeleton)
         self._prune(skeleton, nodes)
         return told
 
@@ -288,9 +237,8 @@ class Index:
     def handlers(self) -> Iterator[Handler]:
         """All handlers."""
         for node in self._root.below():
-            for table in node.tables.values():
-                for handlers in table.handlers.values():
-                    yield from handlers
+            for table in node.tables:
+                yield from table.handlers.values()
 
     def statistics(self) -> Statistics:
         """How large the index is."""

@@ -1,16 +1,17 @@
-"""The parts of the index: nodes (continuations), tables of constants, handlers.
+"""The parts of the index: nodes, tables of constants, handlers.
 
-======================  ===================================================================================================
-seed                    here
-======================  ===================================================================================================
-``Node``                :class:`Node`: the values whose shape leads here, tables, and moves to further nodes
-``Continuation``        ``Node.kept`` and ``Node.tables``
-``Leaf``                an entry of :class:`Table`: the values with these constants in ``kept``, their handlers in ``handlers``
-``Handler``             :class:`Handler`: a bag of captures and who observes them
-======================  ===================================================================================================
+=====================  ============================================================================================================
+seed                   here
+=====================  ============================================================================================================
+``Node``               :class:`Node`: the values whose shape leads here, tables, and moves to further nodes
+``Continuation``       ``Node.kept`` and ``Node.tables``
+``Leaf``               an entry of :class:`Table`: the values with these constants in ``kept``, their handler in ``handlers``
+``Handler``            :class:`Handler`: a bag of captures and who observes them
+=====================  ============================================================================================================
 
-Two representations differ from the seed's, both for memory: a table keeps a lone value bare instead of in a set of one, and leaves
-that nobody observes are only such an entry, no object.
+Two representations differ from the seed's.  A table belongs to one skeleton, captures included, where the seed shares a leaf's cache
+between capture maps: patterns that capture differently nearly always check differently too, and so a leaf has one handler.  And a table
+keeps a lone value bare instead of in a set of one; leaves that nobody observes are only such an entry, no object.
 
 Source: seed 004, "The index".
 """
@@ -18,12 +19,14 @@ Source: seed 004, "The index".
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
-from syndicate.skeleton.analysis import Check, Constants, Skeleton
-from syndicate.skeleton.compiled import Interpreted, Projection
-from syndicate.skeleton.path import MISSING, Move, Path
-from syndicate.values import Frozen, Ref, thaw
+from syndicate.skeleton.analysis import Constants, Skeleton
+from syndicate.skeleton.compiled import HOT, factory, interpret, values_of
+from syndicate.skeleton.path import MISSING, Move
+from syndicate.values import Frozen, Ref
+
+Captures: TypeAlias = tuple[Frozen, ...]
 
 Group: TypeAlias = tuple[Any, bool, tuple[Ref, ...]]
 """Observers that are served alike: their actor, whether they want frozen forms, and the references."""
@@ -34,33 +37,34 @@ class Told:
 
     __slots__ = ("captures", "count", "values")
 
-    def __init__(self, captures: tuple[Frozen, ...]) -> None:
+    def __init__(self, captures: Captures, values: tuple[Any, ...]) -> None:
         self.captures = captures
+        self.values = values
         self.count = 1
-        self.values = values_of(captures)
 
 
-def values_of(captures: tuple[Frozen, ...]) -> tuple[Any, ...]:
-    """The captured values; the very tuple if all of them are their own frozen forms."""
-    for form in captures:
-        if type(form) is tuple:
-            return tuple([thaw(form) for form in captures])
-    return captures
+class Listener(Protocol):
+    """Who is told what the index finds; the dataspace."""
+
+    def asserted(self, handler: Handler, told: Told) -> None:
+        """A first value with these captures is there."""
+
+    def retracted(self, handler: Handler, told: Told) -> None:
+        """The last value with these captures is gone."""
+
+    def sent(self, handler: Handler, captures: Captures, values: tuple[Any, ...]) -> None:
+        """A message with these captures passed."""
 
 
 class Handler:
-    """All observers of one skeleton with the same constants, and the captures that they have been told.
+    """All observers of one skeleton with the same constants, and the captures that they have been told."""
 
-    Contract: ``told`` is the bag of the captures of all present values that match, kept whether or not they were told in this turn.
-    """
+    __slots__ = ("_groups", "observers", "told")
 
-    __slots__ = ("_groups", "observers", "paths", "project", "told")
-
-    def __init__(self, paths: tuple[Path, ...], project: Projection) -> None:
-        self.paths = paths
-        self.project = project
-        self.told: dict[tuple[Frozen, ...], Told] | None = None
-        # A single observer, the usual case, is held bare: a dictionary of one costs more than all else here.
+    def __init__(self) -> None:
+        # None and a bare reference stand for the empty and the one-element dictionary: most handlers have one observer and nothing
+        # to tell, and would consist of dictionaries otherwise.
+        self.told: dict[Captures, Told] | None = None
         self.observers: Ref | dict[Ref, None] | None = None
         self._groups: tuple[Group, ...] | None = None
 
@@ -89,56 +93,46 @@ class Handler:
         """The observers by actor, as of now.  Rebuilt after a change only when somebody is to be told, which costs as much anyway."""
         if self._groups is None:
             by_actor: dict[tuple[Any, bool], list[Ref]] = {}
-            members: Iterable[Ref] = self.observers if isinstance(self.observers, dict) else (self.observers,)  # type: ignore[assignment]
+            members = self.observers if isinstance(self.observers, dict) else {self.observers: None} if self.observers else {}
             for ref in members:
                 by_actor.setdefault((ref.facet.actor, ref.raw), []).append(ref)
             self._groups = tuple([(actor, raw, tuple(refs)) for (actor, raw), refs in by_actor.items()])
         return self._groups
 
-    def recall(self, forms: Iterable[Frozen]) -> None:
-        """Fill the bag of captures from the values that are present."""
-        told: dict[tuple[Frozen, ...], Told] = {}
-        for form in forms:
-            captures = self.project(form)  # looked up each time: it may become hot on the way
-            if captures is not MISSING:
-                known = told.get(captures)
-                if known is None:
-                    told[captures] = Told(captures)
-                else:
-                    known.count += 1
-        self.told = told or None
-
 
 class Table:
-    """The values and handlers at one node whose patterns look at the same places for constants."""
+    """The values and handlers of one skeleton at the end of its shape, by their constants.
 
-    __slots__ = ("checks", "handlers", "kept", "places", "projections", "select")
+    ``add``, ``remove`` and ``send`` handle a value that passed the shape: check it, keep or drop it, tell the handler.
+    ``recall(told, value)`` counts a value's captures into a bag.  They are attributes, so that the hot ones replace the cold ones.
+    """
 
-    def __init__(self, places: tuple[Path, ...], checks: tuple[Check, ...], forms: Iterable[Frozen]) -> None:
-        self.places = places
-        self.checks = checks
-        self.handlers: dict[Constants, tuple[Handler, ...]] = {}
+    __slots__ = ("_listener", "_uses", "add", "handlers", "kept", "recall", "remove", "send", "skeleton")
+
+    def __init__(self, skeleton: Skeleton, forms: Iterable[Frozen], listener: Listener) -> None:
+        self.skeleton = skeleton
+        self._listener = listener
+        self._uses = 0
+        self.handlers: dict[Constants, Handler] = {}
         self.kept: dict[Constants, Any] = {}
-        self.select: Projection = Interpreted(places, checks, len(places) == 1, self._hot)
-        self.projections: dict[tuple[Path, ...], Projection] = {}
+        self.add = self._add
+        self.remove = self._remove
+        self.send = self._send
+        self.recall = self._recall
         for form in forms:
-            key = self.select(form)  # looked up each time: it may become hot on the way
-            if key is not MISSING:
-                self.keep(key, form)
+            self.add(form)  # nobody is told: there is no handler yet
 
-    def _hot(self, select: Projection) -> None:
-        self.select = select
+    # ------------------------------------------------------------------------------------------------ leaves
 
     def keep(self, key: Constants, form: Frozen) -> None:
         """Remember that *form* has these constants."""
-        kept = self.kept
-        there = kept.get(key, MISSING)
+        there = self.kept.get(key, MISSING)
         if there is MISSING:
-            kept[key] = form
+            self.kept[key] = form
         elif type(there) is set:
             there.add(form)
-        else:
-            kept[key] = {there, form}
+        elif there is not form:
+            self.kept[key] = {there, form}
 
     def drop(self, key: Constants, form: Frozen) -> None:
         """Forget it."""
@@ -155,62 +149,112 @@ class Table:
             return there
         return () if there is MISSING else (there,)
 
-    def handler(self, constants: Constants, paths: tuple[Path, ...]) -> Handler:
-        """The handler for these constants and captures, made if there is none."""
-        there = self.handlers.get(constants, ())
-        for handler in there:
-            if handler.paths == paths:
-                return handler
-        handler = Handler(paths, self._projection(paths))
-        self.handlers[constants] = (*there, handler)
-        handler.recall(self.forms(constants))
+    def handler(self, constants: Constants) -> Handler:
+        """The handler for these constants, made if there is none."""
+        handler = self.handlers.get(constants)
+        if handler is None:
+            handler = self.handlers[constants] = Handler()
+            told: dict[Captures, Told] = {}
+            for form in self.forms(constants):
+                self.recall(told, form)
+            handler.told = told or None
         return handler
 
-    def find(self, constants: Constants, paths: tuple[Path, ...]) -> Handler | None:
-        """The handler for these constants and captures, if there is one."""
-        return next((handler for handler in self.handlers.get(constants, ()) if handler.paths == paths), None)
+    # ------------------------------------------------------------------------------------------------ cold
 
-    def remove(self, constants: Constants, handler: Handler) -> None:
-        """Forget a handler that nobody observes any more."""
-        rest = tuple([other for other in self.handlers[constants] if other is not handler])
-        if rest:
-            self.handlers[constants] = rest
+    def _warm(self) -> None:
+        self._uses += 1
+        if self._uses == HOT:
+            skeleton, listener = self.skeleton, self._listener
+            make = factory(skeleton.places, skeleton.checks, skeleton.captures)
+            self.add, self.remove, self.send, self.recall = make(self, Told, listener.asserted, listener.retracted, listener.sent)
+
+    def _key(self, form: Frozen) -> Constants:
+        self._warm()
+        key = interpret(form, self.skeleton.places, self.skeleton.checks)
+        return key[0] if key is not MISSING and len(key) == 1 else key
+
+    def _add(self, form: Frozen) -> None:
+        key = self._key(form)
+        if key is MISSING:
+            return
+        self.keep(key, form)
+        handler = self.handlers.get(key)
+        captures = interpret(form, self.skeleton.captures) if handler is not None else MISSING
+        if handler is None or captures is MISSING:
+            return
+        if handler.told is None:
+            handler.told = {}
+        told = handler.told.get(captures)
+        if told is None:
+            told = handler.told[captures] = Told(captures, values_of(captures))
+            self._listener.asserted(handler, told)
         else:
-            del self.handlers[constants]
+            told.count += 1
 
-    def _projection(self, paths: tuple[Path, ...]) -> Projection:
-        """One projection for all handlers with these captures, so that they are hot together."""
-        projection = self.projections.get(paths)
-        if projection is None:
+    def _remove(self, form: Frozen) -> None:
+        key = self._key(form)
+        if key is MISSING:
+            return
+        self.drop(key, form)
+        handler = self.handlers.get(key)
+        captures = interpret(form, self.skeleton.captures) if handler is not None else MISSING
+        if handler is None or handler.told is None or captures is MISSING:
+            return
+        told = handler.told[captures]
+        if told.count == 1:
+            del handler.told[captures]
+            self._listener.retracted(handler, told)
+        else:
+            told.count -= 1
 
-            def hot(compiled: Projection) -> None:
-                self.projections[paths] = compiled
-                for handlers in self.handlers.values():
-                    for handler in handlers:
-                        if handler.paths == paths:
-                            handler.project = compiled
+    def _send(self, form: Frozen) -> None:
+        handler = self.handlers.get(self._key(form))
+        if handler is not None:
+            captures = interpret(form, self.skeleton.captures)
+            if captures is not MISSING:
+                self._listener.sent(handler, captures, values_of(captures))
 
-            projection = self.projections[paths] = Interpreted(paths, (), False, hot)
-        return projection
+    def _recall(self, told: dict[Captures, Told], form: Frozen) -> None:
+        captures = MISSING if self._key(form) is MISSING else interpret(form, self.skeleton.captures)
+        if captures is MISSING:
+            return
+        known = told.get(captures)
+        if known is None:
+            told[captures] = Told(captures, values_of(captures))
+        else:
+            known.count += 1
+
+
+NO_TABLES: Final[tuple[Table, ...]] = ()
 
 
 class Node:
     """A place in the trie of shapes: all values whose constructors lead here, and who looks at them."""
 
-    __slots__ = ("kept", "moves", "tables", "users")
+    __slots__ = ("_by_skeleton", "kept", "moves", "tables", "users")
 
     def __init__(self, kept: Any) -> None:
         self.kept: set[Frozen] | dict[Frozen, int] = kept
-        self.tables: dict[tuple[tuple[Path, ...], tuple[Check, ...]], Table] = {}
+        self.tables = NO_TABLES
+        self._by_skeleton: dict[Skeleton, Table] = {}
         self.moves: dict[Move, dict[Frozen, Node]] = {}
         self.users = 0
 
-    def table(self, skeleton: Skeleton, forms: Iterable[Frozen]) -> Table:
-        """The table for a skeleton's constant map, made from *forms* if there is none."""
-        table = self.tables.get(skeleton.key)
-        if table is None:
-            table = self.tables[skeleton.key] = Table(skeleton.places, skeleton.checks, forms)
+    def table(self, skeleton: Skeleton) -> Table | None:
+        """The table of a skeleton that ends here, if there is one."""
+        return self._by_skeleton.get(skeleton)
+
+    def add_table(self, skeleton: Skeleton, forms: Iterable[Frozen], listener: Listener) -> Table:
+        """A table for a skeleton that ends here, filled from *forms*."""
+        table = self._by_skeleton[skeleton] = Table(skeleton, forms, listener)
+        self.tables = tuple(self._by_skeleton.values())
         return table
+
+    def remove_table(self, skeleton: Skeleton) -> None:
+        """Forget a table that has no handlers left."""
+        del self._by_skeleton[skeleton]
+        self.tables = tuple(self._by_skeleton.values())
 
     def below(self) -> Iterator[Node]:
         """This node and all nodes below it."""
