@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import trio
 
+from syndicate.event import ASSERT, ENTER, MESSAGE, RETRACT, Event
 from syndicate.facet import Facet, settle_facets
 from syndicate.field import settle
 from syndicate.log import logger
 from syndicate.trace import Action, Started, Stopped, Trace, Turned
-from syndicate.turn import ASSERT, ENTER, MESSAGE, RETRACT, Event, Handle, Turn
+from syndicate.turn import Handle, Turn
 from syndicate.values import Ref, thaw
 
 if TYPE_CHECKING:
@@ -31,13 +32,14 @@ class Actor:
     ``error`` is the exception it crashed with, if it did; ``running`` is False once it ended.
     """
 
-    __slots__ = ("daemon", "error", "name", "root", "running", "system", "watchers")
+    __slots__ = ("born", "daemon", "error", "name", "root", "running", "system", "watchers")
 
     def __init__(self, system: System, name: str, daemon: bool = False) -> None:
         self.system = system
         self.name = name
         self.daemon = daemon
         self.error: BaseException | None = None
+        self.born = False
         self.running = True
         self.watchers: list[Callable[[Actor], None]] = []
         self.root = Facet(self, None)
@@ -45,13 +47,14 @@ class Actor:
     def boot(self, turn: Turn, fn: Callable[[], object]) -> None:
         """Note its first event in *turn*; it exists once that commits."""
         turn.enqueue(self, (ENTER, self.root, lambda: self._start(fn), None))
-        turn.spawned.append(self)
+        turn.afterwards.append(self._begin)
 
     def _start(self, fn: Callable[[], object]) -> None:
         Facet(self, self.root).boot(self.system.turn, fn)
 
-    def born(self) -> None:
+    def _begin(self) -> None:
         """The turn that spawned it has committed."""
+        self.born = True
         self.system.actors[self] = None
         if self.system.tracers:
             self.system.trace(Trace(self.system.now(), self.name, Started(self.name)))
@@ -93,12 +96,12 @@ class Actor:
                 settle_facets(turn)
         except Exception as error:
             self.crash(turn, error)
-            return
+        else:
+            if self.system.tracers:
+                self._trace(turn)
+            turn.commit()
         finally:
             turn.facet = None
-        if self.system.tracers:
-            self._trace(turn)
-        turn.commit()
 
     def _take_each(self, turn: Turn, kind: int, refs: tuple[Ref, ...], value: Any, handle: Any) -> None:
         """Handle one event that is for several references."""
@@ -116,7 +119,7 @@ class Actor:
     def ended(self, turn: Turn) -> None:
         """Its root facet has stopped."""
         self.running = False
-        turn.starting.append(self._leave)
+        turn.afterwards.append(self._leave)
 
     def _leave(self) -> None:
         self.system.actors.pop(self, None)
@@ -127,7 +130,7 @@ class Actor:
 
     def crash(self, turn: Turn, error: Exception) -> None:
         """End by *error*: as if the running turn had not happened, except that the actor is gone."""
-        pending, spawned = turn.discard()
+        pending = turn.discard()
         # What the discarded turn asserted was never seen; what it retracted still stands.
         unseen = {event[3] for events in pending.values() for event in events if event[0] == ASSERT}
         standing = [
@@ -136,7 +139,7 @@ class Actor:
             for event in events
             if event[0] == RETRACT and event[3] not in unseen
         ]
-        handed_over = [handle for child in spawned for handle in child.root.handles if handle not in unseen]
+        handed_over = [handle for actor in pending if not actor.born for handle in actor.root.handles if handle not in unseen]
         self.error = error
         facets = self.root.below()
         for facet in facets:

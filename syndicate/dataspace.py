@@ -32,11 +32,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from syndicate.actor import Actor
+from syndicate.event import ASSERT, RETRACT
 from syndicate.facet import Facet
 from syndicate.skeleton.index import Index
 from syndicate.skeleton.interest import INTEREST
 from syndicate.skeleton.trie import Captures, Handler, Told
-from syndicate.turn import ASSERT, MESSAGE, RETRACT, Handle, Turn, current
+from syndicate.turn import Handle, Turn, current
 from syndicate.values import SEQ, Frozen, Ref
 
 
@@ -47,7 +48,7 @@ class Dataspace:
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
-        self.index = Index(self)
+        self.index = Index(self.tell)
         self.message = self.index.send
 
     # ------------------------------------------------------------------------------------------------ an entity
@@ -73,7 +74,7 @@ class Dataspace:
         """Take back everything that observers were told, because the dataspace ends."""
         for handler in self.index.handlers():
             for told in list((handler.told or {}).values()):
-                self.retracted(handler, told)
+                self.tell(RETRACT, handler, told.captures, told.values, told)
 
     def _tell(self, kind: int, observer: Ref, all_told: Iterable[Told]) -> None:
         raw = observer.raw
@@ -81,21 +82,10 @@ class Dataspace:
         if events:
             self.turn.pending.setdefault(observer.facet.actor, []).extend(events)
 
-    # ------------------------------------------------------------------------------------------------ the index's listener
+    # ------------------------------------------------------------------------------------------------ what the index finds
 
-    def asserted(self, handler: Handler, told: Told) -> None:
-        """Tell a handler's observers that its captures are there."""
-        self._publish(ASSERT, handler, told.captures, told.values, told)
-
-    def retracted(self, handler: Handler, told: Told) -> None:
-        """Tell them that its captures are gone."""
-        self._publish(RETRACT, handler, told.captures, told.values, told)
-
-    def sent(self, handler: Handler, captures: Captures, values: tuple[Any, ...]) -> None:
-        """Tell them of a message."""
-        self._publish(MESSAGE, handler, captures, values, None)
-
-    def _publish(self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], told: Told | None) -> None:
+    def tell(self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], told: Told | None) -> None:
+        """Note what the index found, for all observers of a handler."""
         pending = self.turn.pending
         observers = handler.observers
         if type(observers) is Ref:

@@ -16,8 +16,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from syndicate.errors import SyndicateError
+from syndicate.event import ENTER
 from syndicate.field import Block
-from syndicate.turn import ENTER, Handle, Turn
+from syndicate.turn import Handle, Turn
 
 if TYPE_CHECKING:
     from syndicate.actor import Actor

@@ -25,10 +25,11 @@ import trio
 
 from syndicate.actor import Actor
 from syndicate.errors import SystemStopped
+from syndicate.event import ENTER, Batch, Event
 from syndicate.log import logger
 from syndicate.timer import Timer
 from syndicate.trace import Trace, Tracer
-from syndicate.turn import ENTER, Batch, Event, Turn, here
+from syndicate.turn import Turn, here
 
 SLICE: Final = 0.005
 """Seconds of turns before other trio tasks get their chance."""

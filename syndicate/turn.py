@@ -7,9 +7,6 @@ of it is seen anywhere, and the actor crashes.  Hence nobody sees a half-done st
 A turn knows no actor.  It holds a facet, the events for each target, and what must be looked at before the commit: damaged dataflow
 blocks and facets that may have become inert.  One object serves all turns of a system, one after the other.
 
-An event is a plain tuple ``(kind, reference or references, value, handle)``; several references of one actor share one event when a
-dataspace tells many observers the same.  This is the hot path: an object or a closure for each event would double its cost.
-
 Contract: FIFO for each pair of actors; a batch is one turn; a turn never starts inside another.
 
 Source: the syndicated-actor model as in the reference, sections 1.2 and 1.5; seed 004, "additions before removals".
@@ -20,26 +17,15 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from syndicate.errors import NotAValue, NotInTurn
+from syndicate.event import ASSERT, MESSAGE, RETRACT, SYNC, Batch, Event
 from syndicate.values import Frozen, Ref, Value, freeze, thaw
 
 if TYPE_CHECKING:
     from syndicate.facet import Facet
     from syndicate.field import Block
-
-MESSAGE: Final = 0
-ASSERT: Final = 1
-RETRACT: Final = 2
-SYNC: Final = 3
-ENTER: Final = 4
-"""The kinds of events.  ENTER carries a facet and a function instead of a reference and a value."""
-
-Event: TypeAlias = tuple[int, Any, Any, Any]
-Batch: TypeAlias = tuple[Any, list[Event], int]
-"""A target actor, its events, the number of the turn that caused them."""
-
 
 class Entity(Protocol):
     """What receives events.  A class may leave out those that it ignores: subclass it and override.
@@ -88,7 +74,10 @@ class Handle:
 
     def retract(self) -> None:
         """Take the assertion back; no effect if it is gone already."""
-        current("retract").retract(self)
+        turn = here.turn
+        if turn is None:
+            raise NotInTurn("retract")
+        turn.retract(self)
 
     def replace(self, value: Value) -> Handle | None:
         """Assert *value* (None: nothing) in its place, the new one first, so that nobody sees neither; answer the new handle.
@@ -115,7 +104,7 @@ class Handle:
 class Turn:
     """The step that is being made.  See the module's text."""
 
-    __slots__ = ("actor", "block", "cause", "damaged", "facet", "number", "pending", "queue", "runs", "spawned", "starting", "suspects")
+    __slots__ = ("actor", "afterwards", "block", "cause", "damaged", "facet", "number", "pending", "queue", "runs", "suspects")
 
     def __init__(self, queue: deque[Batch]) -> None:
         self.queue = queue
@@ -128,8 +117,7 @@ class Turn:
         self.block: Block | None = None
         self.runs: dict[Block, int] = {}
         self.suspects: dict[Facet, None] = {}
-        self.spawned: list[Any] = []
-        self.starting: list[Callable[[], None]] = []
+        self.afterwards: list[Callable[[], None]] = []
 
     # ------------------------------------------------------------------------------------------------ actions
 
@@ -164,9 +152,15 @@ class Turn:
 
     def retract(self, handle: Handle) -> None:
         """Retract an assertion of a facet of this actor, if it still stands."""
-        if handle.facet.handles.pop(handle, self) is not self:
+        handles = handle.facet.handles
+        if handle in handles:
+            del handles[handle]
             target = handle.target
-            self.enqueue(target.facet.actor, (RETRACT, target, None, handle))
+            actor = target.facet.actor
+            if actor in self.pending:
+                self.pending[actor].append((RETRACT, target, None, handle))
+            else:
+                self.pending[actor] = [(RETRACT, target, None, handle)]
 
     def sync(self, target: Ref, peer: Ref) -> None:
         """Let *target* answer True to *peer* once it has handled everything sent before."""
@@ -178,32 +172,26 @@ class Turn:
         """Hand over what was noted."""
         if self.pending:
             number = self.number
-            append = self.queue.append
             for actor, events in self.pending.items():
-                append((actor, events, number))
+                self.queue.append((actor, events, number))
             self.pending = {}
-        if self.spawned:
-            for actor in self.spawned:
-                actor.born()
-            self.spawned = []
-        if self.starting:
-            starting, self.starting = self.starting, []
-            for start in starting:
-                start()
+        if self.afterwards:
+            afterwards, self.afterwards = self.afterwards, []
+            for act in afterwards:
+                act()
 
-    def discard(self) -> tuple[dict[Any, list[Event]], list[Any]]:
-        """Forget what was noted; answer it (events by actor, spawned actors), so that a crash can see what had not happened yet."""
-        noted = self.pending, self.spawned
-        self.pending, self.spawned, self.starting = {}, [], []
+    def discard(self) -> dict[Any, list[Event]]:
+        """Forget what was noted; answer the events by actor, so that a crash can see what had not happened yet."""
+        pending, self.pending, self.afterwards = self.pending, {}, []
         self.damaged.clear()
         self.suspects.clear()
         self.runs.clear()
         self.block = None
-        return noted
+        return pending
 
 
 class _Here(threading.local):
-    """The turn that runs in this thread, if any."""
+    """The turn that runs in this thread, if any: set while a system takes turns, when no other code of the thread can run."""
 
     turn: Turn | None = None
 
@@ -214,7 +202,7 @@ here: Final = _Here()
 def current(what: str) -> Turn:
     """The running turn; raises :class:`NotInTurn`, naming the function *what* that needs it."""
     turn = here.turn
-    if turn is None or turn.facet is None:
+    if turn is None:
         raise NotInTurn(what)
     return turn
 

@@ -12,10 +12,11 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from syndicate.actor import Actor, Task
-from syndicate.errors import SyndicateError
+from syndicate.errors import NotInTurn, SyndicateError
+from syndicate.event import MESSAGE
 from syndicate.facet import Facet
 from syndicate.field import dataflow
-from syndicate.turn import MESSAGE, Entity, Handle, Turn, current, expect_ref, here
+from syndicate.turn import Entity, Handle, Turn, current, expect_ref, here
 from syndicate.values import Ref, Value, freeze, freezers, thaw
 
 # ---------------------------------------------------------------------------------------------------- telling
@@ -25,7 +26,7 @@ def send(target: Ref, value: Value) -> None:
     """Send *value* as a message to a dataspace (or any entity); raises :class:`~syndicate.errors.NotAValue`."""
     turn = here.turn
     freezer = freezers.get(type(value))
-    if turn is None or turn.facet is None or freezer is None or type(target) is not Ref:
+    if turn is None or freezer is None or type(target) is not Ref:
         current("send").send(expect_ref("send", target), value)
         return
     # The body of Turn.send, without its two calls: a message costs under a microsecond in all.
@@ -45,7 +46,9 @@ def assert_(target: Ref, value: Value | Callable[[], Value | None]) -> Handle | 
     A function is called now, and again whenever a field that it read has changed: its new value replaces the old one without a gap,
     and None means no assertion.  Raises :class:`~syndicate.errors.NotAValue`.
     """
-    turn = current("assert_")
+    turn = here.turn
+    if turn is None:
+        raise NotInTurn("assert_")
     if type(target) is not Ref:
         target = expect_ref("assert_", target)
     freezer = freezers.get(type(value))
@@ -279,5 +282,5 @@ def linked_task(fn: Callable[..., Awaitable[Any]], *args: Any) -> Task:
     facet: Facet = turn.facet  # type: ignore[assignment]
     task = Task(facet, fn, args)
     facet.tasks[task] = None
-    turn.starting.append(task.start)
+    turn.afterwards.append(task.start)
     return task

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
+from syndicate.event import ASSERT, MESSAGE, RETRACT
 from syndicate.skeleton.analysis import Check, is_of_class
 from syndicate.skeleton.path import MISSING, Path, Step, child, project
 from syndicate.values import Frozen, thaw
@@ -53,15 +54,16 @@ def values_of(captures: tuple[Frozen, ...]) -> tuple[Any, ...]:
     return captures
 
 
+# Literal numbers for the kinds of events, so that the generated code looks up no global names for them.
 _TEMPLATE = """
-def factory(table, Told, asserted, retracted, sent):
+def factory(table, Told, tell):
  kept, get, keep, drop = table.kept, table.handlers.get, table.keep, table.drop
  def send(v):
 {reach}
   handler = get({key})
   if handler is not None:
 {capture}
-   sent(handler, c, w)
+   tell(MESSAGE, handler, c, w, None)
  def add(v):
 {reach}
   k = {key}
@@ -74,7 +76,7 @@ def factory(table, Told, asserted, retracted, sent):
    t = told.get(c)
    if t is None:
     told[c] = t = Told(c, w)
-    asserted(handler, t)
+    tell(ASSERT, handler, c, w, t)
    else: t.count += 1
  def remove(v):
 {reach}
@@ -88,7 +90,7 @@ def factory(table, Told, asserted, retracted, sent):
    t = told[c]
    if t.count == 1:
     del told[c]
-    retracted(handler, t)
+    tell(RETRACT, handler, c, w, t)
    else: t.count -= 1
  def recall(told, v):
 {reach}
@@ -98,7 +100,7 @@ def factory(table, Told, asserted, retracted, sent):
    if t is None: told[c] = Told(c, w)
    else: t.count += 1
  return add, remove, send, recall
-"""
+""".replace("ASSERT", str(ASSERT)).replace("RETRACT", str(RETRACT)).replace("MESSAGE", str(MESSAGE))
 
 
 @lru_cache(maxsize=1024)

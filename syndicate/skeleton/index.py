@@ -15,7 +15,7 @@ Source: seed 004, "The index", procedures ``extend``, ``addHandler``, ``removeHa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 from attrs import frozen
@@ -25,7 +25,7 @@ from syndicate.errors import InternalError
 from syndicate.skeleton.analysis import Constants, Skeleton
 from syndicate.skeleton.interest import INTEREST, OBSERVE, expand
 from syndicate.skeleton.path import Move, child, class_of, move
-from syndicate.skeleton.trie import Handler, Listener, Node, Told
+from syndicate.skeleton.trie import NO_TABLES, Handler, Node, Table, Tell, Told
 from syndicate.values import Frozen, Ref
 
 
@@ -48,11 +48,7 @@ class Index:
     >>> from syndicate.pattern import capture
     >>> from syndicate.skeleton.analysis import analyse
     >>> from syndicate.values import freeze
-    >>> class Printer:
-    ...     def asserted(self, handler, told): print("+", told.values)
-    ...     def retracted(self, handler, told): print("-", told.values)
-    ...     def sent(self, handler, captures, values): print("!", values)
-    >>> index = Index(Printer())
+    >>> index = Index(lambda kind, handler, captures, values, told: print("!+-"[kind], values))
     >>> index.observe(*analyse(["present", capture()]), Ref(None, None))
     []
     >>> first = index.add(freeze(["present", "Alice"])); index.send(freeze(["present", "Bob"]))
@@ -62,12 +58,15 @@ class Index:
     - ('Alice',)
     """
 
-    def __init__(self, listener: Listener) -> None:
-        self._listener = listener
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
         self.bags: dict[Frozen, Bag] = {}
         self._root = Node(set())
         self._classes: dict[Frozen, Node] = {}
         self._root.moves[_TO_ROOT] = self._classes
+        # All tables that a value of a constructor must be shown, where no further shape matters: a shortcut for nearly all values.
+        self._tables: dict[Frozen, tuple[Table, ...] | None] = {}
+        self._otherwise: tuple[Table, ...] | None = NO_TABLES
 
     # ------------------------------------------------------------------------------------------------ values
 
@@ -77,27 +76,35 @@ class Index:
         bag = self.bags.get(head)
         if bag is None:
             bag = self.bags[head] = Bag()
-        if not bag.add(form):
+        count = bag.get(form)
+        if count is not None:
+            bag[form] = count + 1
             return False
-        if head is INTEREST:
-            if OBSERVE not in self._classes and not self._root.tables:
-                return True
-            form, head = expand(form), OBSERVE
+        bag[form] = 1
+        tables = self._tables.get(head, self._otherwise)
+        if tables is not None:
+            for table in tables:
+                table.add(form)
+        elif head is INTEREST:
+            self._add_at_root(expand(form), OBSERVE)
+        else:
+            self._add_at_root(form, head)
+        return True
+
+    def _add_at_root(self, form: Frozen, head: Frozen) -> None:
         for table in self._root.tables:
             table.add(form)
         node = self._classes.get(head)
         if node is not None:
             self._add(node, form, (form, None))
-        return True
 
     def _add(self, node: Node, form: Frozen, stack: Any) -> None:
         if type(node.kept) is set:
             node.kept.add(form)
         for table in node.tables:
             table.add(form)
-        if node.moves:
-            for further, below in _moves(node, stack):
-                self._add(further, form, below)
+        for further, below in _moves(node, stack):
+            self._add(further, form, below)
 
     def remove(self, form: Frozen) -> bool:
         """Remove one copy of a value; True if it was the last."""
@@ -107,46 +114,69 @@ class Index:
             return False
         if not bag and head not in self._classes:
             del self.bags[head]
-        if head is INTEREST:
-            if OBSERVE not in self._classes and not self._root.tables:
-                return True
-            form, head = expand(form), OBSERVE
+        tables = self._tables.get(head, self._otherwise)
+        if tables is not None:
+            for table in tables:
+                table.remove(form)
+        elif head is INTEREST:
+            self._remove_at_root(expand(form), OBSERVE)
+        else:
+            self._remove_at_root(form, head)
+        return True
+
+    def _remove_at_root(self, form: Frozen, head: Frozen) -> None:
         for table in self._root.tables:
             table.remove(form)
         node = self._classes.get(head)
         if node is not None:
             self._remove(node, form, (form, None))
-        return True
 
     def _remove(self, node: Node, form: Frozen, stack: Any) -> None:
         if type(node.kept) is set:
             node.kept.discard(form)
         for table in node.tables:
             table.remove(form)
-        if node.moves:
-            for further, below in _moves(node, stack):
-                self._remove(further, form, below)
+        for further, below in _moves(node, stack):
+            self._remove(further, form, below)
 
     def send(self, form: Frozen) -> None:
         """Deliver a message; nothing is kept."""
         head = form[0] if type(form) is tuple else None
-        if head is INTEREST:
-            form, head = expand(form), OBSERVE
+        tables = self._tables.get(head, self._otherwise)
+        if tables is not None:
+            for table in tables:
+                table.send(form)
+        elif head is INTEREST:
+            self._send_at_root(expand(form), OBSERVE)
+        else:
+            self._send_at_root(form, head)
+
+    def _send_at_root(self, form: Frozen, head: Frozen) -> None:
         for table in self._root.tables:
             table.send(form)
         node = self._classes.get(head)
         if node is not None:
-            for table in node.tables:
-                table.send(form)
-            if node.moves:
-                self._send(node, form, (form, None))
+            self._send(node, form, (form, None))
 
     def _send(self, node: Node, form: Frozen, stack: Any) -> None:
+        for table in node.tables:
+            table.send(form)
         for further, below in _moves(node, stack):
-            for table in further.tables:
-                table.send(form)
-            if further.moves:
-                self._send(further, form, below)
+            self._send(further, form, below)
+
+    def _reshaped(self, heads: Iterable[Frozen]) -> None:
+        """Nodes or tables came or went: look anew whether values of these constructors may take the shortcut."""
+        self._otherwise = None if self._root.tables else NO_TABLES
+        for head in heads:
+            node = self._classes.get(head)
+            if node is None or self._root.tables:
+                self._tables.pop(head, None)
+            else:
+                self._tables[head] = None if node.moves or head == OBSERVE else node.tables
+        if OBSERVE in self._classes:
+            self._tables[INTEREST] = None
+        else:
+            self._tables.pop(INTEREST, None)
 
     # ------------------------------------------------------------------------------------------------ observers
 
@@ -155,7 +185,8 @@ class Index:
         node = self._extend(skeleton)
         table = node.table(skeleton)
         if table is None:
-            table = node.add_table(skeleton, self._all() if node is self._root else node.kept, self._listener)
+            table = node.add_table(skeleton, self._all() if node is self._root else node.kept, self._tell)
+            self._reshaped([skeleton.shape[0][1]] if skeleton.shape else self._classes)
         handler = table.handler(constants)
         handler.join(observer)
         return handler.told.values() if handler.told else []
@@ -170,9 +201,11 @@ class Index:
         told: Collection[Told] = list(handler.told.values()) if handler.told else []
         if handler.leave(observer):
             del table.handlers[constants]
-            if not table.handlers:
-                nodes[-1].remove_table(skeleton)
+        if not table.handlers:
+            nodes[-1].remove_table(skeleton)
         self._prune(skeleton, nodes)
+        if not table.handlers:
+            self._reshaped([skeleton.shape[0][1]] if skeleton.shape else self._classes)
         return told
 
     def _extend(self, skeleton: Skeleton) -> Node:

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final, Protocol, TypeAlias
 
+from syndicate.event import ASSERT, MESSAGE, RETRACT
 from syndicate.skeleton.analysis import Constants, Skeleton
 from syndicate.skeleton.compiled import HOT, factory, interpret, values_of
 from syndicate.skeleton.path import MISSING, Move
@@ -43,17 +44,11 @@ class Told:
         self.count = 1
 
 
-class Listener(Protocol):
-    """Who is told what the index finds; the dataspace."""
+class Tell(Protocol):
+    """Who is told what the index finds: the dataspace."""
 
-    def asserted(self, handler: Handler, told: Told) -> None:
-        """A first value with these captures is there."""
-
-    def retracted(self, handler: Handler, told: Told) -> None:
-        """The last value with these captures is gone."""
-
-    def sent(self, handler: Handler, captures: Captures, values: tuple[Any, ...]) -> None:
-        """A message with these captures passed."""
+    def __call__(self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], told: Told | None) -> None:
+        """An ASSERT, RETRACT or MESSAGE of these captures for a handler's observers; *told* is the handle, of a message None."""
 
 
 class Handler:
@@ -107,11 +102,11 @@ class Table:
     ``recall(told, value)`` counts a value's captures into a bag.  They are attributes, so that the hot ones replace the cold ones.
     """
 
-    __slots__ = ("_listener", "_uses", "add", "handlers", "kept", "recall", "remove", "send", "skeleton")
+    __slots__ = ("_tell", "_uses", "add", "handlers", "kept", "recall", "remove", "send", "skeleton")
 
-    def __init__(self, skeleton: Skeleton, forms: Iterable[Frozen], listener: Listener) -> None:
+    def __init__(self, skeleton: Skeleton, forms: Iterable[Frozen], tell: Tell) -> None:
         self.skeleton = skeleton
-        self._listener = listener
+        self._tell = tell
         self._uses = 0
         self.handlers: dict[Constants, Handler] = {}
         self.kept: dict[Constants, Any] = {}
@@ -165,9 +160,8 @@ class Table:
     def _warm(self) -> None:
         self._uses += 1
         if self._uses == HOT:
-            skeleton, listener = self.skeleton, self._listener
-            make = factory(skeleton.places, skeleton.checks, skeleton.captures)
-            self.add, self.remove, self.send, self.recall = make(self, Told, listener.asserted, listener.retracted, listener.sent)
+            make = factory(self.skeleton.places, self.skeleton.checks, self.skeleton.captures)
+            self.add, self.remove, self.send, self.recall = make(self, Told, self._tell)
 
     def _key(self, form: Frozen) -> Constants:
         self._warm()
@@ -188,7 +182,7 @@ class Table:
         told = handler.told.get(captures)
         if told is None:
             told = handler.told[captures] = Told(captures, values_of(captures))
-            self._listener.asserted(handler, told)
+            self._tell(ASSERT, handler, captures, told.values, told)
         else:
             told.count += 1
 
@@ -204,7 +198,7 @@ class Table:
         told = handler.told[captures]
         if told.count == 1:
             del handler.told[captures]
-            self._listener.retracted(handler, told)
+            self._tell(RETRACT, handler, captures, told.values, told)
         else:
             told.count -= 1
 
@@ -213,7 +207,7 @@ class Table:
         if handler is not None:
             captures = interpret(form, self.skeleton.captures)
             if captures is not MISSING:
-                self._listener.sent(handler, captures, values_of(captures))
+                self._tell(MESSAGE, handler, captures, values_of(captures), None)
 
     def _recall(self, told: dict[Captures, Told], form: Frozen) -> None:
         captures = MISSING if self._key(form) is MISSING else interpret(form, self.skeleton.captures)
@@ -245,9 +239,9 @@ class Node:
         """The table of a skeleton that ends here, if there is one."""
         return self._by_skeleton.get(skeleton)
 
-    def add_table(self, skeleton: Skeleton, forms: Iterable[Frozen], listener: Listener) -> Table:
+    def add_table(self, skeleton: Skeleton, forms: Iterable[Frozen], tell: Tell) -> Table:
         """A table for a skeleton that ends here, filled from *forms*."""
-        table = self._by_skeleton[skeleton] = Table(skeleton, forms, listener)
+        table = self._by_skeleton[skeleton] = Table(skeleton, forms, tell)
         self.tables = tuple(self._by_skeleton.values())
         return table
 

@@ -1,0 +1,31 @@
+"""Events: what can happen to an entity.
+
+An event is a plain tuple ``(kind, reference or references, value, handle)``; several references of one actor share one event when a
+dataspace tells many observers the same.  This is the hot path: an object or a closure for each event would double its cost.
+
+Source: seed 004, ``EventType ::= "+" | "-" | "!"``; the reference, section 1.2.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+MESSAGE: Final = 0
+"""``!``: a value was sent."""
+
+ASSERT: Final = 1
+"""``+``: a value was asserted, known by a handle until it is retracted."""
+
+RETRACT: Final = 2
+"""``-``: what the handle stands for is gone."""
+
+SYNC: Final = 3
+"""All earlier events were handled: the value is the reference to answer."""
+
+ENTER: Final = 4
+"""A function, in the value's place, is to run in a facet, in the reference's place."""
+
+Event: TypeAlias = tuple[int, Any, Any, Any]
+
+Batch: TypeAlias = tuple[Any, list[Event], int]
+"""A target actor, its events, the number of the turn that caused them."""

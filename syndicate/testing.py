@@ -1,0 +1,137 @@
+"""pytest fixtures for programs made of actors: a system on a clock that jumps, ``settle``, recorded traces and logs.
+
+Name this module in the ``conftest.py`` at the top of your tests::
+
+    pytest_plugins = ["syndicate.testing"]
+
+and ask for what you need; the async fixtures come with pytest-trio::
+
+    from syndicate import after, assert_, capture, dataspace
+    from syndicate.testing import watch
+
+    async def test_an_egg_is_boiled_after_three_minutes(system, settle):
+        seen = []
+
+        def cook():
+            ds = dataspace()
+            seen.append(watch(ds, ["egg", capture()]))
+            after(180, lambda: assert_(ds, ["egg", "boiled"]))
+
+        system.spawn(cook)
+        await settle()
+        assert seen == [[]]
+        await trio.sleep(180)  # takes no time
+        assert seen == [[("+", "boiled")]]
+
+What needs neither tasks nor timers needs no trio either:
+
+>>> from syndicate import Record, assert_, capture, dataspace, react, stop
+>>> heard = []
+>>> def boot():
+...     ds = dataspace()
+...     heard.append(watch(ds, Record("present", [capture()])))
+...     stop(react(lambda: assert_(ds, Record("present", ["Alice"]))))
+>>> system = settled(boot)
+>>> heard
+[[('+', 'Alice'), ('-', 'Alice')]]
+
+Source: the reference on style, its table of what users expect ("pytest plugin").
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from typing import Any, TypeAlias
+
+import pytest
+import structlog
+import trio.testing
+
+from syndicate.skeleton.interest import Observe
+from syndicate.system import System, open_system
+from syndicate.trace import Trace
+from syndicate.turn import Entity
+from syndicate.values import Ref, Value
+from syndicate.verbs import assert_, ref
+
+Seen: TypeAlias = "list[tuple[Any, ...]]"
+"""Events in order: a mark, ``"+"``, ``"-"`` or ``"!"``, and then the captures."""
+
+
+class Watcher(Entity):
+    """An entity that writes down what a dataspace tells it."""
+
+    def __init__(self) -> None:
+        self.seen: Seen = []
+        self.known: dict[Any, Value] = {}
+
+    def assert_(self, value: Value, handle: Any) -> None:
+        """Captures have appeared."""
+        self.known[handle] = value
+        self.seen.append(("+", *value))
+
+    def retract(self, handle: Any) -> None:
+        """They have gone."""
+        self.seen.append(("-", *self.known.pop(handle)))
+
+    def message(self, value: Value) -> None:
+        """A message has passed."""
+        self.seen.append(("!", *value))
+
+
+def watch(ds: Ref, pattern: Any) -> Seen:
+    """A list that grows with what an observer of *pattern* is told, for as long as the current facet lives."""
+    watcher = Watcher()
+    assert_(ds, Observe(pattern, ref(watcher)))
+    return watcher.seen
+
+
+def settled(boot: Callable[..., object], *args: Any) -> System:
+    """A system in which ``boot(*args)`` and all that it caused has run; raises what *boot* raised.  Starts no tasks, no timers.
+
+    To go on, ``facet.enter(fn)`` and then ``system.drain()``.
+    """
+    system = System()
+    system.first = system.spawn(boot, *args)
+    system.drain()
+    if system.first.error is not None:
+        raise system.first.error
+    return system
+
+
+@pytest.fixture
+async def system(autojump_clock: trio.testing.MockClock) -> AsyncIterator[System]:
+    """An actor system; its clock jumps to the next deadline whenever nothing else can happen."""
+    async with open_system() as system:
+        yield system
+
+
+@pytest.fixture
+async def settle(system: System) -> Callable[[], Awaitable[None]]:
+    """``await settle()`` returns when nothing is runnable and all tasks, linked ones too, wait for something."""
+
+    async def settle() -> None:
+        while True:
+            await system.settle()
+            await trio.testing.wait_all_tasks_blocked()
+            if not system.queue:
+                return
+
+    return settle
+
+
+@pytest.fixture
+async def trace(system: System) -> list[Trace]:
+    """What happens in the system from now on, entry by entry."""
+    entries: list[Trace] = []
+    system.tracers.append(entries.append)
+    return entries
+
+
+@pytest.fixture
+def logs() -> Iterator[list[MutableMapping[str, Any]]]:
+    """The log entries of the test, as dictionaries, instead of lines on stderr."""
+    captured = structlog.testing.LogCapture()
+    structlog.configure(processors=[captured])
+    yield captured.entries
+    structlog.reset_defaults()
