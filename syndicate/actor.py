@@ -18,9 +18,9 @@ from syndicate.event import ASSERT, ENTER, MESSAGE, RETRACT, Event
 from syndicate.facet import Facet, settle_facets
 from syndicate.field import settle
 from syndicate.log import logger
-from syndicate.trace import Action, Started, Stopped, Trace, Turned
+from syndicate.trace import Started, Stopped
 from syndicate.turn import Handle, Turn
-from syndicate.values import Ref, thaw
+from syndicate.values import Ref
 
 if TYPE_CHECKING:
     from syndicate.system import System
@@ -56,16 +56,13 @@ class Actor:
         """The turn that spawned it has committed."""
         self.born = True
         self.system.actors[self] = None
-        if self.system.tracers:
-            self.system.trace(Trace(self.system.now(), self.name, Started(self.name)))
+        self.system.trace(self, Started(self.name))
 
     # ------------------------------------------------------------------------------------------------ turns
 
-    def take(self, turn: Turn, events: list[Event], cause: int) -> None:
+    def take(self, turn: Turn, events: list[Event]) -> None:
         """Handle one batch of events as a turn."""
         turn.actor = self
-        turn.cause = cause
-        turn.number += 1
         try:
             for kind, target, value, handle in events:
                 if type(target) is Ref:
@@ -97,8 +94,8 @@ class Actor:
         except Exception as error:
             self.crash(turn, error)
         else:
-            if self.system.tracers:
-                self._trace(turn)
+            if turn.tracing is not None:
+                turn.tracing(turn, events)
             turn.commit()
         finally:
             turn.facet = None
@@ -123,8 +120,7 @@ class Actor:
 
     def _leave(self) -> None:
         self.system.actors.pop(self, None)
-        if self.system.tracers:
-            self.system.trace(Trace(self.system.now(), self.name, Stopped(self.name, repr(self.error) if self.error else "normal")))
+        self.system.trace(self, Stopped(self.name, repr(self.error) if self.error else "normal"))
         for watcher in self.watchers:
             watcher(self)
 
@@ -170,22 +166,6 @@ class Actor:
             context.run(turn, hook)
         except Exception as second:
             logger(actor=self.name).error("a handler of on_stop_or_crash raised during a crash", exc_info=second)
-
-    def _trace(self, turn: Turn) -> None:
-        names = ("message", "assert", "retract", "sync")
-        actions = []
-        for actor, events in turn.pending.items():
-            for kind, target, value, handle in events:
-                if kind == ENTER:
-                    actions.append(Action("enter" if actor.running and actor in self.system.actors else "spawn", actor.name, ""))
-                    continue
-                refs = target if type(target) is tuple else (target,)
-                if kind == RETRACT:
-                    shown = handle.value if isinstance(handle, Handle) else handle.values
-                else:
-                    shown = True if kind == 3 else thaw(value) if refs[0].raw else value
-                actions += [Action(names[kind], actor.name, shown) for _ in refs]
-        self.system.trace(Trace(self.system.now(), self.name, Turned(turn.number, turn.cause, tuple(actions))))
 
     def __repr__(self) -> str:
         state = "" if self.running else " (crashed)" if self.error else " (ended)"

@@ -27,5 +27,5 @@ ENTER: Final = 4
 
 Event: TypeAlias = tuple[int, Any, Any, Any]
 
-Batch: TypeAlias = tuple[Any, list[Event], int]
-"""A target actor, its events, the number of the turn that caused them."""
+Batch: TypeAlias = tuple[Any, list[Event]]
+"""A target actor and its events."""

@@ -85,7 +85,8 @@ class Block:
 
     def run(self, turn: Turn) -> None:
         """Run it in its facet, noting what it reads anew."""
-        self.forget()
+        if self.reads:
+            self.forget()
         outer_block, outer_facet = turn.block, turn.facet
         turn.block, turn.facet = self, self.facet
         try:

@@ -16,7 +16,7 @@ import heapq
 import itertools
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from time import perf_counter
 from typing import Any, Final
@@ -25,11 +25,12 @@ import trio
 
 from syndicate.actor import Actor
 from syndicate.errors import SystemStopped
-from syndicate.event import ENTER, Batch, Event
+from syndicate.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Batch, Event
 from syndicate.log import logger
 from syndicate.timer import Timer
-from syndicate.trace import Trace, Tracer
-from syndicate.turn import Turn, here
+from syndicate.trace import Action, Started, Stopped, Trace, Tracer, Turned
+from syndicate.turn import Handle, Turn, here
+from syndicate.values import thaw
 
 SLICE: Final = 0.005
 """Seconds of turns before other trio tasks get their chance."""
@@ -42,7 +43,9 @@ class System:
         self.queue: deque[Batch] = deque()
         self.turn = Turn(self.queue)
         self.actors: dict[Actor, None] = {}
-        self.tracers: list[Tracer] = []
+        self._tracers: list[Tracer] = []
+        self._turns = 0
+        self._causes: dict[int, int] = {}
         self.first: Actor | None = None
         self.stopped = False
         self._timers: list[tuple[float, int, Timer]] = []
@@ -61,7 +64,7 @@ class System:
         if self._token is not None and self._token is not _token():
             self.schedule_from_thread(actor, event)
             return
-        self.queue.append((actor, [event], 0))
+        self.queue.append((actor, [event]))
         if self._parked:
             self._wake.set()
 
@@ -108,10 +111,32 @@ class System:
         """Seconds of the system's clock: trio's, so that tests can replace it."""
         return trio.current_time()
 
-    def trace(self, entry: Trace) -> None:
-        """Tell the tracers."""
-        for tracer in self.tracers:
-            tracer(entry)
+    def listen(self, tracer: Tracer) -> Callable[[], None]:
+        """Tell *tracer* each entry of the trace from now on; the answer, called, ends that."""
+        self._tracers.append(tracer)
+        self.turn.tracing = self._trace_turn
+
+        def unlisten() -> None:
+            self._tracers.remove(tracer)
+            if not self._tracers:
+                self.turn.tracing = None
+                self._causes.clear()
+
+        return unlisten
+
+    def trace(self, actor: Actor, item: Started | Turned | Stopped) -> None:
+        """Tell the tracers, if there are any."""
+        if self._tracers:
+            entry = Trace(self.now(), actor.name, item)
+            for tracer in self._tracers:
+                tracer(entry)
+
+    def _trace_turn(self, turn: Turn, events: list[Event]) -> None:
+        self._turns += 1
+        for caused in turn.pending.values():
+            self._causes[id(caused)] = self._turns  # unique while it waits in the queue
+        actions = tuple([Action(*act) for actor, caused in turn.pending.items() for act in describe(actor, caused)])
+        self.trace(turn.actor, Turned(self._turns, self._causes.pop(id(events), 0), actions))
 
     def crashed(self, actor: Actor, error: Exception) -> None:
         """An actor ended by an error: say so, unless :func:`run` will raise it."""
@@ -125,14 +150,12 @@ class System:
         queue, turn = self.queue, self.turn
         end = perf_counter() + seconds
         outer, here.turn = here.turn, turn
-        count = 0
         try:
-            while queue:
-                actor, events, cause = queue.popleft()
-                actor.take(turn, events, cause)
-                count += 1
-                if not count & 15 and perf_counter() > end:
+            for count in itertools.count(1):
+                if not queue or (not count & 15 and perf_counter() > end):
                     return
+                actor, events = queue.popleft()
+                actor.take(turn, events)
         finally:
             here.turn = outer
 
@@ -141,7 +164,7 @@ class System:
         while timers and (timers[0][0] <= self.now() or not timers[0][2].live):
             deadline, _, timer = heapq.heappop(timers)
             if timer.live:
-                self.queue.append((timer.facet.actor, [(ENTER, timer.facet, functools.partial(timer.fire, deadline), None)], 0))
+                self.queue.append((timer.facet.actor, [(ENTER, timer.facet, functools.partial(timer.fire, deadline), None)]))
 
     async def pump(self, until_idle: bool = False) -> None:
         """Drain the queue for ever; *until_idle*: until no actor but daemons is left, or nothing can happen any more."""
@@ -189,8 +212,26 @@ class System:
         self.stopped = True
         for daemon in (False, True):
             for actor in [actor for actor in self.actors if actor.daemon is daemon]:
-                self.queue.append((actor, [(ENTER, actor.root, functools.partial(actor.root.stop, self.turn), None)], 0))
+                self.queue.append((actor, [(ENTER, actor.root, functools.partial(actor.root.stop, self.turn), None)]))
             self.drain(10.0)
+
+
+def describe(actor: Actor, events: list[Event]) -> Iterator[tuple[str, str, Any]]:
+    """The actions (kind, target, value) that a turn noted for an actor."""
+    kinds = {MESSAGE: "message", ASSERT: "assert", RETRACT: "retract", SYNC: "sync"}
+    for kind, target, value, handle in events:
+        if kind == ENTER:
+            yield "enter" if actor.born else "spawn", actor.name, ""
+            continue
+        refs = target if type(target) is tuple else (target,)
+        if kind == RETRACT:
+            value = handle.value if isinstance(handle, Handle) else handle.values
+        elif kind == SYNC:
+            value = True
+        elif refs[0].raw:
+            value = thaw(value)
+        for _ in refs:
+            yield kinds[kind], actor.name, value
 
 
 def _token() -> trio.lowlevel.TrioToken | None:

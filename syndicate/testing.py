@@ -21,6 +21,7 @@ and ask for what you need; the async fixtures come with pytest-trio::
         await settle()
         assert seen == [[]]
         await trio.sleep(180)  # takes no time
+        await settle()
         assert seen == [[("+", "boiled")]]
 
 What needs neither tasks nor timers needs no trio either:
@@ -44,7 +45,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mutabl
 from typing import Any, TypeAlias
 
 import pytest
-import structlog
+import structlog.testing
 import trio.testing
 
 from syndicate.skeleton.interest import Observe
@@ -124,7 +125,7 @@ async def settle(system: System) -> Callable[[], Awaitable[None]]:
 async def trace(system: System) -> list[Trace]:
     """What happens in the system from now on, entry by entry."""
     entries: list[Trace] = []
-    system.tracers.append(entries.append)
+    system.listen(entries.append)
     return entries
 
 

@@ -87,15 +87,12 @@ class Handle:
         turn = current("replace")
         if not self.live:
             return None
-        if value is not None:
-            form = freeze(value)
-            if form == self.form:
-                return self
-            made = turn.assert_form(self.facet, self.target, form)
-            turn.retract(self)
-            return made
+        form = None if value is None else freeze(value)
+        if form == self.form:
+            return self
+        made = None if value is None else turn.assert_form(self.facet, self.target, form)
         turn.retract(self)
-        return None
+        return made
 
     def __repr__(self) -> str:
         return f"<Handle of {self.value!r}>"
@@ -104,14 +101,13 @@ class Handle:
 class Turn:
     """The step that is being made.  See the module's text."""
 
-    __slots__ = ("actor", "afterwards", "block", "cause", "damaged", "facet", "number", "pending", "queue", "runs", "suspects")
+    __slots__ = ("actor", "afterwards", "block", "damaged", "facet", "pending", "queue", "runs", "suspects", "tracing")
 
     def __init__(self, queue: deque[Batch]) -> None:
         self.queue = queue
         self.actor: Any = None
         self.facet: Facet | None = None
-        self.number = 0
-        self.cause = 0
+        self.tracing: Callable[[Turn, list[Event]], None] | None = None
         self.pending: dict[Any, list[Event]] = {}
         self.damaged: dict[Block, None] = {}
         self.block: Block | None = None
@@ -171,9 +167,7 @@ class Turn:
     def commit(self) -> None:
         """Hand over what was noted."""
         if self.pending:
-            number = self.number
-            for actor, events in self.pending.items():
-                self.queue.append((actor, events, number))
+            self.queue.extend(self.pending.items())
             self.pending = {}
         if self.afterwards:
             afterwards, self.afterwards = self.afterwards, []

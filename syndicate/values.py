@@ -38,7 +38,7 @@ from weakref import WeakValueDictionary
 
 import attrs
 
-from syndicate.errors import NotAValue
+from syndicate.errors import NotAValue, PatternError
 
 MAX_DEPTH: Final = 128
 """The deepest nesting of a value: Python's own ``hash`` of a tuple 200,000 deep ends the process."""
@@ -194,6 +194,9 @@ class Dictionary(Mapping[Value, Value]):
     def __hash__(self) -> int:
         return _hash(self)
 
+    def __reduce__(self) -> tuple[type[Dictionary], tuple[list[tuple[Value, Value]]]]:
+        return Dictionary, (list(self.items()),)  # frozen forms, the keys inside, have an identity in this process only
+
     def __repr__(self) -> str:
         return f"Dictionary({list(self.items())!r})"
 
@@ -227,6 +230,9 @@ class ValueSet(Set[Value]):
 
     def __hash__(self) -> int:
         return _hash(self)
+
+    def __reduce__(self) -> tuple[type[ValueSet], tuple[list[Value]]]:
+        return ValueSet, (list(self),)
 
     def __repr__(self) -> str:
         return f"ValueSet({list(self)!r})"
@@ -266,9 +272,9 @@ def _make_record(cls: type, label: Symbol) -> type:
     made.__label__ = label  # type: ignore[attr-defined]
     made.__eq__ = _same  # type: ignore[method-assign, assignment]
     made.__hash__ = _hash  # type: ignore[method-assign, assignment]
-    setters = [made.__dict__[name].__set__ for name in names if name in made.__dict__]
-    made.__setters__ = setters  # type: ignore[attr-defined]
-    if len(setters) == len(names) and not _has_hooks(made):
+    # Looked up with getattr, since an inherited field has its slot in the class that declares it.
+    made.__setters__ = [getattr(made, name).__set__ for name in names]  # type: ignore[attr-defined]
+    if not _has_hooks(made):
         made.__init__ = _fast_init(made)  # type: ignore[misc]
     freeze_as(made, _record_freezer(label, names))
     _classes[label, len(names)] = made
@@ -298,7 +304,7 @@ def _fast_init(cls: type) -> Callable[..., None]:
     scope: dict[str, Any] = {}
     params, body = [], []
     for i, a in enumerate(fields):
-        scope[f"set{i}"] = cls.__dict__[a.name].__set__
+        scope[f"set{i}"] = getattr(cls, a.name).__set__
         if a.default is attrs.NOTHING:
             params.append(a.alias)
             body.append(f" set{i}(self, {a.alias})")
@@ -509,14 +515,14 @@ def _same(self: object, other: object) -> bool:
         return NotImplemented
     try:
         return bool(freeze(self) == freeze(other))
-    except NotAValue:  # a pattern: its fields hold what no value holds
+    except (NotAValue, PatternError):  # a pattern: its fields hold what no value holds
         return type(self) is type(other) and is_record(self) and fields_of(self) == fields_of(other)
 
 
 def _hash(self: object) -> int:
     try:
         return hash(freeze(self))
-    except NotAValue:
+    except (NotAValue, PatternError):
         return hash(fields_of(self))
 
 

@@ -31,7 +31,7 @@ def send(target: Ref, value: Value) -> None:
         return
     # The body of Turn.send, without its two calls: a message costs under a microsecond in all.
     form = freezer(value, 0)
-    event = (MESSAGE, target, form if target.raw else thaw(form), None)
+    event = (MESSAGE, target, form if target.raw or type(form) is not tuple else thaw(form), None)
     actor = target.facet.actor
     pending = turn.pending
     if actor in pending:
@@ -76,11 +76,19 @@ class Computed:
             self._show(self.fn())
 
     def _show(self, value: Value | None) -> None:
-        if self.handle is not None and self.handle.live:
-            self.handle = self.handle.replace(value)
-        elif value is not None:
-            turn = current("assert_")
-            self.handle = turn.assert_form(self.facet, self.target, freeze(value))
+        turn = current("assert_")
+        old = self.handle
+        if old is not None and not old.live:
+            old = None
+        if value is None:
+            self.handle = None
+        else:
+            form = freeze(value)
+            if old is not None and form == old.form:
+                return
+            self.handle = turn.assert_form(self.facet, self.target, form)
+        if old is not None:
+            turn.retract(old)  # after the new one, so that nobody sees neither
 
     @property
     def live(self) -> bool:
