@@ -1,6 +1,8 @@
-"""A Syndicate-style dataspace actor runtime: actors assert, retract and send values in a dataspace and observe what matches.
+"""A Syndicate-style dataspace actor runtime: actors assert, retract and send values in a dataspace and observe what
+matches.
 
-The names below are the whole surface for writing actors; ``syndicate.flow``, ``syndicate.spark`` and :mod:`relay` have their own.
+The names below are the whole surface for writing actors; ``syndicate.flow``, ``syndicate.spark`` and :mod:`relay`
+have their own.
 """
 
 from __future__ import annotations
@@ -11,12 +13,13 @@ from syndicate.errors import SyndicateError
 from syndicate.field import Field, dataflow, field
 from syndicate.pattern import ANY, capture, quote, unquote
 from syndicate.query import query_count, query_hash, query_set, query_value
+from syndicate.record import record
 from syndicate.skeleton.interest import Observe
 from syndicate.supervise import supervise
 from syndicate.system import open_system, run
 from syndicate.timer import LaterThan, after, every, timer_driver
 from syndicate.turn import Entity
-from syndicate.values import Dictionary, Record, Ref, Symbol, ValueSet, record
+from syndicate.values import Dictionary, Record, Ref, Symbol, ValueSet
 from syndicate.verbs import (
     assert_,
     current_facet,

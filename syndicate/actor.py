@@ -1,8 +1,9 @@
 """Actors: a tree of facets that takes its turns one after another, and ends as one.
 
-An actor starts with a root facet; the boot function runs in a child of it.  The end of the root is the end of the actor: in order, with
-all stop handlers, or by a crash.  A crash discards the running turn, runs the ``on_stop_or_crash`` handlers, retracts everything that
-the actor had asserted, cancels its tasks, and touches nobody else.
+An actor starts with a root facet; the boot function runs in a child of it.  The end of the root is the end of the
+actor: in order, with all stop handlers, or by a crash.  A crash discards the running turn, runs the
+``on_stop_or_crash`` handlers, retracts everything that the actor had asserted, cancels its tasks, and touches nobody
+else.
 
 Source: the reference, sections 1.3 and 1.4.
 """
@@ -19,7 +20,7 @@ from syndicate.facet import Facet, settle_facets
 from syndicate.field import settle
 from syndicate.log import logger
 from syndicate.trace import Started, Stopped
-from syndicate.turn import Handle, Turn
+from syndicate.turn import Turn
 from syndicate.values import Ref
 
 if TYPE_CHECKING:
@@ -135,7 +136,9 @@ class Actor:
             for event in events
             if event[0] == RETRACT and event[3] not in unseen
         ]
-        handed_over = [handle for actor in pending if not actor.born for handle in actor.root.handles if handle not in unseen]
+        handed_over = [
+            handle for actor in pending if not actor.born for handle in actor.root.handles if handle not in unseen
+        ]
         self.error = error
         facets = self.root.below()
         for facet in facets:
@@ -204,7 +207,9 @@ class Task:
         if self.scope.cancelled_caught:
             return
         if failure is not None and not self.facet.alive:
-            logger(actor=self.facet.actor.name).error("a linked task raised after its facet had stopped", exc_info=failure)
+            logger(actor=self.facet.actor.name).error(
+                "a linked task raised after its facet had stopped", exc_info=failure
+            )
             return
         self.facet.enter(lambda: self._done(keep, failure))
 
@@ -217,5 +222,3 @@ class Task:
             turn.suspects[self.facet] = None
         else:
             self.facet.stop(turn)
-
-

@@ -1,7 +1,7 @@
 """The dataspace: where actors that do not know each other meet.
 
-Assertions and messages go in; each observer is told what matches its pattern.  It is an entity like any other and owns nothing but an
-index: the turn carries what it says, and what it has told is the index's bag of captures.
+Assertions and messages go in; each observer is told what matches its pattern.  It is an entity like any other and
+owns nothing but an index: the turn carries what it says, and what it has told is the index's bag of captures.
 
 * Equal values asserted n times are one; ``-`` comes with the last.
 * What an observer was told is taken back when its ``Observe`` goes.
@@ -82,7 +82,7 @@ class Dataspace:
         if events:
             self.turn.pending.setdefault(observer.facet.actor, []).extend(events)
 
-    # ------------------------------------------------------------------------------------------------ what the index finds
+    # ------------------------------------------------------------------------------------------- what the index finds
 
     def tell(self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], told: Told | None) -> None:
         """Note what the index found, for all observers of a handler."""

@@ -1,7 +1,7 @@
 """Reacting to a dataspace: ``on_message``, ``on_asserted``, ``on_retracted``, ``during``, ``stop_when``.
 
-Each asserts an ``Observe`` in the current facet and calls the handler in a turn of this actor, captures as positional arguments.
-What is there already counts as just asserted.  All of them are decorators that answer the function itself.
+Each asserts an ``Observe`` in the current facet and calls the handler in a turn of this actor, captures as positional
+arguments. What is there already counts as just asserted.  All of them are decorators that answer the function itself.
 
 Source: the reference, section 1.6; seed 004, footnote 2 (closures compare by identity).
 """
@@ -100,7 +100,9 @@ def _observe(what: str, ds: Ref, pattern: Any, entity: Entity) -> None:
 
 
 def on_message(ds: Ref, pattern: Any) -> Callable[[F], F]:
-    """Call the decorated function for each message that matches *pattern*; raises :class:`~syndicate.errors.PatternError`."""
+    """Call the decorated function for each message that matches *pattern*; raises
+    :class:`~syndicate.errors.PatternError`.
+    """
 
     def install(fn: F) -> F:
         _observe("on_message", ds, pattern, _OnMessage(fn))
@@ -130,10 +132,11 @@ def on_retracted(ds: Ref, pattern: Any) -> Callable[[F], F]:
 
 
 def during(ds: Ref, pattern: Any, *, spawn: bool = False, name: str | None = None) -> Callable[[F], F]:
-    """Run the decorated function in a facet of its own for each distinct tuple of captures, for as long as that is asserted.
+    """Run the decorated function in a facet of its own for each distinct tuple of captures, for as long as that is
+    asserted.
 
-    With *spawn* each runs in an actor of its own (*name* names them), so that a crash of one leaves the others alone.  A function
-    that it answers runs when the facet stops.
+    With *spawn* each runs in an actor of its own (*name* names them), so that a crash of one leaves the others alone.
+    A function that it answers runs when the facet stops.
     """
 
     def install(fn: F) -> F:

@@ -1,7 +1,8 @@
 """Every exception of the project, one class for each cause.
 
-Each class is also a subclass of the builtin that a caller would catch anyway, and each message says what is wrong, where, and
-what to do about it.  Errors hold text, never live actors, so that a kept traceback keeps nothing else alive.
+Each class is also a subclass of the builtin that a caller would catch anyway, and each message says what is wrong,
+where, and what to do about it.  Errors hold text, never live actors, so that a kept traceback keeps nothing else
+alive.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Events: what can happen to an entity.
 
-An event is a plain tuple ``(kind, reference or references, value, handle)``; several references of one actor share one event when a
-dataspace tells many observers the same.  This is the hot path: an object or a closure for each event would double its cost.
+An event is a plain tuple ``(kind, reference or references, value, handle)``; several references of one actor share
+one event when a dataspace tells many observers the same.  This is the hot path: an object or a closure for each event
+would double its cost.
 
 Source: seed 004, ``EventType ::= "+" | "-" | "!"``; the reference, section 1.2.
 """

@@ -1,11 +1,12 @@
 """Facets: the tree of conversations that an actor is made of.
 
-A facet owns assertions (its interests among them), dataflow blocks, linked tasks, stop handlers and further facets; when it stops, all
-that goes with it.  Order of a stop: the children, each in this way; the stop handlers, *in the parent's context*, so that what they
-assert is there before; the facet's own retractions; then the parent, if it has become inert.
+A facet owns assertions (its interests among them), dataflow blocks, linked tasks, stop handlers and further facets;
+when it stops, all that goes with it.  Order of a stop: the children, each in this way; the stop handlers, *in the
+parent's context*, so that what they assert is there before; the facet's own retractions; then the parent, if it has
+become inert.
 
-A facet is inert when nothing can ever happen in it: no children, assertions, tasks, timers, preventers.  Inert facets stop.  This is
-looked at before the commit of turns that booted a facet or ended something in it.
+A facet is inert when nothing can ever happen in it: no children, assertions, tasks, timers, preventers.  Inert facets
+stop.  This is looked at before the commit of turns that booted a facet or ended something in it.
 
 Source: the reference, section 1.3.
 """
@@ -30,7 +31,18 @@ _STOPS: Final = 10_000
 class Facet:
     """One conversation.  Made by :func:`~syndicate.during.react`, :func:`~syndicate.during.during` and ``spawn``."""
 
-    __slots__ = ("actor", "alive", "blocks", "children", "handles", "hooks", "parent", "preventers", "stopping", "tasks")
+    __slots__ = (
+        "actor",
+        "alive",
+        "blocks",
+        "children",
+        "handles",
+        "hooks",
+        "parent",
+        "preventers",
+        "stopping",
+        "tasks",
+    )
 
     def __init__(self, actor: Actor, parent: Facet | None) -> None:
         self.actor = actor
@@ -68,7 +80,10 @@ class Facet:
         return not (self.children or self.tasks or self.preventers or (self.handles and self.parent is not None))
 
     def stop(self, turn: Turn, then: Callable[[], object] | None = None) -> None:
-        """Stop in order; *then* runs as the last stop handler.  No effect on a facet that has stopped or is stopping."""
+        """Stop in order; *then* runs as the last stop handler.
+
+        No effect on a facet that has stopped or is stopping.
+        """
         if self.stopping:
             return
         self.stopping = True
@@ -111,7 +126,10 @@ class Facet:
     # ------------------------------------------------------------------------------------------------ from outside
 
     def enter(self, fn: Callable[[], object]) -> None:
-        """Run *fn* in this facet, in a turn of its own, soon.  For other trio tasks of the same thread; no effect once it is dead."""
+        """Run *fn* in this facet, in a turn of its own, soon.
+
+        For other trio tasks of the same thread; no effect once it is dead.
+        """
         self.actor.system.schedule(self.actor, (ENTER, self, fn, None))
 
     def enter_from_thread(self, fn: Callable[[], object]) -> None:

@@ -1,10 +1,12 @@
 """Fields: an actor's variables, whose readers run again when they change.
 
-A *dataflow block* runs once at once, and notes which fields it reads.  When a turn has changed some of these, the block runs again at
-the end of that turn, once however many changed; blocks may change fields, so this goes on until nothing is damaged.
+A *dataflow block* runs once at once, and notes which fields it reads.  When a turn has changed some of these, the
+block runs again at the end of that turn, once however many changed; blocks may change fields, so this goes on until
+nothing is damaged.
 
-Contract: at a turn's end every block of a live facet has seen the latest value of each field it read, or the turn has failed: with the
-block's own error, or with :class:`DataflowLoop` when one block ran more than ``LIMIT`` times without settling.
+Contract: at a turn's end every block of a live facet has seen the latest value of each field it read, or the turn has
+failed: with the block's own error, or with :class:`DataflowLoop` when one block ran more than ``LIMIT`` times without
+settling.
 
 Source: the reference, section 1.5 (the peers either loop without a bound or lose late changes; we do neither).
 """
@@ -27,7 +29,9 @@ LIMIT: Final = 1000
 """How often a block may run in one turn."""
 
 _COMPARED: Final = frozenset({int, str, bytes, bool, Symbol, type(None)})
-"""Types whose equal values are surely the same value; a change to anything else counts as one (a list may have changed inside)."""
+"""Types whose equal values are surely the same value; a change to anything else counts as one (a list may have
+changed inside).
+"""
 
 
 class Field(Generic[T]):
@@ -113,7 +117,10 @@ def field(value: T, name: str | None = None) -> Field[T]:
 
 
 def dataflow(fn: Callable[[], object]) -> Callable[[], object]:
-    """Run *fn* now, and again in each turn that changed a field which it read.  Usable as a decorator; raises :class:`NotInTurn`."""
+    """Run *fn* now, and again in each turn that changed a field which it read.
+
+    Usable as a decorator; raises :class:`NotInTurn`.
+    """
     turn = current("dataflow")
     block = Block(turn.facet, fn)  # type: ignore[arg-type]
     turn.facet.blocks.append(block)  # type: ignore[union-attr]

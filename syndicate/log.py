@@ -15,11 +15,15 @@ def logger(**context: Any) -> Any:
     """A bound structlog logger."""
     if structlog.is_configured():
         return structlog.get_logger(**context)
-    return structlog.wrap_logger(structlog.PrintLogger(sys.stderr), processors=_processors(sys.stderr.isatty())).bind(**context)
+    return structlog.wrap_logger(structlog.PrintLogger(sys.stderr), processors=_processors(sys.stderr.isatty())).bind(
+        **context
+    )
 
 
 def configure(style: str = "auto") -> None:
-    """Log to stderr for a whole program: ``"json"``, ``"pretty"``, or ``"auto"``, pretty on a terminal and JSON elsewhere."""
+    """Log to stderr for a whole program: ``"json"``, ``"pretty"``, or ``"auto"``, pretty on a terminal and JSON
+    elsewhere.
+    """
     pretty = style == "pretty" or (style == "auto" and sys.stderr.isatty())
     structlog.configure(
         processors=_processors(sys.stderr.isatty()) if pretty else _json(),

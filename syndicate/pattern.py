@@ -1,8 +1,9 @@
 """Patterns: which assertions one is interested in, and which parts of them one wants.
 
-Written as values with holes: ``Says("Alice", capture())``, ``[capture(int), ANY]``, ``{"key": capture()}``.  ``capture()`` hands the
-part over, ``ANY`` matches and ignores it, ``capture(pattern)`` and ``capture(int)`` hand it over only if it matches.  Records,
-lists and dictionaries in a pattern are *at least*: the value may have more fields, items or entries.  Atoms are literals.
+Written as values with holes: ``Says("Alice", capture())``, ``[capture(int), ANY]``, ``{"key": capture()}``.
+``capture()`` hands the part over, ``ANY`` matches and ignores it, ``capture(pattern)`` and ``capture(int)`` hand it
+over only if it matches.  Records, lists and dictionaries in a pattern are *at least*: the value may have more fields,
+items or entries.  Atoms are literals.
 
 :func:`match` is the specification: it is naive on purpose, and the skeleton index must agree with it on every input.
 
@@ -11,14 +12,15 @@ lists and dictionaries in a pattern are *at least*: the value may have more fiel
 >>> match([1, capture([capture(), ANY]), ANY], [1, [2], 5]) is None
 True
 
-Sources: seed 004, "Patterns"; the published schema ``dataspacePatterns`` (``<_>``, ``<bind p>``, ``<lit v>``, ``<group type {..}>``),
-which :func:`encode` and :func:`decode` translate to and from.
+Sources: seed 004, "Patterns"; the published schema ``dataspacePatterns`` (``<_>``, ``<bind p>``, ``<lit v>``,
+``<group type {..}>``), which :func:`encode` and :func:`decode` translate to and from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Set
-from typing import Any, Final, Literal as OneOf, TypeAlias
+from typing import Any, Final, TypeAlias
+from typing import Literal as OneOf
 
 from attrs import field, fields, frozen
 
@@ -73,9 +75,11 @@ class Kind:
 
 @frozen
 class Group:
-    """Matches a compound: *kind* ``"rec"`` (with its label), ``"arr"`` or ``"dict"``, and a pattern for each listed key.
+    """Matches a compound: *kind* ``"rec"`` (with its label), ``"arr"`` or ``"dict"``, and a pattern for each listed
+    key.
 
-    Keys are places from 0 in records and sequences; entries are in the total order of their keys, hence captures in pre-order.
+    Keys are places from 0 in records and sequences; entries are in the total order of their keys, hence captures in
+    pre-order.
     """
 
     kind: OneOf["rec", "arr", "dict"]
@@ -106,7 +110,7 @@ _KINDS: Final[dict[type, Kind]] = {
     frozenset: Kind("Set"),
     ValueSet: Kind("Set"),
 }
-_KIND_NAMES: Final = {kind.name: kind for kind in _KINDS.values()}
+KINDS: Final = {kind.name: kind for kind in _KINDS.values()}
 _SEQUENCE: Final = Group("arr", None, ())
 _DICTIONARY: Final = Group("dict", None, ())
 
@@ -134,7 +138,8 @@ def capture(pattern: Any = ANY) -> Any:
 
 
 def pattern_of(written: Any) -> Pattern:
-    """The pattern that *written* stands for; raises :class:`PatternError` where it has a set, a class or no value in it.
+    """The pattern that *written* stands for; raises :class:`PatternError` where it has a set, a class or no value in
+    it.
 
     >>> pattern_of(["a", ANY]).entries
     ((0, Literal(value='a')), (1, ANY))
@@ -163,7 +168,9 @@ def _pattern_of(written: Any) -> Pattern:
             f"a set cannot be matched by its members: {written!r}. Capture it whole with capture(set) and look inside in the handler."
         )
     if isinstance(written, type):
-        raise PatternError(f"the class {written.__qualname__} is not a pattern: write capture({written.__qualname__}), or an instance")
+        raise PatternError(
+            f"the class {written.__qualname__} is not a pattern: write capture({written.__qualname__}), or an instance"
+        )
     try:
         freeze(written)
     except NotAValue as e:
@@ -221,7 +228,7 @@ def kind_of(value: Value) -> str | None:
     return "Set" if isinstance(value, Set) else None
 
 
-# ---------------------------------------------------------------------------------------------------- patterns as values
+# ------------------------------------------------------------------------------------------------- patterns as values
 
 
 def quote(written: Any) -> Any:
@@ -258,8 +265,9 @@ def encode(pattern: Pattern) -> Any:
         return pattern.pattern
     kind = Record(pattern.kind, [pattern.label] if pattern.kind == "rec" else [])
     entries = [(key, encode(p)) for key, p in pattern.entries]
-    # Dictionary keys may differ only by value identity (1 and True); places are plain numbers.
-    return Record("group", [kind, Dictionary(entries) if pattern.kind == "dict" else dict(entries)])
+    # Keys may differ only by value identity (1 and True), unless they are all places.
+    places = pattern.kind != "dict" and all(type(key) is int for key, _ in entries)
+    return Record("group", [kind, dict(entries) if places else Dictionary(entries)])
 
 
 def decode(value: Value) -> Pattern:
@@ -268,8 +276,8 @@ def decode(value: Value) -> Pattern:
     >>> decode(encode(pattern_of(["x", ANY]))) == pattern_of(["x", ANY])
     True
     """
-    if isinstance(value, Symbol) and value.name in _KIND_NAMES:
-        return _KIND_NAMES[value.name]
+    if isinstance(value, Symbol) and value.name in KINDS:
+        return KINDS[value.name]
     if is_record(value) and isinstance(label_of(value), Symbol):
         decoder = _decoders.get((label_of(value).name, len(fields_of(value))))
         if decoder is not None:

@@ -22,7 +22,9 @@ Hook = Callable[..., object] | None
 class _Query(Entity):
     """Keeps what is known; *add* and *remove* change a collection, the field is told."""
 
-    def __init__(self, followed: Field[Any], add: Callable[..., None], remove: Callable[..., None], on_add: Hook, on_remove: Hook) -> None:
+    def __init__(
+        self, followed: Field[Any], add: Callable[..., None], remove: Callable[..., None], on_add: Hook, on_remove: Hook
+    ) -> None:
         self.followed = followed
         self.add = add
         self.remove = remove
@@ -66,7 +68,9 @@ def query_set(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None
 
 
 def query_value(ds: Ref, pattern: Any, default: Any = None, on_add: Hook = None, on_remove: Hook = None) -> Field[Any]:
-    """A field with the captures of the assertion that matches, the newest if there are several, *default* if there is none."""
+    """A field with the captures of the assertion that matches, the newest if there are several, *default* if there is
+    none.
+    """
     known: dict[Any, Value] = {}
     followed = field(default, name="query_value")
 
@@ -82,7 +86,8 @@ def query_value(ds: Ref, pattern: Any, default: Any = None, on_add: Hook = None,
 
 
 def query_hash(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None) -> Field[Dictionary]:
-    """A field with a dictionary from the first capture to the others (bare if there is one other); the newest value of a key wins.
+    """A field with a dictionary from the first capture to the others (bare if there is one other); the newest value
+    of a key wins.
 
     The pattern needs at least two captures.
     """

@@ -1,9 +1,11 @@
 """Supervision: start an actor again when it ends.
 
-A supervisor is an actor that spawns a child, sees it end, waits a little and spawns the next.  More than *intensity* restarts within
-*period* seconds mean that restarting does not help: then the supervisor gives up, which is itself a crash that others may be linked to.
+A supervisor is an actor that spawns a child, sees it end, waits a little and spawns the next.  More than *intensity*
+restarts within *period* seconds mean that restarting does not help: then the supervisor gives up, which is itself a
+crash that others may be linked to.
 
-Source: Erlang's restart intensity, with the defaults of the reference, section 1.7 (whose supervisor never gives up; ours does).
+Source: Erlang's restart intensity, with the defaults of the reference, section 1.7 (whose supervisor never gives up;
+ours does).
 """
 
 from __future__ import annotations
@@ -34,8 +36,9 @@ def supervise(
 ) -> Actor:
     """Spawn a supervisor of an actor that runs ``boot(*args)``; answers the supervisor's actor.
 
-    *restart* it ``"always"`` or only ``"on-error"``; at most *intensity* times in *period* seconds, *pause* seconds after its end.
-    Stopping the supervisor stops the child.  Raises :class:`~syndicate.errors.SyndicateError` for an unknown policy.
+    *restart* it ``"always"`` or only ``"on-error"``; at most *intensity* times in *period* seconds, *pause* seconds
+    after its end. Stopping the supervisor stops the child.  Raises :class:`~syndicate.errors.SyndicateError` for an
+    unknown policy.
     """
     if restart not in ("always", "on-error"):
         raise SyndicateError(f'restart is "always" or "on-error", not {restart!r}')
@@ -44,7 +47,9 @@ def supervise(
     return spawn(again, name=f"supervisor of {called}")
 
 
-def _supervisor(boot: Callable[[], object], restart: str, intensity: int, period: float, pause: float, name: str) -> None:
+def _supervisor(
+    boot: Callable[[], object], restart: str, intensity: int, period: float, pause: float, name: str
+) -> None:
     restarts: deque[float] = deque()
     prevent_inert_check()
     here: Facet = current("supervise").facet  # type: ignore[assignment]
@@ -61,7 +66,9 @@ def _supervisor(boot: Callable[[], object], restart: str, intensity: int, period
                 "Mend the cause, or raise intensity= or period=."
             ) from child.error
         restarts.append(now())
-        logger(actor=name).warning("restarting", restarts=len(restarts), reason=repr(child.error) if child.error else "ended")
+        logger(actor=name).warning(
+            "restarting", restarts=len(restarts), reason=repr(child.error) if child.error else "ended"
+        )
         after(pause, start)
 
     def start() -> None:

@@ -88,7 +88,9 @@ def watch(ds: Ref, pattern: Any) -> Seen:
 
 
 def settled(boot: Callable[..., object], *args: Any) -> System:
-    """A system in which ``boot(*args)`` and all that it caused has run; raises what *boot* raised.  Starts no tasks, no timers.
+    """A system in which ``boot(*args)`` and all that it caused has run; raises what *boot* raised.
+
+    Starts no tasks, no timers.
 
     To go on, ``facet.enter(fn)`` and then ``system.drain()``.
     """

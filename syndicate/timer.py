@@ -1,7 +1,8 @@
 """Timers: ``after``, ``every``, and deadlines as assertions.
 
-A timer belongs to the facet that made it: it keeps that facet from being inert while it runs, and ends with it.  ``timer_driver``
-serves a dataspace: whoever observes ``LaterThan(t)`` sees it asserted once the system's clock has passed *t* seconds.
+A timer belongs to the facet that made it: it keeps that facet from being inert while it runs, and ends with it.
+``timer_driver`` serves a dataspace: whoever observes ``LaterThan(t)`` sees it asserted once the system's clock has
+passed *t* seconds.
 
 Source: the reference, sections 1.4 and 4.4 (``<later-than s>``).
 """
@@ -14,9 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from syndicate.during import during
 from syndicate.errors import SyndicateError
 from syndicate.pattern import ANY, capture, quote, unquote
+from syndicate.record import record
 from syndicate.skeleton.interest import Observe
 from syndicate.turn import current
-from syndicate.values import Record, Ref, record
+from syndicate.values import Record, Ref
 from syndicate.verbs import assert_
 
 if TYPE_CHECKING:
@@ -79,13 +81,23 @@ def _start(what: str, seconds: float, fn: Callable[[], object], period: float | 
 
 
 def after(seconds: float, fn: Callable[[], object] | None = None) -> Any:
-    """Call *fn* once, *seconds* from now, in the current facet; answers the :class:`Timer`.  Without *fn* a decorator."""
+    """Call *fn* once, *seconds* from now, in the current facet; answers the :class:`Timer`.
+
+    Without *fn* a decorator.
+    """
     return _start("after", seconds, fn, None) if fn is not None else lambda later: _start("after", seconds, later, None)
 
 
 def every(seconds: float, fn: Callable[[], object] | None = None) -> Any:
-    """Call *fn* each *seconds*, first after that time, in the current facet; answers the :class:`Timer`.  Without *fn* a decorator."""
-    return _start("every", seconds, fn, seconds) if fn is not None else lambda each: _start("every", seconds, each, seconds)
+    """Call *fn* each *seconds*, first after that time, in the current facet; answers the :class:`Timer`.
+
+    Without *fn* a decorator.
+    """
+    return (
+        _start("every", seconds, fn, seconds)
+        if fn is not None
+        else lambda each: _start("every", seconds, each, seconds)
+    )
 
 
 def now() -> float:

@@ -1,12 +1,14 @@
 """A trace: what happened in an actor system, as values.
 
-Each entry says when, in which actor, and what: a start, a turn with its cause and its actions, or a stop.  A trace is enough to
-draw who caused what.  Nobody pays for it unless somebody listens: a system without listeners tests one field a turn.
+Each entry says when, in which actor, and what: a start, a turn with its cause and its actions, or a stop.  A trace is
+enough to draw who caused what.  Nobody pays for it unless somebody listens: a system without listeners tests one
+field a turn.
 
 >>> Turned(3, 2, (Action("message", "actor box", "<set-box 1>"),)).cause
 2
 
-Source: the published trace schema (``<trace timestamp actor item>``), whose projections of causes and actions these are.
+Source: the published trace schema (``<trace timestamp actor item>``), whose projections of causes and actions these
+are.
 """
 
 from __future__ import annotations
@@ -14,12 +16,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
-from syndicate.values import Value, record
+from syndicate.record import record
+from syndicate.values import Value
 
 
 @record("action")
 class Action:
-    """One effect of a turn: ``assert``, ``retract``, ``message``, ``sync``, ``enter`` or ``spawn``, on what, with which value."""
+    """One effect of a turn: ``assert``, ``retract``, ``message``, ``sync``, ``enter`` or ``spawn``, on what, with
+    which value.
+    """
 
     kind: str
     target: str

@@ -1,11 +1,13 @@
 """A turn: one atomic step of one actor.
 
-While a turn runs, what it asserts, retracts and sends is only noted.  If the turn ends well it *commits*: each target actor gets all
-that was noted for it as one batch, in order, and handles that batch in a turn of its own.  If it raises, it is *discarded*: nothing
-of it is seen anywhere, and the actor crashes.  Hence nobody sees a half-done step, and no handler runs inside another.
+While a turn runs, what it asserts, retracts and sends is only noted.  If the turn ends well it *commits*: each target
+actor gets all that was noted for it as one batch, in order, and handles that batch in a turn of its own.  If it
+raises, it is *discarded*: nothing of it is seen anywhere, and the actor crashes.  Hence nobody sees a half-done step,
+and no handler runs inside another.
 
-A turn knows no actor.  It holds a facet, the events for each target, and what must be looked at before the commit: damaged dataflow
-blocks and facets that may have become inert.  One object serves all turns of a system, one after the other.
+A turn knows no actor.  It holds a facet, the events for each target, and what must be looked at before the commit:
+damaged dataflow blocks and facets that may have become inert.  One object serves all turns of a system, one after the
+other.
 
 Contract: FIFO for each pair of actors; a batch is one turn; a turn never starts inside another.
 
@@ -17,7 +19,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from syndicate.errors import NotAValue, NotInTurn
 from syndicate.event import ASSERT, MESSAGE, RETRACT, SYNC, Batch, Event
@@ -27,13 +29,15 @@ if TYPE_CHECKING:
     from syndicate.facet import Facet
     from syndicate.field import Block
 
-class Entity(Protocol):
-    """What receives events.  A class may leave out those that it ignores: subclass it and override.
 
-    Values arrive thawed; an entity with ``raw = True`` gets frozen forms.  ``retract`` gets only the handle of what was asserted.
+class Entity:
+    """What receives events: subclass it and override those that matter; the others are ignored.
+
+    Values arrive thawed; an entity with ``raw = True`` gets frozen forms.  ``retract`` gets only the handle of what
+    was asserted.
     """
 
-    raw: bool = False
+    raw: ClassVar[bool] = False
 
     def assert_(self, value: Value, handle: Any) -> None:
         """*value* was asserted, and lasts until ``retract(handle)``."""
@@ -80,7 +84,8 @@ class Handle:
         turn.retract(self)
 
     def replace(self, value: Value) -> Handle | None:
-        """Assert *value* (None: nothing) in its place, the new one first, so that nobody sees neither; answer the new handle.
+        """Assert *value* (None: nothing) in its place, the new one first, so that nobody sees neither; answer the new
+        handle.
 
         An identical value changes nothing, and answers this handle.
         """
@@ -185,7 +190,9 @@ class Turn:
 
 
 class _Here(threading.local):
-    """The turn that runs in this thread, if any: set while a system takes turns, when no other code of the thread can run."""
+    """The turn that runs in this thread, if any: set while a system takes turns, when no other code of the thread can
+    run.
+    """
 
     turn: Turn | None = None
 

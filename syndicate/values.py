@@ -1,12 +1,14 @@
 """Values: what may be asserted and sent, when two are the same, and which comes first.
 
-The data model is that of Preserves: booleans, doubles, integers, strings, bytes, symbols, records, sequences, sets, dictionaries
-and embedded references.  Its identity is not Python's: ``1``, ``1.0`` and ``True`` are three values, ``nan`` equals itself, ``0.0``
-and ``-0.0`` differ, the order of sets and dictionaries does not count.  No dictionary may therefore be keyed by a raw Python value.
+The data model is that of Preserves: booleans, doubles, integers, strings, bytes, symbols, records, sequences, sets,
+dictionaries and embedded references.  Its identity is not Python's: ``1``, ``1.0`` and ``True`` are three values,
+``nan`` equals itself, ``0.0`` and ``-0.0`` differ, the order of sets and dictionaries does not count.  No dictionary
+may therefore be keyed by a raw Python value.
 
-So each value has a **frozen form**: an immutable tree of exact tuples on which Python's own ``==`` and ``hash`` are that identity.
-The edges (``send``, ``assert_``, a pattern's literals) freeze; the dataspace and its index see frozen forms only; what a handler
-gets is thawed.  Freezing also validates and takes the snapshot that keeps a list changed after ``send`` from changing the dataspace.
+So each value has a **frozen form**: an immutable tree of exact tuples on which Python's own ``==`` and ``hash`` are
+that identity. The edges (``send``, ``assert_``, a pattern's literals) freeze; the dataspace and its index see frozen
+forms only; what a handler gets is thawed.  Freezing also validates and takes the snapshot that keeps a list changed
+after ``send`` from changing the dataspace.
 
 ===========================  ==========================================================
 value                        frozen form
@@ -14,13 +16,12 @@ value                        frozen form
 ``str bytes Symbol Ref``     itself
 ``int`` below 2**61 - 1      itself (of larger ones hash() collides at will: ``(BIG, bytes)``)
 ``bool``, ``float``          ``(BOOL, "t")``, ``(DOUBLE, eight bytes)``
-record                       ``(label, field, ...)``
-sequence                     ``(SEQ, item, ...)``
-set, dictionary              ``(SET, item, ...)``, ``(DICT, (key, ...), (value, ...))``, both sorted
+record                       ``(label, field, ...)`` sequence                     ``(SEQ, item, ...)`` set, dictionary
+``(SET, item, ...)``, ``(DICT, (key, ...), (value, ...))``, both sorted
 ===========================  ==========================================================
 
-Tuples beat a class with its own ``__hash__`` five to one as dictionary keys, and a hash that starts with a label or a tag, both
-hashed by secret numbers of the process, is hard to flood.
+Tuples beat a class with its own ``__hash__`` five to one as dictionary keys, and a hash that starts with a label or a
+tag, both hashed by secret numbers of the process, is hard to flood.
 
 >>> identical([1, 2], (1, 2)), identical(1, True), identical(0.0, -0.0), identical({1: 2, 3: 4}, {3: 4, 1: 2})
 (True, False, False, True)
@@ -33,7 +34,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias, TypeVar, cast, dataclass_transform, overload
+from typing import Any, Final, TypeAlias
 from weakref import WeakValueDictionary
 
 import attrs
@@ -49,13 +50,12 @@ Value: TypeAlias = Any
 Frozen: TypeAlias = Any
 """The frozen form of a value: see the table above."""
 
-C = TypeVar("C", bound=type)
-
 
 class Tag:
     """The head of a frozen form that is not a record.
 
-    A tag with ``expand`` heads a compact form that stands for a larger one (an ``Observe``, see :mod:`syndicate.skeleton.interest`).
+    A tag with ``expand`` heads a compact form that stands for a larger one (an ``Observe``, see
+    :mod:`syndicate.skeleton.interest`).
     """
 
     __slots__ = ("expand", "name", "rank")
@@ -78,7 +78,7 @@ DICT = Tag("DICT", 9)
 
 TRUE: Final = (BOOL, "t")
 FALSE: Final = (BOOL, "f")
-_SMALL = 2**61 - 1
+SMALL = 2**61 - 1
 _PACK = struct.Struct(">d")
 
 
@@ -147,17 +147,25 @@ class Record:
         object.__setattr__(self, "label", Symbol(label) if type(label) is str else label)
         object.__setattr__(self, "fields", tuple(fields))
 
+    @classmethod
+    def labelled(cls, label: Value, fields: Iterable[Value]) -> Record:
+        """A record with this very label, be it a ``str``, which the class itself takes for a symbol's name."""
+        made = object.__new__(cls)
+        object.__setattr__(made, "label", label)
+        object.__setattr__(made, "fields", tuple(fields))
+        return made
+
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a record cannot be changed: {self!r}")
 
     def __eq__(self, other: object) -> bool:
-        return _same(self, other)
+        return same(self, other)
 
     def __hash__(self) -> int:
-        return _hash(self)
+        return hash_of(self)
 
-    def __reduce__(self) -> tuple[type[Record], tuple[Value, tuple[Value, ...]]]:
-        return Record, (self.label, self.fields)
+    def __reduce__(self) -> tuple[Callable[..., Record], tuple[Value, tuple[Value, ...]]]:
+        return Record.labelled, (self.label, self.fields)
 
     def __repr__(self) -> str:
         return f"Record({self.label!r}, {list(self.fields)!r})"
@@ -189,10 +197,10 @@ class Dictionary(Mapping[Value, Value]):
         return len(self._entries)
 
     def __eq__(self, other: object) -> bool:
-        return _same(self, other) if isinstance(other, Mapping) else NotImplemented
+        return same(self, other) if isinstance(other, Mapping) else NotImplemented
 
     def __hash__(self) -> int:
-        return _hash(self)
+        return hash_of(self)
 
     def __reduce__(self) -> tuple[type[Dictionary], tuple[list[tuple[Value, Value]]]]:
         return Dictionary, (list(self.items()),)  # frozen forms, the keys inside, have an identity in this process only
@@ -226,10 +234,10 @@ class ValueSet(Set[Value]):
         return len(self._entries)
 
     def __eq__(self, other: object) -> bool:
-        return _same(self, other) if isinstance(other, Set) else NotImplemented
+        return same(self, other) if isinstance(other, Set) else NotImplemented
 
     def __hash__(self) -> int:
-        return _hash(self)
+        return hash_of(self)
 
     def __reduce__(self) -> tuple[type[ValueSet], tuple[list[Value]]]:
         return ValueSet, (list(self),)
@@ -238,109 +246,7 @@ class ValueSet(Set[Value]):
         return f"ValueSet({list(self)!r})"
 
 
-# ---------------------------------------------------------------------------------------------------- record classes
-
-_classes: dict[tuple[Frozen, int], type] = {}
-"""(label, number of fields) -> the record class that such a record thaws to; the newest definition wins."""
-
-
-@overload
-def record(label: C) -> C: ...
-@overload
-def record(label: str | Symbol | None = None) -> Callable[[C], C]: ...
-@dataclass_transform(frozen_default=True, eq_default=True, field_specifiers=(attrs.field, attrs.Factory))
-def record(label: Any = None) -> Any:
-    """Make an attrs class whose instances are records: ``@record`` or ``@record("box-state")``.
-
-    The class is frozen and slotted; its fields, in order, are the record's.  Instances are equal if they are the same *value*,
-    even where two classes share a label.  A record class applied to patterns is a pattern.
-
-    >>> @record("box-state")
-    ... class BoxState:
-    ...     value: int
-    >>> BoxState(1), BoxState(1) == BoxState(value=1), BoxState(1) == BoxState(True)
-    (BoxState(value=1), True, False)
-    """
-    if isinstance(label, type):
-        return _make_record(label, Symbol(label.__name__))
-    return lambda cls: _make_record(cls, Symbol(cls.__name__ if label is None else str(label)))
-
-
-def _make_record(cls: type, label: Symbol) -> type:
-    made = attrs.frozen(cls, eq=False, slots=True)
-    names = [a.name for a in attrs.fields(made)]
-    made.__label__ = label  # type: ignore[attr-defined]
-    made.__eq__ = _same  # type: ignore[method-assign, assignment]
-    made.__hash__ = _hash  # type: ignore[method-assign, assignment]
-    # Looked up with getattr, since an inherited field has its slot in the class that declares it.
-    made.__setters__ = [getattr(made, name).__set__ for name in names]  # type: ignore[attr-defined]
-    if not _has_hooks(made):
-        made.__init__ = _fast_init(made)  # type: ignore[misc]
-    freeze_as(made, _record_freezer(label, names))
-    _classes[label, len(names)] = made
-    return made
-
-
-def freeze_as(cls: type, freezer: Callable[[Any, int], Frozen]) -> None:
-    """Let *freezer(instance, depth)* make the frozen forms of the instances of *cls*."""
-    freezers[cls] = freezer
-
-
-def compact_as(label: Symbol, compact: Callable[[Frozen], Frozen]) -> None:
-    """Let *compact(form)* replace the frozen form of each :class:`Record` with this label, so that a value keeps one form."""
-    _compactors[label] = compact
-
-
-def _has_hooks(cls: type) -> bool:
-    """Whether attrs' own ``__init__`` does more than to store its arguments."""
-    return any(a.validator or a.converter or not a.init or a.kw_only for a in attrs.fields(cls)) or any(
-        hasattr(cls, hook) for hook in ("__attrs_pre_init__", "__attrs_post_init__")
-    )
-
-
-def _fast_init(cls: type) -> Callable[..., None]:
-    """An ``__init__`` that stores through the slots' descriptors: a quarter faster than attrs' frozen one."""
-    fields = attrs.fields(cls)
-    scope: dict[str, Any] = {}
-    params, body = [], []
-    for i, a in enumerate(fields):
-        scope[f"set{i}"] = getattr(cls, a.name).__set__
-        if a.default is attrs.NOTHING:
-            params.append(a.alias)
-            body.append(f" set{i}(self, {a.alias})")
-        elif isinstance(a.default, attrs.Factory):  # type: ignore[arg-type]
-            scope[f"factory{i}"] = a.default.factory if not a.default.takes_self else None
-            if a.default.takes_self:
-                return cast(Callable[..., None], cls.__init__)  # type: ignore[misc]
-            params.append(f"{a.alias}=nothing")
-            body.append(f" set{i}(self, factory{i}() if {a.alias} is nothing else {a.alias})")
-        else:
-            scope[f"default{i}"] = a.default
-            params.append(f"{a.alias}=default{i}")
-            body.append(f" set{i}(self, {a.alias})")
-    scope["nothing"] = attrs.NOTHING
-    old = cls.__init__  # type: ignore[misc]
-    exec(f"def __init__({', '.join(['self', *params])}):\n" + "\n".join(body or [" pass"]), scope)
-    init = cast(Callable[..., None], scope["__init__"])
-    init.__annotations__ = old.__annotations__
-    init.__qualname__, init.__module__ = f"{cls.__qualname__}.__init__", cls.__module__
-    return init
-
-
-def _record_freezer(label: Symbol, names: list[str]) -> Callable[[Any, int], Frozen]:
-    """A function from an instance to its frozen form, unrolled: a send spends a fifth of its time here."""
-    lines = ["def freezer(self, depth):"]
-    for i, name in enumerate(names):
-        lines += [
-            f" x{i} = self.{name}",
-            f" t = type(x{i})",
-            f" if t is not str and (t is not int or not {-_SMALL} < x{i} < {_SMALL}) and t not in plain:",
-            f"  x{i} = freeze(x{i}, depth + 1)",
-        ]
-    lines.append(f" return ({', '.join(['label', *(f'x{i}' for i in range(len(names)))])},)")
-    scope: dict[str, Any] = {"label": label, "freeze": freeze, "plain": _PLAIN}
-    exec("\n".join(lines), scope)
-    return cast(Callable[[Any, int], Frozen], scope["freezer"])
+# ---------------------------------------------------------------------------------------------------- records
 
 
 def is_record(value: object) -> bool:
@@ -368,7 +274,8 @@ def fields_of(value: Any) -> tuple[Value, ...]:
 
 
 def freeze(value: Value, depth: int = 0) -> Frozen:
-    """The frozen form of *value*; raises :class:`NotAValue` if it has none, is cyclic or nested deeper than ``MAX_DEPTH``.
+    """The frozen form of *value*; raises :class:`NotAValue` if it has none, is cyclic or nested deeper than
+    ``MAX_DEPTH``.
 
     >>> freeze(["a", 1])
     (SEQ, 'a', 1)
@@ -394,15 +301,35 @@ def thaw(form: Frozen) -> Value:
         return _thawers[head](form) if head.expand is None else thaw(head.expand(form))
     cls = _classes.get((head, len(form) - 1))
     if cls is None:
-        return Record(thaw(head), map(thaw, form[1:]))
+        return Record.labelled(thaw(head), map(thaw, form[1:]))
     made = object.__new__(cls)
     for store, item in zip(cls.__setters__, form[1:], strict=True):  # type: ignore[attr-defined]
         store(made, thaw(item) if type(item) is tuple else item)
     return made
 
 
+def freeze_as(cls: type, freezer: Callable[[Any, int], Frozen]) -> None:
+    """Let *freezer(instance, depth)* make the frozen forms of the instances of *cls*."""
+    freezers[cls] = freezer
+
+
+def thaw_as(cls: type, label: Symbol, fields: int) -> None:
+    """Let records with this label and number of fields thaw to instances of *cls*; the newest definition wins.
+
+    ``cls.__setters__`` are functions of an instance and a value that store its fields, in order.
+    """
+    _classes[label, fields] = cls
+
+
+def compact_as(label: Symbol, compact: Callable[[Frozen], Frozen]) -> None:
+    """Let *compact(form)* replace the frozen form of each :class:`Record` with this label, so that a value keeps one
+    form.
+    """
+    _compactors[label] = compact
+
+
 def _freeze_int(value: int, depth: int) -> Frozen:
-    if -_SMALL < value < _SMALL:
+    if -SMALL < value < SMALL:
         return value
     return (BIG, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
 
@@ -424,7 +351,7 @@ def _freeze_dict(value: Mapping[Value, Value], depth: int) -> Frozen:
 
 def _freeze_record(value: Record, depth: int) -> Frozen:
     form = (freeze(value.label, depth + 1), *[freeze(item, depth + 1) for item in value.fields])
-    compact = _compactors.get(form[0])
+    compact = None if depth else _compactors.get(form[0])
     return form if compact is None else compact(form)
 
 
@@ -432,10 +359,11 @@ def _freeze_none(value: None, depth: int) -> Frozen:
     raise NotAValue('None is not a value: leave the assertion out, or say what is absent with Symbol("none")')
 
 
+_classes: dict[tuple[Frozen, int], type] = {}
 _compactors: dict[Frozen, Callable[[Frozen], Frozen]] = {}
-_PLAIN: Final = frozenset({str, bytes, Symbol, Ref})
+PLAIN: Final = frozenset({str, bytes, Symbol, Ref})
 freezers: dict[type, Callable[[Any, int], Frozen]] = {
-    **dict.fromkeys(_PLAIN, lambda value, depth: value),
+    **dict.fromkeys(PLAIN, lambda value, depth: value),
     int: _freeze_int,
     bool: lambda value, depth: TRUE if value else FALSE,
     float: lambda value, depth: (DOUBLE, _PACK.pack(value)),
@@ -451,7 +379,9 @@ freezers: dict[type, Callable[[Any, int], Frozen]] = {
     bytearray: lambda value, depth: bytes(value),
     type(None): _freeze_none,
 }
-"""The exact type of a value -> a function of it and its depth.  :func:`freeze` is the way in; the hottest callers look up here."""
+"""The exact type of a value -> a function of it and its depth.  :func:`freeze` is the way in; the hottest callers
+look up here.
+"""
 _thawers: dict[Tag, Callable[[Frozen], Value]] = {
     BOOL: lambda form: form is TRUE or form[1] == "t",
     DOUBLE: lambda form: _PACK.unpack(form[1])[0],
@@ -496,7 +426,7 @@ def _short(value: object) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-# ---------------------------------------------------------------------------------------------------- identity and order
+# ------------------------------------------------------------------------------------------------- identity and order
 
 
 def identical(a: Value, b: Value) -> bool:
@@ -508,7 +438,7 @@ def identical(a: Value, b: Value) -> bool:
     return bool(freeze(a) == freeze(b))
 
 
-def _same(self: object, other: object) -> bool:
+def same(self: object, other: object) -> bool:
     if self is other:
         return True
     if not (is_record(other) or isinstance(other, (Dictionary, ValueSet, Mapping, Set))):
@@ -519,7 +449,7 @@ def _same(self: object, other: object) -> bool:
         return type(self) is type(other) and is_record(self) and fields_of(self) == fields_of(other)
 
 
-def _hash(self: object) -> int:
+def hash_of(self: object) -> int:
     try:
         return hash(freeze(self))
     except (NotAValue, PatternError):

@@ -43,8 +43,8 @@ def send(target: Ref, value: Value) -> None:
 def assert_(target: Ref, value: Value | Callable[[], Value | None]) -> Handle | Computed:
     """Assert *value* for as long as the current facet lives, or until the answered handle is retracted.
 
-    A function is called now, and again whenever a field that it read has changed: its new value replaces the old one without a gap,
-    and None means no assertion.  Raises :class:`~syndicate.errors.NotAValue`.
+    A function is called now, and again whenever a field that it read has changed: its new value replaces the old one
+    without a gap, and None means no assertion.  Raises :class:`~syndicate.errors.NotAValue`.
     """
     turn = here.turn
     if turn is None:
@@ -150,7 +150,9 @@ def react(fn: Callable[[], object]) -> Facet:
 
 
 def stop(facet: Facet | None = None, then: Callable[[], object] | None = None) -> None:
-    """Stop *facet* (the current one by default); *then* runs last, in the parent's context, before the facet's retractions."""
+    """Stop *facet* (the current one by default); *then* runs last, in the parent's context, before the facet's
+    retractions.
+    """
     turn = current("stop")
     chosen: Facet = turn.facet if facet is None else facet  # type: ignore[assignment]
     if chosen.actor is not turn.actor:
@@ -209,8 +211,8 @@ def spawn(
 ) -> Actor:
     """Start an actor that runs ``boot(*args)``, once this turn has committed.
 
-    A *daemon* does not keep the system running.  A *linked* actor and the current facet stop each other.  *assertions* are handles of
-    this actor whose ownership passes to the new one, without a retraction in between.
+    A *daemon* does not keep the system running.  A *linked* actor and the current facet stop each other.
+    *assertions* are handles of this actor whose ownership passes to the new one, without a retraction in between.
     """
     turn = current("spawn")
     actor = Actor(turn.actor.system, name or getattr(boot, "__name__", "actor"), daemon)
@@ -223,7 +225,9 @@ def spawn(
         actor.root.handles[handle] = None
 
     def begin() -> None:
-        facet = current("spawn").facet  # the boot facet takes over: the root's own assertions do not count against inertness
+        facet = current(
+            "spawn"
+        ).facet  # the boot facet takes over: the root's own assertions do not count against inertness
         for handle in handles:
             if actor.root.handles.pop(handle, actor) is not actor:
                 handle.facet = facet  # type: ignore[assignment]
@@ -244,7 +248,10 @@ def link(actor: Actor) -> None:
 
 
 class Lifeline(Entity):
-    """An entity in an actor's root: the actor stops when the assertion to it goes.  A reference asserted there is answered."""
+    """An entity in an actor's root: the actor stops when the assertion to it goes.
+
+    A reference asserted there is answered.
+    """
 
     def __init__(self, root: Facet) -> None:
         self.root = root
@@ -284,7 +291,8 @@ def current_turn(facet: Facet) -> Turn:
 def linked_task(fn: Callable[..., Awaitable[Any]], *args: Any) -> Task:
     """Run an async function as a trio task that is cancelled when the current facet ends.
 
-    Its end stops the facet, unless it answers True; an exception in it crashes the actor.  Inside it use ``facet.enter(fn)`` to act.
+    Its end stops the facet, unless it answers True; an exception in it crashes the actor.  Inside it use
+    ``facet.enter(fn)`` to act.
     """
     turn = current("linked_task")
     facet: Facet = turn.facet  # type: ignore[assignment]

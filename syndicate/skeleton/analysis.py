@@ -11,8 +11,8 @@
 
 Equal skeletons are one object, so that an observer costs its constants and not its structure.
 
-Source: seed 004, "Skeletons" (``shape``, ``constantmap``, ``constantchecks``, ``capturemap``); the checks also hold classes of atoms,
-as its section "Matching atom classes" proposes.
+Source: seed 004, "Skeletons" (``shape``, ``constantmap``, ``constantchecks``, ``capturemap``); the checks also hold
+classes of atoms, as its section "Matching atom classes" proposes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,22 @@ Constants: TypeAlias = Any
 """The frozen forms that a pattern demands at its skeleton's places: bare if there is one place, otherwise a tuple."""
 
 _TAGS: Final[dict[str, Tag]] = {"Boolean": BOOL, "Double": DOUBLE, "Set": SET}
-_TYPES: Final[dict[str, type]] = {"String": str, "ByteString": bytes, "Symbol": Symbol, "Embedded": Ref, "SignedInteger": int}
+_TYPES: Final[dict[str, type]] = {
+    "String": str,
+    "ByteString": bytes,
+    "Symbol": Symbol,
+    "Embedded": Ref,
+    "SignedInteger": int,
+}
+
+
+_DEEPEST: Final = MAX_DEPTH - 8
+"""The deepest nesting of a pattern *as data*, so that whoever observes observers gets a value."""
+
+_WIDEST: Final = 256
+"""The most records, sequences and dictionaries in one pattern: the index follows one after the other, each on
+Python's stack.
+"""
 
 
 @define(eq=False, weakref_slot=True)
@@ -61,28 +76,34 @@ def analyse(written: Any) -> tuple[Skeleton, Constants]:
     checks: list[Check] = []
     captures: list[Path] = []
 
-    def walk(pattern: Pattern, path: Path) -> None:
-        if len(path) > MAX_DEPTH:
-            raise PatternError(f"a pattern nested deeper than {MAX_DEPTH} levels: no value is")
+    def walk(pattern: Pattern, path: Path, depth: int) -> None:
+        if depth > _DEEPEST:
+            raise PatternError(
+                f"a pattern nested deeper than {_DEEPEST} levels (a group counts as two): capture a part whole"
+            )
         match pattern:
             case Discard():
                 checks.append((path, None))
             case Capture(inner):
                 captures.append(path)
                 if inner != ANY:
-                    walk(inner, path)
+                    walk(inner, path, depth + 1)
             case Literal(value):
                 constants.append((path, freeze(value)))
             case Kind(name):
                 checks.append((path, name))
             case Group(kind, label, entries):
                 shape.append((path, freeze(label) if kind == "rec" else SEQ if kind == "arr" else DICT))
+                if len(shape) > _WIDEST:
+                    raise PatternError(
+                        f"a pattern with more than {_WIDEST} compounds (records, sequences, dictionaries) in it: split it"
+                    )
                 for key, entry in entries:
-                    walk(entry, (*path, _step(kind, key)))
+                    walk(entry, (*path, _step(kind, key)), depth + 2)
             case _:
                 raise PatternError("unquote() has a meaning only inside quote()")
 
-    walk(pattern_of(written), ())
+    walk(pattern_of(written), (), 0)
     places = tuple([path for path, _ in constants])
     structure = (tuple(shape), places, tuple(checks), tuple(captures))
     skeleton = _skeletons.get(structure)
@@ -134,7 +155,9 @@ def synthesise(skeleton: Skeleton, constants: Constants) -> Pattern:
                 if head is DICT
                 else Group("rec", thaw(head), entries)
             )
-        return Capture(inner) if path in skeleton.captures else inner
+        for _ in range(skeleton.captures.count(path)):  # a capture may hold nothing but a capture
+            inner = Capture(inner)
+        return inner
 
     return build(())
 

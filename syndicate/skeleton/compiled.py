@@ -1,14 +1,16 @@
 """Tables as Python functions: interpreted while they are cold, generated once they are hot.
 
-What a table does with a value is: check some places, read its constants, find the handlers under them, read what they capture, and
-count or tell.  The interpreter walks paths for that.  A generated set of functions reads ``v[2][1]`` behind one length check and does
-the rest inline; it is three to four times faster.  Generating costs about half a millisecond, so it waits until a table has been asked
+What a table does with a value is: check some places, read its constants, find the handlers under them, read what they
+capture, and count or tell.  The interpreter walks paths for that.  A generated set of functions reads ``v[2][1]``
+behind one length check and does the rest inline; it is three to four times faster.  Generating costs about half a
+millisecond, so it waits until a table has been asked
 ``HOT`` times; tables with the same places, checks and captures share one generated *factory*.
 
-A table is only asked about values that passed its node's shape, so that the compounds along its paths are known to be there; their
-lengths are not, because arity is "at least".
+A table is only asked about values that passed its node's shape, so that the compounds along its paths are known to be
+there; their lengths are not, because arity is "at least".
 
-Source: seed 004 leaves this open under "Potential future optimizations: JIT compilation of shapes, constant checks, captures".
+Source: seed 004 leaves this open under "Potential future optimizations: JIT compilation of shapes, constant checks,
+captures".
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ def values_of(captures: tuple[Frozen, ...]) -> tuple[Any, ...]:
 
 
 # Literal numbers for the kinds of events, so that the generated code looks up no global names for them.
-_TEMPLATE = """
+_TEMPLATE = (
+    """
 def factory(table, Told, tell):
  kept, get, keep, drop = table.kept, table.handlers.get, table.keep, table.drop
  def send(v):
@@ -100,15 +103,22 @@ def factory(table, Told, tell):
    if t is None: told[c] = Told(c, w)
    else: t.count += 1
  return add, remove, send, recall
-""".replace("ASSERT", str(ASSERT)).replace("RETRACT", str(RETRACT)).replace("MESSAGE", str(MESSAGE))
+""".replace("ASSERT", str(ASSERT))
+    .replace("RETRACT", str(RETRACT))
+    .replace("MESSAGE", str(MESSAGE))
+)
 
 
 @lru_cache(maxsize=1024)
 def factory(places: tuple[Path, ...], checks: tuple[Check, ...], captures: tuple[Path, ...]) -> Callable[..., Any]:
-    """A function that makes ``add``, ``remove``, ``send`` and ``recall`` of a table: see :class:`~syndicate.skeleton.trie.Table`."""
+    """A function that makes ``add``, ``remove``, ``send`` and ``recall`` of a table: see
+    :class:`~syndicate.skeleton.trie.Table`.
+    """
     writer = _Writer()
     reach = writer.reach((*places, *(path for path, _ in checks)))
-    reach += [f"if not is_of_class({writer.place(path)}, {kind!r}): return" for path, kind in checks if kind is not None]
+    reach += [
+        f"if not is_of_class({writer.place(path)}, {kind!r}): return" for path, kind in checks if kind is not None
+    ]
     forms = [writer.place(path) for path in places]
     reach += writer.take()
     key = forms[0] if len(forms) == 1 else _tuple(forms)
@@ -133,10 +143,17 @@ def _tuple(items: list[str]) -> str:
 
 
 class _Writer:
-    """Writes the statements that lead to places: one length check for each compound, a variable for each that is read twice."""
+    """Writes the statements that lead to places: one length check for each compound, a variable for each that is read
+    twice.
+    """
 
     def __init__(self) -> None:
-        self.scope: dict[str, Any] = {"MISSING": MISSING, "child": child, "is_of_class": is_of_class, "values_of": values_of}
+        self.scope: dict[str, Any] = {
+            "MISSING": MISSING,
+            "child": child,
+            "is_of_class": is_of_class,
+            "values_of": values_of,
+        }
         self.names: dict[Path, str] = {(): "v"}
         self.lengths: dict[Path, int] = {}
         self.lines: list[str] = []

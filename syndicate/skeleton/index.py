@@ -1,16 +1,20 @@
 """The skeleton index: every present value, every observer, and who is to be told what.
 
-Contract, the specification being :func:`syndicate.pattern.match`: at any time an observer of a pattern has been told exactly the
-distinct captures of the present values that match, each by one ``asserted`` and, once no such value is left, one ``retracted``.
+Contract, the specification being :func:`syndicate.pattern.match`: at any time an observer of a pattern has been told
+exactly the distinct captures of the present values that match, each by one ``asserted`` and, once no such value is
+left, one ``retracted``.
 
 Where it goes beyond the seed:
 
-* Shapes that nobody uses are removed, at once: a broker fed with ever-new labels and patterns returns to its baseline.  The price is
-  that a shape's caches are built anew for its next first observer.
-* The root's cache is a bag for each constructor, so that the first observer of a label does not look through all other values.
-* ``Observe`` assertions are expanded to their long form only while somebody looks at values of that constructor, or at all values.
+* Shapes that nobody uses are removed, at once: a broker fed with ever-new labels and patterns returns to its
+  baseline.  The price is that a shape's caches are built anew for its next first observer.
+* The root's cache is a bag for each constructor, so that the first observer of a label does not look through all
+  other values.
+* ``Observe`` assertions are expanded to their long form only while somebody looks at values of that constructor, or
+  at all values.
 
-Source: seed 004, "The index", procedures ``extend``, ``addHandler``, ``removeHandler``, ``modify``, ``adjustAssertion``.
+Source: seed 004, "The index", procedures ``extend``, ``addHandler``, ``removeHandler``, ``modify``,
+``adjustAssertion``.
 """
 
 from __future__ import annotations
@@ -64,7 +68,8 @@ class Index:
         self._root = Node(set())
         self._classes: dict[Frozen, Node] = {}
         self._root.moves[_TO_ROOT] = self._classes
-        # All tables that a value of a constructor must be shown, where no further shape matters: a shortcut for nearly all values.
+        # All tables that a value of a constructor must be shown, where no further shape matters: a shortcut for
+        # nearly all values.
         self._tables: dict[Frozen, tuple[Table, ...] | None] = {}
         self._otherwise: tuple[Table, ...] | None = NO_TABLES
 

@@ -1,8 +1,8 @@
 """``Observe``: interest in assertions, itself an assertion.
 
-An ``Observe`` can be observed like anything else, and then looks as the published schema says: ``<Observe <group ..> #:observer>``.
-Nearly always nobody looks, so its frozen form is compact: ``(INTEREST, skeleton, constants, observer)``.  :func:`expand` gives the
-long form when the index meets somebody who does look.
+An ``Observe`` can be observed like anything else, and then looks as the published schema says: ``<Observe <group ..>
+#:observer>``. Nearly always nobody looks, so its frozen form is compact: ``(INTEREST, skeleton, constants,
+observer)``.  :func:`expand` gives the long form when the index meets somebody who does look.
 
 >>> from syndicate.pattern import capture
 >>> from syndicate.values import Record
@@ -21,8 +21,9 @@ from typing import Any, Final
 
 from syndicate.errors import PatternError
 from syndicate.pattern import decode, encode, pattern_of
+from syndicate.record import record
 from syndicate.skeleton.analysis import analyse, synthesise
-from syndicate.values import Frozen, Ref, Symbol, Tag, compact_as, freeze, freeze_as, record, thaw
+from syndicate.values import Frozen, Ref, Symbol, Tag, compact_as, freeze, freeze_as, thaw
 
 OBSERVE: Final = Symbol("Observe")
 
@@ -31,8 +32,8 @@ OBSERVE: Final = Symbol("Observe")
 class Observe:
     """Interest of *observer* (a :class:`~syndicate.values.Ref`) in what *pattern* matches.
 
-    The observer's entity is told each distinct tuple of captures: asserted, retracted, or as a message.  *pattern* is written as for
-    :func:`~syndicate.during.on_message`, or is data of the published schema.
+    The observer's entity is told each distinct tuple of captures: asserted, retracted, or as a message.  *pattern* is
+    written as for :func:`~syndicate.during.on_message`, or is data of the published schema.
     """
 
     pattern: Any
@@ -61,11 +62,14 @@ def _freeze_observe(value: Observe, depth: int) -> Frozen:
         pattern = decode(value.pattern)
     except PatternError:
         pattern = pattern_of(value.pattern)
-    return interest(pattern, value.observer)
+    form = interest(pattern, value.observer)
+    return expand(form) if depth else form  # within another value it is data, which patterns look into
 
 
 def _compact(form: Frozen) -> Frozen:
-    """The compact form of a long one, or the long one itself where its pattern is malformed: then it stays a plain assertion."""
+    """The compact form of a long one, or the long one itself where its pattern is malformed: then it stays a plain
+    assertion.
+    """
     if len(form) != 3 or type(form[2]) is not Ref:
         return form
     try:

@@ -1,7 +1,8 @@
 """Paths: places inside a frozen form, and the moves between them.
 
-A path is a tuple of steps from the root.  A step is a number (a field of a record, an item of a sequence) or a :class:`Key` (an
-entry of a dictionary).  A move goes some levels up and one step down, as the seed's relative visits do.
+A path is a tuple of steps from the root.  A step is a number (a field of a record, an item of a sequence) or a
+:class:`Key` (an entry of a dictionary).  A move goes some levels up and one step down, as the seed's relative visits
+do.
 
 Source: seed 004, "Skeletons" (``project``, ``classof``) and "From pattern shapes to tries of moves".
 """

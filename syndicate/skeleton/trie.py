@@ -9,9 +9,10 @@ seed                   here
 ``Handler``            :class:`Handler`: a bag of captures and who observes them
 =====================  ============================================================================================================
 
-Two representations differ from the seed's.  A table belongs to one skeleton, captures included, where the seed shares a leaf's cache
-between capture maps: patterns that capture differently nearly always check differently too, and so a leaf has one handler.  And a table
-keeps a lone value bare instead of in a set of one; leaves that nobody observes are only such an entry, no object.
+Two representations differ from the seed's.  A table belongs to one skeleton, captures included, where the seed shares
+a leaf's cache between capture maps: patterns that capture differently nearly always check differently too, and so a
+leaf has one handler.  And a table keeps a lone value bare instead of in a set of one; leaves that nobody observes are
+only such an entry, no object.
 
 Source: seed 004, "The index".
 """
@@ -47,8 +48,12 @@ class Told:
 class Tell(Protocol):
     """Who is told what the index finds: the dataspace."""
 
-    def __call__(self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], told: Told | None) -> None:
-        """An ASSERT, RETRACT or MESSAGE of these captures for a handler's observers; *told* is the handle, of a message None."""
+    def __call__(
+        self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], told: Told | None
+    ) -> None:
+        """An ASSERT, RETRACT or MESSAGE of these captures for a handler's observers; *told* is the handle, of a
+        message None.
+        """
 
 
 class Handler:
@@ -57,8 +62,8 @@ class Handler:
     __slots__ = ("_groups", "observers", "told")
 
     def __init__(self) -> None:
-        # None and a bare reference stand for the empty and the one-element dictionary: most handlers have one observer and nothing
-        # to tell, and would consist of dictionaries otherwise.
+        # None and a bare reference stand for the empty and the one-element dictionary: most handlers have one
+        # observer and nothing to tell, and would consist of dictionaries otherwise.
         self.told: dict[Captures, Told] | None = None
         self.observers: Ref | dict[Ref, None] | None = None
         self._groups: tuple[Group, ...] | None = None
@@ -85,10 +90,15 @@ class Handler:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The observers by actor, as of now.  Rebuilt after a change only when somebody is to be told, which costs as much anyway."""
+        """The observers by actor, as of now.
+
+        Rebuilt after a change only when somebody is to be told, which costs as much anyway.
+        """
         if self._groups is None:
             by_actor: dict[tuple[Any, bool], list[Ref]] = {}
-            members = self.observers if isinstance(self.observers, dict) else {self.observers: None} if self.observers else {}
+            members = (
+                self.observers if isinstance(self.observers, dict) else {self.observers: None} if self.observers else {}
+            )
             for ref in members:
                 by_actor.setdefault((ref.facet.actor, ref.raw), []).append(ref)
             self._groups = tuple([(actor, raw, tuple(refs)) for (actor, raw), refs in by_actor.items()])

@@ -80,9 +80,7 @@ def _options(cores: int, memory: str) -> dict[str, str | int | bool]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": memory,
-        "spark.driver.extraJavaOptions": (
-            f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.configurationFile={log}"
-        ),
+        "spark.driver.extraJavaOptions": (f"-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Dlog4j2.configurationFile={log}"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.execution.arrow.pyspark.enabled": True,
     }

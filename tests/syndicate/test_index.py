@@ -1,0 +1,355 @@
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from syndicate import (
+    ANY,
+    Entity,
+    Observe,
+    Record,
+    Ref,
+    Symbol,
+    assert_,
+    capture,
+    current_facet,
+    dataspace,
+    on_asserted,
+    prevent_inert_check,
+    quote,
+    react,
+    send,
+    spawn,
+    stop,
+    unquote,
+)
+from syndicate.facet import Facet
+from syndicate.pattern import Capture, Group, Pattern, match, pattern_of
+from syndicate.skeleton import analysis, compiled
+from syndicate.skeleton.analysis import analyse
+from syndicate.skeleton.index import Index, Statistics
+from syndicate.system import System
+from syndicate.testing import settled, watch
+from syndicate.turn import ASSERT, MESSAGE, RETRACT, Handle
+from syndicate.values import Frozen, freeze, thaw
+from tests.strategies import REFS, P, patterns, patterns_like, values
+
+
+def heat(monkeypatch: pytest.MonkeyPatch, hot: int) -> None:
+    """Let tables be compiled after *hot* uses."""
+    for name in [name for name in sys.modules if name.startswith("syndicate.skeleton.")]:
+        if hasattr(sys.modules[name], "HOT"):
+            monkeypatch.setattr(sys.modules[name], "HOT", hot)
+
+
+each_temperature = pytest.mark.parametrize("hot", [1, 2, compiled.HOT, sys.maxsize], ids="hot, warm, normal, cold".split(", "))
+
+
+# ---------------------------------------------------------------------------------------------------- against the specification
+
+
+class Listener:
+    """Who is told by an index: writes down (mark, captures)."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, Any]] = []
+
+    def __call__(self, kind: int, handler: Any, captures: Any, values: Any, told: Any) -> None:
+        assert freeze(values)[1:] == captures
+        self.heard.append(({ASSERT: "+", RETRACT: "-", MESSAGE: "!"}[kind], captures))
+
+
+def expected(mark: str, pattern: Pattern, value: Any) -> list[tuple[str, Any]]:
+    """What the naive matcher says of one value."""
+    captures = match(pattern, value)
+    return [] if captures is None else [(mark, freeze(captures)[1:])]
+
+
+@each_temperature
+def test_each_pair_of_value_and_pattern(hot: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One value, one pattern: the index tells what the naive matcher says, whichever came first, also of a message."""
+    heat(monkeypatch, hot)
+
+    @settings(max_examples=250, deadline=None)
+    @given(st.data())
+    def agree(data: st.DataObject) -> None:
+        pool = data.draw(st.lists(values(), min_size=1, max_size=4))
+        asked = data.draw(st.lists(st.sampled_from(pool).flatmap(patterns_like) | patterns(), min_size=1, max_size=4))
+        for pattern in asked:
+            skeleton, constants = analyse(pattern)
+            for value in pool:
+                form = freeze(value)
+                listener = Listener()
+                index = Index(listener)
+                index.observe(skeleton, constants, REFS[0])
+                index.send(form)
+                index.add(form)
+                assert listener.heard == expected("!", pattern, value) + expected("+", pattern, value)
+                assert not index.add(form)
+                listener.heard.clear()
+                told = index.observe(skeleton, constants, REFS[1])
+                assert [("+", t.captures) for t in told] == expected("+", pattern, value)
+                index.unobserve(skeleton, constants, REFS[1])
+                assert not index.remove(form)
+                assert listener.heard == []
+                assert index.remove(form)
+                assert listener.heard == expected("-", pattern, value)
+                index.unobserve(skeleton, constants, REFS[0])
+                assert index.statistics() == EMPTY
+
+    agree()
+
+
+EMPTY = Index(Listener()).statistics()
+
+
+# ---------------------------------------------------------------------------------------------------- under random operations
+
+
+class Observer(Entity):
+    """Writes down what a dataspace tells it, and insists on the life of each handle: once asserted, then once retracted."""
+
+    def __init__(self, raw: bool) -> None:
+        self.raw = raw
+        self.heard: list[tuple[str, Frozen]] = []
+        self.standing: dict[Any, Frozen] = {}
+
+    def form(self, value: Any) -> Frozen:
+        return freeze(thaw(value) if self.raw else value)
+
+    def assert_(self, value: Any, handle: Any) -> None:
+        assert handle not in self.standing, "told twice"
+        self.standing[handle] = self.form(value)
+        self.heard.append(("+", self.form(value)))
+
+    def retract(self, handle: Any) -> None:
+        self.heard.append(("-", self.standing.pop(handle)))
+
+    def message(self, value: Any) -> None:
+        self.heard.append(("!", self.form(value)))
+
+
+class Interest:
+    """The model of one Observe: what the naive matcher says that its observer knows."""
+
+    def __init__(self, pattern: Pattern, observer: int) -> None:
+        self.pattern = pattern
+        self.observer = observer
+        self.known: Counter[Frozen] = Counter()
+
+    def see(self, value: Any) -> Frozen | None:
+        captures = match(self.pattern, value)
+        return None if captures is None else freeze(captures)
+
+
+STEPS: Counter[str] = Counter()
+
+OF_OBSERVERS = (
+    pattern_of(Record("Observe", [capture(), ANY])),
+    pattern_of(Record("Observe", [capture(), capture()])),
+    pattern_of(capture(Record("Observe", [ANY, ANY]))),
+    pattern_of(Record("Observe", [Record("bind", [capture()]), capture(Ref)])),
+    pattern_of(Observe(quote(Record("p", [unquote(capture())])), ANY)),
+    pattern_of(Observe(quote([unquote(capture())]), capture())),
+    pattern_of(capture()),
+    pattern_of([Record("Observe", [capture(), ANY])]),
+)
+
+operations = st.lists(
+    st.tuples(
+        st.sampled_from(
+            ("assert", "assert", "assert", "retract", "retract", "replace", "message", "observe", "observe", "unobserve", "again")
+        ),
+        st.integers(0, 999),
+        st.integers(0, 999),
+    ),
+    min_size=1,
+    max_size=4,
+)
+
+
+class Machine(RuleBasedStateMachine):
+    """A dataspace with four observers in two actors, beside a multiset that is searched with the naive matcher."""
+
+    @initialize(data=st.data())
+    def begin(self, data: st.DataObject) -> None:
+        pool = data.draw(st.lists(values(max_leaves=6), min_size=2, max_size=8), label="values")
+        likely = st.sampled_from(pool).flatmap(patterns_like)
+        self.patterns = data.draw(
+            st.lists(likely | likely | patterns() | st.sampled_from(OF_OBSERVERS), min_size=2, max_size=6), label="patterns"
+        )
+        self.values = [*pool, [Observe(self.patterns[0], REFS[0])]]
+        self.observers = [Observer(raw=n == 3) for n in range(4)]
+        self.refs: list[Ref] = []
+        self.handles: list[tuple[Handle, Any]] = []
+        self.interests: list[tuple[Handle, Any, Interest]] = []
+        self.present: dict[Frozen, tuple[Any, int]] = {}
+        self.active: dict[Frozen, Interest] = {}
+        self.system = settled(self.boot)
+        self.baseline = self.statistics()
+
+    def boot(self) -> None:
+        self.ds = dataspace()
+        self.facet = current_facet()
+        prevent_inert_check()
+        for pair in (self.observers[:2], self.observers[2:]):
+            spawn(self.observe, pair)
+
+    def observe(self, observers: list[Observer]) -> None:
+        prevent_inert_check()
+        self.refs += [Ref(current_facet(), observer, observer.raw) for observer in observers]
+
+    def statistics(self) -> Statistics:
+        index: Index = self.ds.entity.index
+        return index.statistics()
+
+    # ------------------------------------------------------------------------------------------------ the model
+
+    def add(self, value: Any) -> list[tuple[int, str, Frozen]]:
+        """A value comes: who is told what."""
+        form = freeze(value)
+        value = thaw(form)
+        _, count = self.present.get(form, (value, 0))
+        self.present[form] = (value, count + 1)
+        told = []
+        if count == 0:
+            for interest in self.active.values():
+                seen = interest.see(value)
+                if seen is not None:
+                    interest.known[seen] += 1
+                    if interest.known[seen] == 1:
+                        told.append((interest.observer, "+", seen))
+        return told
+
+    def remove(self, value: Any) -> list[tuple[int, str, Frozen]]:
+        """A copy of it goes."""
+        form = freeze(value)
+        value, count = self.present.pop(form)
+        if count > 1:
+            self.present[form] = (value, count - 1)
+            return []
+        told = []
+        for interest in self.active.values():
+            seen = interest.see(value)
+            if seen is not None:
+                interest.known[seen] -= 1
+                if interest.known[seen] == 0:
+                    del interest.known[seen]
+                    told.append((interest.observer, "-", seen))
+        return told
+
+    def join(self, observe: Observe, interest: Interest) -> list[tuple[int, str, Frozen]]:
+        """An observer comes: first its Observe is seen, then it is told what there is."""
+        told = self.add(observe)
+        form = freeze(observe)
+        if form not in self.active:
+            self.active[form] = interest
+            for value, _ in self.present.values():
+                seen = interest.see(value)
+                if seen is not None:
+                    interest.known[seen] += 1
+            told += [(interest.observer, "+", seen) for seen in interest.known]
+        return told
+
+    def leave(self, observe: Observe) -> list[tuple[int, str, Frozen]]:
+        """It goes."""
+        form = freeze(observe)
+        told = self.remove(observe)
+        if form not in self.present:
+            interest = self.active.pop(form)
+            told += [(interest.observer, "-", seen) for seen in interest.known]
+        return told
+
+    # ------------------------------------------------------------------------------------------------ the steps
+
+    @rule(ops=operations)
+    def turn(self, ops: list[tuple[str, int, int]]) -> None:
+        """Some operations in one turn; each observer hears of each in order."""
+        groups: list[list[tuple[int, str, Frozen]]] = []
+        self.facet.enter(lambda: [groups.append(self.do(*op)) for op in ops])
+        self.system.drain()
+        assert self.system.first is not None
+        for actor in (self.system.first, self.ds.facet.actor, *(ref.facet.actor for ref in self.refs)):
+            if actor.error is not None:
+                raise actor.error
+        for n, observer in enumerate(self.observers):
+            heard, observer.heard = observer.heard, []
+            for group in groups:
+                wanted = Counter([(mark, seen) for who, mark, seen in group if who == n])
+                assert Counter(heard[: wanted.total()]) == wanted
+                del heard[: wanted.total()]
+            assert not heard
+        STEPS[type(self).__name__] += len(ops)
+
+    def do(self, what: str, i: int, j: int) -> list[tuple[int, str, Frozen]]:
+        value = self.values[i % len(self.values)]
+        if what == "assert":
+            self.handles.append((assert_(self.ds, value), value))  # type: ignore[arg-type]
+            return self.add(value)
+        if what == "message":
+            send(self.ds, value)
+            sent = [(interest.observer, "!", interest.see(thaw(freeze(value)))) for interest in self.active.values()]
+            return [(n, mark, seen) for n, mark, seen in sent if seen is not None]
+        if what == "observe":
+            n = j % len(self.refs)
+            pattern = self.patterns[i % len(self.patterns)]
+            return self.watch(Observe(pattern, self.refs[n]), Interest(pattern, n))
+        if what == "again" and self.interests:
+            _, observe, interest = self.interests[i % len(self.interests)]
+            return self.watch(observe, Interest(interest.pattern, interest.observer))
+        if what == "unobserve" and self.interests:
+            handle, observe, _ = self.interests.pop(i % len(self.interests))
+            handle.retract()
+            return self.leave(observe)
+        if what == "retract" and self.handles:
+            handle, old = self.handles.pop(i % len(self.handles))
+            handle.retract()
+            return self.remove(old)
+        if what == "replace" and self.handles:
+            j %= len(self.handles)
+            handle, old = self.handles[j]
+            self.handles[j] = (handle.replace(value), value)  # type: ignore[assignment]
+            return [] if freeze(old) == freeze(value) else self.add(value) + self.remove(old)
+        return []
+
+    def watch(self, observe: Observe, interest: Interest) -> list[tuple[int, str, Frozen]]:
+        self.interests.append((assert_(self.ds, observe), observe, interest))  # type: ignore[arg-type]
+        return self.join(observe, interest)
+
+    def teardown(self) -> None:
+        """Everything is taken back: the observers know nothing, and the index is as it was."""
+        if not hasattr(self, "baseline"):
+            return
+
+        def all_back() -> None:
+            for handle, *_ in (*self.handles, *self.interests):
+                handle.retract()
+
+        self.facet.enter(all_back)
+        self.system.drain()
+        assert self.statistics() == self.baseline
+        assert not any(observer.standing for observer in self.observers)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("hot", [2, compiled.HOT])
+def test_random_operations(hot: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Over 10,000 random operations: each observer hears exactly what the naive model says, in order, and nothing is left."""
+    heat(monkeypatch, hot)
+    STEPS.clear()
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=150, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
+    print(f"{STEPS.total():,} operations with HOT = {hot}")
+    assert STEPS.total() >= 10_000
