@@ -26,11 +26,20 @@ RESULTS = ROOT / "benchmarks/RESULTS.md"
 )
 @click.option("--quick", is_flag=True, help="A tenth of the work, and one round unless --rounds says otherwise.")
 @click.option("--rounds", type=click.IntRange(1), help="How often each workload is measured.  [default: 3]")
-@click.option("--only", metavar="A,B", help="Only these workloads: groups (a) or beginnings of names (a-turns, a-turns-100).")
+@click.option(
+    "--only", metavar="A,B", help="Only these workloads: groups (a) or beginnings of names (a-turns, a-turns-100)."
+)
 @click.option("--list", "show", is_flag=True, help="Show the names of the workloads, and stop.")
 @click.option("--alone", is_flag=True, help="Measure our side only.")
-@click.option("--peer-python", type=click.Path(path_type=Path), help=f"The Python that has syndicate-py.  [default: {PEER}]")
-@click.option("--profile", "profiled", metavar="WORKLOAD", help="Show where one workload of ours spends its time, or memory, and stop.")
+@click.option(
+    "--peer-python", type=click.Path(path_type=Path), help=f"The Python that has syndicate-py.  [default: {PEER}]"
+)
+@click.option(
+    "--profile",
+    "profiled",
+    metavar="WORKLOAD",
+    help="Show where one workload of ours spends its time, or memory, and stop.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON instead of tables.")
 @click.option(
     "--output",
@@ -71,7 +80,11 @@ def main(
     profiles = {result.case.key: profile(result.case) for result in results if result.below}
     text = section(results, around, profiles)
     if as_json:
-        click.echo(json.dumps({"surroundings": attrs.asdict(around), "results": [_data(result) for result in results]}, indent=1))
+        click.echo(
+            json.dumps(
+                {"surroundings": attrs.asdict(around), "results": [_data(result) for result in results]}, indent=1
+            )
+        )
     else:
         click.echo(text, nl=False)
     target = output or (None if quick or only or alone else RESULTS)

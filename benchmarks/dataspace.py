@@ -348,53 +348,58 @@ def _memory(steps: list[tuple[str, int]], at_end: Callable[[], None] = _nothing)
 
 
 def scale(assertions: int) -> dict[str, float]:
-    """Microseconds of each operation in a dataspace of M assertions and M / 10 observers, each of which matches one."""
+    """Microseconds of each operation in a dataspace of M assertions and M / 10 observers, each of which matches one.
+
+    It is filled by turns of 10,000 assertions, then by turns of 1,000 observers; what follows has one size whatever M is.
+    """
     figures: dict[str, float] = {}
 
     def boot(ds: Ref, done: Done) -> None:
-        observers = assertions // 10
         entity = Counter(-1, _nothing)
         handles: list[Any] = []
         interests: list[Any] = []
 
-        def assert_all() -> None:
-            handles.extend([assert_(ds, Speak(j, "x")) for j in range(assertions)])
+        def add(topics: range) -> None:
+            handles.extend([assert_(ds, Speak(topic, "x")) for topic in topics])
 
-        def observe_all() -> None:
-            for j in range(observers):
-                interests.append(assert_(ds, Observe(Speak(j, capture()), ref(entity))))
+        def observe(topics: range) -> None:
+            interests.extend([assert_(ds, Observe(Speak(i, capture()), ref(entity))) for i in topics])
 
-        def send_all() -> None:
-            for j in range(assertions):
-                send(ds, Speak(j, "y"))
+        def message(numbers: range) -> None:
+            for number in numbers:
+                send(ds, Speak(number * 7919 % assertions, "y"))
 
-        def retract_all() -> None:
-            for handle in handles:
-                handle.retract()
+        def unobserve(numbers: range) -> None:
+            for _ in numbers:
+                interests.pop().retract()
 
-        def unobserve_all() -> None:
-            for handle in interests:
-                handle.retract()
+        def retract(numbers: range) -> None:
+            for _ in numbers:
+                handles.pop().retract()
 
-        steps = [
-            ("assert", assert_all, assertions),
-            ("observe", observe_all, observers),
-            ("message", send_all, assertions),
-            ("retract", retract_all, assertions),
-            ("unobserve", unobserve_all, observers),
+        more = range(assertions, assertions + 5_000)
+        steps: list[tuple[str, Callable[[range], None], range]] = [
+            *[("fill: an assertion", add, part) for part in _parts(assertions, 10_000)],
+            *[("fill: an observer", observe, part) for part in _parts(assertions // 10, 1_000)],
+            ("then: assert", add, more),
+            ("then: message", message, range(5_000)),
+            ("then: observe", observe, more[:500]),
+            ("then: unobserve", unobserve, more[:500]),
+            ("then: retract", retract, more),
         ]
 
         def take(number: int) -> None:
             if number == len(steps):
                 done(0.0)
                 return
-            name, act, count = steps[number]
+            name, act, part = steps[number]
             gc.collect()
             begun = perf_counter()
-            act()
+            act(part)
 
             def after() -> None:
-                figures[f"us a {name}"] = 1e6 * (perf_counter() - begun) / count
+                spent = 1e6 * (perf_counter() - begun)
+                figures[name] = figures.get(name, 0.0) + spent / sum(len(p) for n, _, p in steps if n == name)
                 take(number + 1)
 
             sync(ds, after)
@@ -403,6 +408,10 @@ def scale(assertions: int) -> dict[str, float]:
 
     _run(boot)
     return figures
+
+
+def _parts(count: int, size: int) -> list[range]:
+    return [range(count)[i : i + size] for i in range(0, count, size)]
 
 
 if __name__ == "__main__":

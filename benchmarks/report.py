@@ -101,7 +101,9 @@ def _about(around: Surroundings) -> str:
     lines = [
         f"- {around.date}, `{around.command}`, rounds: {around.rounds}",
         f"- ours: {around.ours} on {around.python}",
-        f"- baseline: `SkelDS` of `benchmarks/peers` on syndicate-py {around.peer}" if around.peer else "- baseline: not measured",
+        f"- baseline: `SkelDS` of `benchmarks/peers` on syndicate-py {around.peer}"
+        if around.peer
+        else "- baseline: not measured",
         f"- {around.machine}",
         "- Each figure is the median of the rounds, each round a fresh process, the sides in turn.  The ratio says how many times",
         "  better ours is; in brackets its range over the rounds.  Verdict: `stretch`, `reach` or **below**.",
@@ -157,16 +159,23 @@ def exponent(times: dict[int, float]) -> float:
     >>> round(exponent({10: 1.0, 100: 10.0, 1000: 100.0}), 6)
     1.0
     """
-    return statistics.linear_regression([math.log(size) for size in times], [math.log(time) for time in times.values()]).slope
+    return statistics.linear_regression(
+        [math.log(size) for size in times], [math.log(time) for time in times.values()]
+    ).slope
 
 
 def _scale(results: list[Result]) -> Iterable[str]:
-    timed = {result.case.arguments["assertions"]: result for result in results if result.case.function == "scale" and result.ours}
+    timed = {
+        result.case.arguments["assertions"]: result
+        for result in results
+        if result.case.function == "scale" and result.ours
+    }
     together = [result for result in results if result.case.function == "memory_together" and result.ours]
     if timed:
         yield (
-            "Microseconds an operation with M assertions and M / 10 observers, each of which matches one.  Growth is the exponent of"
-            f" that time in M: a linear search would have 1, a step that is not linear shows as more than {STEP}."
+            "Microseconds an operation: filling a dataspace with M assertions and M / 10 observers, each of which matches one, and"
+            " then 5,000 more assertions, 5,000 messages, 500 more observers, and all these gone again.  Growth is the exponent of"
+            f" that time in M.  A linear search would have 1; more than {STEP} counts as a step that is not linear."
         )
         yield _timed(timed)
     if together:
@@ -209,14 +218,20 @@ def _timed(timed: dict[int, Result]) -> str:
         each = [factor(largest.case, p[name], o[name]) for p, o in zip(largest.peer, largest.ours, strict=False)]
         ratio = factor(largest.case, peer[sizes[-1]][name], ours[sizes[-1]][name]) if both else None
         verdict = "linear" if grown <= STEP else "**below**"
-        lines.append(f"| {name.removeprefix('us ')} | {' | '.join(cells)} | {grown:.2f} | {_ratio(ratio, each)} | {verdict} |")
+        lines.append(f"| {name} | {' | '.join(cells)} | {grown:.2f} | {_ratio(ratio, each)} | {verdict} |")
     return "\n".join(lines)
 
 
 def _named(result: Result) -> str:
     if not result.ours:
         return "-"
-    return "\n".join(["| figure | |", "|---|---:|", *[f"| {name} | {_number(value)} |" for name, value in median(result.ours).items()]])
+    return "\n".join(
+        [
+            "| figure | |",
+            "|---|---:|",
+            *[f"| {name} | {_number(value)} |" for name, value in median(result.ours).items()],
+        ]
+    )
 
 
 # ---------------------------------------------------------------------------------------------------- cells

@@ -1,5 +1,4 @@
-"""A Syndicate-style dataspace actor runtime: actors assert, retract and send values in a dataspace and observe what
-matches.
+"""A Syndicate-style dataspace actor runtime: actors assert values in a dataspace and observe what matches.
 
 The names below are the whole surface for writing actors; ``syndicate.flow``, ``syndicate.spark`` and :mod:`relay`
 have their own.

@@ -99,7 +99,7 @@ class Actor:
                 turn.tracing(turn, events)
             turn.commit()
         finally:
-            turn.facet = None
+            turn.facet = turn.actor = None
 
     def _take_each(self, turn: Turn, kind: int, refs: tuple[Ref, ...], value: Any, handle: Any) -> None:
         """Handle one event that is for several references."""

@@ -141,7 +141,7 @@ def during(ds: Ref, pattern: Any, *, spawn: bool = False, name: str | None = Non
 
     def install(fn: F) -> F:
         turn = current("during")
-        entity = _DuringSpawn(turn, fn, name or getattr(fn, "__name__", "during")) if spawn else _During(turn, fn)
+        entity = _DuringSpawn(turn, fn, name or str(getattr(fn, "__name__", "during"))) if spawn else _During(turn, fn)
         _observe("during", ds, pattern, entity)
         return fn
 

@@ -33,8 +33,8 @@ class NotInTurn(SyndicateError, RuntimeError):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"{what}() acts on the current turn, but no turn is running here. Call it from a boot function or a handler; "
-            "from another trio task use facet.enter(fn), from another thread facet.enter_from_thread(fn)."
+            f"{what}() acts on the current turn, but no turn is running here. Call it from a boot function or a "
+            "handler; from another trio task use facet.enter(fn), from another thread facet.enter_from_thread(fn)."
         )
 
 

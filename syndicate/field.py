@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from syndicate.errors import DataflowLoop, SyndicateError
-from syndicate.turn import Turn, current, here
+from syndicate.turn import Turn, current
 from syndicate.values import Symbol
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-LIMIT: Final = 1000
-"""How often a block may run in one turn."""
+LIMIT: Final = 10_000
+"""How many rounds of blocks may follow each other in one turn: longer than any sensible chain of fields."""
 
 _COMPARED: Final = frozenset({int, str, bytes, bool, Symbol, type(None)})
 """Types whose equal values are surely the same value; a change to anything else counts as one (a list may have
@@ -37,10 +37,11 @@ changed inside).
 class Field(Generic[T]):
     """A variable of one actor.  Read and set ``.value``; made by :func:`field`."""
 
-    __slots__ = ("_value", "actor", "name", "readers")
+    __slots__ = ("_turn", "_value", "actor", "name", "readers")
 
-    def __init__(self, actor: Any, value: T, name: str | None) -> None:
-        self.actor = actor
+    def __init__(self, turn: Turn, value: T, name: str | None) -> None:
+        self._turn = turn  # the one object that serves all turns of the system
+        self.actor = turn.actor
         self._value = value
         self.name = name or "field"
         self.readers: dict[Block, None] = {}
@@ -48,10 +49,10 @@ class Field(Generic[T]):
     @property
     def value(self) -> T:
         """The current value; a dataflow block that reads it runs again when it changes."""
-        turn = here.turn
-        if turn is not None and turn.block is not None:
-            turn.block.reads[self] = None
-            self.readers[turn.block] = None
+        block = self._turn.block
+        if block is not None:
+            block.reads[self] = None
+            self.readers[block] = None
         return self._value
 
     @value.setter
@@ -63,13 +64,12 @@ class Field(Generic[T]):
 
     def changed(self) -> None:
         """Say that the value changed inside; its readers run again at the end of the turn."""
-        turn = here.turn
-        if turn is None or turn.actor is not self.actor:
-            if self.actor.running:
-                raise SyndicateError(
-                    f"the field {self.name!r} belongs to {self.actor!r} and can only be set in a turn of it: send a message instead"
-                )
-            return
+        turn = self._turn
+        if turn.actor is not self.actor and self.actor.running:
+            raise SyndicateError(
+                f"the field {self.name!r} belongs to {self.actor!r} and can only be set in a turn of it: "
+                "send a message instead"
+            )
         if self.readers:
             turn.damaged.update(self.readers)
 
@@ -104,6 +104,11 @@ class Block:
             read.readers.pop(self, None)
         self.reads.clear()
 
+    @property
+    def names(self) -> str:
+        """The names of the fields it read last."""
+        return ", ".join(sorted(read.name for read in self.reads))
+
     def __repr__(self) -> str:
         return getattr(self.fn, "__qualname__", repr(self.fn))
 
@@ -113,7 +118,7 @@ def field(value: T, name: str | None = None) -> Field[T]:
 
     Any Python object may be in it; it becomes a value only where it is asserted.
     """
-    return Field(current("field").actor, value, name)
+    return Field(current("field"), value, name)
 
 
 def dataflow(fn: Callable[[], object]) -> Callable[[], object]:
@@ -130,18 +135,16 @@ def dataflow(fn: Callable[[], object]) -> Callable[[], object]:
 
 def settle(turn: Turn) -> None:
     """Run damaged blocks until none is left; raises :class:`DataflowLoop`."""
-    runs = turn.runs
+    rounds = 0
     while turn.damaged:
         damaged, turn.damaged = turn.damaged, {}
+        rounds += 1
+        if rounds > LIMIT:
+            blocks = ", ".join(sorted({f"{block!r} (reads {block.names})" for block in damaged}))
+            raise DataflowLoop(
+                f"after {LIMIT} rounds in one turn, dataflow blocks still change what they read: {blocks}. Let a block "
+                "set a field only when the value differs, and to something that it does not then change again."
+            )
         for block in damaged:
-            if not block.facet.alive:
-                continue
-            runs[block] = count = runs.get(block, 0) + 1
-            if count > LIMIT:
-                reads = ", ".join(sorted(read.name for read in block.reads))
-                raise DataflowLoop(
-                    f"the dataflow block {block!r} ran {LIMIT} times in one turn and still changes what it reads ({reads}). "
-                    "Let it set a field only when the value differs, and to something that it does not then change again."
-                )
-            block.run(turn)
-    runs.clear()
+            if block.facet.alive:
+                block.run(turn)

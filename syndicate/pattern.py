@@ -18,7 +18,8 @@ Sources: seed 004, "Patterns"; the published schema ``dataspacePatterns`` (``<_>
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any, Final, TypeAlias
 from typing import Literal as OneOf
 
@@ -129,10 +130,10 @@ def capture(pattern: Any = ANY) -> Any:
         if issubclass(pattern, dict):
             return Capture(_DICTIONARY)
         if hasattr(pattern, "__label__"):
-            return Capture(pattern_of(pattern(*[ANY for _ in fields(pattern)])))
+            return Capture(pattern_of(pattern(*[ANY for _ in fields(pattern)])))  # type: ignore[arg-type]
         raise PatternError(
-            f"capture({pattern.__qualname__}) is not possible: the classes of values are bool, int, float, str, bytes, Symbol, Ref, "
-            "list, tuple, dict, set and @record classes"
+            f"capture({pattern.__qualname__}) is not possible: the classes of values are bool, int, float, str, bytes, "
+            "Symbol, Ref, list, tuple, dict, set and @record classes"
         )
     return Capture(pattern_of(pattern))
 
@@ -163,9 +164,10 @@ def _pattern_of(written: Any) -> Pattern:
         except NotAValue as e:
             raise PatternError(f"a key of a dictionary pattern must be a value: {e}") from e
         return Group("dict", None, tuple([(key, _pattern_of(written[key])) for key in keys]))
-    if isinstance(written, Set):
+    if isinstance(written, AbstractSet):
         raise PatternError(
-            f"a set cannot be matched by its members: {written!r}. Capture it whole with capture(set) and look inside in the handler."
+            f"a set cannot be matched by its members: {written!r}. Capture it whole with capture(set) and "
+            "look inside in the handler."
         )
     if isinstance(written, type):
         raise PatternError(
@@ -225,7 +227,7 @@ def kind_of(value: Value) -> str | None:
     for cls in (bool, int, float, str, bytes, Symbol, Ref):  # bool first: it is an int to Python
         if isinstance(value, cls):
             return _KINDS[cls].name
-    return "Set" if isinstance(value, Set) else None
+    return "Set" if isinstance(value, AbstractSet) else None
 
 
 # ------------------------------------------------------------------------------------------------- patterns as values
@@ -234,7 +236,8 @@ def kind_of(value: Value) -> str | None:
 def quote(written: Any) -> Any:
     """A pattern as data, to observe observers: ``Observe(quote(Present(unquote(capture()))), ANY)``.
 
-    ``quote(p)`` is the value (in the published schema) that an ``Observe`` of *p* carries; ``unquote(q)`` inside makes a hole in it.
+    ``quote(p)`` is the value (in the published schema) that an ``Observe`` of *p* carries; ``unquote(q)`` inside
+    makes a hole in it.
 
     >>> match(quote(Record("present", [unquote(capture())])), quote(Record("present", [capture()])))
     (Record(Symbol('bind'), [Record(Symbol('_'), [])]),)
@@ -250,8 +253,8 @@ def unquote(pattern: Any) -> Any:
 def encode(pattern: Pattern) -> Any:
     """The value of a pattern in the published schema; a :class:`Kind` becomes its class symbol.
 
-    >>> encode(pattern_of([1, capture()]))
-    Record(Symbol('group'), [Record(Symbol('arr'), []), {0: Record(Symbol('lit'), [1]), 1: Record(Symbol('bind'), [Record(Symbol('_'), [])])}])
+    >>> encode(pattern_of([capture()]))
+    Record(Symbol('group'), [Record(Symbol('arr'), []), {0: Record(Symbol('bind'), [Record(Symbol('_'), [])])}])
     """
     if isinstance(pattern, Discard):
         return Record("_")

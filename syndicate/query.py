@@ -1,7 +1,8 @@
 """Queries: fields that follow the dataspace.
 
-``query_set(ds, Present(capture()))`` is a field whose value is the set of those present, at every moment of every turn; a dataflow
-block or a computed assertion that reads it runs again when it changes.  The collections are live, read-only views.
+``query_set(ds, Present(capture()))`` is a field whose value is the set of those present, at every moment of every
+turn; a dataflow block or a computed assertion that reads it runs again when it changes.  The collections are live,
+read-only views.
 
 Source: the reference, section 1.6 ("Queries").
 """

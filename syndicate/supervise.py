@@ -42,7 +42,7 @@ def supervise(
     """
     if restart not in ("always", "on-error"):
         raise SyndicateError(f'restart is "always" or "on-error", not {restart!r}')
-    called = name or getattr(boot, "__name__", "actor")
+    called = name or str(getattr(boot, "__name__", "actor"))
     again = functools.partial(_supervisor, functools.partial(boot, *args), restart, intensity, period, pause, called)
     return spawn(again, name=f"supervisor of {called}")
 
@@ -62,8 +62,8 @@ def _supervisor(
             restarts.popleft()
         if len(restarts) >= intensity:
             raise ActorCrashed(
-                f"{name} ended {len(restarts) + 1} times in {period} s, last by {child.error!r}: the supervisor gives up. "
-                "Mend the cause, or raise intensity= or period=."
+                f"{name} ended {len(restarts) + 1} times in {period} s, last by {child.error!r}: the supervisor "
+                "gives up. Mend the cause, or raise intensity= or period=."
             ) from child.error
         restarts.append(now())
         logger(actor=name).warning(

@@ -89,7 +89,7 @@ class System:
         """Start an actor from outside any turn; raises :class:`SystemStopped`."""
         if self.stopped:
             raise SystemStopped("the actor system has ended: open another one")
-        actor = Actor(self, name or getattr(boot, "__name__", "actor"), daemon)
+        actor = Actor(self, name or str(getattr(boot, "__name__", "actor")), daemon)
         turn = Turn(self.queue)
         actor.boot(turn, functools.partial(boot, *args))
         turn.commit()
@@ -178,7 +178,7 @@ class System:
                 )
 
     async def pump(self, until_idle: bool = False) -> None:
-        """Drain the queue for ever; *until_idle*: until no actor but daemons is left, or nothing can happen any more."""
+        """Drain the queue for ever; *until_idle*: until only daemons are left, or nothing can happen any more."""
         while True:
             self.drain(SLICE)
             self._fire_timers()
@@ -240,13 +240,13 @@ def describe(actor: Actor, events: list[Event]) -> Iterator[tuple[str, str, Any]
             continue
         refs = target if type(target) is tuple else (target,)
         if kind == RETRACT:
-            value = handle.value if isinstance(handle, Handle) else handle.values
+            shown = handle.value if isinstance(handle, Handle) else handle.values
         elif kind == SYNC:
-            value = True
-        elif refs[0].raw:
-            value = thaw(value)
+            shown = True
+        else:
+            shown = thaw(value) if refs[0].raw else value
         for _ in refs:
-            yield kinds[kind], actor.name, value
+            yield kinds[kind], actor.name, shown
 
 
 def _token() -> trio.lowlevel.TrioToken | None:
@@ -257,7 +257,7 @@ def _token() -> trio.lowlevel.TrioToken | None:
 
 
 def _foreign_threads() -> bool:
-    """Whether some thread of the program's own is alive that may yet enter a facet; trio's idle workers do not count."""
+    """Whether a thread of the program's own may yet enter a facet; daemons, as trio's workers are, do not count."""
     return any(
         thread is not threading.current_thread() and thread is not threading.main_thread() and not thread.daemon
         for thread in threading.enumerate()

@@ -13,8 +13,7 @@ Group(kind='rec', label=Symbol('Says'), entries=((0, capture()), (1, ANY)))
 
 The reader is that of the ``preserves`` package, except where it cannot do what we need: it takes ``{1: a #t: b}`` for
 a duplicate key, its depth is that of Python's stack, and any Unicode digit is a digit to it.  The writer is ours: the
-package's prints the symbol
-``'1.5'`` as a number, and control characters as they are, which on a terminal are commands.
+package's prints the symbol ``'1.5'`` as a number, and control characters as they are, which a terminal obeys.
 
 Source: the Preserves text syntax; the reference, section 3.
 """
@@ -70,7 +69,7 @@ def parse(text: str, embedded: Callable[[Value], Ref] | None = None) -> Value:
     (1, 1.0, Symbol('one'))
     >>> parse("[1 2")
     Traceback (most recent call last):
-    syndicate.errors.TextError: the text ends too early, at line 1, column 5 of [1 2: close what is open, or quote it for the shell
+    syndicate.errors.TextError: the text ends too early, at line 1, column 5 of [1 2: close what is open
     """
     return thaw(freeze(_read(_Reader(text, holes=False, embedded=embedded))))
 
@@ -79,8 +78,8 @@ def parse_pattern(text: str, embedded: Callable[[Value], Ref] | None = None) -> 
     """The pattern that *text* writes; raises :class:`TextError`.
 
     >>> from syndicate.pattern import match
-    >>> match(parse_pattern("[<$n SignedInteger> {a: $}]"), [1, {"b": 2}]), match(parse_pattern('["a" $rest]'), ["a", [2]])
-    (None, ([2],))
+    >>> match(parse_pattern("[<$n SignedInteger> $]"), [1, "x"])
+    (1, 'x')
     """
     reader = _Reader(text, holes=True, embedded=embedded)
     try:
@@ -90,9 +89,9 @@ def parse_pattern(text: str, embedded: Callable[[Value], Ref] | None = None) -> 
 
 
 class _Reader(Parser):  # type: ignore[misc]
-    """The package's parser, made to yield our values, or with *holes* what :func:`~syndicate.pattern.pattern_of`
-    accepts.
-    """
+    """The package's parser, made to yield our values, or with *holes* what ``pattern_of`` accepts."""
+
+    index: int
 
     def __init__(self, text: str, *, holes: bool, embedded: Callable[[Value], Ref] | None) -> None:
         super().__init__(text)
@@ -123,7 +122,7 @@ class _Reader(Parser):  # type: ignore[misc]
         c = self.peek()
         if c == "'":
             self.skip()
-            value = Symbol(self.read_string("'"))
+            value: Any = Symbol(self.read_string("'"))
         elif c in "()":
             raise preserves.DecodeError(f"{c} is reserved")
         elif self.input_buffer.startswith("#:", self.index):
@@ -232,7 +231,7 @@ def _read(reader: _Reader) -> Any:
     except TextError:
         raise
     except preserves.ShortPacket:
-        raise reader.error("the text ends too early", "close what is open, or quote it for the shell") from None
+        raise reader.error("the text ends too early", "close what is open") from None
     except NotAValue as e:
         raise reader.error(
             "a hole stands where only a value can: in a key or a label", "capture what is around it"
@@ -247,11 +246,12 @@ def _read(reader: _Reader) -> Any:
 
 
 def unparse(value: Value, embedded: Callable[[Ref], str] | None = None) -> str:
-    """The text of *value*: one line that :func:`parse` reads, unless it holds references, shown by *embedded* or as
-    ``#:[Box "Alice"]``.
+    r"""The text of *value*, on one line.  :func:`parse` reads it, unless it holds references.
 
-    >>> unparse([True, 2**70, "tab\\t", Symbol("1.5"), b"\\x00", float("inf"), {3, 1}])
-    '[#t 1180591620717411303424 "tab\\\\t" \\'1.5\\' #x"00" #xd"7ff0000000000000" #{1 3}]'
+    *embedded* shows those; the default is like ``#:[Box "Alice"]``, the entity's class and its actor's name.
+
+    >>> print(unparse([True, "two\nlines", Symbol("1.5"), b"\x00", float("inf"), {3, 1}]))
+    [#t "two\nlines" '1.5' #x"00" #xd"7ff0000000000000" #{1 3}]
     """
     return unparse_form(freeze(value), embedded)
 

@@ -106,7 +106,7 @@ class Handle:
 class Turn:
     """The step that is being made.  See the module's text."""
 
-    __slots__ = ("actor", "afterwards", "block", "damaged", "facet", "pending", "queue", "runs", "suspects", "tracing")
+    __slots__ = ("actor", "afterwards", "block", "damaged", "facet", "pending", "queue", "suspects", "tracing")
 
     def __init__(self, queue: deque[Batch]) -> None:
         self.queue = queue
@@ -116,7 +116,6 @@ class Turn:
         self.pending: dict[Any, list[Event]] = {}
         self.damaged: dict[Block, None] = {}
         self.block: Block | None = None
-        self.runs: dict[Block, int] = {}
         self.suspects: dict[Facet, None] = {}
         self.afterwards: list[Callable[[], None]] = []
 
@@ -184,7 +183,6 @@ class Turn:
         pending, self.pending, self.afterwards = self.pending, {}, []
         self.damaged.clear()
         self.suspects.clear()
-        self.runs.clear()
         self.block = None
         return pending
 

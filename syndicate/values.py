@@ -32,9 +32,10 @@ Source: the Preserves specification (identity and total order); seed 004, "Const
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 from weakref import WeakValueDictionary
 
 import attrs
@@ -91,10 +92,11 @@ class Symbol:
 
     __slots__ = ("__weakref__", "name")
     # Weak, so that a broker fed with ever-new labels forgets them.
-    _known: WeakValueDictionary[str, Symbol] = WeakValueDictionary()
+    _known: ClassVar[WeakValueDictionary[str, Symbol]] = WeakValueDictionary()
     name: str
 
-    def __new__(cls, name: str) -> Symbol:
+    def __new__(cls, name: str) -> Symbol:  # noqa: PYI034  # nobody subclasses it: there is one for each name
+        """The symbol of this name; raises :class:`NotAValue` if *name* is no string."""
         found = cls._known.get(name)
         if found is None:
             if type(name) is not str:
@@ -209,7 +211,7 @@ class Dictionary(Mapping[Value, Value]):
         return f"Dictionary({list(self.items())!r})"
 
 
-class ValueSet(Set[Value]):
+class ValueSet(AbstractSet[Value]):
     """An immutable set by value identity, so that it can hold both ``1`` and ``True``.
 
     >>> len(ValueSet([1, 1.0, True])), ValueSet([1, 2]) == {2, 1}
@@ -234,7 +236,7 @@ class ValueSet(Set[Value]):
         return len(self._entries)
 
     def __eq__(self, other: object) -> bool:
-        return same(self, other) if isinstance(other, Set) else NotImplemented
+        return same(self, other) if isinstance(other, AbstractSet) else NotImplemented
 
     def __hash__(self) -> int:
         return hash_of(self)
@@ -302,7 +304,7 @@ def thaw(form: Frozen) -> Value:
     cls = _classes.get((head, len(form) - 1))
     if cls is None:
         return Record.labelled(thaw(head), map(thaw, form[1:]))
-    made = object.__new__(cls)
+    made: Any = object.__new__(cls)
     for store, item in zip(cls.__setters__, form[1:], strict=True):  # type: ignore[attr-defined]
         store(made, thaw(item) if type(item) is tuple else item)
     return made
@@ -398,7 +400,7 @@ _SUBCLASSES: Final[list[tuple[type, Callable[[Any, int], Frozen]]]] = [
     (tuple, _freeze_items),
     (list, _freeze_items),
     (dict, _freeze_dict),
-    (Set, _freeze_set),
+    (AbstractSet, _freeze_set),
     (Mapping, _freeze_dict),
 ]
 
@@ -416,8 +418,8 @@ def _freezer_of_subclass(value: Value) -> Callable[[Any, int], Frozen]:
     elif isinstance(value, type):
         kind, hint = f"the class {value.__qualname__}", " (did you mean an instance of it?)"
     raise NotAValue(
-        f"{kind} is not a value{hint}: {_short(value)}. Values are bool, int, float, str, bytes, Symbol, Ref, instances of @record "
-        "classes, and lists, tuples, sets and dicts of values."
+        f"{kind} is not a value{hint}: {_short(value)}. Values are bool, int, float, str, bytes, Symbol, Ref, "
+        "instances of @record classes, and lists, tuples, sets and dicts of values."
     )
 
 
@@ -438,10 +440,11 @@ def identical(a: Value, b: Value) -> bool:
     return bool(freeze(a) == freeze(b))
 
 
-def same(self: object, other: object) -> bool:
+def same(self: object, other: object) -> Any:
+    """``__eq__`` of all compounds of ours: equal are those that are the same value."""
     if self is other:
         return True
-    if not (is_record(other) or isinstance(other, (Dictionary, ValueSet, Mapping, Set))):
+    if not (is_record(other) or isinstance(other, (Dictionary, ValueSet, Mapping, AbstractSet))):
         return NotImplemented
     try:
         return bool(freeze(self) == freeze(other))
@@ -450,6 +453,7 @@ def same(self: object, other: object) -> bool:
 
 
 def hash_of(self: object) -> int:
+    """``__hash__`` of all compounds of ours."""
     try:
         return hash(freeze(self))
     except (NotAValue, PatternError):

@@ -25,12 +25,12 @@ from syndicate.values import Ref, Value, freeze, freezers, thaw
 def send(target: Ref, value: Value) -> None:
     """Send *value* as a message to a dataspace (or any entity); raises :class:`~syndicate.errors.NotAValue`."""
     turn = here.turn
-    freezer = freezers.get(type(value))
-    if turn is None or freezer is None or type(target) is not Ref:
+    kind = type(value)
+    if turn is None or type(target) is not Ref or kind not in freezers:
         current("send").send(expect_ref("send", target), value)
         return
     # The body of Turn.send, without its two calls: a message costs under a microsecond in all.
-    form = freezer(value, 0)
+    form = freezers[kind](value, 0)
     event = (MESSAGE, target, form if target.raw or type(form) is not tuple else thaw(form), None)
     actor = target.facet.actor
     pending = turn.pending
@@ -76,7 +76,7 @@ class Computed:
             self._show(self.fn())
 
     def _show(self, value: Value | None) -> None:
-        turn = current("assert_")
+        turn: Turn = self.facet.actor.system.turn
         old = self.handle
         if old is not None and not old.live:
             old = None
@@ -215,7 +215,7 @@ def spawn(
     *assertions* are handles of this actor whose ownership passes to the new one, without a retraction in between.
     """
     turn = current("spawn")
-    actor = Actor(turn.actor.system, name or getattr(boot, "__name__", "actor"), daemon)
+    actor = Actor(turn.actor.system, name or str(getattr(boot, "__name__", "actor")), daemon)
     handles = list(assertions)
     for handle in handles:
         if not handle.live or handle.facet.actor is not turn.actor:

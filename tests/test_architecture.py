@@ -18,7 +18,7 @@ LONGEST = 500
 # package with all its modules.  "syndicate" and "relay" themselves are the two faces (`__init__.py`), which
 # rooms below may use and rooms above may not.
 PLAN = """
-    syndicate.errors syndicate.log syndicate.values syndicate.pattern syndicate.text syndicate.bag
+    syndicate.errors syndicate.log syndicate.values syndicate.record syndicate.pattern syndicate.text syndicate.bag
     syndicate.event syndicate.skeleton
     syndicate.trace syndicate.turn syndicate.field syndicate.facet syndicate.actor syndicate.dataspace
     syndicate.verbs syndicate.during syndicate.query syndicate.timer syndicate.supervise syndicate.system

@@ -1,4 +1,4 @@
-# ruff: noqa
+
 # mypy: ignore-errors
 import asyncio, sys, time, gc, json, tracemalloc, logging
 
@@ -147,9 +147,7 @@ def bench_c(cls, M, one=False):
 
         def second():  # warm: structure exists for a prior handler with a same skeleton, different constant
             c2 = Counter(-1, None)
-            observers(
-                ds, [c2], [P.rec("speak", P.lit(M + 5) if one else P.CAPTURE, P._ if not one else P.CAPTURE)]
-            )
+            observers(ds, [c2], [P.rec("speak", P.lit(M + 5) if one else P.CAPTURE, P._ if not one else P.CAPTURE)])
             turn.sync(ds, start)
 
         turn.sync(ds, second)

@@ -1,4 +1,4 @@
-# ruff: noqa
+
 # mypy: ignore-errors
 """Dataspace entities hosted on syndicate-py 0.19.3's public Entity/turn API.
 syndicate-py itself contains NO dataspace/index (dataspace.py is only client decorators),

