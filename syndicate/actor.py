@@ -97,7 +97,11 @@ class Actor:
         else:
             if turn.tracing is not None:
                 turn.tracing(turn, events)
-            turn.commit()
+            if turn.afterwards:
+                turn.commit()
+            elif turn.pending:  # the rest of Turn.commit, without a call: most turns end here
+                turn.queue.extend(turn.pending.items())
+                turn.pending = {}
         finally:
             turn.facet = turn.actor = None
 

@@ -99,8 +99,9 @@ def _record_freezer(label: Symbol, names: list[str]) -> Callable[[Any, int], Fro
         lines += [
             f" x{i} = self.{name}",
             f" t = type(x{i})",
-            f" if t is not str and (t is not int or not {-SMALL} < x{i} < {SMALL}) and t not in plain:",
-            f"  x{i} = freeze(x{i}, depth + 1)",
+            " if t is int:",
+            f"  if not {-SMALL} < x{i} < {SMALL}: x{i} = freeze(x{i})",
+            f" elif t not in plain: x{i} = freeze(x{i}, depth + 1)",
         ]
     lines.append(f" return ({', '.join(['label', *(f'x{i}' for i in range(len(names)))])},)")
     scope: dict[str, Any] = {"label": label, "freeze": freeze, "plain": PLAIN}

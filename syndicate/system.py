@@ -148,7 +148,7 @@ class System:
         self.trace(turn.actor, Turned(self._turns, self._causes.pop(id(events), 0), actions))
 
     def crashed(self, actor: Actor, error: Exception) -> None:
-        """An actor ended by an error: say so, unless :func:`run` will raise it."""
+        """An actor ended by an error: say so, unless :func:`run` or :func:`open_system` will raise it."""
         if actor is not self.first:
             logger(actor=actor.name).error("an actor crashed", exc_info=error)
 
@@ -160,11 +160,12 @@ class System:
         end = perf_counter() + seconds
         outer, here.turn = here.turn, turn
         try:
-            for count in itertools.count(1):
-                if not queue or (not count & 15 and perf_counter() > end):
-                    return
-                actor, events = queue.popleft()
-                actor.take(turn, events)
+            while perf_counter() < end:
+                for _ in range(16):
+                    if not queue:
+                        return
+                    actor, events = queue.popleft()
+                    actor.take(turn, events)
         finally:
             here.turn = outer
 
@@ -182,6 +183,8 @@ class System:
         while True:
             self.drain(SLICE)
             self._fire_timers()
+            if until_idle and self.first is not None and self.first.error is not None:
+                return
             if self.queue:
                 await trio.lowlevel.checkpoint()
                 continue
@@ -225,10 +228,17 @@ class System:
     def stop(self) -> None:
         """Stop all actors in order, daemons last, and run what that causes."""
         self.stopped = True
+        self.turn.discard()  # of a turn that Ctrl-C interrupted
         for daemon in (False, True):
-            for actor in [actor for actor in self.actors if actor.daemon is daemon]:
-                self.queue.append((actor, [(ENTER, actor.root, functools.partial(actor.root.stop, self.turn), None)]))
-            self.drain(10.0)
+            for _ in range(100):  # stop handlers may spawn, but not without end
+                stopping = [actor for actor in self.actors if actor.daemon is daemon]
+                for actor in stopping:
+                    self.queue.append(
+                        (actor, [(ENTER, actor.root, functools.partial(actor.root.stop, self.turn), None)])
+                    )
+                self.drain(10.0)
+                if not stopping:
+                    break
 
 
 def describe(actor: Actor, events: list[Event]) -> Iterator[tuple[str, str, Any]]:

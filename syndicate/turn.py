@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from syndicate.errors import NotAValue, NotInTurn
+from syndicate.errors import NotAValue, NotInTurn, SyndicateError, SyndicateError
 from syndicate.event import ASSERT, MESSAGE, RETRACT, SYNC, Batch, Event
 from syndicate.values import Frozen, Ref, Value, freeze, thaw
 
@@ -81,6 +81,8 @@ class Handle:
         turn = here.turn
         if turn is None:
             raise NotInTurn("retract")
+        if self.facet.actor is not turn.actor:
+            self._refuse()
         turn.retract(self)
 
     def replace(self, value: Value) -> Handle | None:
@@ -90,6 +92,8 @@ class Handle:
         An identical value changes nothing, and answers this handle.
         """
         turn = current("replace")
+        if self.facet.actor is not turn.actor:
+            self._refuse()
         if not self.live:
             return None
         form = None if value is None else freeze(value)
@@ -98,6 +102,21 @@ class Handle:
         made = None if value is None else turn.assert_form(self.facet, self.target, form)
         turn.retract(self)
         return made
+
+    def _refuse(self) -> None:
+        if self.live:
+            raise SyndicateError(
+                f"{self!r} is an assertion of {self.facet.actor!r}, which alone can retract it: send that actor a message"
+            )
+
+    def _own_turn(self, what: str) -> Turn:
+        turn = current(what)
+        if turn.actor is not self.facet.actor:
+            raise SyndicateError(
+                f"{self!r} belongs to {self.facet.actor!r}, so that {turn.actor!r} cannot {what} it: send a message to the "
+                "owner, or take the assertion over with spawn(assertions=[handle])"
+            )
+        return turn
 
     def __repr__(self) -> str:
         return f"<Handle of {self.value!r}>"

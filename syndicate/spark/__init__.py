@@ -6,5 +6,6 @@ syndicate.spark`` works, without the ``spark`` extra and without Java.
 
 from syndicate.spark.java import Java, find_java
 from syndicate.spark.session import open_session
+from syndicate.spark.source import spark_source
 
-__all__ = ["Java", "find_java", "open_session"]
+__all__ = ["Java", "find_java", "open_session", "spark_source"]

@@ -21,7 +21,8 @@ null                                             ``Symbol("null")``, here and in
 Text for times and decimals is exact, readable in the console, and the same in every peer's language.
 
 >>> import pyarrow
->>> from syndicate.values import record, thaw
+>>> from syndicate import record
+>>> from syndicate.values import thaw
 >>> @record
 ... class Box:
 ...     name: str

@@ -1,0 +1,148 @@
+"""The benchmarks, with tiny sizes: that they run and say what they measured; their figures mean nothing here."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+from benchmarks import dataspace, insight
+from benchmarks.cases import Case, cases, select
+from benchmarks.measure import PEER, ROOT, Result
+from benchmarks.profile import profile
+from benchmarks.report import Surroundings, exponent, section, write
+
+AROUND = Surroundings("python -m benchmarks", 3, "today", "0", "CPython", "0.19.3 on Python 3", "a machine")
+TINY = {"observers": 3, "count": 200, "assertions": 40, "users": 3, "skeletons": 2}
+
+
+def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command as its user does."""
+    command = [sys.executable, "-m", "benchmarks", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+
+
+def tiny(case: Case) -> dict[str, object]:
+    """The arguments of a case, cut down."""
+    return {name: TINY.get(name, value) for name, value in case.arguments.items() if name != "passes"}
+
+
+@pytest.mark.parametrize("module", ["cases", "measure", "report", "stopwatch"])
+def test_examples(module: str) -> None:
+    """The examples in the docstrings hold."""
+    found = doctest.testmod(import_module(f"benchmarks.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert found.attempted
+    assert not found.failed
+
+
+@pytest.mark.parametrize(
+    "case", select("a,b,c,d,e,f,scale,generation,tracing", cases(quick=True)), ids=lambda case: case.key
+)
+def test_our_side_of_each_workload(case: Case) -> None:
+    """Each workload comes to its end and answers positive figures."""
+    workload = getattr(insight if case.module == "insight" else dataspace, case.function)
+    figure = workload(**tiny(case))
+    assert all(value > 0 for value in (figure.values() if isinstance(figure, dict) else [figure]))
+
+
+@pytest.mark.skipif(not (ROOT / PEER).exists(), reason="syndicate-py is installed by `make bench` only")
+def test_both_sides_side_by_side(tmp_path: Path) -> None:
+    """A run with the peer measures both sides of a workload, and writes the ratio down."""
+    written = tmp_path / "RESULTS.md"
+    done = bench("--quick", "--only", "d,e-10", "--json", "--output", str(written))
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)["results"]
+    assert [result["key"] for result in results] == ["d", "e-10"]
+    assert all(len(result["baseline"]) == len(result["ours"]) == 1 for result in results)
+    assert "| d: box and client |" in written.read_text()
+
+
+def test_our_side_alone() -> None:
+    """Without the peer, our figures are shown, progress goes to stderr, and no file is written."""
+    done = bench("--quick", "--alone", "--only", "e-10")
+    assert done.returncode == 0, done.stderr
+    assert "| e: presence, U=10 | - |" in done.stdout
+    assert done.stderr == "1/1  round 1  e-10  ours\n"
+
+
+def test_a_missing_peer_is_said_with_the_remedy(tmp_path: Path) -> None:
+    """Without syndicate-py the command ends with code 2 and the line that installs it."""
+    done = bench("--quick", "--peer-python", str(tmp_path / "python"))
+    assert done.returncode == 2
+    assert "pip install syndicate-py==0.19.3" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_an_unknown_workload_is_a_usage_error() -> None:
+    """A name that no workload has is named, with code 2."""
+    done = bench("--only", "d,nothing")
+    assert done.returncode == 2
+    assert "no workload is called 'nothing'" in done.stderr
+
+
+def test_what_has_no_profile_says_so() -> None:
+    """A workload that compares two things is refused in one line."""
+    done = bench("--profile", "tracing")
+    assert done.returncode == 2
+    assert "tracing cannot be profiled" in done.stderr
+
+
+def test_names_are_unique() -> None:
+    """Each workload can be chosen by its name."""
+    keys = [case.key for case in cases()]
+    assert len(keys) == len(set(keys))
+
+
+def test_the_profile_is_of_the_measured_part() -> None:
+    """A profile of time names the index's work and leaves out the set-up; one of memory names lines."""
+    of_time = profile(Case("x", "", "messages", {"observers": 2, "count": 500, "batched": True, "passes": 2}))
+    assert "syndicate/" in of_time
+    assert "analysis.py" not in of_time
+    assert "syndicate/" in profile(Case("y", "", "memory", {"kind": "assertion", "count": 50}))
+
+
+def test_verdicts() -> None:
+    """The table says by the ratio of the medians which targets were reached, and by how much."""
+    case = Case("d", "d: box", "box", {}, "trips/s", reach=10, stretch=25)
+    text = section([Result(case, [10.0, 20.0, 30.0], [200.0, 400.0, 900.0])], AROUND, {})
+    assert "| d: box | 20.0 | 400 trips/s | 20.0x (20.0 to 30.0) | 10x | 25x | reach |" in text
+    assert "| **below** |" in section([Result(case, [10.0], [99.0])], AROUND, {})
+    assert "| stretch |" in section([Result(case, [10.0], [250.0])], AROUND, {})
+    assert "| reach, unsure |" in section([Result(case, [10.0, 10.0, 10.0], [90.0, 150.0, 160.0])], AROUND, {})
+
+
+def test_a_failure_is_shown() -> None:
+    """A workload without figures does not spoil the report, and says why."""
+    failed = Result(Case("d", "d: box", "box", {}, reach=10), failure="d, baseline: ended with code 1: KeyError")
+    growth = [Result(case) for case in select("growth,scale", cases())]
+    text = section([failed, *growth], AROUND, {})
+    assert "| d: box | - | - | - | 10x | - | - |" in text
+    assert "- d, baseline: ended with code 1: KeyError" in text
+
+
+def test_growth_of_a_linear_search_is_seen() -> None:
+    """What takes ten times as long with ten times as many observers is below the target."""
+    chosen = select("growth-one", cases())
+    text = section([Result(case, [], [1e6 / case.arguments["observers"]]) for case in chosen], AROUND, {})
+    assert "| 1.000 (1.000 to 1.000) | **below** |" in text
+    assert exponent({10: 5.0, 100: 5.0, 1000: 5.0}) == 0
+
+
+def test_other_sections_stay(tmp_path: Path) -> None:
+    """Writing a section replaces that section alone."""
+    path = tmp_path / "RESULTS.md"
+    write(path, "dataspace", "old\n")
+    write(path, "flow", "flow\n")
+    write(path, "dataspace", "new\n")
+    text = path.read_text()
+    assert text.startswith("# Results\n")
+    assert "<!-- dataspace: begin -->\nnew\n<!-- dataspace: end -->\n" in text
+    assert text.endswith("<!-- flow: begin -->\nflow\n<!-- flow: end -->\n")
+    path.write_text(text.replace("<!-- flow: end -->\n", ""))
+    with pytest.raises(ValueError, match="without <!-- flow: end -->"):
+        write(path, "flow", "again\n")
