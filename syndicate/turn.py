@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from syndicate.errors import NotAValue, NotInTurn, SyndicateError, SyndicateError
+from syndicate.errors import NotAValue, NotInTurn, SyndicateError
 from syndicate.event import ASSERT, MESSAGE, RETRACT, SYNC, Batch, Event
 from syndicate.values import Frozen, Ref, Value, freeze, thaw
 
@@ -106,17 +106,9 @@ class Handle:
     def _refuse(self) -> None:
         if self.live:
             raise SyndicateError(
-                f"{self!r} is an assertion of {self.facet.actor!r}, which alone can retract it: send that actor a message"
+                f"{self!r} is an assertion of {self.facet.actor!r}, which alone can retract it: "
+                "send that actor a message, or let it hand the assertion over with spawn(assertions=[handle])"
             )
-
-    def _own_turn(self, what: str) -> Turn:
-        turn = current(what)
-        if turn.actor is not self.facet.actor:
-            raise SyndicateError(
-                f"{self!r} belongs to {self.facet.actor!r}, so that {turn.actor!r} cannot {what} it: send a message to the "
-                "owner, or take the assertion over with spawn(assertions=[handle])"
-            )
-        return turn
 
     def __repr__(self) -> str:
         return f"<Handle of {self.value!r}>"

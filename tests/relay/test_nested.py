@@ -495,6 +495,29 @@ def test_messages_while_interests_change() -> None:
     assert seen == [("!", "Alice")] * 4 * 3 * 4
 
 
+@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_message_after_an_interest_has_gone(first: int, at_once: bool) -> None:
+    """When the interest that told of a message goes, another tells of the next one, equal to the last."""
+    scene = Scene()
+    says = Says("Alice", 1)
+    facets, seen = [], []
+    for pattern in (Says(capture(), ANY), Says("Alice", ANY)):
+        seen.append(Seen())
+        facets.append(scene.at(1, lambda ds, p=pattern, s=seen[-1]: tell(ds, Inbound(p), s)))  # type: ignore[misc]
+    scene.at(0, lambda ds: send(ds, says))
+    facets[first].enter(lambda: (send(scene.spaces[1], Outbound(says)), stop()))
+    if not at_once:
+        scene.system.drain()
+    scene.later(0, lambda ds: send(ds, says))
+    scene.system.drain()
+    assert len(seen[1 - first]) == 3
+    assert len(taken(seen[first])) in ({1, 2, 3} if at_once else {2, 1})
+    scene.at(0, lambda ds: send(ds, says))
+    assert len(seen[1 - first]) == 4
+    assert seen[first] == []
+
+
 # ------------------------------------------------------------------------------------------------ loops
 
 
