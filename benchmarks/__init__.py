@@ -1,9 +1,10 @@
-"""The benchmarks: what a dataspace costs here, side by side with the same dataspace on the published Python implementation.
+"""The benchmarks: what a dataspace costs here, side by side with the same index on syndicate-py.
 
-``python -m benchmarks`` measures and writes ``RESULTS.md``.  In reading order: ``cases`` (what is measured, and what is to be
-reached), ``dataspace`` (our side of each workload), ``insight`` (what single mechanisms of ours cost), ``peers/`` (the other side,
-run by a Python of its own), ``measure`` (one figure in one fresh process, the sides in turn), ``report`` (the tables).
+``python -m benchmarks`` measures and writes ``RESULTS.md``.  In reading order: ``cases`` (what is measured,
+and what is to be reached), ``dataspace`` (our side of each workload), ``insight`` (what single mechanisms of
+ours cost), ``peers/`` (the other side, run by a Python of its own), ``measure`` (one figure in one fresh
+process, the sides in turn), ``report`` (the tables).
 
-Machines drift by a factor of two while they measure, both sides alike.  Hence the sides alternate, each figure is the median of
-several rounds, and what counts is the ratio.
+Machines drift by a factor of two while they measure, both sides alike.  Hence the sides alternate, each
+figure is the median of several rounds, and what counts is the ratio.
 """

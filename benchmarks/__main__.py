@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks.cases import GROUPS, Case, cases, select
 from benchmarks.measure import PEER, ROOT, NoPeer, Result, measure, peer_versions, processes
-from benchmarks.profile import profile
+from benchmarks.profile import profilable, profile
 from benchmarks.report import section, surroundings, write
 
 RESULTS = ROOT / "benchmarks/RESULTS.md"
@@ -22,9 +22,9 @@ RESULTS = ROOT / "benchmarks/RESULTS.md"
 
 @click.command(
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Example: python -m benchmarks --quick --only a-turns,d        Then: python -m benchmarks --profile d",
+    epilog="Example: python -m benchmarks --quick --only a-turns,d",
 )
-@click.option("--quick", is_flag=True, help="A tenth of the work, and one round unless --rounds says otherwise.")
+@click.option("--quick", is_flag=True, help="Fewer sizes and passes, and one round unless --rounds says more.")
 @click.option("--rounds", type=click.IntRange(1), help="How often each workload is measured.  [default: 3]")
 @click.option(
     "--only", metavar="A,B", help="Only these workloads: groups (a) or beginnings of names (a-turns, a-turns-100)."
@@ -59,7 +59,8 @@ def main(
 ) -> None:
     """Measure a dataspace side by side with the same index on syndicate-py.
 
-    A full run takes about seven minutes on an idle machine; keep it idle.  Progress goes to stderr, the tables to stdout.
+    A full run takes about six minutes on an idle machine; keep it idle.  Progress goes to stderr, the tables to
+    stdout.
     """
     chosen = _chosen(profiled or only, cases(quick))
     if show:
@@ -115,6 +116,8 @@ def _show(chosen: list[Case]) -> None:
 
 def _profile(chosen: list[Case]) -> None:
     for case in chosen:
+        if not profilable(case):
+            raise click.UsageError(f"{case.key} cannot be profiled: name a workload of a to f")
         click.echo(f"{case.key}\n\n{profile(case)}\n")
 
 

@@ -2,11 +2,11 @@
 
 A case is data.  Its function is looked up by name on each side; the sides run it with the same arguments.
 
-How much is put into one turn sways the ratio: the baseline loses half its speed between 3,000 and 100,000 messages a turn, ours a
-quarter.  So the counts are those at which the baseline is at its best; instead of more work, a process makes several *passes*, each
-in a new system, and answers their median.
+How much is put into one turn sways the ratio: the baseline loses half its speed between 3,000 and 100,000
+messages a turn, ours about a third.  So the counts are those at which the baseline is at its best; instead of
+more work, a process makes several *passes*, each in a new system, and answers their median.
 
-Targets: the reference on performance, "Targets".
+The targets are what prototypes of the same workloads made likely.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ GROUPS = {
 class Case:
     """One workload at one size.
 
-    *unit* is that of its figure, more being better unless *less* is set; *reach* and *stretch* are factors over the baseline.  A
-    case that is *alone* has no other side; one that is *exact* (bytes) is the same in each round, and measured once.
+    *unit* is that of its figure, more being better unless *less* is set; *reach* and *stretch* are factors over the
+    baseline.  A case that is *alone* has no other side; one that is *exact* (bytes) is the same in each round, and
+    measured once.
     """
 
     key: str

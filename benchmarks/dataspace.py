@@ -1,8 +1,9 @@
 """Our side of the workloads: each function runs one in an actor system of its own and answers one figure.
 
-The counterparts of the other side are in ``peers/baseline_bench.py``: same actors, same entities, same points of measuring.  Where
-that publishes ``Observe`` records with references to entities, so do we; where it uses decorators, so do we.  As there, everything
-runs with Python's garbage collector as it is, after one full collection.
+The counterparts of the other side are in ``peers/baseline_bench.py``: same actors, same entities, same points
+of measuring.  Where that publishes ``Observe`` records with references to entities, so do we; where it uses
+decorators, so do we.  As there, everything runs with Python's garbage collector as it is, after one full
+collection.
 
 Run one as a process: ``python -m benchmarks.dataspace box '{"count": 1000}'`` prints its figure as JSON.
 """
@@ -12,12 +13,12 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Callable, Iterable
-from time import perf_counter
 from typing import Any, TypeAlias
 
 import trio
 
 from benchmarks.figure import answer
+from benchmarks.stopwatch import Stopwatch
 from syndicate import (
     ANY,
     Entity,
@@ -164,14 +165,12 @@ def messages(observers: int, count: int, batched: bool, tracers: Iterable[Tracer
     """Messages a second to one of N observers with different constants; all in one turn, or one a turn."""
 
     def boot(ds: Ref, done: Done) -> None:
-        begun = 0.0
-        counters = [Counter(count, lambda: done(perf_counter() - begun)) for _ in range(observers)]
+        watch = Stopwatch()
+        counters = [Counter(count, lambda: done(watch.read())) for _ in range(observers)]
         _observe(ds, counters, [Speak(i, capture()) for i in range(observers)])
 
         def start() -> None:
-            nonlocal begun
-            gc.collect()
-            begun = perf_counter()
+            watch.start()
             if batched:
                 for j in range(count):
                     send(ds, Speak(0, j))
@@ -188,8 +187,8 @@ def churn(observers: int, count: int, all_match: bool) -> float:
     events = 2 * count * (observers if all_match else 1)
 
     def boot(ds: Ref, done: Done) -> None:
-        begun = 0.0
-        counter = Counter(events, lambda: done(perf_counter() - begun))
+        watch = Stopwatch()
+        counter = Counter(events, lambda: done(watch.read()))
         if all_match:
             _observe(ds, [counter] * observers, [Speak(ANY, capture())] * observers)
         else:
@@ -197,9 +196,7 @@ def churn(observers: int, count: int, all_match: bool) -> float:
             _observe(ds, [counter, *others], [Speak(i, capture()) for i in range(observers)])
 
         def start() -> None:
-            nonlocal begun
-            gc.collect()
-            begun = perf_counter()
+            watch.start()
             handles = [assert_(ds, Speak(0, j)) for j in range(count)]
             sync(ds, lambda: [handle.retract() for handle in handles])
 
@@ -222,9 +219,9 @@ def late_observer(assertions: int, one: bool) -> float:
             sync(ds, start)
 
         def start() -> None:
-            gc.collect()
-            begun = perf_counter()
-            counter = Counter(1 if one else assertions, lambda: done(perf_counter() - begun))
+            watch = Stopwatch()
+            watch.start()
+            counter = Counter(1 if one else assertions, lambda: done(watch.read()))
             _observe(ds, [counter], [Speak(0 if one else ANY, capture())])
 
         sync(ds, earlier)
@@ -247,15 +244,14 @@ def box(count: int) -> float:
 
         def client() -> None:
             prevent_inert_check()
-            begun = 0.0
+            watch = Stopwatch()
 
             @on_asserted(ds, BoxState(capture()))
             def shown(value: int) -> None:
-                nonlocal begun
                 if value == 0:
-                    begun = perf_counter()
+                    watch.start(collect=False)
                 if value == count:
-                    done(perf_counter() - begun)
+                    done(watch.read())
                 else:
                     send(ds, SetBox(value + 1))
 
@@ -269,8 +265,9 @@ def presence(users: int) -> float:
     """Events a second while U users arrive, each of whom is present and observes who else is: U * U events."""
 
     def boot(ds: Ref, done: Done) -> None:
-        begun = perf_counter()
-        counter = Counter(users * users, lambda: done(perf_counter() - begun))
+        watch = Stopwatch()
+        watch.start(collect=False)
+        counter = Counter(users * users, lambda: done(watch.read()))
 
         def user(number: int) -> None:
             prevent_inert_check()
@@ -302,8 +299,10 @@ def memory_by_line(kind: str, count: int) -> list[tuple[tuple[str, int], int, in
     found: list[tuple[tuple[str, int], int, int]] = []
 
     def look() -> None:
-        for line in tracemalloc.take_snapshot().statistics("lineno"):
-            found.append(((line.traceback[0].filename, line.traceback[0].lineno), line.size, line.count))
+        lines = tracemalloc.take_snapshot().statistics("lineno")
+        found.extend(
+            [((line.traceback[0].filename, line.traceback[0].lineno), line.size, line.count) for line in lines]
+        )
 
     _memory([(kind, count)], look)
     return found
@@ -350,7 +349,7 @@ def _memory(steps: list[tuple[str, int]], at_end: Callable[[], None] = _nothing)
 def scale(assertions: int) -> dict[str, float]:
     """Microseconds of each operation in a dataspace of M assertions and M / 10 observers, each of which matches one.
 
-    It is filled by turns of 10,000 assertions, then by turns of 1,000 observers; what follows has one size whatever M is.
+    It is filled by turns of 10,000 assertions, then by turns of 1,000 observers; what follows has one size for any M.
     """
     figures: dict[str, float] = {}
 
@@ -393,13 +392,13 @@ def scale(assertions: int) -> dict[str, float]:
                 done(0.0)
                 return
             name, act, part = steps[number]
-            gc.collect()
-            begun = perf_counter()
+            watch = Stopwatch()
+            watch.start()
             act(part)
 
             def after() -> None:
-                spent = 1e6 * (perf_counter() - begun)
-                figures[name] = figures.get(name, 0.0) + spent / sum(len(p) for n, _, p in steps if n == name)
+                share = 1e6 * watch.read() / sum(len(p) for n, _, p in steps if n == name)
+                figures[name] = figures.get(name, 0.0) + share
                 take(number + 1)
 
             sync(ds, after)

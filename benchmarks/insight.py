@@ -22,12 +22,12 @@ from syndicate.values import freeze
 _ITEMS = 8
 
 
-def _silent(*told: Any) -> None:
+def _silent(*told: Any, **named: Any) -> None:
     """Nobody whom the index tells."""
 
 
 def generation(skeletons: int, count: int) -> dict[str, float]:
-    """What a message costs in the index while its table is cold and once it is hot, and what it takes to generate the table.
+    """What a message costs in the index while its table is cold, once it is hot, and what generating the table takes.
 
     Medians over skeletons that have one constant, one capture and six checks at different places.
     """
@@ -61,8 +61,8 @@ def generation(skeletons: int, count: int) -> dict[str, float]:
 def tracing(count: int) -> dict[str, float]:
     """One message a turn to one of 100 observers, that is three turns a message, without and with somebody who listens.
 
-    While nobody listens, what is left of tracing is one test in each turn.  It is too small to be seen in the rate, so it is
-    timed by itself, loop included, and shown as a share of a turn.
+    While nobody listens, what is left of tracing is one test in each turn.  It is too small to be seen in the rate,
+    so it is timed by itself, loop included, and shown as a share of a turn.
     """
     off = messages(100, count, batched=False)
     on = messages(100, count, batched=False, tracers=[lambda entry: None])

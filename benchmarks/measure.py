@@ -1,7 +1,7 @@
 """Measuring: one figure in one fresh process, the sides in turn, round after round.
 
-A fresh process for each figure keeps one workload's heap, caches and specialised bytecode from another's.  The sides alternate
-within a round, so that a machine that slows down slows both.
+A fresh process for each figure keeps one workload's heap, caches and specialised bytecode from another's.
+The sides alternate within a round, so that a machine that slows down slows both.
 """
 
 from __future__ import annotations
@@ -67,8 +67,10 @@ class Result:
 def factor(case: Case, peer: float, ours: float) -> float:
     """How many times better *ours* is than *peer*.
 
-    >>> factor(Case("d", "", "box", {}), 20.0, 100.0), factor(Case("c", "", "late_observer", {}, less=True), 20.0, 100.0)
-    (5.0, 0.2)
+    >>> factor(Case("d", "", "box", {}), peer=20.0, ours=100.0)
+    5.0
+    >>> factor(Case("c", "", "late_observer", {}, less=True), peer=20.0, ours=100.0)
+    0.2
     """
     return peer / ours if case.less else ours / peer
 
@@ -85,7 +87,10 @@ def median(figures: list[Figure]) -> Figure:
 
 
 def measure(chosen: list[Case], peer: Path | None, rounds: int, tell: Callable[[str], None]) -> list[Result]:
-    """Measure the cases; *peer* is the other side's Python, or None to leave it out.  *tell* is called before each process."""
+    """Measure the cases; *peer* is the other side's Python, or None to leave it out.
+
+    *tell* is called before each process.  What fails is said in the case's result, and not tried again.
+    """
     results = [Result(case) for case in chosen]
     for number in range(rounds):
         for result in results:

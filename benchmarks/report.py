@@ -1,4 +1,6 @@
-"""The tables of ``RESULTS.md``: one section, between its markers, so that other benchmarks keep theirs beside it."""
+"""The tables of ``RESULTS.md``: one section, between its markers, so that other benchmarks keep theirs beside
+it.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +22,12 @@ EXPONENT = 0.1
 """How the time of an operation may at most grow with the number of observers: time ~ N ** exponent."""
 
 STEP = 0.5
-"""The same with the number of assertions, where caches and Python's garbage collector have their part; a linear search has 1."""
+"""The same with the number of assertions, where the processor's caches have their part; a linear search has 1."""
 
-_TITLE = "# Results\n\nWritten by `make bench` (`python -m benchmarks`).  Ratios count; absolute figures drift with the machine.\n"
+_TITLE = """# Results
+
+Written by `make bench` (`python -m benchmarks`).  Ratios count; absolute figures drift with the machine.
+"""
 
 
 @frozen
@@ -39,7 +44,7 @@ class Surroundings:
 
 
 def surroundings(command: str, rounds: int, peer: tuple[str, str] | None) -> Surroundings:
-    """What can be found out about this machine and these versions, now; *peer*: versions of syndicate-py and its Python."""
+    """This machine, and the versions as of now; *peer* are those of syndicate-py and of its Python."""
     return Surroundings(
         command=command,
         rounds=rounds,
@@ -105,8 +110,11 @@ def _about(around: Surroundings) -> str:
         if around.peer
         else "- baseline: not measured",
         f"- {around.machine}",
-        "- Each figure is the median of the rounds, each round a fresh process, the sides in turn.  The ratio says how many times",
-        "  better ours is; in brackets its range over the rounds.  Verdict: `stretch`, `reach` or **below**.",
+        (
+            "- Each figure is the median of the rounds, each round a fresh process, the sides in turn.  The ratio says"
+            " how many times better ours is; in brackets its range over the rounds: a verdict is unsure if the rounds"
+            " disagree about it."
+        ),
     ]
     return "\n".join(lines)
 
@@ -120,9 +128,10 @@ def _workloads(rows: list[Result]) -> str:
         case = result.case
         peer = _number(median(result.peer)) if result.peer else "-"
         ours = f"{_number(median(result.ours))} {case.unit}" if result.ours else "-"
+        verdict = _verdict(result.ratio, result.ratios, case.reach, case.stretch)
         lines.append(
             f"| {case.title} | {peer} | {ours} | {_ratio(result.ratio, result.ratios)} "
-            f"| {_target(case.reach)} | {_target(case.stretch)} | {_verdict(result.ratio, case.reach, case.stretch)} |"
+            f"| {_target(case.reach)} | {_target(case.stretch)} | {verdict} |"
         )
     return "\n".join(lines)
 
@@ -131,7 +140,7 @@ def _growth(results: list[Result]) -> str:
     titles = list(dict.fromkeys(result.case.title for result in results))
     sizes = sorted({result.case.arguments["observers"] for result in results})
     lines = [
-        f"Operations a second with N observers, and the exponent of the time an operation takes, to be at most {EXPONENT}.",
+        f"Operations a second with N observers, and how the time of one grows with N: as N^x, x at most {EXPONENT}.",
         "",
         f"| workload | {' | '.join(f'N={size:,}' for size in sizes)} | exponent | verdict |",
         f"|---|{'---:|' * (len(sizes) + 1)}---|",
@@ -173,9 +182,9 @@ def _scale(results: list[Result]) -> Iterable[str]:
     together = [result for result in results if result.case.function == "memory_together" and result.ours]
     if timed:
         yield (
-            "Microseconds an operation: filling a dataspace with M assertions and M / 10 observers, each of which matches one, and"
-            " then 5,000 more assertions, 5,000 messages, 500 more observers, and all these gone again.  Growth is the exponent of"
-            f" that time in M.  A linear search would have 1; more than {STEP} counts as a step that is not linear."
+            "Microseconds an operation: filling a dataspace with M assertions and M / 10 observers, each of which"
+            " matches one; then 5,000 more assertions, 5,000 messages, 500 more observers, and these gone again."
+            f" Growth: the time is as M^x; a linear search has x = 1, and more than {STEP} counts as super-linear."
         )
         yield _timed(timed)
     if together:
@@ -183,8 +192,10 @@ def _scale(results: list[Result]) -> Iterable[str]:
         ours, peer = median(result.ours), median(result.peer) if result.peer else {}
         sizes = result.case.arguments
         lines = [
-            f"Memory with {sizes['assertions']:,} assertions and {sizes['observers']:,} observers.  An assertion's share has what"
-            " the index keeps for late observers, which a dataspace without any observer (f) does not have.",
+            (
+                f"Bytes with {sizes['assertions']:,} assertions and {sizes['observers']:,} observers.  An assertion's"
+                " share has what the index keeps for late observers, which a dataspace without observers (f) has not."
+            ),
             "",
             "| memory | baseline | ours | ratio | reach | stretch | verdict |",
             "|---|---:|---:|---:|---:|---:|---|",
@@ -193,8 +204,8 @@ def _scale(results: list[Result]) -> Iterable[str]:
             ratio = peer[name] / ours[name] if peer else None
             shown = _number(peer[name]) if peer else "-"
             lines.append(
-                f"| {name} | {shown} | {_number(ours[name])} | {_ratio(ratio, [])} | {_target(reach)} | {_target(stretch)} "
-                f"| {_verdict(ratio, reach, stretch)} |"
+                f"| {name} | {shown} | {_number(ours[name])} | {_ratio(ratio, [])} "
+                f"| {_target(reach)} | {_target(stretch)} | {_verdict(ratio, [], reach, stretch)} |"
             )
         yield "\n".join(lines)
 
@@ -260,17 +271,18 @@ def _ratio(ratio: float | None, each: list[float]) -> str:
     return f"{ratio:.1f}x{spread}"
 
 
-def _verdict(ratio: float | None, reach: float | None, stretch: float | None) -> str:
+def _verdict(ratio: float | None, each: list[float], reach: float | None, stretch: float | None) -> str:
     if ratio is None or reach is None:
         return "-"
-    return "**below**" if ratio < reach else "stretch" if stretch is not None and ratio >= stretch else "reach"
+    verdict = "**below**" if ratio < reach else "stretch" if stretch is not None and ratio >= stretch else "reach"
+    return f"{verdict}, unsure" if each and min(each) < reach <= max(each) else verdict
 
 
 # ---------------------------------------------------------------------------------------------------- the file
 
 
 def write(path: Path, name: str, text: str) -> None:
-    """Put *text* between the markers of the section *name* of a file, at the end if it has none; the rest stays as it is."""
+    """Put *text* between the markers of the section *name* of a file, or at its end; the rest stays as it is."""
     begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->\n"
     there = path.read_text() if path.exists() else _TITLE
     before, found, rest = there.partition(begin)

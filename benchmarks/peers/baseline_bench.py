@@ -1,4 +1,6 @@
-
+# The baseline as it was first measured: the workloads on the dataspaces of baseline_dataspace.py.  Kept as it was but
+# for its layout, so that ratios stay comparable.  Run only through workloads.py, by a Python of its own.
+# ruff: noqa: B905, D100, D101, D102, D103, D403, D415, E401, E402, E742, F401, F841, I001, N803, N806, N812, RUF005, UP031
 # mypy: ignore-errors
 import asyncio, sys, time, gc, json, tracemalloc, logging
 

@@ -1,7 +1,8 @@
 """The other side of the workloads: ``dataspace``'s functions, by the same names, on syndicate-py.
 
-Run by a Python that has syndicate-py and not this project, since both packages are called ``syndicate``.  syndicate-py is GPL-3: it
-stays in a process of its own, and nothing of it is copied here.  ``SkelDS`` is the dataspace: the same index, written plainly.
+Run by a Python that has syndicate-py and not this project, since both packages are called ``syndicate``.
+syndicate-py is GPL-3: it stays in a process of its own, and nothing of it is copied here.  ``SkelDS`` is the
+dataspace: the same index, written plainly.
 """
 
 # mypy: ignore-errors

@@ -1,0 +1,306 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from syndicate import (
+    Ref,
+    SyndicateError,
+    assert_,
+    current_facet,
+    dataspace,
+    during,
+    field,
+    on_stop,
+    on_stop_or_crash,
+    prevent_inert_check,
+    react,
+    send,
+    spawn,
+    stop,
+    stop_actor,
+)
+from syndicate.actor import Actor
+from syndicate.facet import Facet
+from syndicate.testing import Seen, settled, watch
+from tests.strategies import P, capture
+
+
+class Stage:
+    """A dataspace with a watcher in an actor of its own, and an actor that runs *boot*."""
+
+    def __init__(self, boot: Callable[[Ref], object]) -> None:
+        self.seen: Seen = []
+        self.system = settled(self.boot, boot)
+
+    def boot(self, boot: Callable[[Ref], object]) -> None:
+        self.ds = dataspace()
+        spawn(lambda: setattr(self, "seen", watch(self.ds, P(capture()))))
+        self.actor: Actor = spawn(boot, self.ds, name="tested")
+
+    def enter(self, facet: Facet, fn: Callable[[], object]) -> None:
+        """Run *fn* in a turn in *facet*."""
+        facet.enter(fn)
+        self.system.drain()
+
+    @property
+    def marks(self) -> str:
+        """What was seen, in short: ``+a -a``."""
+        return " ".join(f"{mark}{name}" for mark, name in self.seen)
+
+
+def test_the_order_of_a_stop() -> None:
+    """Children, stop handlers in the parent's context, own retractions: a continuation shows before the rest goes."""
+
+    def boot(ds: Ref) -> None:
+        @react
+        def outer() -> None:
+            assert_(ds, P("outer"))
+            react(lambda: assert_(ds, P("inner")))
+
+        stop(outer, lambda: assert_(ds, P("continuation")))
+
+    stage = Stage(boot)
+    assert stage.marks == "+outer +inner -inner +continuation -outer"
+    assert stage.actor.running  # the continuation's assertion is the parent's
+
+
+def test_stop_handlers_run_in_the_order_of_registration_children_first() -> None:
+    """Whether they run on a stop only or on a crash too; the continuation comes last."""
+    order: list[str] = []
+
+    def boot(ds: Ref) -> None:
+        @react
+        def outer() -> None:
+            on_stop(lambda: order.append("outer 1"))
+            on_stop_or_crash(lambda: order.append("outer 2"))
+
+            @react
+            def first() -> None:
+                prevent_inert_check()
+                on_stop(lambda: order.append("first"))
+                react(lambda: (prevent_inert_check(), on_stop(lambda: order.append("deep"))))
+
+            react(lambda: (prevent_inert_check(), on_stop(lambda: order.append("second"))))
+            on_stop(lambda: order.append("outer 3"))
+
+        stop(outer, lambda: order.append("then"))
+
+    Stage(boot)
+    assert order == ["deep", "first", "second", "outer 1", "outer 2", "outer 3", "then"]
+
+
+def test_stop_handlers_run_in_the_context_of_the_parent() -> None:
+    """A facet made in on_stop survives, as a child of the parent; fields may still be set."""
+    places: list[Facet] = []
+    survivors: list[Facet] = []
+
+    def boot(ds: Ref) -> None:
+        places.append(current_facet())
+        count = field(0, name="count")
+
+        @react
+        def outer() -> None:
+            prevent_inert_check()
+
+            @on_stop
+            def again() -> None:
+                count.value += 1
+                places.append(current_facet())
+                survivors.append(react(lambda: assert_(ds, P("survivor"))))
+
+        stop(outer)
+        assert count.value == 1
+
+    stage = Stage(boot)
+    assert places[0] is places[1] is survivors[0].parent
+    assert survivors[0].alive
+    assert stage.marks == "+survivor"
+
+
+def test_what_a_stopped_actor_makes_while_it_stops_goes_with_it() -> None:
+    """When the whole actor stops, a facet made by a stop handler of its outermost facet starts, and stops too."""
+
+    def boot(ds: Ref) -> None:
+        assert_(ds, P("own"))
+        on_stop(lambda: react(lambda: assert_(ds, P("late"))))
+
+    stage = Stage(boot)
+    stage.enter(stage.actor.root, stop_actor)
+    assert stage.marks == "+own +late -late -own"
+    assert not stage.actor.running
+    assert stage.actor.error is None
+
+
+def test_a_facet_that_stops_itself_can_finish_what_it_does() -> None:
+    """After ``stop()`` messages still go out, but nothing starts in the dead facet."""
+
+    def boot(ds: Ref) -> None:
+        prevent_inert_check()
+
+        @react
+        def facet() -> None:
+            assert_(ds, P("early"))
+            stop()
+            handle = assert_(ds, P("never"))
+            assert not handle.live
+            inner = react(lambda: assert_(ds, P("never")))
+            assert not inner.alive
+            send(ds, P("said"))
+
+    assert Stage(boot).marks == "+early -early !said"
+
+
+def test_stopping_twice_is_stopping_once() -> None:
+    """A second stop, from outside, from inside or from a stop handler, changes nothing."""
+    stops: list[int] = []
+
+    def boot(ds: Ref) -> None:
+        prevent_inert_check()
+
+        @react
+        def facet() -> None:
+            prevent_inert_check()
+            on_stop(lambda: (stops.append(1), stop(facet)))
+
+        stop(facet)
+        stop(facet)
+
+    stage = Stage(boot)
+    assert stops == [1]
+    assert stage.actor.running
+
+
+def test_a_facet_of_another_actor_cannot_be_stopped() -> None:
+    """The error says how it can be."""
+
+    def boot(ds: Ref) -> None:
+        prevent_inert_check()
+
+    stage = Stage(boot)
+    other = stage.system.spawn(lambda: stop(stage.actor.root))
+    stage.system.drain()
+    with pytest.raises(SyndicateError, match=r"belongs to another actor: use facet.enter\(stop\)"):
+        raise other.error or AssertionError
+    assert stage.actor.running
+    stage.enter(stage.actor.root, stop)
+    assert not stage.actor.running
+
+
+# ---------------------------------------------------------------------------------------------------- inertness
+
+
+def keeps(boot: Callable[[Ref], Any]) -> bool:
+    """Whether an actor with this boot function lives on."""
+    return Stage(boot).actor.running
+
+
+def test_what_keeps_a_facet() -> None:
+    """Assertions, interests, children and preventers do; fields, blocks, messages and stop handlers do not."""
+    assert keeps(lambda ds: assert_(ds, P(1)))
+    assert keeps(lambda ds: during(ds, P(1))(lambda: None))
+    assert keeps(lambda ds: react(lambda: assert_(ds, P(1))))
+    assert keeps(lambda ds: prevent_inert_check())
+    assert not keeps(lambda ds: None)
+    assert not keeps(lambda ds: send(ds, P(1)))
+    assert not keeps(lambda ds: field(1))
+    assert not keeps(lambda ds: on_stop(lambda: None))
+    assert not keeps(lambda ds: react(lambda: None))
+    assert not keeps(lambda ds: assert_(ds, P(1)).retract())  # type: ignore[func-returns-value]
+    assert not keeps(lambda ds: assert_(ds, lambda: None))
+    assert not keeps(lambda ds: spawn(lambda: assert_(ds, P(1))))
+
+
+def test_an_inert_facet_stops_in_order_and_its_parents_after_it() -> None:
+    """Inertness runs up the tree; each facet runs its stop handlers; the actor ends without an error."""
+    order: list[str] = []
+
+    def boot(ds: Ref) -> None:
+        on_stop(lambda: order.append("boot"))
+
+        @react
+        def outer() -> None:
+            on_stop(lambda: order.append("outer"))
+            react(lambda: on_stop(lambda: order.append("inner")))
+
+    stage = Stage(boot)
+    assert order == ["inner", "outer", "boot"]
+    assert not stage.actor.running
+    assert stage.actor.error is None
+
+
+def test_a_facet_becomes_inert_when_its_last_child_goes() -> None:
+    """But not while something else is left."""
+    facets: list[Facet] = []
+
+    def boot(ds: Ref) -> None:
+        def outer() -> None:
+            facets.append(react(lambda: assert_(ds, P(1))))
+            facets.append(react(lambda: assert_(ds, P(2))))
+
+        facets.append(react(outer))
+
+    stage = Stage(boot)
+    first, second, outer = facets
+    stage.enter(first, stop)
+    assert outer.alive
+    stage.enter(second, stop)
+    assert not outer.alive
+    assert not stage.actor.running
+
+
+def test_a_preventer_is_disarmed_once() -> None:
+    """Disarming twice counts once, and does not itself stop the facet: the next look at it does."""
+    disarms: list[Callable[[], None]] = []
+    facets: list[Facet] = []
+
+    def boot(ds: Ref) -> None:
+        disarms.extend([prevent_inert_check(), prevent_inert_check()])
+        facets.append(current_facet())
+
+    stage = Stage(boot)
+    stage.enter(facets[0], lambda: (disarms[0](), disarms[0]()))
+    stage.enter(facets[0], lambda: react(lambda: None))
+    assert stage.actor.running
+    stage.enter(facets[0], disarms[1])
+    stage.enter(facets[0], lambda: react(lambda: None))
+    assert not stage.actor.running
+
+
+def test_facets_without_end_are_an_error_and_not_a_hang() -> None:
+    """Stop handlers that always make one more facet are found out, in a stop as well as in the search for inert facets."""
+
+    def while_stopping(ds: Ref) -> None:
+        def again() -> None:
+            react(lambda: (prevent_inert_check(), on_stop(again)))
+
+        react(lambda: (prevent_inert_check(), on_stop(again)))
+        stop()
+
+    def while_inert(ds: Ref) -> None:
+        prevent_inert_check()
+
+        def again() -> None:
+            react(lambda: on_stop(again))
+
+        again()
+
+    for boot in (while_stopping, while_inert):
+        stage = Stage(boot)
+        assert isinstance(stage.actor.error, SyndicateError)
+        assert "without end" in str(stage.actor.error)
+
+
+def test_an_exception_in_a_nested_facet_restores_the_context() -> None:
+    """Whoever catches it goes on in the facet in which they were."""
+
+    def boot(ds: Ref) -> None:
+        here = current_facet()
+        prevent_inert_check()
+        with pytest.raises(ZeroDivisionError):
+            react(lambda: 1 / 0)
+        assert current_facet() is here
+
+    assert keeps(boot)
