@@ -60,7 +60,7 @@ def values_of(captures: tuple[Frozen, ...]) -> tuple[Any, ...]:
 _TEMPLATE = (
     """
 def factory(table, Told, tell):
- kept, get, keep, drop = table.kept, table.handlers.get, table.keep, table.drop
+ kept, get = table.kept, table.handlers.get
  def send(v):
 {reach}
   handler = get({key})
@@ -70,7 +70,7 @@ def factory(table, Told, tell):
  def add(v):
 {reach}
   k = {key}
-  if kept.setdefault(k, v) is not v: keep(k, v)
+{keep}
   handler = get(k)
   if handler is not None:
 {capture}
@@ -84,8 +84,7 @@ def factory(table, Told, tell):
  def remove(v):
 {reach}
   k = {key}
-  if type(kept[k]) is tuple: del kept[k]
-  else: drop(k, v)
+{drop}
   handler = get(k)
   if handler is not None:
 {capture}
@@ -95,47 +94,74 @@ def factory(table, Told, tell):
     del told[c]
     tell(RETRACT, handler, c, w, t)
    else: t.count -= 1
- def recall(told, v):
-{reach}
-  if True:
-{capture}
+ def fill(forms):
+  for v in forms:
+{reach_each}
+   k = {key}
+{keep_each}
+ def recall(told, forms):
+  for v in forms:
+{reach_each}
+{capture_each}
    t = told.get(c)
    if t is None: told[c] = Told(c, w)
    else: t.count += 1
- return add, remove, send, recall
+ return add, remove, send, fill, recall
 """.replace("ASSERT", str(ASSERT))
     .replace("RETRACT", str(RETRACT))
     .replace("MESSAGE", str(MESSAGE))
 )
 
+_KEEP = [
+    "there = kept.get(k)",
+    "if there is None: kept[k] = v",
+    "elif type(there) is set: there.add(v)",
+    "else: kept[k] = {there, v}",
+]
+
+_DROP = [
+    "there = kept[k]",
+    "if type(there) is set and len(there) > 1: there.discard(v)",
+    "else: del kept[k]",
+]
+
 
 @lru_cache(maxsize=1024)
-def factory(places: tuple[Path, ...], checks: tuple[Check, ...], captures: tuple[Path, ...]) -> Callable[..., Any]:
-    """A function that makes ``add``, ``remove``, ``send`` and ``recall`` of a table: see
-    :class:`~syndicate.skeleton.trie.Table`.
+def factory(
+    places: tuple[Path, ...], checks: tuple[Check, ...], captures: tuple[Path, ...]
+) -> Callable[..., tuple[Callable[..., None], ...]]:
+    """A function that makes a hot table's ``add``, ``remove``, ``send``, ``fill`` and ``recall``.
+
+    See :class:`~syndicate.skeleton.trie.Table`, whose own methods are their specification.
     """
     writer = _Writer()
     reach = writer.reach((*places, *(path for path, _ in checks)))
-    reach += [
-        f"if not is_of_class({writer.place(path)}, {kind!r}): return" for path, kind in checks if kind is not None
-    ]
+    reach += [f"if not is_of_class({writer.place(path)}, {kind!r}): SKIP" for path, kind in checks if kind is not None]
     forms = [writer.place(path) for path in places]
-    reach += writer.take()
     key = forms[0] if len(forms) == 1 else _tuple(forms)
     capture = writer.reach(captures)
     taken = [writer.place(path) for path in captures]
-    capture = [*capture, *writer.take(), f"c = {_tuple(taken)}"]
+    capture.append(f"c = {_tuple(taken)}")
     atoms = " or ".join(f"type({form}) is tuple" for form in taken)
     capture.append(f"w = values_of(c) if {atoms} else c" if atoms else "w = c")
+    keep, drop = (_KEEP, _DROP) if places else ([], [])  # a table without places keeps nothing: see Table
     source = _TEMPLATE.format(
-        reach="\n".join(f"  {line}" for line in reach) or "  pass",
         key=key,
-        capture="\n".join(f"   {line}" for line in capture),
+        reach=_indent(2, reach, "return"),
+        reach_each=_indent(3, reach, "continue"),
+        capture=_indent(3, capture, "return"),
+        capture_each=_indent(3, capture, "continue"),
+        keep=_indent(2, keep),
+        keep_each=_indent(3, keep),
+        drop=_indent(2, drop),
     )
-    scope = writer.scope
-    exec(compile(source, "<table>", "exec"), scope)
-    made: Callable[..., Any] = scope["factory"]
+    exec(compile(source, "<table>", "exec"), writer.scope)
+    made: Callable[..., tuple[Callable[..., None], ...]] = writer.scope["factory"]
     return made
+
+
+def _indent(depth: int, lines: list[str], skip: str = "") -> str:
+    return "\n".join(" " * depth + line.replace("SKIP", skip) for line in lines or ["pass"])
 
 
 def _tuple(items: list[str]) -> str:
@@ -164,7 +190,7 @@ class _Writer:
         return lines
 
     def reach(self, paths: tuple[Path, ...]) -> list[str]:
-        """Statements that return unless all *paths* exist."""
+        """Statements that SKIP (return, continue) unless all *paths* exist."""
         longest: dict[Path, int] = {}
         for path in paths:
             for i, step in enumerate(path):
@@ -173,7 +199,7 @@ class _Writer:
         for parent in sorted(longest, key=len):
             if longest[parent] > self.lengths.get(parent, 0):
                 self.lengths[parent] = longest[parent]
-                self.lines.append(f"if len({self.compound(parent)}) < {longest[parent]}: return")
+                self.lines.append(f"if len({self.compound(parent)}) < {longest[parent]}: SKIP")
         for path in paths:
             if path and type(path[-1]) is not int:
                 self.place(path)
@@ -201,5 +227,5 @@ class _Writer:
         constant, name = f"k{len(self.scope)}", f"x{len(self.names)}"
         self.scope[constant] = step
         self.names[path] = name
-        self.lines += [f"{name} = child({compound}, {constant})", f"if {name} is MISSING: return"]
+        self.lines += [f"{name} = child({compound}, {constant})", f"if {name} is MISSING: SKIP"]
         return name

@@ -193,7 +193,7 @@ class Index:
         node = self._extend(skeleton)
         table = node.table(skeleton)
         if table is None:
-            table = node.add_table(skeleton, self._all() if node is self._root else node.kept, self._tell)
+            table = node.add_table(skeleton, list(self._all()) if node is self._root else node.kept, self._tell)
             self._reshaped([skeleton.shape[0][1]] if skeleton.shape else self._classes)
         handler = table.handler(constants)
         handler.join(observer)

@@ -19,7 +19,7 @@ Source: seed 004, "The index".
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Any, Final, Protocol, TypeAlias
 
 from syndicate.event import ASSERT, MESSAGE, RETRACT
@@ -109,81 +109,84 @@ class Table:
     """The values and handlers of one skeleton at the end of its shape, by their constants.
 
     ``add``, ``remove`` and ``send`` handle a value that passed the shape: check it, keep or drop it, tell the handler.
-    ``recall(told, value)`` counts a value's captures into a bag.  They are attributes, so that the hot ones replace the
-    cold ones.
+    ``fill(values)`` keeps many, ``recall(told, values)`` counts the captures of many into a bag, and both tell nobody.
+    They are attributes, so that the hot ones (:mod:`.compiled`) replace the cold ones.
+
+    A skeleton without constants has one handler, which comes and goes with its table: nothing needs to be kept for it.
     """
 
-    __slots__ = ("_tell", "_uses", "add", "handlers", "kept", "recall", "remove", "send", "skeleton")
+    __slots__ = ("_tell", "_uses", "add", "fill", "handlers", "kept", "recall", "remove", "send", "skeleton")
 
-    def __init__(self, skeleton: Skeleton, forms: Iterable[Frozen], tell: Tell) -> None:
+    def __init__(self, skeleton: Skeleton, forms: Collection[Frozen], tell: Tell) -> None:
         self.skeleton = skeleton
         self._tell = tell
         self._uses = 0
         self.handlers: dict[Constants, Handler] = {}
         self.kept: dict[Constants, Any] = {}
-        self.add = self._add
-        self.remove = self._remove
-        self.send = self._send
-        self.recall = self._recall
-        for form in forms:
-            self.add(form)  # nobody is told: there is no handler yet
-
-    # ------------------------------------------------------------------------------------------------ leaves
-
-    def keep(self, key: Constants, form: Frozen) -> None:
-        """Remember that *form* has these constants."""
-        there = self.kept.get(key, MISSING)
-        if there is MISSING:
-            self.kept[key] = form
-        elif type(there) is set:
-            there.add(form)
-        elif there is not form:
-            self.kept[key] = {there, form}
-
-    def drop(self, key: Constants, form: Frozen) -> None:
-        """Forget it."""
-        there = self.kept[key]
-        if type(there) is set and len(there) > 1:
-            there.discard(form)
+        self.add: Callable[[Frozen], None] = self._add
+        self.remove: Callable[[Frozen], None] = self._remove
+        self.send: Callable[[Frozen], None] = self._send
+        self.fill: Callable[[Iterable[Frozen]], None] = self._fill
+        self.recall: Callable[[dict[Captures, Told], Iterable[Frozen]], None] = self._recall
+        self._warm(len(forms))
+        if skeleton.places:
+            self.fill(forms)
         else:
-            del self.kept[key]
-
-    def forms(self, key: Constants) -> Collection[Frozen]:
-        """The values with these constants: the seed's leaf cache."""
-        there = self.kept.get(key, MISSING)
-        if type(there) is set:
-            return there
-        return () if there is MISSING else (there,)
+            handler = self.handlers[()] = Handler()
+            handler.told = self._told(forms)
 
     def handler(self, constants: Constants) -> Handler:
         """The handler for these constants, made if there is none."""
         handler = self.handlers.get(constants)
         if handler is None:
             handler = self.handlers[constants] = Handler()
-            told: dict[Captures, Told] = {}
-            for form in self.forms(constants):
-                self.recall(told, form)
-            handler.told = told or None
+            there = self.kept.get(constants)
+            if there is not None:
+                handler.told = self._told(there if type(there) is set else (there,))
         return handler
+
+    def _told(self, forms: Iterable[Frozen]) -> dict[Captures, Told] | None:
+        told: dict[Captures, Told] = {}
+        self.recall(told, forms)
+        return told or None
+
+    def _warm(self, uses: int) -> None:
+        """Count uses; at ``HOT`` of them, replace the interpreter's methods by generated functions."""
+        self._uses += uses
+        if self._uses >= HOT and self.add == self._add:
+            make = factory(self.skeleton.places, self.skeleton.checks, self.skeleton.captures)
+            self.add, self.remove, self.send, self.fill, self.recall = make(self, Told, self._tell)
 
     # ------------------------------------------------------------------------------------------------ cold
 
-    def _warm(self) -> None:
-        self._uses += 1
-        if self._uses == HOT:
-            make = factory(self.skeleton.places, self.skeleton.checks, self.skeleton.captures)
-            self.add, self.remove, self.send, self.recall = make(self, Told, self._tell)
-
     def _key(self, form: Frozen) -> Constants:
-        self._warm()
         key = interpret(form, self.skeleton.places, self.skeleton.checks)
         return key[0] if key is not MISSING and len(key) == 1 else key
 
+    def _keep(self, key: Constants, form: Frozen) -> None:
+        if self.skeleton.places:
+            there = self.kept.get(key)
+            if there is None:
+                self.kept[key] = form
+            elif type(there) is set:
+                there.add(form)
+            else:
+                self.kept[key] = {there, form}
+
+    def _drop(self, key: Constants, form: Frozen) -> None:
+        if self.skeleton.places:
+            there = self.kept[key]
+            if type(there) is set and len(there) > 1:
+                there.discard(form)
+            else:
+                del self.kept[key]
+
     def _add(self, form: Frozen) -> None:
+        self._warm(1)
         key = self._key(form)
         if key is MISSING:
             return
-        self.keep(key, form)
+        self._keep(key, form)
         handler = self.handlers.get(key)
         captures = interpret(form, self.skeleton.captures) if handler is not None else MISSING
         if handler is None or captures is MISSING:
@@ -198,10 +201,11 @@ class Table:
             told.count += 1
 
     def _remove(self, form: Frozen) -> None:
+        self._warm(1)
         key = self._key(form)
         if key is MISSING:
             return
-        self.drop(key, form)
+        self._drop(key, form)
         handler = self.handlers.get(key)
         captures = interpret(form, self.skeleton.captures) if handler is not None else MISSING
         if handler is None or handler.told is None or captures is MISSING:
@@ -214,21 +218,29 @@ class Table:
             told.count -= 1
 
     def _send(self, form: Frozen) -> None:
+        self._warm(1)
         handler = self.handlers.get(self._key(form))
         if handler is not None:
             captures = interpret(form, self.skeleton.captures)
             if captures is not MISSING:
                 self._tell(MESSAGE, handler, captures, values_of(captures), None)
 
-    def _recall(self, told: dict[Captures, Told], form: Frozen) -> None:
-        captures = MISSING if self._key(form) is MISSING else interpret(form, self.skeleton.captures)
-        if captures is MISSING:
-            return
-        known = told.get(captures)
-        if known is None:
-            told[captures] = Told(captures, values_of(captures))
-        else:
-            known.count += 1
+    def _fill(self, forms: Iterable[Frozen]) -> None:
+        for form in forms:
+            key = self._key(form)
+            if key is not MISSING:
+                self._keep(key, form)
+
+    def _recall(self, told: dict[Captures, Told], forms: Iterable[Frozen]) -> None:
+        for form in forms:
+            captures = MISSING if self._key(form) is MISSING else interpret(form, self.skeleton.captures)
+            if captures is MISSING:
+                continue
+            known = told.get(captures)
+            if known is None:
+                told[captures] = Told(captures, values_of(captures))
+            else:
+                known.count += 1
 
 
 NO_TABLES: Final[tuple[Table, ...]] = ()
@@ -250,7 +262,7 @@ class Node:
         """The table of a skeleton that ends here, if there is one."""
         return self._by_skeleton.get(skeleton)
 
-    def add_table(self, skeleton: Skeleton, forms: Iterable[Frozen], tell: Tell) -> Table:
+    def add_table(self, skeleton: Skeleton, forms: Collection[Frozen], tell: Tell) -> Table:
         """A table for a skeleton that ends here, filled from *forms*."""
         table = self._by_skeleton[skeleton] = Table(skeleton, forms, tell)
         self.tables = tuple(self._by_skeleton.values())
