@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, MutableMapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
 import pytest
 from hypothesis import given, settings
@@ -53,6 +54,25 @@ class Says:
     what: Any
 
 
+Act: TypeAlias = Callable[[Ref], object]
+"""Something that an actor does with a dataspace."""
+
+
+def asserting(*values: Any) -> Act:
+    """To assert `values`."""
+    return lambda ds: list(map(partial(assert_, ds), values))
+
+
+def sending(*values: Any) -> Act:
+    """To send `values`."""
+    return lambda ds: list(map(partial(send, ds), values))
+
+
+def watching(pattern: Any) -> Act:
+    """To be interested in `pattern`."""
+    return partial(watch, pattern=pattern)
+
+
 class Scene:
     """An outer dataspace (level 0), dataspaces nested in it, and an actor at each level."""
 
@@ -68,13 +88,13 @@ class Scene:
         if levels:
             nested(space, self.settle_in, levels - 1)
 
-    def later(self, level: int, act: Callable[[Ref], object]) -> list[Any]:
+    def later(self, level: int, act: Act) -> list[Any]:
         """Let `act(dataspace)` happen, once the system runs, in a facet of that level's actor; a list for it."""
         made: list[Any] = []
         self.homes[level].enter(lambda: made.append(react(lambda: act(self.spaces[level]))))
         return made
 
-    def at(self, level: int, act: Callable[[Ref], object]) -> Any:
+    def at(self, level: int, act: Act) -> Any:
         """Let it happen now, and all that follows from it; the facet."""
         made = self.later(level, act)
         self.system.drain()
@@ -116,9 +136,9 @@ def test_outbound() -> None:
     scene = Scene()
     outside = scene.watch(0, Says(capture(), capture()))
     inside = scene.watch(1, Outbound(Says(capture(), ANY)))
-    facet = scene.at(1, lambda ds: assert_(ds, Outbound(Says("Alice", 1))))
-    scene.at(1, lambda ds: send(ds, Outbound(Says("Bob", 2))))
-    scene.at(1, lambda ds: assert_(ds, Says("Carol", 3)))
+    facet = scene.at(1, asserting(Outbound(Says("Alice", 1))))
+    scene.at(1, sending(Outbound(Says("Bob", 2))))
+    scene.at(1, asserting(Says("Carol", 3)))
     scene.stop(facet)
     assert outside == [("+", "Alice", 1), ("!", "Bob", 2), ("-", "Alice", 1)]
     assert inside == [("+", "Alice"), ("!", "Bob"), ("-", "Alice")]
@@ -129,8 +149,8 @@ def test_outbound_copies_count_once() -> None:
     scene = Scene()
     outside = scene.watch(0, capture(Says))
     says = Says("Alice", 1)
-    facets = [scene.at(1, lambda ds: assert_(ds, Outbound(says))) for _ in range(2)]
-    facets.append(scene.at(0, lambda ds: assert_(ds, says)))
+    facets = [scene.at(1, asserting(Outbound(says))) for _ in range(2)]
+    facets.append(scene.at(0, asserting(says)))
     for facet in facets:
         assert outside == [("+", says)]
         scene.stop(facet)
@@ -140,11 +160,12 @@ def test_outbound_copies_count_once() -> None:
 def test_inbound() -> None:
     """An inner observer is told what is outside already, what comes, what goes, and messages; nothing of the rest."""
     scene = Scene()
-    there = scene.at(0, lambda ds: assert_(ds, Says("Alice", 1)))
+    there = scene.at(0, asserting(Says("Alice", 1)))
     inside = scene.watch(1, Inbound(Says(capture(), capture())))
     assert taken(inside) == [("+", "Alice", 1)]
-    scene.at(0, lambda ds: assert_(ds, Says("Bob", 2)))
-    scene.at(0, lambda ds: (send(ds, Says("Carol", 3)), send(ds, ["other"]), assert_(ds, ["other"])))
+    scene.at(0, asserting(Says("Bob", 2)))
+    scene.at(0, sending(Says("Carol", 3), ["other"]))
+    scene.at(0, asserting(["other"]))
     scene.stop(there)
     assert taken(inside) == [("+", "Bob", 2), ("!", "Carol", 3), ("-", "Alice", 1)]
     late = scene.watch(1, Inbound(Says(capture(), capture())))
@@ -211,10 +232,10 @@ def test_from_the_first_turn() -> None:
 def test_outbound_interest() -> None:
     """An outbound `Observe` is the inner actor's own interest outside: captures come without a wrapper."""
     scene = Scene()
-    scene.at(0, lambda ds: assert_(ds, Says("Alice", 1)))
+    scene.at(0, asserting(Says("Alice", 1)))
     watcher = Watcher()
     facet = scene.at(1, lambda ds: assert_(ds, Outbound(Observe(Says(capture(), ANY), ref(watcher)))))
-    scene.at(0, lambda ds: send(ds, Says("Bob", 2)))
+    scene.at(0, sending(Says("Bob", 2)))
     assert taken(watcher.seen) == [("+", "Alice"), ("!", "Bob")]
     standing = scene.interests()
     scene.stop(facet)
@@ -242,10 +263,10 @@ def test_levels(levels: int) -> None:
     inside = scene.watch(levels, wrapped(Inbound, Says(capture(), capture(int))))
     whole = scene.watch(levels, capture(wrapped(Inbound, Says("Alice", ANY))))
     facets = [
-        scene.at(levels, lambda ds: assert_(ds, wrapped(Outbound, Says("Alice", 1)))),
-        scene.at(levels, lambda ds: assert_(ds, wrapped(Outbound, Says("Alice", "one")))),
+        scene.at(levels, asserting(wrapped(Outbound, Says("Alice", 1)))),
+        scene.at(levels, asserting(wrapped(Outbound, Says("Alice", "one")))),
     ]
-    scene.at(levels, lambda ds: send(ds, wrapped(Outbound, Says("Bob", 2))))
+    scene.at(levels, sending(wrapped(Outbound, Says("Bob", 2))))
     scene.stop(*facets)
     assert outside == [
         ("+", "Alice", 1),
@@ -264,7 +285,7 @@ def test_only_as_far_as_asked() -> None:
     scene = Scene(2)
     inside = scene.watch(2, Inbound(Says(capture(), ANY)))
     for level in (0, 1, 2):
-        scene.at(level, lambda ds, level=level: assert_(ds, Says(level, "here")))  # type: ignore[misc]
+        scene.at(level, asserting(Says(level, "here")))
     assert inside == [("+", 1)]
 
 
@@ -277,9 +298,9 @@ def test_overlapping_patterns() -> None:
     who = scene.watch(1, Inbound(Says(capture(), ANY)))
     what = scene.watch(1, Inbound(Says(ANY, capture())))
     both = scene.watch(1, Inbound(Says(capture(), capture())))
-    alice = [scene.at(0, lambda ds, i=i: assert_(ds, Says("Alice", i))) for i in (1, True)]  # type: ignore[misc]
-    bob = scene.at(0, lambda ds: assert_(ds, Says("Bob", 1)))
-    scene.at(0, lambda ds: send(ds, Says("Bob", 1)))
+    alice = [scene.at(0, asserting(Says("Alice", i))) for i in (1, True)]
+    bob = scene.at(0, asserting(Says("Bob", 1)))
+    scene.at(0, sending(Says("Bob", 1)))
     assert taken(who) == [("+", "Alice"), ("+", "Bob"), ("!", "Bob")]
     assert [(mark, freeze(v)) for mark, v in taken(what)] == [("+", 1), ("+", freeze(True)), ("!", 1)]
     assert taken(both) == [("+", "Alice", 1), ("+", "Alice", True), ("+", "Bob", 1), ("!", "Bob", 1)]
@@ -294,21 +315,21 @@ def test_a_discard_is_not_a_literal() -> None:
     discard = Record("discard")
     literal = scene.watch(1, Inbound(Says(capture(), discard)))
     anything = scene.watch(1, Inbound(Says(capture(), ANY)))
-    scene.at(0, lambda ds: assert_(ds, Says("Alice", 1)))
+    scene.at(0, asserting(Says("Alice", 1)))
     assert (literal, anything) == ([], [("+", "Alice")])
-    scene.at(0, lambda ds: assert_(ds, Says("Bob", discard)))
+    scene.at(0, asserting(Says("Bob", discard)))
     assert literal == [("+", "Bob")]
 
 
 def test_one_of_two_interests_goes() -> None:
     """The other one, overlapping, is told nothing: no assertion flickers when responsibility passes on."""
     scene = Scene()
-    scene.at(0, lambda ds: assert_(ds, Says("Alice", 1)))
+    scene.at(0, asserting(Says("Alice", 1)))
     for keep, drop in [
         (Says("Alice", capture()), Says(capture(), 1)),
         (Says(capture(), ANY), Says(capture(), ANY)),
     ]:
-        first = scene.at(1, lambda ds, p=drop: watch(ds, Inbound(p)))  # type: ignore[misc]
+        first = scene.at(1, watching(Inbound(drop)))
         seen = scene.watch(1, Inbound(keep))
         assert len(taken(seen)) == 1
         scene.stop(first)
@@ -320,9 +341,9 @@ def test_an_interest_is_replaced(order: str) -> None:
     """One interest follows another in one turn, in either order: the assertion stays inside throughout."""
     scene = Scene()
     says = Says("Alice", 1)
-    scene.at(0, lambda ds: assert_(ds, says))
+    scene.at(0, asserting(says))
     wild = scene.watch(1, capture())
-    old = scene.at(1, lambda ds: watch(ds, Inbound(Says("Alice", capture()))))
+    old = scene.at(1, watching(Inbound(Says("Alice", capture()))))
     new: list[Seen] = []
 
     def replace(ds: Ref) -> None:
@@ -340,12 +361,11 @@ def test_nobody_asks_any_more() -> None:
     """The seed's cleanup function: with the last interest, what it brought in goes, and the interest outside too."""
     scene = Scene()
     standing = scene.interests()
-    scene.at(0, lambda ds: assert_(ds, Says("Alice", 1)))
+    scene.at(0, asserting(Says("Alice", 1)))
     wild = scene.watch(1, capture(Symbol))  # no interest in what is inbound
     whole = scene.watch(1, capture())
     facets = [
-        scene.at(1, lambda ds, p=p: watch(ds, Inbound(p)))  # type: ignore[misc]
-        for p in (Says(capture(), ANY), Says(ANY, capture()), Says("Alice", ANY))
+        scene.at(1, watching(Inbound(p))) for p in (Says(capture(), ANY), Says(ANY, capture()), Says("Alice", ANY))
     ]
     assert scene.interests() == standing + 2  # the first two are one interest in the same assertions
     inbound = ("+", Inbound(Says("Alice", 1)))
@@ -361,7 +381,7 @@ def test_nobody_asks_any_more() -> None:
 def test_interest_in_everything_inside() -> None:
     """`capture()` inside is no interest in the outside; it sees what others have asked for."""
     scene = Scene()
-    scene.at(0, lambda ds: (assert_(ds, Says("Alice", 1)), assert_(ds, ["other"])))
+    scene.at(0, asserting(Says("Alice", 1), ["other"]))
     standing = scene.interests()
     wild = scene.watch(1, capture())
     scene.watch(1, ANY)
@@ -376,7 +396,7 @@ def test_interest_in_everything_outside() -> None:
     scene = Scene(2)
     inside = scene.watch(1, Inbound(capture()))
     scene.watch(2, Inbound(capture()))
-    scene.at(0, lambda ds: assert_(ds, Says("Alice", 1)))
+    scene.at(0, asserting(Says("Alice", 1)))
     assert ("+", Says("Alice", 1)) in inside
     assert sum(isinstance(value, Observe) for mark, value in inside) == scene.interests() > 0
     assert scene.sound
@@ -396,7 +416,7 @@ def test_interest_in_everything_outside() -> None:
 def test_patterns_that_ask(pattern: Any, told: list[Any]) -> None:
     """However an interest in inbound values is written, it asks, and gets its own captures."""
     scene = Scene()
-    scene.at(0, lambda ds: (assert_(ds, 3), assert_(ds, "x")))
+    scene.at(0, asserting(3, "x"))
     seen = scene.watch(1, pattern)
     got = [event[1] for event in seen if len(event) > 1 and not isinstance(getattr(event[1], "value", 0), Observe)]
     assert sorted(map(str, got)) == sorted(map(str, told))
@@ -407,7 +427,7 @@ def test_interest_of_nobody() -> None:
     """An `Observe` for something that is no reference asks for nothing."""
     scene = Scene()
     standing = scene.interests()
-    scene.at(1, lambda ds: assert_(ds, Record("Observe", [quote(Inbound(capture())), "nobody"])))
+    scene.at(1, asserting(Record("Observe", [quote(Inbound(capture())), "nobody"])))
     assert scene.interests() == standing
 
 
@@ -448,8 +468,9 @@ def test_the_deepest_values_cross() -> None:
     for _ in range(MAX_DEPTH):
         deep = [deep]
     seen = scene.watch(1, Inbound([capture()]))
-    scene.stop(scene.at(0, lambda ds: (assert_(ds, deep), send(ds, deep))))
-    assert [mark for mark, _ in seen] == ["+", "!", "-"]
+    scene.stop(scene.at(0, asserting(deep)))
+    scene.at(0, sending(deep))
+    assert [mark for mark, _ in seen] == ["+", "-", "!"]
     assert freeze(seen[0][1]) == freeze(deep[0])
     assert scene.sound
 
@@ -465,7 +486,7 @@ def test_equal_messages_are_several() -> None:
     twice = scene.watch(1, Inbound(patterns[0]))
     for value, expected in [(Says("Alice", 1), 5), (Says("Bob", 2), 3)]:
         for times in (1, 3):
-            scene.at(0, lambda ds, v=value, n=times: [send(ds, v) for _ in range(n)])  # type: ignore[misc]
+            scene.at(0, sending(*[value] * times))
             counts = [len(taken(s)) for s in [*seen, twice]]
             assert sum(counts) == expected * times
             assert set(counts) <= {0, times}
@@ -476,7 +497,7 @@ def test_atoms_and_the_same_object_as_messages() -> None:
     scene = Scene()
     seen = [scene.watch(1, Inbound(p)) for p in (capture(bool), True, capture())]
     taken(seen[2])
-    scene.at(0, lambda ds: [send(ds, True) for _ in range(3)])
+    scene.at(0, sending(True, True, True))
     assert [len(s) for s in seen] == [3, 3, 3]
 
 
@@ -498,7 +519,7 @@ def test_messages_while_interests_change() -> None:
                 send(ds, Outbound(Says("Alice", 1)))
 
             scene.later(1, act)
-            scene.later(0, lambda ds: send(ds, Says("Alice", 1)))
+            scene.later(0, sending(Says("Alice", 1)))
     scene.system.drain()
     assert seen == [("!", "Alice")] * 4 * 3 * 4
 
@@ -508,13 +529,15 @@ def test_a_message_after_an_interest_has_gone(goes: int) -> None:
     """When the interest that told of a message goes, the other one tells of the next, though that equals the last."""
     scene = Scene()
     heard: list[Seen] = []
-    facets = [
-        scene.at(1, lambda ds, p=pattern: heard.append(watch(ds, Inbound(p))))  # type: ignore[misc]
-        for pattern in (Says(capture(), ANY), Says("Alice", ANY))
-    ]
-    scene.at(0, lambda ds: send(ds, Says("Alice", 1)))
+
+    def listen(ds: Ref, pattern: Any) -> None:
+        heard.append(watch(ds, Inbound(pattern)))
+
+    patterns = [Says(capture(), ANY), Says("Alice", ANY)]
+    facets = [scene.at(1, partial(listen, pattern=pattern)) for pattern in patterns]
+    scene.at(0, sending(Says("Alice", 1)))
     scene.stop(facets[goes])
-    scene.at(0, lambda ds: send(ds, Says("Alice", 1)))
+    scene.at(0, sending(Says("Alice", 1)))
     assert [len(heard[goes]), len(heard[1 - goes])] == [1, 2]
 
 
@@ -601,9 +624,8 @@ def test_any_entity_is_an_outside() -> None:
 class Ends:
     """A host that nests a dataspace in a facet, with an inner actor, a linked and a loose one in it."""
 
-    def __init__(self, ending: Callable[[], object] = lambda: None) -> None:
+    def __init__(self) -> None:
         self.facets: dict[str, Any] = {}
-        self.ending = ending
         self.ended: list[str] = []
         self.inner: Ref
         self.system = settled(self.boot)
@@ -658,8 +680,10 @@ def fail() -> None:
 
 @pytest.mark.parametrize("ending", [stop, stop_actor, fail])
 @pytest.mark.parametrize("where", ["nest", "host"])
-def test_the_end_of_the_surroundings(where: str, ending: Callable[[], object], logs: list[Any]) -> None:
-    """With the facet that made it, or its actor, however that ends, goes all that was relayed, and who was linked."""
+def test_the_end_of_the_surroundings(
+    where: str, ending: Callable[[], object], logs: list[MutableMapping[str, Any]]
+) -> None:
+    """With the facet that made it, or its actor, goes all that was relayed, and who was linked."""
     ends = Ends()
     assert ends.present_now == {"boot", "linked", "loose"}
     ends.enter(where, ending)
@@ -701,13 +725,13 @@ def test_the_end_of_the_inner_dataspace() -> None:
 def test_the_end_of_the_outer_dataspace() -> None:
     """When that ends, what was inbound goes, and the inside goes on."""
     scene = Scene()
-    scene.at(0, lambda ds: assert_(ds, Says("Alice", 1)))
+    scene.at(0, asserting(Says("Alice", 1)))
     inside = scene.watch(1, Inbound(Says(capture(), ANY)))
     scene.spaces[0].facet.enter(stop_actor)
     scene.system.drain()
     assert inside == [("+", "Alice"), ("-", "Alice")]
     mine = scene.watch(1, ["mine", capture()])
-    scene.at(1, lambda ds: assert_(ds, ["mine", 1]))
+    scene.at(1, asserting(["mine", 1]))
     assert mine == [("+", 1)]
     assert scene.sound
 

@@ -1,0 +1,287 @@
+"""Nested dataspaces: an inner one whose actors reach the outer one through ``Outbound`` and ``Inbound``.
+
+Actors that talk a lot among themselves, and little with the rest, get a dataspace of their own.  In it
+
+* asserting or sending ``Outbound(v)`` asserts or sends ``v`` in the outer dataspace, for as long as it is
+  asserted inside;
+* observing ``Inbound(p)`` observes ``p`` in the outer dataspace: what matches appears inside as
+  ``Inbound(v)``;
+* all else stays inside.
+
+Several levels deep, each level takes off or puts on one wrapper: ``Outbound(Outbound(v))``,
+``Inbound(Inbound(p))``.  References cross unchanged, so that ``Outbound(Observe(p, ref))`` is an inner
+actor's own interest in the outer dataspace.
+
+**How.**  The relay is a facet of the actor that calls :func:`nested`.  It observes, inside, who observes
+``Inbound(p)``, and for each distinct ``p`` it observes ``capture(p)`` outside, the captures within ``p``
+taken out.  So whole values cross, never captures, and ``Inbound(v)`` is inside an assertion like any other:
+the inner index matches it against every inner pattern.  That is what makes it exact.  In the relay that the
+seed tells of, captures cross; they are not enough to rebuild the outer assertion for an inner observer that
+captures other parts, and so need visibility restrictions and opaque placeholders.  Here there is nothing to
+restrict or to hide.
+
+Contract: when nothing is runnable, an inner observer of ``Inbound(p)`` knows exactly the distinct captures of
+the outer values that match ``p``.  A message in the outer dataspace reaches it once, however many inner
+patterns match.
+
+* An inner ``Inbound(v)`` stands once for each outer interest that brought it in, so that two overlapping
+  inner interests do not disturb each other when one goes.  When the last goes, the outer dataspace takes back
+  what it told, and the relay likewise: this is the seed's cleanup function.  An interest is given up a turn
+  late, after those of the same turn that may replace it.
+* An outer message is told once for each outer interest that it matches, but must be sent inside once: see
+  :class:`_Once`.
+* Interest in *everything* inside, ``capture()`` or ``ANY``, is no interest in the outer dataspace.  Such an
+  observer sees those ``Inbound(v)`` that somebody else asked for.  ``Inbound(capture())`` asks for everything
+  outside.
+
+>>> from syndicate import assert_, capture, dataspace, on_asserted, run
+>>> def child(inner):
+...     assert_(inner, Outbound(["present", "Alice"]))
+...     on_asserted(inner, Inbound(["weather", capture()]))(lambda what: print("inside:", what))
+>>> def boot():
+...     ds = dataspace()
+...     nested(ds, child)
+...     assert_(ds, ["weather", "fine"])
+...     on_asserted(ds, ["present", capture()])(lambda who: print("outside:", who))
+>>> run(boot)
+outside: Alice
+inside: fine
+
+Source: seed 004, TODO ("cleanup function", "scoped assertions / visibility-restrictions"); the reference,
+section 1.7.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Final
+
+from attrs import evolve
+
+from syndicate import (
+    ANY,
+    Entity,
+    Observe,
+    Record,
+    Ref,
+    Symbol,
+    capture,
+    current_facet,
+    dataspace,
+    link,
+    react,
+    record,
+    ref,
+    spawn,
+    stop_actor,
+    sync,
+)
+from syndicate.bag import Bag
+from syndicate.errors import PatternError
+from syndicate.event import MESSAGE
+from syndicate.pattern import Capture, Group, Kind, Pattern, decode
+from syndicate.skeleton.analysis import analyse
+from syndicate.skeleton.interest import INTEREST, OBSERVE, interest
+from syndicate.turn import Handle, current, expect_ref
+from syndicate.values import TRUE, Frozen, Value, freeze, thaw
+from syndicate.verbs import Lifeline
+
+INBOUND: Final = Symbol("inbound")
+OUTBOUND: Final = Symbol("outbound")
+
+
+@record(INBOUND)
+class Inbound:
+    """Inside: *value* is in the outer dataspace, and somebody inside observes such values."""
+
+    value: Any
+
+
+@record(OUTBOUND)
+class Outbound:
+    """Inside: *value* shall be in the outer dataspace."""
+
+    value: Any
+
+
+def nested(outer: Ref, boot: Callable[..., object] | None = None, *args: Any, name: str = "nested") -> Ref:
+    """A new dataspace inside *outer*, and an actor that runs ``boot(inner, *args)`` in it; answers *inner*.
+
+    It lives as long as the current facet: then the boot actor is stopped in order, the inner dataspace ends,
+    and everything relayed, in both directions, is retracted.  Inner actors that *boot* spawns with
+    ``linked=True`` stop with it.  The end of the boot actor, even by a crash, ends nothing else, and takes
+    back what that actor had outbound.  *name* is the inner dataspace's.  *outer* may be any entity that
+    serves ``Observe``: a dataspace here or at a peer, an inner one.
+
+    Raises :class:`~syndicate.errors.NotInTurn` outside a turn, :class:`~syndicate.errors.NotAValue` if
+    *outer* is no reference. In a facet that has stopped nothing happens, and the answer is a dataspace that
+    has ended.
+    """
+    expect_ref("nested", outer)
+    inner = dataspace(name)
+
+    @react
+    def relay() -> None:
+        link(inner.facet.actor)
+        _observe(inner, Outbound(capture()), _Passage(outer, _asserted_as_such))
+        interests = _Interests(outer, inner)
+        for asking in (Record("group", [Record("rec", [INBOUND]), ANY]), Record("bind", [ANY])):
+            _observe(inner, Observe(capture(asking), Kind("Embedded")), interests)
+        if boot is not None:
+            actor = spawn(boot, inner, *args)
+            turn = current("nested")
+            turn.assert_form(current_facet(), Ref(actor.root, Lifeline(actor.root)), TRUE)
+
+    if not relay.alive:
+        inner.facet.enter(stop_actor)
+    return inner
+
+
+def _observe(ds: Ref, pattern: Any, entity: Entity) -> None:
+    current("nested").assert_form(current_facet(), ds, interest(pattern, ref(entity)))
+
+
+# ----------------------------------------------------------------------------------------------- what crosses
+
+
+class _Passage(Entity):
+    """Asserts and sends *there* each value that it is told of here, in the form that *carry* gives it."""
+
+    raw = True
+
+    def __init__(self, there: Ref, carry: Callable[[Frozen], Frozen]) -> None:
+        self.there = there
+        self.carry = carry
+        self.carried: dict[Any, Handle] = {}
+
+    def assert_(self, value: Frozen, handle: Any) -> None:
+        _, form = value
+        self.carried[handle] = current("nested").assert_form(current_facet(), self.there, self.carry(form))
+
+    def retract(self, handle: Any) -> None:
+        self.carried.pop(handle).retract()
+
+    def message(self, value: Frozen) -> None:
+        _, form = value
+        form = self.carry(form)
+        event = (MESSAGE, self.there, form if self.there.raw else thaw(form), None)
+        current("nested").enqueue(self.there.facet.actor, event)
+
+
+def _asserted_as_such(form: Frozen) -> Frozen:
+    # Within another value an Observe is data, in its long form; a dataspace acts on the compact one.
+    return freeze(thaw(form)) if type(form) is tuple and form[0] is OBSERVE else form
+
+
+def _as_inbound(form: Frozen) -> Frozen:
+    return (INBOUND, form)
+
+
+class _Once:
+    """Lets each outer message in once, although every outer interest that it matches tells of it.
+
+    A dataspace tells the interests that a message matches one after the other.  So in a run of equal messages the
+    interest that began the run tells of each of them once, and speaks for all.  Only when an interest goes may another
+    have to take over: there the outer dataspace's answer to a sync, sent right behind the retraction, ends the run.
+    """
+
+    def __init__(self) -> None:
+        self.speaker: object = None
+        self.form: Frozen = None
+
+    def lets_in(self, speaker: object, form: Frozen) -> bool:
+        """Whether *form*, told by the interest *speaker*, is another message."""
+        if self.speaker is not None and self.speaker is not speaker and self.form == form:
+            return False
+        self.speaker, self.form = speaker, form
+        return True
+
+    def end_run(self) -> None:
+        """An interest has gone."""
+        self.speaker = self.form = None
+
+
+class _Inward(_Passage):
+    """One outer interest: brings in what it is told."""
+
+    def __init__(self, inner: Ref, once: _Once) -> None:
+        super().__init__(inner, _as_inbound)
+        self.once = once
+
+    def message(self, value: Frozen) -> None:
+        if self.once.lets_in(self, value[1]):
+            super().message(value)
+
+
+# ------------------------------------------------------------------------------------------ what is asked for
+
+
+class _Interests(Entity):
+    """Keeps an interest in the outer dataspace for each kind of outer value that somebody inside observes."""
+
+    def __init__(self, outer: Ref, inner: Ref) -> None:
+        self.outer = outer
+        self.inner = inner
+        self.once = _Once()
+        self.asked: dict[Any, Frozen] = {}
+        self.wanted = Bag()
+        self.standing: dict[Frozen, Handle] = {}
+
+    def assert_(self, value: tuple[Value], handle: Any) -> None:
+        try:
+            wanted = _wanted(decode(value[0]))
+            if wanted is None:
+                return
+            key = analyse(Capture(_without_captures(wanted)))
+        except PatternError:
+            return  # a malformed Observe is a plain assertion
+        self.asked[handle] = key
+        self.wanted.add(key)
+        if key not in self.standing:
+            form = (INTEREST, *key, ref(_Inward(self.inner, self.once)))
+            self.standing[key] = current("nested").assert_form(current_facet(), self.outer, form)
+
+    def retract(self, handle: Any) -> None:
+        key = self.asked.pop(handle, None)
+        if key is not None and self.wanted.remove(key):
+            # Not at once: what replaces it may come later in the same turn, and must be there before.
+            current_facet().enter(functools.partial(self.give_up, key))
+
+    def message(self, value: Value) -> None:
+        """An ``Observe`` that is sent, not asserted, is nobody's interest."""
+
+    def give_up(self, key: Frozen) -> None:
+        """Withdraw an outer interest, unless somebody wants it again."""
+        if key not in self.wanted and key in self.standing:
+            self.standing.pop(key).retract()
+            sync(self.outer, self.once.end_run)
+
+
+def _wanted(inside: Pattern) -> Pattern | None:
+    """What a pattern of inner values wants of outer ones, or None if it does not ask for inbound values.
+
+    >>> from syndicate.pattern import pattern_of
+    >>> _wanted(pattern_of(Inbound(3))), _wanted(capture(Inbound(capture(int)))), _wanted(capture())
+    (Literal(value=3), capture(Kind(name='SignedInteger')), None)
+    """
+    while isinstance(inside, Capture):
+        inside = inside.pattern
+    if not isinstance(inside, Group) or inside.kind != "rec" or inside.label != INBOUND:
+        return None
+    if any(type(key) is not int or key != 0 for key, _ in inside.entries):
+        return None  # no Inbound has such a field
+    return inside.entries[0][1] if inside.entries else ANY
+
+
+def _without_captures(pattern: Pattern) -> Pattern:
+    """The pattern that matches the same and captures nothing.
+
+    >>> _without_captures(capture([1, capture()])).entries
+    ((0, Literal(value=1)), (1, ANY))
+    """
+    while isinstance(pattern, Capture):
+        pattern = pattern.pattern
+    if not isinstance(pattern, Group):
+        return pattern
+    return evolve(pattern, entries=tuple([(key, _without_captures(p)) for key, p in pattern.entries]))
