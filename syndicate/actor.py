@@ -17,7 +17,6 @@ import trio
 
 from syndicate.event import ASSERT, ENTER, MESSAGE, RETRACT, Event
 from syndicate.facet import Facet, settle_facets
-from syndicate.field import settle
 from syndicate.log import logger
 from syndicate.trace import Started, Stopped
 from syndicate.turn import Turn
@@ -79,21 +78,20 @@ class Actor:
                         else:
                             target.entity.sync(value)
                     elif kind == ASSERT and not self.running:
-                        refused = getattr(target.entity, "refused", None)  # a link to an actor that has ended
-                        if refused is not None:
-                            turn.facet = facet
-                            refused(value)
+                        self._refuse(turn, target, value)
                 elif kind == ENTER:
                     if target.alive:
                         turn.facet = target
                         value()
                 else:
                     self._take_each(turn, kind, target, value, handle)
-            while turn.damaged or turn.suspects:
-                settle(turn)
+            if turn.damaged or turn.suspects:
                 settle_facets(turn)
         except Exception as error:
-            self.crash(turn, error)
+            self.crash(turn, error, events)
+        except BaseException as error:  # Ctrl-C, sys.exit(): undone as well, and then out of the system
+            self.crash(turn, error, events)
+            raise
         else:
             if turn.tracing is not None:
                 turn.tracing(turn, events)
@@ -118,6 +116,13 @@ class Actor:
                 else:
                     ref.entity.retract(handle)
 
+    def _refuse(self, turn: Turn, target: Ref, value: Any) -> None:
+        """Tell an entity that cares (a link) that the actor had ended before *value* was asserted to it."""
+        refused = getattr(target.entity, "refused", None)
+        if refused is not None:
+            turn.facet = target.facet
+            refused(value)
+
     def ended(self, turn: Turn) -> None:
         """Its root facet has stopped."""
         self.running = False
@@ -129,8 +134,10 @@ class Actor:
         for watcher in self.watchers:
             watcher(self)
 
-    def crash(self, turn: Turn, error: Exception) -> None:
-        """End by *error*: as if the running turn had not happened, except that the actor is gone."""
+    def crash(self, turn: Turn, error: BaseException, events: list[Event]) -> None:
+        """End by *error*: as if the running turn, which handled *events*, had not happened, except that the actor is
+        gone.
+        """
         pending = turn.discard()
         # What the discarded turn asserted was never seen; what it retracted still stands.
         unseen = {event[3] for events in pending.values() for event in events if event[0] == ASSERT}
@@ -164,6 +171,9 @@ class Actor:
             facet.release()
         turn.damaged.clear()
         turn.suspects.clear()
+        for kind, target, value, _ in events:  # links that came in this very turn were not answered
+            if kind == ASSERT and type(target) is Ref:
+                self._refuse(turn, target, value)
         self.ended(turn)
         turn.commit()
         self.system.crashed(self, error)

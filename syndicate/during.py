@@ -67,7 +67,7 @@ class _During(Entity):
     def assert_(self, value: Any, handle: Any) -> None:
         turn = self.turn
         facet = self.instances[handle] = Facet(turn.actor, turn.facet)
-        facet.preventers = 1  # it lasts as long as the assertion, even with nothing in it
+        facet.lasting = True  # as long as the assertion, even with nothing in it
         facet.run(turn, functools.partial(self.begin, facet, value))
 
     def begin(self, facet: Facet, value: Any) -> None:

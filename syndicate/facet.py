@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from syndicate.errors import SyndicateError
 from syndicate.event import ENTER
-from syndicate.field import Block
-from syndicate.turn import Handle, Turn
+from syndicate.field import Block, settle
+from syndicate.turn import Handle, Turn, here
 
 if TYPE_CHECKING:
     from syndicate.actor import Actor
 
-_STOPS: Final = 10_000
-"""How many children may appear and be stopped while one facet stops, before we say that its stop handlers never end."""
+_ROUNDS: Final = 10_000
+"""How often stopping facets may start further facets in one turn, before we say that they do so without end."""
 
 
 class Facet:
@@ -38,6 +38,7 @@ class Facet:
         "children",
         "handles",
         "hooks",
+        "lasting",
         "parent",
         "preventers",
         "stopping",
@@ -50,6 +51,7 @@ class Facet:
         self.alive = True
         self.stopping = False
         self.preventers = 0
+        self.lasting = False  # if it lives until it is stopped, inert or not; unlike a preventer it holds up no end
         self.children: dict[Facet, None] = {}
         self.handles: dict[Handle, None] = {}
         self.blocks: list[Block] = []
@@ -77,7 +79,9 @@ class Facet:
     @property
     def inert(self) -> bool:
         """Whether nothing can happen in it any more.  The root's own assertions (links) do not count."""
-        return not (self.children or self.tasks or self.preventers or (self.handles and self.parent is not None))
+        return not (
+            self.children or self.tasks or self.preventers or self.lasting or (self.handles and self.parent is not None)
+        )
 
     def stop(self, turn: Turn, then: Callable[[], object] | None = None) -> None:
         """Stop in order; *then* runs as the last stop handler.
@@ -87,20 +91,14 @@ class Facet:
         if self.stopping:
             return
         self.stopping = True
-        stops = 0
-        while self.children:
-            next(iter(self.children)).stop(turn)
-            stops += 1
-            if stops > _STOPS:
-                raise SyndicateError(f"the stop handlers in {self!r} make facets without end while it stops")
+        self._stop_children(turn)
         context = self.parent or self
-        hooks, self.hooks = self.hooks, []
-        for hook, _ in hooks:
+        for _ in range(len(self.hooks)):
+            hook, _ = self.hooks.pop(0)  # one by one, so that the crash, if one raises, still finds the others
             context.run(turn, hook)
         if then is not None:
             context.run(turn, then)
-        while self.children:  # the root's own stop handlers run in the root itself
-            next(iter(self.children)).stop(turn)
+        self._stop_children(turn)  # the root's own stop handlers run in the root itself
         self.alive = False
         for handle in list(self.handles):
             turn.retract(handle)
@@ -110,6 +108,22 @@ class Facet:
             turn.suspects[self.parent] = None
         else:
             self.actor.ended(turn)
+
+    def _stop_children(self, turn: Turn) -> None:
+        rounds = 0
+        # One that is stopping already has called us, by a stop handler: it ends when that returns.
+        while children := [child for child in self.children if not child.stopping]:
+            for child in children:
+                child.stop(turn)
+            rounds += 1
+            if rounds > _ROUNDS:
+                raise SyndicateError(f"the stop handlers in {self!r} make facets without end while it stops")
+
+    def block(self, fn: Callable[[], object]) -> Block:
+        """A new dataflow block in this facet, yet to be run."""
+        block = Block(self, fn)
+        self.blocks.append(block)
+        return block
 
     def release(self) -> None:
         """Cancel the tasks and forget the blocks of a facet that is dead."""
@@ -128,9 +142,13 @@ class Facet:
     def enter(self, fn: Callable[[], object]) -> None:
         """Run *fn* in this facet, in a turn of its own, soon.
 
-        For other trio tasks of the same thread; no effect once it is dead.
+        For other trio tasks of the same thread, and for turns of other actors; no effect once it is dead.
         """
-        self.actor.system.schedule(self.actor, (ENTER, self, fn, None))
+        turn = here.turn
+        if turn is not None and turn.actor is not None and turn.actor.system is self.actor.system:
+            turn.enqueue(self.actor, (ENTER, self, fn, None))  # an action like any other: not if this turn fails
+        else:
+            self.actor.system.schedule(self.actor, (ENTER, self, fn, None))
 
     def enter_from_thread(self, fn: Callable[[], object]) -> None:
         """As :meth:`enter`, from any thread."""
@@ -144,9 +162,14 @@ class Facet:
 
 
 def settle_facets(turn: Turn) -> None:
-    """Stop the facets that turned out to be inert."""
-    while turn.suspects:
+    """Run damaged dataflow blocks and stop the facets that turned out to be inert, until neither is left to do."""
+    runs = rounds = 0
+    while turn.damaged or turn.suspects:
+        runs = settle(turn, runs)
         suspects, turn.suspects = turn.suspects, {}
         for facet in suspects:
             if facet.alive and not facet.stopping and facet.inert:
                 facet.stop(turn)
+        rounds += 1
+        if rounds > _ROUNDS:
+            raise SyndicateError(f"stop handlers in {turn.actor!r} make facets without end in one turn")

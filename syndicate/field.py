@@ -49,7 +49,10 @@ class Field(Generic[T]):
     @property
     def value(self) -> T:
         """The current value; a dataflow block that reads it runs again when it changes."""
-        block = self._turn.block
+        turn = self._turn
+        if turn.actor is not self.actor and turn.actor is not None:
+            self._refuse("read")
+        block = turn.block
         if block is not None:
             block.reads[self] = None
             self.readers[block] = None
@@ -57,6 +60,8 @@ class Field(Generic[T]):
 
     @value.setter
     def value(self, value: T) -> None:
+        if self._turn.actor is not self.actor and self.actor.running:
+            self._refuse("set")
         old = self._value
         self._value = value
         if type(value) is not type(old) or type(old) not in _COMPARED or value != old:
@@ -64,14 +69,16 @@ class Field(Generic[T]):
 
     def changed(self) -> None:
         """Say that the value changed inside; its readers run again at the end of the turn."""
-        turn = self._turn
-        if turn.actor is not self.actor and self.actor.running:
-            raise SyndicateError(
-                f"the field {self.name!r} belongs to {self.actor!r} and can only be set in a turn of it: "
-                "send a message instead"
-            )
+        if self._turn.actor is not self.actor and self.actor.running:
+            self._refuse("changed")
         if self.readers:
-            turn.damaged.update(self.readers)
+            self._turn.damaged.update(self.readers)
+
+    def _refuse(self, what: str) -> None:
+        raise SyndicateError(
+            f"the field {self.name!r} belongs to {self.actor!r} and can only be {what} in a turn of it: "
+            "use messages and assertions between actors"
+        )
 
     def __repr__(self) -> str:
         return f"<Field {self.name} = {self._value!r}>"
@@ -127,15 +134,16 @@ def dataflow(fn: Callable[[], object]) -> Callable[[], object]:
     Usable as a decorator; raises :class:`NotInTurn`.
     """
     turn = current("dataflow")
-    block = Block(turn.facet, fn)  # type: ignore[arg-type]
-    turn.facet.blocks.append(block)  # type: ignore[union-attr]
-    block.run(turn)
+    facet: Facet = turn.facet  # type: ignore[assignment]
+    facet.block(fn).run(turn)
     return fn
 
 
-def settle(turn: Turn) -> None:
-    """Run damaged blocks until none is left; raises :class:`DataflowLoop`."""
-    rounds = 0
+def settle(turn: Turn, rounds: int) -> int:
+    """Run damaged blocks until none is left; raises :class:`DataflowLoop`.
+
+    *rounds* is how many this turn has needed so far; the answer, how many by now.
+    """
     while turn.damaged:
         damaged, turn.damaged = turn.damaged, {}
         rounds += 1
@@ -148,3 +156,4 @@ def settle(turn: Turn) -> None:
         for block in damaged:
             if block.facet.alive:
                 block.run(turn)
+    return rounds

@@ -97,7 +97,7 @@ class Unquote:
 
 Pattern: TypeAlias = Discard | Capture | Literal | Kind | Group | Unquote
 
-ANY: Final = Discard()
+ANY: Final[Any] = Discard()
 
 _KINDS: Final[dict[type, Kind]] = {
     bool: Kind("Boolean"),

@@ -13,7 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from syndicate.during import _observe
+from syndicate.errors import PatternError
 from syndicate.field import Field, field
+from syndicate.skeleton.analysis import analyse
 from syndicate.turn import Entity
 from syndicate.values import Dictionary, Ref, Value, ValueSet, freeze
 
@@ -53,6 +55,12 @@ def _one(captures: tuple[Value, ...]) -> Value:
     return captures[0] if len(captures) == 1 else captures
 
 
+def _expect_captures(what: str, pattern: Any, count: int) -> None:
+    found = len(analyse(pattern)[0].captures)
+    if found < count:
+        raise PatternError(f"{what}() needs a pattern with at least {count} captures, not {found}: {pattern!r}")
+
+
 def query_set(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None) -> Field[ValueSet]:
     """A field with the set of captures: bare where the pattern has one capture, tuples where it has more."""
     known = ValueSet()
@@ -90,8 +98,9 @@ def query_hash(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = Non
     """A field with a dictionary from the first capture to the others (bare if there is one other); the newest value
     of a key wins.
 
-    The pattern needs at least two captures.
+    The pattern needs at least two captures; raises :class:`~syndicate.errors.PatternError`.
     """
+    _expect_captures("query_hash", pattern, 2)
     all_known: dict[Any, dict[Any, Value]] = {}
     known = Dictionary()
     followed = field(known, name="query_hash")
@@ -119,13 +128,13 @@ def query_count(
 ) -> Field[Dictionary]:
     """A field with a dictionary from a key to the number of distinct captures with it; a key goes when its count is 0.
 
-    *key* makes the key of the captures; the first capture is the default.
+    *key* makes the key of the captures; the first capture is the default, and without any capture there is one key, ().
     """
     known = Dictionary()
     followed = field(known, name="query_count")
 
     def change(captures: Any, by: int) -> None:
-        chosen = captures[0] if key is None else key(*captures)
+        chosen = key(*captures) if key is not None else captures[0] if captures else ()
         form = freeze(chosen)
         count = known._entries.get(form, (None, 0))[1] + by
         if count:

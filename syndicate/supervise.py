@@ -22,7 +22,7 @@ from syndicate.log import logger
 from syndicate.timer import after, now
 from syndicate.turn import current
 from syndicate.values import TRUE, Ref
-from syndicate.verbs import Lifeline, prevent_inert_check, react, spawn, stop
+from syndicate.verbs import Lifeline, react, spawn, stop
 
 
 def supervise(
@@ -51,8 +51,8 @@ def _supervisor(
     boot: Callable[[], object], restart: str, intensity: int, period: float, pause: float, name: str
 ) -> None:
     restarts: deque[float] = deque()
-    prevent_inert_check()
     here: Facet = current("supervise").facet  # type: ignore[assignment]
+    here.lasting = True
 
     def ended(child: Actor) -> None:
         if child.error is None and restart == "on-error":
@@ -77,8 +77,8 @@ def _supervisor(
         @react
         def watching() -> None:
             turn = current("supervise")
-            prevent_inert_check()
             watch: Facet = turn.facet  # type: ignore[assignment]
+            watch.lasting = True
             turn.assert_form(watch, Ref(child.root, Lifeline(child.root)), TRUE)
             child.watchers.append(lambda _: watch.enter(lambda: stop(watch, functools.partial(ended, child))))
 

@@ -58,6 +58,7 @@ class System:
         self.first: Actor | None = None
         self.stopped = False
         self._timers: list[tuple[float, int, Timer]] = []
+        self._many = 100
         self._numbers = itertools.count()
         self._tasks = 0
         self._nursery: trio.Nursery | None = None
@@ -100,6 +101,10 @@ class System:
     def set_timer(self, deadline: float, timer: Timer) -> None:
         """Let *timer* fire at *deadline*, seconds of the system's clock."""
         heapq.heappush(self._timers, (deadline, next(self._numbers), timer))
+        if len(self._timers) > self._many:  # cancelled ones would wait for their hour: timeouts seldom come
+            self._timers[:] = [entry for entry in self._timers if entry[2].live]
+            heapq.heapify(self._timers)
+            self._many = max(100, 2 * len(self._timers))
 
     def start_task(self, run: Callable[[], Awaitable[None]]) -> None:
         """Run a linked task in the system's nursery."""
@@ -147,9 +152,9 @@ class System:
         actions = tuple([Action(*act) for actor, caused in turn.pending.items() for act in describe(actor, caused)])
         self.trace(turn.actor, Turned(self._turns, self._causes.pop(id(events), 0), actions))
 
-    def crashed(self, actor: Actor, error: Exception) -> None:
+    def crashed(self, actor: Actor, error: BaseException) -> None:
         """An actor ended by an error: say so, unless :func:`run` or :func:`open_system` will raise it."""
-        if actor is not self.first:
+        if actor is not self.first and isinstance(error, Exception):
             logger(actor=actor.name).error("an actor crashed", exc_info=error)
 
     # ------------------------------------------------------------------------------------------------ the pump
@@ -228,7 +233,6 @@ class System:
     def stop(self) -> None:
         """Stop all actors in order, daemons last, and run what that causes."""
         self.stopped = True
-        self.turn.discard()  # of a turn that Ctrl-C interrupted
         for daemon in (False, True):
             for _ in range(100):  # stop handlers may spawn, but not without end
                 stopping = [actor for actor in self.actors if actor.daemon is daemon]

@@ -41,12 +41,13 @@ Source: the reference on style, its table of what users expect ("pytest plugin")
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
 import pytest
 import structlog.testing
 import trio.testing
+from trio.abc import Clock, Instrument
 
 from syndicate.skeleton.interest import Observe
 from syndicate.system import System, open_system
@@ -103,8 +104,21 @@ def settled(boot: Callable[..., object], *args: Any) -> System:
 
 
 @pytest.fixture
-async def system(autojump_clock: trio.testing.MockClock) -> AsyncIterator[System]:
-    """An actor system; its clock jumps to the next deadline whenever nothing else can happen."""
+def clock(request: pytest.FixtureRequest) -> trio.testing.MockClock:
+    """The clock of the test: it jumps to the next deadline whenever nothing else can happen."""
+    jumping = trio.testing.MockClock(autojump_threshold=0)
+
+    def run(main: Any, clock: Clock | None = None, instruments: Sequence[Instrument] = ()) -> Any:
+        return trio.run(main, clock=clock or jumping, instruments=instruments)
+
+    # pytest-trio gives a test the clocks among its own arguments only, not those of its fixtures.
+    request.node.add_marker(pytest.mark.trio(run=run), append=False)
+    return jumping
+
+
+@pytest.fixture
+async def system(clock: trio.testing.MockClock) -> AsyncIterator[System]:
+    """An actor system, on a clock that jumps."""
     async with open_system() as system:
         yield system
 

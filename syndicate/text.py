@@ -53,6 +53,7 @@ _NUMBER: Final = re.compile(r"[-+]?[0-9]+((\.[0-9]+)?[eE][-+]?[0-9]+|\.[0-9]+)?"
 _RAW: Final = re.compile(r"[^\s(){}\[\]<>\"';,@#:]+")
 _BARE: Final = re.compile(r"[-a-zA-Z0-9~!$%^&*?_=+/.|]+")
 _COMMENT: Final = re.compile(r"#(?=[ \t\r\n!]|\Z)[^\r\n]*")
+_OBSERVE: Final = Symbol("Observe")
 _DIGITS: Final = 4300
 """Python's own limit on the digits of an integer in text: conversion takes quadratic time."""
 
@@ -261,6 +262,8 @@ def unparse_form(form: Frozen, embedded: Callable[[Ref], str] | None = None) -> 
     kind = type(form)
     if kind is tuple:
         head = form[0]
+        if head is _OBSERVE and len(form) == 3 and type(form[2]) is Ref:
+            return _observe(form, embedded)
         if type(head) is not Tag:
             return "<" + " ".join([unparse_form(item, embedded) for item in form]) + ">"
         return _tagged(head, form, embedded)
@@ -288,11 +291,19 @@ def _tagged(head: Tag, form: Frozen, embedded: Callable[[Ref], str] | None) -> s
         pairs = zip(form[1], form[2], strict=True)
         return "{" + " ".join([f"{unparse_form(k, embedded)}: {unparse_form(v, embedded)}" for k, v in pairs]) + "}"
     if head.expand is not None:
-        label, pattern, *rest = head.expand(form)
-        shown = [unparse_pattern(decode(thaw(pattern)), embedded), *[unparse_form(item, embedded) for item in rest]]
-        return f"<{_symbol(label.name)} {' '.join(shown)}>"
+        return unparse_form(head.expand(form), embedded)
     items = " ".join([unparse_form(item, embedded) for item in form[1:]])
     return f"[{items}]" if head is SEQ else f"#{{{items}}}"
+
+
+def _observe(form: Frozen, embedded: Callable[[Ref], str] | None) -> str:
+    """An interest, with its pattern as one types it."""
+    label, pattern, observer = form
+    try:
+        shown = unparse_pattern(decode(thaw(pattern)), embedded)
+    except PatternError:
+        shown = unparse_form(pattern, embedded)
+    return f"<{label} {shown} {unparse_form(observer, embedded)}>"
 
 
 def unparse_pattern(pattern: Pattern, embedded: Callable[[Ref], str] | None = None) -> str:

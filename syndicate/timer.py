@@ -10,7 +10,7 @@ Source: the reference, sections 1.4 and 4.4 (``<later-than s>``).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from syndicate.during import during
 from syndicate.errors import SyndicateError
@@ -32,6 +32,10 @@ class LaterThan:
     """Asserted, where :func:`timer_driver` serves, once the system's clock is past *seconds*."""
 
     seconds: float
+
+
+_NEVER: Final = 1e15
+"""A deadline that is too far away to wait for: nan, infinity and thirty million years."""
 
 
 class Timer:
@@ -111,8 +115,9 @@ def timer_driver(ds: Ref) -> None:
 
     @during(ds, Observe(quote(LaterThan(unquote(_literal(capture())))), ANY))
     def wanted(seconds: float) -> None:
-        remaining = max(0.0, float(seconds) - now())
-        after(remaining, lambda: assert_(ds, LaterThan(seconds)))
+        if type(seconds) not in (int, float) or not seconds < _NEVER:
+            return  # it may be anything that somebody waits for
+        after(max(0.0, seconds - now()) if seconds > 0 else 0.0, lambda: assert_(ds, LaterThan(seconds)))
 
 
 def _literal(pattern: Any) -> Any:

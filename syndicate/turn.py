@@ -181,13 +181,13 @@ class Turn:
 
     def commit(self) -> None:
         """Hand over what was noted."""
-        if self.pending:
-            self.queue.extend(self.pending.items())
-            self.pending = {}
         if self.afterwards:
             afterwards, self.afterwards = self.afterwards, []
             for act in afterwards:
                 act()
+        if self.pending:
+            self.queue.extend(self.pending.items())
+            self.pending = {}
 
     def discard(self) -> dict[Any, list[Event]]:
         """Forget what was noted; answer the events by actor, so that a crash can see what had not happened yet."""

@@ -15,7 +15,6 @@ from syndicate.actor import Actor, Task
 from syndicate.errors import NotInTurn, SyndicateError
 from syndicate.event import MESSAGE
 from syndicate.facet import Facet
-from syndicate.field import dataflow
 from syndicate.turn import Entity, Handle, Turn, current, expect_ref, here
 from syndicate.values import Ref, Value, freeze, freezers, thaw
 
@@ -60,14 +59,16 @@ def assert_(target: Ref, value: Value | Callable[[], Value | None]) -> Handle | 
 class Computed:
     """The handle of an assertion that a function computes from fields."""
 
-    __slots__ = ("facet", "fn", "handle", "target")
+    __slots__ = ("block", "facet", "fn", "handle", "target")
 
     def __init__(self, target: Ref, fn: Callable[[], Value | None]) -> None:
-        self.facet: Facet = current("assert_").facet  # type: ignore[assignment]
+        turn = current("assert_")
+        self.facet: Facet = turn.facet  # type: ignore[assignment]
         self.target = target
         self.fn: Callable[[], Value | None] | None = fn
         self.handle: Handle | None = None
-        dataflow(self._renew)
+        self.block = self.facet.block(self._renew)
+        self.block.run(turn)
 
     def _renew(self) -> None:
         if self.fn is not None:
@@ -97,18 +98,23 @@ class Computed:
         """Take it back, and compute it no more."""
         current("retract")
         self.fn = None
+        self.block.forget()
         if self.handle is not None:
             self.handle.retract()
 
     def replace(self, value: Value | Callable[[], Value | None] | None) -> Computed:
         """Assert *value*, or compute it by another function, in its place without a gap."""
-        current("replace")
+        turn = current("replace")
+        if self.facet.actor is not turn.actor:
+            raise SyndicateError(
+                f"an assertion of {self.facet.actor!r} can be replaced by that actor only: send it a message"
+            )
         if callable(value) and not isinstance(value, type):
             self.fn = value
-            dataflow(self._renew)
         else:
             self.fn = None
             self._show(value)
+        self.block.run(turn)
         return self
 
 
@@ -214,18 +220,20 @@ def spawn(
     """
     turn = current("spawn")
     actor = Actor(turn.actor.system, name or str(getattr(boot, "__name__", "actor")), daemon)
-    handles = list(assertions)
+    handles = list(dict.fromkeys(assertions))
     for handle in handles:
+        if type(handle) is not Handle:
+            raise SyndicateError(f"{handle!r} cannot be handed over: it is not the handle of a value asserted once")
         if not handle.live or handle.facet.actor is not turn.actor:
             raise SyndicateError(f"{handle!r} is not a live assertion of this actor, so that it cannot be handed over")
+    for handle in handles:
         del handle.facet.handles[handle]
         handle.facet = actor.root
         actor.root.handles[handle] = None
 
     def begin() -> None:
-        facet = current(
-            "spawn"
-        ).facet  # the boot facet takes over: the root's own assertions do not count against inertness
+        # The boot facet takes over, since the root's own assertions do not keep it from being inert.
+        facet = current("spawn").facet
         for handle in handles:
             if actor.root.handles.pop(handle, actor) is not actor:
                 handle.facet = facet  # type: ignore[assignment]
@@ -242,7 +250,10 @@ def link(actor: Actor) -> None:
     """Tie *actor* and the current facet together: when one ends, in whatever way, the other is stopped in order."""
     turn = current("link")
     facet: Facet = turn.facet  # type: ignore[assignment]
-    turn.assert_form(facet, Ref(actor.root, Lifeline(actor.root)), Ref(facet, _Linked(facet)))
+    if facet.alive:
+        turn.assert_form(facet, Ref(actor.root, Lifeline(actor.root)), Ref(facet, _Linked(facet)))
+    else:
+        actor.root.enter(stop_actor)
 
 
 class Lifeline(Entity):

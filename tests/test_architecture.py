@@ -26,8 +26,8 @@ PLAN = """
     syndicate.lattice syndicate.flow syndicate.plan syndicate.bloom syndicate.dedalus
     syndicate.views syndicate.spark syndicate.testing
 
-    relay.packets relay.codec relay.membrane relay.caveats relay.sturdy relay.gatekeeper relay.session
-    relay.transport relay.client relay.nested
+    relay.packets relay.codec relay.observer relay.membrane relay.caveats relay.sturdy relay.gatekeeper
+    relay.session relay.link relay.transport relay.client relay.nested
     relay
     relay.limits relay.config relay.journal relay.metrics relay.admin relay.broker relay.console
     relay.demo relay.cli

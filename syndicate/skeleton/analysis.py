@@ -144,7 +144,7 @@ def synthesise(skeleton: Skeleton, constants: Constants) -> Pattern:
         below.setdefault(path[:-1], []).append(path)
 
     def build(path: Path) -> Pattern:
-        inner = leaves.get(path, ANY)
+        inner: Pattern = leaves.get(path, ANY)
         if path in heads:
             head = heads[path]
             entries = tuple([(_key(p[-1]), build(p)) for p in below.get(path, ())])

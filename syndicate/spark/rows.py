@@ -1,7 +1,8 @@
 """Rows of a table as values: an Arrow table in, the frozen forms of records out.
 
-Columns are mapped by their Arrow type, a column at a time, never by looking at single Python values: Spark hands the same
-column over as different Python objects depending on the way it takes, and a column at a time is several times faster.
+Columns are mapped by their Arrow type, a column at a time, never by looking at single Python values: Spark hands the
+same column over as different Python objects depending on the way it takes, and a column at a time is several times
+faster.
 
 ===============================================  ==============================================================
 column                                           value
@@ -63,7 +64,8 @@ _BOOLEANS: Final = {True: TRUE, False: FALSE, None: NULL}
 
 @frozen
 class Step:
-    """Rows that take effect together: frozen records with weights, in no order.  ``keys`` are theirs, if rows have keys.
+    """Rows that take effect together: frozen records with weights, in no order.  ``keys`` are theirs, if rows have
+    keys.
 
     ``clock`` is the frozen record that says which step it is, if the source was asked for one.
     """
@@ -126,7 +128,8 @@ class Rows:
         """The rows of *table* in steps: one for each value of the sequence column, in its order, or else one for all.
 
         Raises:
-            SourceError: a column is missing, has a type without a value, or holds a null or a weight that means nothing.
+            SourceError: a column is missing, has a type without a value, or holds a null or a weight that means
+            nothing.
         """
         self.check(table.column_names)
         if table.num_rows == 0:

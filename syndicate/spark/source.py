@@ -1,16 +1,17 @@
 """A DataFrame as a source of assertions: each row that is there is a record that is asserted.
 
-A streaming DataFrame is followed: each micro-batch is a delta of rows, and takes effect as one turn, additions before removals.
-Any other DataFrame is polled: it is read again and again, and what differs from the last time is the delta.  (The difference is
-taken in this process, which holds all that is asserted anyway; a difference in Spark, by a signed union, took twice as long.)
+A streaming DataFrame is followed: each micro-batch is a delta of rows, and takes effect as one turn, additions before
+removals. Any other DataFrame is polled: it is read again and again, and what differs from the last time is the
+delta.  (The difference is taken in this process, which holds all that is asserted anyway; a difference in Spark, by a
+signed union, took twice as long.)
 
-The path of a micro-batch: Spark calls us back in a thread of its own; there the rows become frozen forms; they go over a channel
-of capacity zero to a task of the actor; this applies them, asks the dataspace to say when it has handled them, and only then takes
-the next thing from the channel, which lets the callback return, and Spark begin the next micro-batch.  So a slow dataspace slows
-Spark down, and nothing piles up in between.
+The path of a micro-batch: Spark calls us back in a thread of its own; there the rows become frozen forms; they go
+over a channel of capacity zero to a task of the actor; this applies them, asks the dataspace to say when it has
+handled them, and only then takes the next thing from the channel, which lets the callback return, and Spark begin the
+next micro-batch.  So a slow dataspace slows Spark down, and nothing piles up in between.
 
-To stop, the channel is closed *first*, so that a callback that waits fails at once; then the query is stopped, which would
-otherwise wait for that callback.
+To stop, the channel is closed *first*, so that a callback that waits fails at once; then the query is stopped, which
+would otherwise wait for that callback.
 
 Source: the project's design, 6.7; the reference on Spark, section 3.
 """
@@ -18,6 +19,7 @@ Source: the project's design, 6.7; the reference on Spark, section 3.
 from __future__ import annotations
 
 import functools
+import logging
 import shutil
 import tempfile
 import threading
@@ -34,12 +36,12 @@ from syndicate.spark.session import open_session
 from syndicate.spark.standing import Standing
 from syndicate.turn import Entity, Handle, current, expect_ref
 from syndicate.values import Frozen, Ref, Value
-from syndicate.verbs import linked_task
+from syndicate.verbs import current_facet, linked_task, react
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming import StreamingQuery
+    from pyspark.sql.streaming.query import StreamingQuery
 
 AHEAD: Final = 1000
 """How many rows may be on their way to the dataspace: a remote one would else cost a round trip for each step."""
@@ -63,32 +65,36 @@ def spark_source(
     keep: bool = False,
     on_end: Callable[[], object] | None = None,
 ) -> Callable[[], None]:
-    """A boot function for ``spawn``: assert in *ds*, for each row of a DataFrame, a record, for as long as the row is there.
+    """A boot function for ``spawn``: assert in *ds*, for each row of a DataFrame, a record, for as long as the row is
+    there.
 
     Rows become records by column name; the table in :mod:`syndicate.spark.rows` says which value a column's type gives.
-    Converters and validators of the record class are not run.  Equal rows are one assertion, which goes with the last of them.
-    All is retracted when the actor, or the facet it is called in, ends.
+    Converters and validators of the record class are not run.  Equal rows are one assertion, which goes with the last
+    of them. All is retracted when the stream ends, and when the actor does.  (Called in a turn instead of spawned, it
+    works in a facet of the caller's.)
 
     Args:
         ds: the dataspace.
-        frame: makes the DataFrame from a session, in a worker thread.  A streaming one is followed; another one is polled, and
-            made anew each time, so that it sees new files.
+        frame: makes the DataFrame from a session, in a worker thread.  A streaming one is followed; another one is
+            polled, and made anew each time, so that it sees new files.
         to: the ``@record`` class of the assertions.  Its fields are columns of the DataFrame, which may have others.
         key: columns that identify a row: a new row takes the place of the one with its key, in one turn.  In a polled
             DataFrame, two rows with one key are an error.
-        weight: the column that says how often a row is added, or, below zero, removed: an integer, or one of ``insert``,
-            ``delete``, ``update_preimage``, ``update_postimage``, as in the column ``_change_type`` of a change data feed.
-            Without it, each row counts +1.  With *key*, any negative weight removes what has the key.
-        sequence: the column by which the rows of a micro-batch are ordered.  Rows with the same value in it are one step, and
-            one turn; without it, the whole micro-batch is.
-        clock: a ``@record`` class whose fields are columns that the sequence determines.  While a step is the latest one, the
-            record of it is asserted, in the same turn as the step takes effect.
+        weight: the column that says how often a row is added, or, below zero, removed: an integer, or one of
+            ``insert``, ``delete``, ``update_preimage``, ``update_postimage``, as in the column ``_change_type`` of a
+            change data feed. Without it, each row counts +1.  With *key*, any negative weight removes what has the
+            key.
+        sequence: the column by which the rows of a micro-batch are ordered.  Rows with the same value in it are one
+            step, and one turn; without it, the whole micro-batch is.
+        clock: a ``@record`` class whose fields are columns that the sequence determines.  While a step is the latest
+            one, the record of it is asserted, in the same turn as the step takes effect.
         every: seconds from one look at a polled DataFrame to the next.
-        trigger: when a followed DataFrame makes a micro-batch: keyword arguments of Spark's ``DataStreamWriter.trigger``, such
-            as ``{"processingTime": "5 seconds"}``, or ``{"availableNow": True}`` to end once all that is there was read.
+        trigger: when a followed DataFrame makes a micro-batch: keyword arguments of Spark's
+            ``DataStreamWriter.trigger``, such as ``{"processingTime": "5 seconds"}``, or ``{"availableNow": True}``
+            to end once all that is there was read.
         mode: Spark's output mode of a followed DataFrame: ``"append"``, the default, means that its rows are deltas;
-            ``"update"``, the default with *key*, that they replace earlier ones; ``"complete"`` that each micro-batch is
-            the whole table.
+            ``"update"``, the default with *key*, that they replace earlier ones; ``"complete"`` that each micro-batch
+            is the whole table.
         session: an open session, instead of the one of this process (:func:`~syndicate.spark.session.open_session`).
         keep: when the stream has ended, let the assertions stay until the actor is stopped.
         on_end: called in a turn of the actor when the stream has ended, after the last step.
@@ -120,9 +126,12 @@ def spark_source(
             'mode="update" gives the new rows only: name the columns that say which rows they replace, with key='
         )
 
-    def boot() -> None:
-        source = _Source(ds, current("spark_source").facet, rows, keep, on_end)  # type: ignore[arg-type]
+    def start() -> None:
+        source = _Source(ds, current_facet(), rows, keep, on_end)
         linked_task(source.run, frame, session, every, dict(trigger or {}), mode or ("update" if key else "append"))
+
+    def boot() -> None:
+        react(start)  # a facet of its own, so that its end is not that of the caller's
 
     boot.__name__ = f"spark_source({rows.name})"
     return boot
@@ -130,6 +139,11 @@ def spark_source(
 
 class _Closed(Exception):
     """The source has stopped: the callback must not say that it dealt with its micro-batch."""
+
+
+def _is_news(entry: logging.LogRecord) -> bool:
+    """Whether a log entry tells an error of a callback that is not told by the source, too."""
+    return not (entry.exc_info and isinstance(entry.exc_info[1], (_Closed, SourceError)))
 
 
 class _Synced(Entity):
@@ -220,6 +234,7 @@ class _Source:
                 self.failure = error
                 raise
 
+        logging.getLogger("py4j.clientserver").addFilter(_is_news)
         writer = frame.writeStream.foreachBatch(take).outputMode(mode).option("checkpointLocation", checkpoint)
         return (writer.trigger(**trigger) if trigger else writer).start()
 
@@ -250,7 +265,8 @@ class _Source:
             await trio.sleep_until(due)
             frame = await self._in_thread(again)
 
-    # ------------------------------------------------------------------------------------------------ into the dataspace
+    # ------------------------------------------------------------------------------------------------ into the
+    # dataspace
 
     async def _apply(self, steps: Sequence[Step]) -> None:
         """Take the steps, a turn each, and wait until the dataspace has handled them."""
@@ -342,11 +358,20 @@ def _translated(name: str, fn: Callable[..., Any], *args: Any, **named: Any) -> 
 def _reason(error: Exception) -> str | None:
     """What Spark says went wrong, in a line; None if it is not Spark's error."""
     module = type(error).__module__.partition(".")[0]
-    if module == "py4j" and not hasattr(error, "java_exception"):
-        return "its session has ended"
     if module not in ("py4j", "pyspark") or isinstance(error, ImportError):
         return None
-    text = str(error.java_exception) if hasattr(error, "java_exception") else str(error)
-    # The reason of a failed query is inside a sentence about the query.
-    text = text.rpartition("terminated with exception: ")[2]
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    if java is None:
+        return _line(str(error)) if module == "pyspark" else "its session has ended"
+    said = []
+    while java is not None:
+        said.append(_line(java.getMessage() or java.toString()))
+        java = java.getCause()
+    # The cause is wrapped in errors of the query, the job, the task and the thread; Spark's own errors start with a
+    # name.
+    wrappers = ("[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
+    return next((text for text in said if text.startswith("[") and not text.startswith(wrappers)), said[-1])
+
+
+def _line(text: str) -> str:
     return text.strip().partition("\n")[0].partition(" SQLSTATE: ")[0].rstrip(".")

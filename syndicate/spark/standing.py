@@ -1,11 +1,11 @@
 """What stands: how often each record is there by the rows seen so far, and which records a step brings and takes.
 
-Rows come as a Z-set delta: records with weights.  A record is asserted while the sum of its weights is above zero, so that
-duplicates count and a deletion that comes before its insertion does no harm.  With keys, a row of positive weight takes the
-place of the row with its key, and a row of negative weight removes that.
+Rows come as a Z-set delta: records with weights.  A record is asserted while the sum of its weights is above zero, so
+that duplicates count and a deletion that comes before its insertion does no harm.  With keys, a row of positive
+weight takes the place of the row with its key, and a row of negative weight removes that.
 
-Contract: the answers of :meth:`Standing.change` are exactly the crossings of zero by the sums of the weights; a step whose
-weights cancel out answers nothing.
+Contract: the answers of :meth:`Standing.change` are exactly the crossings of zero by the sums of the weights; a step
+whose weights cancel out answers nothing.
 
 Source: seed 003, Z-sets (integrate, distinct); the reference on Spark, section 3.
 """

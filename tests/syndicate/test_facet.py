@@ -129,7 +129,7 @@ def test_what_a_stopped_actor_makes_while_it_stops_goes_with_it() -> None:
 
     stage = Stage(boot)
     stage.enter(stage.actor.root, stop_actor)
-    assert stage.marks == "+own +late -late -own"
+    assert stage.marks == "+own +late -own -late"
     assert not stage.actor.running
     assert stage.actor.error is None
 

@@ -187,11 +187,11 @@ def test_steps_keys_weights_and_clock() -> None:
     [
         ({"left": [1]}, "no column 'right', which is a field of Pair; their columns are left: select or rename"),
         ({"left": [1], "right": [1]}, "no column 'when', which sequence= names"),
-        ({"left": [1], "right": [1], "when": pa.nulls(1), "w": [1]}, "'when' orders the rows of Pair, but is null in some"),
-        ({"left": [1], "right": [1], "when": [1]}, "no column 'w', which weight= names"),
-        ({"left": [1], "right": [1], "when": [1], "w": pa.array([None], pa.int8())}, "'w' holds the weights of Pair"),
-        ({"left": [1], "right": [1], "when": [1], "w": ["upsert"]}, "'w' holds 'upsert', which is no weight"),
-        ({"left": [1], "right": [1], "when": [1], "w": [0.5]}, "'w' holds 0.5, which is no weight"),
+        ({"left": [1], "right": [1], "when": pa.nulls(1), "w": [1]}, "'when' orders the rows of Pair, but is null in
+        some"), ({"left": [1], "right": [1], "when": [1]}, "no column 'w', which weight= names"), ({"left": [1],
+        "right": [1], "when": [1], "w": pa.array([None], pa.int8())}, "'w' holds the weights of Pair"), ({"left": [1],
+        "right": [1], "when": [1], "w": ["upsert"]}, "'w' holds 'upsert', which is no weight"), ({"left": [1],
+        "right": [1], "when": [1], "w": [0.5]}, "'w' holds 0.5, which is no weight"),
     ],
 )
 def test_what_does_not_fit(columns: dict[str, Any], message: str) -> None:

@@ -318,7 +318,8 @@ async def test_a_polled_table_with_a_key(spark: SparkSession) -> None:
     assert isinstance(error, SourceError)
 
 
-# ---------------------------------------------------------------------------------------------------- waiting and stopping
+# ---------------------------------------------------------------------------------------------------- waiting and
+# stopping
 
 
 class Slow(Entity):
@@ -422,9 +423,9 @@ async def test_a_query_that_fails(spark: SparkSession, drop: Drop) -> None:
     drop.rows(box("seven"))
     error = await failed(broken)
     assert str(error) == (
-        "Spark could not deliver the rows of Box: [CAST_INVALID_INPUT] The value 'seven' of the type \"STRING\" cannot be cast "
-        'to "BIGINT" because it is malformed. Correct the value as per the syntax, or change its target type. Use `try_cast` '
-        "to tolerate malformed input and return NULL instead"
+        "Spark could not deliver the rows of Box: [CAST_INVALID_INPUT] The value 'seven' of the type \"STRING\" cannot
+        be cast " 'to "BIGINT" because it is malformed. Correct the value as per the syntax, or change its target
+        type. Use `try_cast` ' "to tolerate malformed input and return NULL instead"
     )
 
 
@@ -468,7 +469,8 @@ async def test_missing_columns(spark: SparkSession, drop: Drop) -> None:
     [
         (lambda s: s.read.parquet("/nowhere"), {}, "Box: [PATH_NOT_FOUND] Path does not exist: file:/nowhere"),
         (lambda s: s.sql("select 1 as name, 2 as size"), {"sequence": "size"}, "the frame of Box is a table: leave it"),
-        (lambda s: s.readStream.format("rate").load().selectExpr("'a' name", "1 size").groupBy("name", "size").count(), {},
+        (lambda s: s.readStream.format("rate").load().selectExpr("'a' name", "1 size").groupBy("name",
+        "size").count(), {},
          "Box: [STREAMING_OUTPUT_MODE.UNSUPPORTED_OPERATION] Invalid streaming output mode: append"),
         (lambda s: 7, {}, "must be a function from a session to a DataFrame, but it made 7"),
     ],

