@@ -67,11 +67,11 @@ class Broker:
         linked_task(self._serve, current_facet(), gatekeeper)
 
     async def _serve(self, facet: Facet, gatekeeper: Ref) -> None:
-        async with contextlib.AsyncExitStack() as doors:
+        with contextlib.ExitStack() as doors:
             listeners: list[Listener] = []
             for address in self.listen:
                 listener = await open_listener(address)
-                doors.push_async_callback(listener.aclose)
+                doors.callback(listener.close)
                 listeners.append(listener)
             self.addresses = [str(listener.address) for listener in listeners]
             facet.enter(partial(self._opened, self.addresses))

@@ -13,7 +13,7 @@ import signal
 import sys
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NoReturn
+from typing import Final, NoReturn
 
 import click
 import trio
@@ -30,7 +30,23 @@ from syndicate.system import run
 from syndicate.text import parse_pattern
 from syndicate.verbs import current_facet, linked_task, stop_actor
 
-_EXAMPLES = {"help_option_names": ["-h", "--help"]}
+_SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
+
+_SERVER: Final = """\b
+Examples:
+  syndicate-server
+  syndicate-server --listen unix:///tmp/syndicate.sock --listen tcp://127.0.0.1:9000
+"""
+_CONSOLE: Final = """\b
+Examples:
+  syndicate-console
+  syndicate-console tcp://127.0.0.1:9000 --pattern '<Says $who _>' --exclude '<Says "bot" _>'
+  syndicate-console unix:///tmp/syndicate.sock --json --count 10 | jq .value
+"""
+_SYNDICATE: Final = """\b
+Examples:
+  syndicate demo
+"""
 
 
 def _run(program: str, debug: bool, boot: Callable[[], object]) -> None:
@@ -53,7 +69,7 @@ def _fail(program: str, error: SyndicateError) -> NoReturn:
 # ---------------------------------------------------------------------------------------------------- syndicate-server
 
 
-@click.command(context_settings=_EXAMPLES)
+@click.command(context_settings=_SETTINGS, epilog=_SERVER)
 @click.option(
     "--listen",
     metavar="ADDR",
@@ -66,14 +82,9 @@ def _fail(program: str, error: SyndicateError) -> NoReturn:
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.version_option(package_name="syndicate-dataspace")
 def server_main(listen: tuple[str, ...], log_format: str, debug: bool) -> None:
-    r"""Serve a dataspace to other programs, until SIGTERM or Ctrl-C.
+    """Serve a dataspace to other programs, until SIGTERM or Ctrl-C.
 
     Everybody who can reach it may read and write in it: it listens only where other machines cannot.
-
-    \b
-    Examples:
-      syndicate-server
-      syndicate-server --listen unix:///tmp/syndicate.sock --listen tcp://127.0.0.1:9000
     """
     configure(log_format)
     try:
@@ -104,7 +115,7 @@ async def _await_signal(stop: Callable[[], None]) -> None:
 # ---------------------------------------------------------------------------------------------------- syndicate-console
 
 
-@click.command(context_settings=_EXAMPLES)
+@click.command(context_settings=_SETTINGS, epilog=_CONSOLE)
 @click.argument("address", default=DEFAULT_ADDRESS)
 @click.option("--cap", metavar="REF", default=DEFAULT_CAP, help="What to watch: the reference that the server prints.")
 @click.option("--pattern", "-p", "patterns", metavar="P", multiple=True, help="Show only what matches; repeatable.")
@@ -128,17 +139,11 @@ def console_main(
     no_reconnect: bool,
     debug: bool,
 ) -> None:
-    r"""Show what happens in a dataspace, live: + asserted, - retracted, ! sent.
+    """Show what happens in a dataspace, live: + asserted, - retracted, ! sent.
 
     What is there at the start is shown as asserted.  Patterns are Preserves text with _ and $name for any value;
     records match those with more fields as well.  Interests are not shown unless a pattern asks for them, as
     '<Observe _ _>' does, or --observers is given.
-
-    \b
-    Examples:
-      syndicate-console
-      syndicate-console tcp://127.0.0.1:9000 --pattern '<Says $who _>' --exclude '<Says "bot" _>'
-      syndicate-console unix:///tmp/syndicate.sock --json --count 10 | jq .value
     """
     configure()
     try:
@@ -185,12 +190,7 @@ class _Commands(click.Group):
         return {"console": console_main, "server": server_main}.get(cmd_name)
 
 
-@click.group(cls=_Commands, context_settings=_EXAMPLES)
+@click.group(cls=_Commands, context_settings=_SETTINGS, epilog=_SYNDICATE)
 @click.version_option(package_name="syndicate-dataspace")
 def syndicate_main() -> None:
-    r"""A dataspace actor runtime.
-
-    \b
-    Example:
-      syndicate demo
-    """
+    """A dataspace actor runtime."""

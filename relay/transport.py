@@ -111,12 +111,12 @@ class Listener:
             for listener in self._sockets:
                 nursery.start_soon(_accept, listener, welcome)
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         """Close it; a Unix socket's file goes too, if it is still ours."""
-        for listener in self._sockets:
-            await trio.aclose_forcefully(listener)
         if self._inode is not None:
             _remove(Path(self.address.path), self._inode)
+        for listener in self._sockets:
+            listener.socket.close()
 
 
 async def _accept(listener: trio.SocketListener, welcome: Welcome) -> None:
@@ -191,5 +191,9 @@ def _reason(error: OSError) -> str:
     """Why, in a few words.  One error may stand for several, one for each address of a host."""
     causes = getattr(error.__cause__, "exceptions", None) or [error]
     # By number where there is one: trio puts the address into the text, where it would be a second time.
-    texts = [os.strerror(cause.errno) if cause.errno else str(cause) for cause in causes if isinstance(cause, OSError)]
+    texts = [
+        os.strerror(cause.errno) if (cause.errno or 0) > 0 else cause.strerror or str(cause)
+        for cause in causes
+        if isinstance(cause, OSError)
+    ]
     return ", ".join(dict.fromkeys(texts))

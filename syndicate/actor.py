@@ -11,10 +11,12 @@ Source: the reference, sections 1.3 and 1.4.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from inspect import isawaitable
 from typing import TYPE_CHECKING, Any
 
 import trio
 
+from syndicate.errors import NotCallable, cut_traceback
 from syndicate.event import ASSERT, ENTER, MESSAGE, RETRACT, Event
 from syndicate.facet import Facet, settle_facets
 from syndicate.log import logger
@@ -88,6 +90,7 @@ class Actor:
             if turn.damaged or turn.suspects:
                 settle_facets(turn)
         except Exception as error:
+            cut_traceback(error)
             self.crash(turn, error, events)
         except BaseException as error:  # Ctrl-C, sys.exit(): undone as well, and then out of the system
             self.crash(turn, error, events)
@@ -138,33 +141,22 @@ class Actor:
         """End by *error*: as if the running turn, which handled *events*, had not happened, except that the actor is
         gone.
         """
-        pending = turn.discard()
-        # What the discarded turn asserted was never seen; what it retracted still stands.
-        unseen = {event[3] for events in pending.values() for event in events if event[0] == ASSERT}
-        standing = [
-            (actor, event)
-            for actor, events in pending.items()
-            for event in events
-            if event[0] == RETRACT and event[3] not in unseen
-        ]
-        handed_over = [
-            handle for actor in pending if not actor.born for handle in actor.root.handles if handle not in unseen
-        ]
         self.error = error
-        facets = self.root.below()
-        for facet in facets:
-            facet.stopping = True
-        for facet in facets:
-            for hook, on_crash in facet.hooks:
-                if on_crash:
-                    self._clean_up(turn, facet.parent or facet, hook)
-        for actor, events in turn.pending.items():
-            turn.pending[actor] = [event for event in events if event[0] != RETRACT or event[3] not in unseen]
-        for actor, event in standing:
-            turn.enqueue(actor, event)
-        own = [handle for facet in self.root.below() for handle in facet.handles if handle not in unseen]
-        for handle in [*own, *handed_over]:
-            turn.enqueue(handle.target.facet.actor, (RETRACT, handle.target, None, handle))
+        undone = [turn.discard()]
+        undone += self._clean_up(turn)
+        # What was undone and asserted was never seen; what it retracted is gone all the same.
+        noted = [(actor, event) for pending in undone for actor, batch in pending.items() for event in batch]
+        unseen = {event[3] for _, event in noted if event[0] == ASSERT}
+        for actor, batch in turn.pending.items():
+            turn.pending[actor] = [event for event in batch if event[0] != RETRACT or event[3] not in unseen]
+        for actor, event in noted:
+            if event[0] == RETRACT and event[3] not in unseen:
+                turn.enqueue(actor, event)
+        unborn = [actor.root for pending in undone for actor in pending if not actor.born]  # who was to take some over
+        for facet in [*self.root.below(), *unborn]:
+            for handle in facet.handles:
+                if handle not in unseen:
+                    turn.enqueue(handle.target.facet.actor, (RETRACT, handle.target, None, handle))
         for facet in self.root.below():
             facet.alive, facet.stopping = False, True
             facet.handles.clear()
@@ -175,14 +167,33 @@ class Actor:
             if kind == ASSERT and type(target) is Ref:
                 self._refuse(turn, target, value)
         self.ended(turn)
+        if turn.tracing is not None:
+            turn.tracing(turn, events)
         turn.commit()
         self.system.crashed(self, error)
 
-    def _clean_up(self, turn: Turn, context: Facet, hook: Callable[[], object]) -> None:
-        try:
-            context.run(turn, hook)
-        except Exception as second:
-            logger(actor=self.name).error("a handler of on_stop_or_crash raised during a crash", exc_info=second)
+    def _clean_up(self, turn: Turn) -> list[dict[Any, list[Event]]]:
+        """Run the handlers of ``on_stop_or_crash``; answer what those had noted that raised."""
+        facets = self.root.below()
+        for facet in facets:
+            facet.stopping = True
+        undone = []
+        pending: dict[Any, list[Event]] = {}
+        afterwards: list[Callable[[], None]] = []
+        hooks = [(facet.parent or facet, hook) for facet in facets for hook, on_crash in facet.hooks if on_crash]
+        for context, hook in hooks:
+            try:
+                context.run(turn, hook)
+            except Exception as error:
+                logger(actor=self.name).error("a handler of on_stop_or_crash raised during a crash", exc_info=error)
+                undone.append(turn.discard())
+                continue
+            for actor, batch in turn.pending.items():
+                pending.setdefault(actor, []).extend(batch)
+            afterwards += turn.afterwards
+            turn.pending, turn.afterwards = {}, []
+        turn.pending, turn.afterwards = pending, afterwards
+        return undone
 
     def __repr__(self) -> str:
         state = "" if self.running else " (crashed)" if self.error else " (ended)"
@@ -215,7 +226,13 @@ class Task:
         failure: Exception | None = None
         with self.scope:
             try:
-                keep = await self.fn(*self.args)
+                answer: Any = self.fn(*self.args)
+                if not isawaitable(answer):
+                    raise NotCallable(
+                        f"linked_task() needs an async function, and {self.fn!r} is none: for work that blocks use "
+                        "linked_task(trio.to_thread.run_sync, fn)"
+                    )
+                keep = await answer
             except Exception as error:
                 failure = error
         if self.scope.cancelled_caught:

@@ -13,9 +13,10 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 from syndicate.actor import Actor
+from syndicate.errors import SyndicateError
 from syndicate.facet import Facet
 from syndicate.skeleton.interest import interest
-from syndicate.turn import Entity, Turn, current, expect_ref
+from syndicate.turn import Entity, Turn, current, expect_function, expect_ref
 from syndicate.values import TRUE, Ref
 from syndicate.verbs import Lifeline
 
@@ -93,10 +94,15 @@ class _DuringSpawn(_During):
         self.turn.assert_form(facet, Ref(actor.root, Lifeline(actor.root)), TRUE)
 
 
-def _observe(what: str, ds: Ref, pattern: Any, entity: Entity) -> None:
+def _observe(what: str, ds: Ref, pattern: Any, entity: Entity, *fns: Callable[..., Any] | None) -> None:
     turn = current(what)
     facet: Facet = turn.facet  # type: ignore[assignment]
-    turn.assert_form(facet, expect_ref(what, ds), interest(pattern, Ref(facet, entity)))
+    expect_ref(what, ds)
+    form = interest(pattern, Ref(facet, entity))
+    for fn in fns:
+        if fn is not None:
+            expect_function(what, fn, len(form[1].captures), pattern)
+    turn.assert_form(facet, ds, form)
 
 
 def on_message(ds: Ref, pattern: Any) -> Callable[[F], F]:
@@ -105,7 +111,7 @@ def on_message(ds: Ref, pattern: Any) -> Callable[[F], F]:
     """
 
     def install(fn: F) -> F:
-        _observe("on_message", ds, pattern, _OnMessage(fn))
+        _observe("on_message", ds, pattern, _OnMessage(fn), fn)
         return fn
 
     return install
@@ -115,7 +121,7 @@ def on_asserted(ds: Ref, pattern: Any) -> Callable[[F], F]:
     """Call the decorated function once for each distinct tuple of captures that appears, or is there already."""
 
     def install(fn: F) -> F:
-        _observe("on_asserted", ds, pattern, _OnAsserted(fn))
+        _observe("on_asserted", ds, pattern, _OnAsserted(fn), fn)
         return fn
 
     return install
@@ -125,7 +131,7 @@ def on_retracted(ds: Ref, pattern: Any) -> Callable[[F], F]:
     """Call the decorated function once for each distinct tuple of captures that disappears."""
 
     def install(fn: F) -> F:
-        _observe("on_retracted", ds, pattern, _OnRetracted(fn))
+        _observe("on_retracted", ds, pattern, _OnRetracted(fn), fn)
         return fn
 
     return install
@@ -142,7 +148,7 @@ def during(ds: Ref, pattern: Any, *, spawn: bool = False, name: str | None = Non
     def install(fn: F) -> F:
         turn = current("during")
         entity = _DuringSpawn(turn, fn, name or str(getattr(fn, "__name__", "during"))) if spawn else _During(turn, fn)
-        _observe("during", ds, pattern, entity)
+        _observe("during", ds, pattern, entity, fn)
         return fn
 
     return install
@@ -155,7 +161,9 @@ def stop_when(
 
     ``stop_when(ds, pattern)(lambda *captures: None)`` merely stops.
     """
-    install_on = {"asserted": on_asserted, "retracted": on_retracted, "message": on_message}[on]
+    entity_of = {"asserted": _OnAsserted, "retracted": _OnRetracted, "message": _OnMessage}.get(on)
+    if entity_of is None:
+        raise SyndicateError(f'on= takes "asserted", "retracted" or "message", not {on!r}')
 
     def install(fn: F) -> F:
         facet: Facet = current("stop_when").facet  # type: ignore[assignment]
@@ -163,7 +171,7 @@ def stop_when(
         def stopping(*captures: Any) -> None:
             facet.stop(current("stop_when"), functools.partial(fn, *captures))
 
-        install_on(ds, pattern)(stopping)
+        _observe("stop_when", ds, pattern, entity_of(stopping), fn)
         return fn
 
     return install

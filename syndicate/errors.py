@@ -28,14 +28,23 @@ class TextError(SyndicateError, ValueError):
     """Text that is no value or no pattern in the notation of :mod:`syndicate.text`."""
 
 
+class NotCallable(SyndicateError, TypeError):
+    """What is to be called in a turn cannot be: it is no function, it is async, or it takes other arguments."""
+
+
 class NotInTurn(SyndicateError, RuntimeError):
     """A function that acts on the current turn was called where no turn is running."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
             f"{what}() acts on the current turn, but no turn is running here. Call it from a boot function or a "
-            "handler; from another trio task use facet.enter(fn), from another thread facet.enter_from_thread(fn)."
+            f"handler; from another trio task use facet.enter(lambda: {what}(...)), from another thread "
+            "facet.enter_from_thread(...)."
         )
+
+
+class AlreadyRunning(SyndicateError, RuntimeError):
+    """``run`` was called inside an actor, or inside a trio program."""
 
 
 class DataflowLoop(SyndicateError, RuntimeError):
@@ -76,3 +85,18 @@ class SparkMissing(SyndicateError, ImportError):
 
 class SourceError(SyndicateError, RuntimeError):
     """A Spark source whose rows do not fit its record class, or whose query ended on its own."""
+
+
+def cut_traceback(error: BaseException) -> None:
+    """Let the traceback of *error*, if it tells of a mistake in an argument, end in the line that made the mistake.
+
+    How we found it is of no interest there, and long: a cyclic list is seen to be one at depth 128.
+    """
+    last, step = None, error.__traceback__ if isinstance(error, (NotAValue, PatternError, NotCallable)) else None
+    while step is not None:
+        module = step.tb_frame.f_globals.get("__name__", "syndicate")  # generated functions have none
+        if module.partition(".")[0] not in ("syndicate", "relay"):
+            last = step
+        step = step.tb_next
+    if last is not None:
+        last.tb_next = None

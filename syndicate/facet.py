@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from syndicate.errors import SyndicateError
 from syndicate.event import ENTER
 from syndicate.field import Block, settle
-from syndicate.turn import Handle, Turn, here
+from syndicate.turn import Handle, Turn, expect_function, here
 
 if TYPE_CHECKING:
     from syndicate.actor import Actor
@@ -144,6 +144,7 @@ class Facet:
 
         For other trio tasks of the same thread, and for turns of other actors; no effect once it is dead.
         """
+        expect_function("enter", fn)
         turn = here.turn
         if turn is not None and turn.actor is not None and turn.actor.system is self.actor.system:
             turn.enqueue(self.actor, (ENTER, self, fn, None))  # an action like any other: not if this turn fails
@@ -152,6 +153,7 @@ class Facet:
 
     def enter_from_thread(self, fn: Callable[[], object]) -> None:
         """As :meth:`enter`, from any thread."""
+        expect_function("enter_from_thread", fn)
         self.actor.system.schedule_from_thread(self.actor, (ENTER, self, fn, None))
 
     def __repr__(self) -> str:

@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from syndicate.errors import DataflowLoop, SyndicateError
-from syndicate.turn import Turn, current
-from syndicate.values import Symbol
+from syndicate.errors import DataflowLoop, NotAValue, SyndicateError
+from syndicate.turn import Turn, current, expect_function
+from syndicate.values import Symbol, freeze_as
 
 if TYPE_CHECKING:
     from syndicate.facet import Facet
@@ -84,6 +84,13 @@ class Field(Generic[T]):
         return f"<Field {self.name} = {self._value!r}>"
 
 
+def _refuse_field(field: Field[Any], depth: int) -> Any:
+    raise NotAValue(f"{field!r} is a field, and not a value: give what is in it, assert_(ds, lambda: Box(field.value))")
+
+
+freeze_as(Field, _refuse_field)
+
+
 class Block:
     """A dataflow block: a function, the facet it runs in, and what it read last."""
 
@@ -134,6 +141,7 @@ def dataflow(fn: Callable[[], object]) -> Callable[[], object]:
     Usable as a decorator; raises :class:`NotInTurn`.
     """
     turn = current("dataflow")
+    expect_function("dataflow", fn)
     facet: Facet = turn.facet  # type: ignore[assignment]
     facet.block(fn).run(turn)
     return fn

@@ -35,6 +35,7 @@ from syndicate.values import (
     ValueSet,
     fields_of,
     freeze,
+    freeze_as,
     identical,
     is_record,
     label_of,
@@ -116,6 +117,14 @@ _SEQUENCE: Final = Group("arr", None, ())
 _DICTIONARY: Final = Group("dict", None, ())
 
 
+def _refuse(pattern: Pattern, depth: int) -> Any:
+    raise NotAValue(f"{pattern!r} belongs in a pattern: it is not a value, and cannot be asserted or sent")
+
+
+for _kind in (Discard, Capture, Literal, Kind, Group, Unquote):
+    freeze_as(_kind, _refuse)
+
+
 def capture(pattern: Any = ANY) -> Any:
     """A hole whose content goes to the handler; *pattern* (a pattern or a class) restricts it.
 
@@ -172,6 +181,11 @@ def _pattern_of(written: Any) -> Pattern:
     if isinstance(written, type):
         raise PatternError(
             f"the class {written.__qualname__} is not a pattern: write capture({written.__qualname__}), or an instance"
+        )
+    if callable(written):
+        raise PatternError(
+            f"a function cannot stand in a pattern: {getattr(written, '__name__', written)!r}. Write capture() or ANY, "
+            "and look at the value in the handler"
         )
     try:
         freeze(written)

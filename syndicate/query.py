@@ -14,9 +14,9 @@ from typing import Any
 
 from syndicate.during import _observe
 from syndicate.errors import PatternError
-from syndicate.field import Field, field
+from syndicate.field import Field
 from syndicate.skeleton.analysis import analyse
-from syndicate.turn import Entity
+from syndicate.turn import Entity, current
 from syndicate.values import Dictionary, Ref, Value, ValueSet, freeze
 
 Hook = Callable[..., object] | None
@@ -55,6 +55,10 @@ def _one(captures: tuple[Value, ...]) -> Value:
     return captures[0] if len(captures) == 1 else captures
 
 
+def _field(what: str, value: Any) -> Field[Any]:
+    return Field(current(what), value, what)
+
+
 def _expect_captures(what: str, pattern: Any, count: int) -> None:
     found = len(analyse(pattern)[0].captures)
     if found < count:
@@ -64,7 +68,7 @@ def _expect_captures(what: str, pattern: Any, count: int) -> None:
 def query_set(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None) -> Field[ValueSet]:
     """A field with the set of captures: bare where the pattern has one capture, tuples where it has more."""
     known = ValueSet()
-    followed = field(known, name="query_set")
+    followed = _field("query_set", known)
 
     def add(captures: Any) -> None:
         known._entries[freeze(_one(captures))] = _one(captures)
@@ -72,7 +76,7 @@ def query_set(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None
     def remove(captures: Any) -> None:
         del known._entries[freeze(_one(captures))]
 
-    _observe("query_set", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
+    _observe("query_set", ds, pattern, _Query(followed, add, remove, on_add, on_remove), on_add, on_remove)
     return followed
 
 
@@ -81,7 +85,7 @@ def query_value(ds: Ref, pattern: Any, default: Any = None, on_add: Hook = None,
     none.
     """
     known: dict[Any, Value] = {}
-    followed = field(default, name="query_value")
+    followed = _field("query_value", default)
 
     def add(captures: Any) -> None:
         known[freeze(captures)] = followed.value = _one(captures)
@@ -90,7 +94,7 @@ def query_value(ds: Ref, pattern: Any, default: Any = None, on_add: Hook = None,
         del known[freeze(captures)]
         followed.value = next(reversed(known.values()), default)
 
-    _observe("query_value", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
+    _observe("query_value", ds, pattern, _Query(followed, add, remove, on_add, on_remove), on_add, on_remove)
     return followed
 
 
@@ -103,7 +107,7 @@ def query_hash(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = Non
     _expect_captures("query_hash", pattern, 2)
     all_known: dict[Any, dict[Any, Value]] = {}
     known = Dictionary()
-    followed = field(known, name="query_hash")
+    followed = _field("query_hash", known)
 
     def add(captures: Any) -> None:
         key = freeze(captures[0])
@@ -119,7 +123,7 @@ def query_hash(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = Non
         else:
             del all_known[key], known._entries[key]
 
-    _observe("query_hash", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
+    _observe("query_hash", ds, pattern, _Query(followed, add, remove, on_add, on_remove), on_add, on_remove)
     return followed
 
 
@@ -131,7 +135,7 @@ def query_count(
     *key* makes the key of the captures; the first capture is the default, and without any capture there is one key, ().
     """
     known = Dictionary()
-    followed = field(known, name="query_count")
+    followed = _field("query_count", known)
 
     def change(captures: Any, by: int) -> None:
         chosen = key(*captures) if key is not None else captures[0] if captures else ()
@@ -142,7 +146,6 @@ def query_count(
         else:
             del known._entries[form]
 
-    _observe(
-        "query_count", ds, pattern, _Query(followed, lambda c: change(c, 1), lambda c: change(c, -1), on_add, on_remove)
-    )
+    query = _Query(followed, lambda c: change(c, 1), lambda c: change(c, -1), on_add, on_remove)
+    _observe("query_count", ds, pattern, query, on_add, on_remove)
     return followed

@@ -20,7 +20,7 @@ from syndicate.errors import ActorCrashed, SyndicateError
 from syndicate.facet import Facet
 from syndicate.log import logger
 from syndicate.timer import after, now
-from syndicate.turn import current
+from syndicate.turn import current, expect_function
 from syndicate.values import TRUE, Ref
 from syndicate.verbs import Lifeline, react, spawn, stop
 
@@ -42,6 +42,8 @@ def supervise(
     """
     if restart not in ("always", "on-error"):
         raise SyndicateError(f'restart is "always" or "on-error", not {restart!r}')
+    current("supervise")
+    expect_function("supervise", boot, len(args))
     called = name or str(getattr(boot, "__name__", "actor"))
     again = functools.partial(_supervisor, functools.partial(boot, *args), restart, intensity, period, pause, called)
     return spawn(again, name=f"supervisor of {called}")

@@ -27,12 +27,12 @@ from typing import Any, Final
 import trio
 
 from syndicate.actor import Actor
-from syndicate.errors import SystemStopped
+from syndicate.errors import AlreadyRunning, SystemStopped
 from syndicate.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Batch, Event
 from syndicate.log import logger
 from syndicate.timer import Timer
 from syndicate.trace import Action, Started, Stopped, Trace, Tracer, Turned
-from syndicate.turn import Handle, Turn, here
+from syndicate.turn import Handle, Turn, expect_function, here
 from syndicate.values import thaw
 
 SLICE: Final = 0.005
@@ -57,6 +57,7 @@ class System:
         self._causes: dict[int, int] = {}
         self.first: Actor | None = None
         self.stopped = False
+        self.interrupt: BaseException | None = None
         self._timers: list[tuple[float, int, Timer]] = []
         self._many = 100
         self._numbers = itertools.count()
@@ -90,6 +91,7 @@ class System:
         """Start an actor from outside any turn; raises :class:`SystemStopped`."""
         if self.stopped:
             raise SystemStopped("the actor system has ended: open another one")
+        expect_function("spawn", boot, len(args))
         actor = Actor(self, name or str(getattr(boot, "__name__", "actor")), daemon)
         turn = Turn(self.queue)
         actor.boot(turn, functools.partial(boot, *args))
@@ -116,6 +118,10 @@ class System:
     async def _run_task(self, run: Callable[[], Awaitable[None]]) -> None:
         try:
             await run()
+        except (KeyboardInterrupt, SystemExit) as error:  # raised at the end, as itself and not in an ExceptionGroup
+            self.interrupt = error
+            if self._nursery is not None:
+                self._nursery.cancel_scope.cancel()
         finally:
             self._tasks -= 1
             if self._parked:
@@ -313,6 +319,7 @@ async def open_system(
         finally:
             system.stop()
             nursery.cancel_scope.cancel()
+    error = system.interrupt or error
     if error is not None:
         raise error
     if system.first is not None and system.first.error is not None:
@@ -327,6 +334,12 @@ def run(boot: Callable[..., object], *args: Any, name: str | None = None, clock:
     >>> run(lambda: print("hello"))
     hello
     """
+    expect_function("run", boot, len(args))
+    if _token() is not None:
+        raise AlreadyRunning(
+            "run() makes an event loop of its own, and one is running here: use `async with open_system(boot)` in a "
+            "trio program, and spawn(boot) in an actor"
+        )
     thresholds = gc.get_threshold()
     if thresholds[0]:
         gc.set_threshold(max(thresholds[0], YOUNG), *thresholds[1:])
@@ -350,6 +363,7 @@ async def _main(boot: Callable[..., object], args: tuple[Any, ...], name: str | 
         finally:
             system.stop()
             nursery.cancel_scope.cancel()
+    error = system.interrupt or error
     if error is None:
         error = system.first.error if system.first is not None else None
     if error is not None:

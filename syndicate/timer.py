@@ -17,7 +17,7 @@ from syndicate.errors import SyndicateError
 from syndicate.pattern import ANY, capture, quote, unquote
 from syndicate.record import record
 from syndicate.skeleton.interest import Observe
-from syndicate.turn import current
+from syndicate.turn import current, expect_function
 from syndicate.values import Record, Ref
 from syndicate.verbs import assert_
 
@@ -36,6 +36,10 @@ class LaterThan:
 
 _NEVER: Final = 1e15
 """A deadline that is too far away to wait for: nan, infinity and thirty million years."""
+
+
+_BELOW: Final[Any] = object()
+"""Stands for the function below the decorator: None would hide that ``after(1, f())`` has called it."""
 
 
 class Timer:
@@ -70,12 +74,17 @@ class Timer:
         if self.period is None:
             self.cancel()
         else:  # from the deadline, so that it does not drift; missed ticks are left out
-            system.set_timer(max(deadline + self.period, system.now()), self)
+            missed = (system.now() - deadline) // self.period
+            system.set_timer(deadline + (missed + 1) * self.period, self)
         self.fn()
 
 
-def _start(what: str, seconds: float, fn: Callable[[], object], period: float | None) -> Timer:
+def _start(what: str, seconds: float, fn: Callable[[], object]) -> Timer:
     turn = current(what)
+    if not isinstance(seconds, (int, float)):
+        raise SyndicateError(f"{what}() takes the seconds first, {what}(0.5, fn), and not {seconds!r}")
+    expect_function(what, fn)
+    period = seconds if what == "every" else None
     if not seconds >= 0 or (period is not None and period <= 0):
         raise SyndicateError(f"{what}() needs a positive number of seconds, not {seconds!r}")
     system = turn.actor.system
@@ -84,24 +93,20 @@ def _start(what: str, seconds: float, fn: Callable[[], object], period: float | 
     return timer
 
 
-def after(seconds: float, fn: Callable[[], object] | None = None) -> Any:
+def after(seconds: float, fn: Callable[[], object] = _BELOW) -> Any:
     """Call *fn* once, *seconds* from now, in the current facet; answers the :class:`Timer`.
 
     Without *fn* a decorator.
     """
-    return _start("after", seconds, fn, None) if fn is not None else lambda later: _start("after", seconds, later, None)
+    return _start("after", seconds, fn) if fn is not _BELOW else lambda later: _start("after", seconds, later)
 
 
-def every(seconds: float, fn: Callable[[], object] | None = None) -> Any:
+def every(seconds: float, fn: Callable[[], object] = _BELOW) -> Any:
     """Call *fn* each *seconds*, first after that time, in the current facet; answers the :class:`Timer`.
 
     Without *fn* a decorator.
     """
-    return (
-        _start("every", seconds, fn, seconds)
-        if fn is not None
-        else lambda each: _start("every", seconds, each, seconds)
-    )
+    return _start("every", seconds, fn) if fn is not _BELOW else lambda each: _start("every", seconds, each)
 
 
 def now() -> float:
@@ -112,6 +117,7 @@ def now() -> float:
 
 def timer_driver(ds: Ref) -> None:
     """A boot function: serve ``LaterThan`` deadlines in *ds*."""
+    current("timer_driver")
 
     @during(ds, Observe(quote(LaterThan(unquote(_literal(capture())))), ANY))
     def wanted(seconds: float) -> None:

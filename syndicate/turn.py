@@ -19,9 +19,11 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from syndicate.errors import NotAValue, NotInTurn, SyndicateError
+from syndicate.errors import NotAValue, NotCallable, NotInTurn, SyndicateError
 from syndicate.event import ASSERT, MESSAGE, RETRACT, SYNC, Batch, Event
 from syndicate.values import Frozen, Ref, Value, freeze, thaw
 
@@ -208,6 +210,9 @@ class _Here(threading.local):
 
 here: Final = _Here()
 
+_LATER: Final = CO_COROUTINE | CO_GENERATOR | CO_ASYNC_GENERATOR
+"""The flags of functions that do nothing when they are called."""
+
 
 def current(what: str) -> Turn:
     """The running turn; raises :class:`NotInTurn`, naming the function *what* that needs it."""
@@ -221,4 +226,37 @@ def expect_ref(what: str, target: object) -> Ref:
     """*target* if it is a reference; raises :class:`NotAValue` with the remedy if not."""
     if isinstance(target, Ref):
         return target
-    raise NotAValue(f"{what}() needs a reference as its target, such as dataspace() makes, not {target!r}")
+    raise NotAValue(
+        f"{what}() needs a reference as its target, such as dataspace() makes: {what}(ds, ...), and not {target!r}"
+    )
+
+
+def expect_function(what: str, fn: Any, given: int = 0, pattern: Any = None) -> None:
+    """Raise :class:`NotCallable`, with the remedy, unless *what* can call *fn* in a turn with *given* arguments.
+
+    These are the captures of *pattern*, if there is one.  Only plain functions and methods are looked into, since to
+    look into others costs more than to install a handler.
+    """
+    function, own = (fn.__func__, 1) if type(fn) is MethodType else (fn, 0)
+    if type(function) is not FunctionType:
+        if not callable(fn):
+            raise NotCallable(
+                f"{what}() needs a function, not {fn!r}: name the function without calling it, f and not f()"
+            )
+        return
+    code = function.__code__
+    if code.co_flags & _LATER:
+        raise NotCallable(
+            f"{what}() cannot call {function.__qualname__}: it is async, or has a yield, and a turn never waits. Make "
+            "it a plain function, and let that give what waits to linked_task()"
+        )
+    most = code.co_argcount - own
+    least = most - len(function.__defaults__ or ())
+    if given < least or (given > most and not code.co_flags & CO_VARARGS):
+        takes = f"{function.__name__}({', '.join(code.co_varnames[own : own + most])})"
+        if pattern is None:
+            raise NotCallable(f"{what}() gives {given} arguments to {takes}, which takes {most}")
+        raise NotCallable(
+            f"{what}() hands over what each capture() in the pattern stands for: {given} in {pattern!r}, but {takes} "
+            f"takes {most}. Give it one parameter for each capture()"
+        )

@@ -411,12 +411,16 @@ def _freezer_of_subclass(value: Value) -> Callable[[Any, int], Frozen]:
             return freezer
     kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
     hint = ""
-    if hasattr(value, "item") and hasattr(value, "dtype"):
-        hint = " (a numpy scalar: convert it with .item())"
-    elif attrs.has(type(value)) or hasattr(value, "__dataclass_fields__"):
-        hint = " (decorate its class with @record)"
-    elif isinstance(value, type):
+    if isinstance(value, type):
         kind, hint = f"the class {value.__qualname__}", " (did you mean an instance of it?)"
+    elif hasattr(value, "item") and hasattr(value, "dtype"):
+        hint = " (a numpy scalar: convert it with .item())"
+    elif hasattr(value, "isoformat"):
+        hint = " (say it as text, with .isoformat())"
+    elif callable(value):
+        hint = " (a function may be asserted alone, to compute a value: assert_(ds, lambda: ...))"
+    elif attrs.has(type(value)) or hasattr(value, "__dict__"):
+        hint = " (decorate its class with @record)"
     raise NotAValue(
         f"{kind} is not a value{hint}: {_short(value)}. Values are bool, int, float, str, bytes, Symbol, Ref, "
         "instances of @record classes, and lists, tuples, sets and dicts of values."

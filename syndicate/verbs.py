@@ -12,10 +12,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 from syndicate.actor import Actor, Task
-from syndicate.errors import NotInTurn, SyndicateError
+from syndicate.errors import NotCallable, NotInTurn, SyndicateError
 from syndicate.event import MESSAGE
 from syndicate.facet import Facet
-from syndicate.turn import Entity, Handle, Turn, current, expect_ref, here
+from syndicate.turn import Entity, Handle, Turn, current, expect_function, expect_ref, here
 from syndicate.values import Ref, Value, freeze, freezers, thaw
 
 # ---------------------------------------------------------------------------------------------------- telling
@@ -121,6 +121,7 @@ class Computed:
 def sync(target: Ref, then: Callable[[], object]) -> None:
     """Call *then*, in the current facet, once *target* has handled everything that this actor did before."""
     turn = current("sync")
+    expect_function("sync", then)
     turn.sync(expect_ref("sync", target), Ref(turn.facet, _Answer(then)))
 
 
@@ -134,7 +135,10 @@ class _Answer(Entity):
 
 def ref(entity: Entity) -> Ref:
     """A reference to *entity* in the current facet: others can assert and send to it."""
-    return Ref(current("ref").facet, entity, getattr(entity, "raw", False))
+    turn = current("ref")
+    if not hasattr(entity, "message"):
+        raise SyndicateError(f"ref() needs an entity, an instance of a subclass of Entity, and not {entity!r}")
+    return Ref(turn.facet, entity, getattr(entity, "raw", False))
 
 
 # ---------------------------------------------------------------------------------------------------- facets
@@ -143,6 +147,7 @@ def ref(entity: Entity) -> Ref:
 def react(fn: Callable[[], object]) -> Facet:
     """Start a facet inside the current one and run *fn* in it.  Usable as a decorator; answers the facet."""
     turn = current("react")
+    expect_function("react", fn)
     parent: Facet = turn.facet  # type: ignore[assignment]
     if not parent.alive:  # nothing can start in a facet that has stopped
         dead = Facet(turn.actor, None)
@@ -159,6 +164,12 @@ def stop(facet: Facet | None = None, then: Callable[[], object] | None = None) -
     """
     turn = current("stop")
     chosen: Facet = turn.facet if facet is None else facet  # type: ignore[assignment]
+    if not isinstance(chosen, Facet):
+        raise SyndicateError(
+            f"stop() takes a facet first, such as react() answers, not {chosen!r}: write stop(then=fn)"
+        )
+    if then is not None:
+        expect_function("stop", then)
     if chosen.actor is not turn.actor:
         raise SyndicateError(f"{chosen!r} belongs to another actor: use facet.enter(stop) to stop it from outside")
     chosen.stop(turn, then)
@@ -172,13 +183,17 @@ def stop_actor() -> None:
 
 def on_stop(fn: Callable[[], object]) -> Callable[[], object]:
     """Run *fn* when the current facet stops in order: in the parent's context, before the facet's retractions."""
-    current("on_stop").facet.hooks.append((fn, False))  # type: ignore[union-attr]
+    turn = current("on_stop")
+    expect_function("on_stop", fn)
+    turn.facet.hooks.append((fn, False))  # type: ignore[union-attr]
     return fn
 
 
 def on_stop_or_crash(fn: Callable[[], object]) -> Callable[[], object]:
     """As :func:`on_stop`, and also when the actor crashes."""
-    current("on_stop_or_crash").facet.hooks.append((fn, True))  # type: ignore[union-attr]
+    turn = current("on_stop_or_crash")
+    expect_function("on_stop_or_crash", fn)
+    turn.facet.hooks.append((fn, True))  # type: ignore[union-attr]
     return fn
 
 
@@ -219,6 +234,7 @@ def spawn(
     *assertions* are handles of this actor whose ownership passes to the new one, without a retraction in between.
     """
     turn = current("spawn")
+    expect_function("spawn", boot, len(args))
     actor = Actor(turn.actor.system, name or str(getattr(boot, "__name__", "actor")), daemon)
     handles = list(dict.fromkeys(assertions))
     for handle in handles:
@@ -304,6 +320,11 @@ def linked_task(fn: Callable[..., Awaitable[Any]], *args: Any) -> Task:
     ``facet.enter(fn)`` to act.
     """
     turn = current("linked_task")
+    if not callable(fn):
+        raise NotCallable(
+            f"linked_task() needs an async function, and not {fn!r}: name it without calling it, linked_task(f, x) and "
+            "not linked_task(f(x))"
+        )
     facet: Facet = turn.facet  # type: ignore[assignment]
     task = Task(facet, fn, args)
     facet.tasks[task] = None

@@ -104,6 +104,8 @@ class Msgpack:
                 return msgpack.ExtType(_BIG, form[1])
             if head is DICT:
                 form = (DICT, *[item for pair in zip(form[1], form[2], strict=True) for item in pair])
+        elif tuple not in map(type, form):
+            return form
         return tuple([self._native(item) if type(item) is tuple else item for item in form])
 
     # ---------------------------------------------------------------------------------------------------- in
@@ -138,8 +140,14 @@ class Msgpack:
             )
         if not raw:
             raise ProtocolError("an empty array: the first item says what an array is")
-        depth += 1
         head = raw[0]
+        for item in raw:  # most records are of atoms, and then are what they are to be
+            kind = type(item)
+            if not (kind is str or kind is Symbol or (kind is int and -_SMALL < item < _SMALL) or kind is bytes):
+                break
+        else:
+            return raw
+        depth += 1
         items: list[Frozen] = []
         if head is None:
             items.append(SEQ)

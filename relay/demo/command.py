@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import signal
 import time
 from pathlib import Path
 
@@ -11,12 +12,13 @@ import attrs
 import click
 import trio
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
 from relay.demo.flights import Count, Schedule, find_data
 from relay.demo.replay import Result, replay
+from syndicate.errors import SyndicateError
 
 _BUSIEST = 10
 """How many airports are shown; all are compared."""
@@ -25,11 +27,13 @@ _MARKS = {"+": "green", "-": "red", "!": "yellow"}
 
 
 @click.command(
+    "demo",
+    context_settings={"help_option_names": ["-h", "--help"]},
     epilog="""\b
 Examples:
   syndicate demo                 the whole year, about a minute
   syndicate demo --days 7        its first week
-  syndicate demo --json | jq .   the counts as data, all else on stderr"""
+  syndicate demo --json | jq .   the counts as data, all else on stderr""",
 )
 @click.option(
     "--data",
@@ -46,7 +50,8 @@ Examples:
     help="An airport raises an alarm when more than N of its flights are in the air.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the counts as one JSON object.")
-def demo(data: Path | None, days: int | None, limit: int, as_json: bool) -> None:
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def demo_command(data: Path | None, days: int | None, limit: int, as_json: bool, debug: bool) -> None:
     """Who is in the air?  A year of flights from New York, live in a dataspace.
 
     Spark streams 336,776 real flights in the order of events.  A flight that has departed and not landed is an
@@ -61,8 +66,15 @@ def demo(data: Path | None, days: int | None, limit: int, as_json: bool) -> None
         )
     show = _Show(Console(stderr=as_json, highlight=False))
     began = time.monotonic()
-    with show.progress:
-        result = trio.run(replay, found, days, limit, show)
+    try:
+        with show.progress:
+            result = trio.run(replay, found, days, limit, show)
+    except SyndicateError as error:
+        if debug:
+            raise
+        raise click.ClickException(str(error)) from None
+    except KeyboardInterrupt:
+        raise SystemExit(128 + signal.SIGINT) from None
     seconds = time.monotonic() - began
     if as_json:
         click.echo(json.dumps(_data(result, seconds)))
@@ -78,7 +90,7 @@ class _Show:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.progress = Progress(
-            TextColumn("[bold]{task.description}"),
+            TextColumn("[bold]{task.description}[/]  {task.fields[aloft]:>3} in the air"),
             BarColumn(),
             MofNCompleteColumn(),
             TextColumn("days"),
@@ -87,25 +99,31 @@ class _Show:
             transient=True,
             disable=not console.is_terminal,
         )
+        self.bar: TaskID | None = None
         self.days = 0
         self.began = time.monotonic()
 
     def say(self, text: str) -> None:
-        self.console.print(Text(text, "dim"))
+        self.console.print(Text(text, "dim"), soft_wrap=True)
 
     def begin(self, known: Schedule) -> None:
         self.say(
-            f"{known.flights:,} flights on {known.days} days; {known.cancelled:,} were cancelled, and {known.diverted:,} "
-            f"have no time of landing: {known.flown:,} take off and land."
+            f"{known.flights:,} flights on {known.days} days; {known.cancelled:,} were cancelled, and "
+            f"{known.diverted:,} have no time of landing: {known.flown:,} take off and land."
         )
-        self.bar = self.progress.add_task("", total=known.days)
+        if not self.progress.disable:
+            self.bar = self.progress.add_task("", total=known.days, aloft=0)
 
     def today(self, date: str) -> None:
         self.days += 1
-        if not self.progress.disable:
+        if self.bar is not None:
             self.progress.update(self.bar, completed=self.days, description=date)
         elif dt.date.fromisoformat(date).day == 1:
             self.say(f"It is {date}, after {time.monotonic() - self.began:.0f} s.")
+
+    def aloft(self, count: int) -> None:
+        if self.bar is not None:
+            self.progress.update(self.bar, aloft=count)
 
     def tail(self, line: str) -> None:
         style = next((style for mark, style in _MARKS.items() if f" {mark} " in line), "")

@@ -21,8 +21,8 @@ from attrs import define, field, frozen
 from relay.broker import Broker
 from relay.demo import flights
 from relay.demo.flights import Count, Schedule
-from relay.demo.tower import Airborne, Over, Today, tower
-from syndicate import Ref, capture, current_facet, dataspace, during, on_stop_or_crash, open_system, send
+from relay.demo.tower import Airborne, InTheAir, Over, Today, tower
+from syndicate import Ref, capture, current_facet, dataspace, on_asserted, on_stop_or_crash, open_system, send
 from syndicate.errors import SyndicateError
 from syndicate.facet import Facet
 from syndicate.spark import open_session, spark_source
@@ -47,6 +47,9 @@ class Show(Protocol):
 
     def today(self, date: str) -> None:
         """It has come to this day."""
+
+    def aloft(self, count: int) -> None:
+        """So many flights are in the air."""
 
     def tail(self, line: str) -> None:
         """The console, in its process, has printed a line."""
@@ -108,7 +111,8 @@ class _Replay:
         """Be the first actor, whose crash ends the system: the dataspace, the broker, and later the source."""
         self.facet, self.ds = current_facet(), dataspace()
         Broker(["tcp://127.0.0.1:0"], ds=self.ds, opened=self._opened)()
-        during(self.ds, Today(capture()))(self.show.today)
+        on_asserted(self.ds, Today(capture()))(self.show.today)
+        on_asserted(self.ds, InTheAir("all", "flights", capture()))(self.show.aloft)
 
         @on_stop_or_crash
         def ended() -> None:

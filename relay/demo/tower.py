@@ -57,7 +57,8 @@ class Today:
 @record
 class InTheAir:
     """So many flights of a carrier, from or to an airport, or at all are in the air; *kind* is "carrier", "airport",
-    "all"."""
+    "all".
+    """
 
     kind: str
     name: str
@@ -192,4 +193,9 @@ def clerk(ds: Ref, known: Schedule, done: Callable[[list[Count]], object]) -> No
     def complete() -> None:
         if (len(tallies.value), len(alarms.value)) == (counters, airports):
             crowded = {("airport", airport): number for airport, number in alarms.value.items()}
-            done([Count(*tally, crowded=crowded.get(tally[:2], 0)) for tally in tallies.value])
+            done(
+                [
+                    Count(kind, name, flights, peak, day, crowded.get((kind, name), 0))
+                    for kind, name, flights, peak, day in tallies.value
+                ]
+            )

@@ -115,13 +115,13 @@ def factory(table, Told, tell):
 _KEEP = [
     "there = kept.get(k)",
     "if there is None: kept[k] = v",
-    "elif type(there) is set: there.add(v)",
-    "else: kept[k] = {there, v}",
+    "elif type(there) is dict: there[v] = None",
+    "else: kept[k] = {there: None, v: None}",
 ]
 
 _DROP = [
     "there = kept[k]",
-    "if type(there) is set and len(there) > 1: there.discard(v)",
+    "if type(there) is dict and len(there) > 1: del there[v]",
     "else: del kept[k]",
 ]
 

@@ -65,7 +65,7 @@ class Index:
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
         self.bags: dict[Frozen, Bag] = {}
-        self._root = Node(set())
+        self._root = Node({})
         self._classes: dict[Frozen, Node] = {}
         self._root.moves[_TO_ROOT] = self._classes
         # All tables that a value of a constructor must be shown, where no further shape matters: a shortcut for
@@ -104,8 +104,8 @@ class Index:
             self._add(node, form, (form, None))
 
     def _add(self, node: Node, form: Frozen, stack: Any) -> None:
-        if type(node.kept) is set:
-            node.kept.add(form)
+        if type(node.kept) is dict:
+            node.kept[form] = None
         for table in node.tables:
             table.add(form)
         for further, below in _moves(node, stack):
@@ -140,8 +140,8 @@ class Index:
             self._remove(node, form, (form, None))
 
     def _remove(self, node: Node, form: Frozen, stack: Any) -> None:
-        if type(node.kept) is set:
-            node.kept.discard(form)
+        if type(node.kept) is dict:
+            node.kept.pop(form, None)
         for table in node.tables:
             table.remove(form)
         for further, below in _moves(node, stack):
@@ -234,9 +234,9 @@ class Index:
     def _kept(self, node: Node, path: Any, head: Frozen) -> Any:
         """The values of *node* whose constructor at *path* is *head*."""
         if path:
-            return {form for form in node.kept if _class_at(form, path) == head}
+            return {form: None for form in node.kept if _class_at(form, path) == head}
         if head == OBSERVE:
-            return {*self.bags.get(head, ()), *map(expand, self.bags.get(INTEREST, ()))}
+            return dict.fromkeys([*self.bags.get(head, ()), *map(expand, self.bags.get(INTEREST, ()))])
         return self.bags.setdefault(head, Bag())
 
     def _trail(self, skeleton: Skeleton) -> list[Node]:

@@ -12,7 +12,8 @@ seed               here
 Two representations differ from the seed's.  A table belongs to one skeleton, captures included, where the seed shares
 a leaf's cache between capture maps: patterns that capture differently nearly always check differently too, and so a
 leaf has one handler.  And a table keeps a lone value bare instead of in a set of one; leaves that nobody observes are
-only such an entry, no object.
+only such an entry, no object.  Sets of values are dictionaries without values here, which keep their order: what a late
+observer is told first must not depend on hashes, which differ from process to process.
 
 Source: seed 004, "The index".
 """
@@ -142,7 +143,7 @@ class Table:
             handler = self.handlers[constants] = Handler()
             there = self.kept.get(constants)
             if there is not None:
-                handler.told = self._told(there if type(there) is set else (there,))
+                handler.told = self._told(there if type(there) is dict else (there,))
         return handler
 
     def _told(self, forms: Iterable[Frozen]) -> dict[Captures, Told] | None:
@@ -168,16 +169,16 @@ class Table:
             there = self.kept.get(key)
             if there is None:
                 self.kept[key] = form
-            elif type(there) is set:
-                there.add(form)
+            elif type(there) is dict:
+                there[form] = None
             else:
-                self.kept[key] = {there, form}
+                self.kept[key] = {there: None, form: None}
 
     def _drop(self, key: Constants, form: Frozen) -> None:
         if self.skeleton.places:
             there = self.kept[key]
-            if type(there) is set and len(there) > 1:
-                there.discard(form)
+            if type(there) is dict and len(there) > 1:
+                del there[form]
             else:
                 del self.kept[key]
 
@@ -252,7 +253,7 @@ class Node:
     __slots__ = ("_by_skeleton", "kept", "moves", "tables", "users")
 
     def __init__(self, kept: Any) -> None:
-        self.kept: set[Frozen] | dict[Frozen, int] = kept
+        self.kept: dict[Frozen, Any] = kept
         self.tables = NO_TABLES
         self._by_skeleton: dict[Skeleton, Table] = {}
         self.moves: dict[Move, dict[Frozen, Node]] = {}

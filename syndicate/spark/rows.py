@@ -37,6 +37,7 @@ Source: the project's design, 6.7; the reference on Spark, section 6 ("map by sc
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
@@ -111,7 +112,7 @@ class Rows:
             if found[column] != 1:
                 there = f"{found[column]} columns" if column in found else "no column"
                 raise SourceError(
-                    f"the rows have {there} {column!r}, which {need}; their columns are {', '.join(columns) or 'none'}: "
+                    f"the rows have {there} {column!r}, which {need}; their columns are {', '.join(columns)}: "
                     "select or rename them in the frame"
                 )
 
@@ -249,7 +250,7 @@ def _convert_atom(kind: pa.DataType) -> Callable[[pa.Array], list[Frozen]] | Non
     ):
         return _plain
     if t.is_floating(kind):
-        return lambda array: _each(array, lambda item: freeze(item + 0.0) if item == item else _NAN)
+        return lambda array: _each(array, lambda item: _NAN if math.isnan(item) else freeze(item + 0.0))
     if t.is_decimal(kind):
         return lambda array: _each(array, lambda item: format(item, "f"))
     if t.is_date(kind) or t.is_time(kind):

@@ -1,7 +1,7 @@
 """A DataFrame as a source of assertions: each row that is there is a record that is asserted.
 
 A streaming DataFrame is followed: each micro-batch is a delta of rows, and takes effect as one turn, additions before
-removals. Any other DataFrame is polled: it is read again and again, and what differs from the last time is the
+removals.  Any other DataFrame is polled: it is read again and again, and what differs from the last time is the
 delta.  (The difference is taken in this process, which holds all that is asserted anyway; a difference in Spark, by a
 signed union, took twice as long.)
 
@@ -18,6 +18,7 @@ Source: the project's design, 6.7; the reference on Spark, section 3.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import logging
 import shutil
@@ -332,15 +333,10 @@ def _read(name: str, frame: DataFrame) -> pa.Table:
 
 
 def _end(query: StreamingQuery | None, checkpoint: str) -> None:
-    """Stop the query; whatever it has to say about its end is not news any more."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        if query is not None:
+    """Stop the query."""
+    if query is not None:
+        with contextlib.suppress(Exception):  # what it has to say about its end is not news any more
             query.stop()
-    except (PySparkException, Py4JError, OSError):
-        pass
     shutil.rmtree(checkpoint, ignore_errors=True)
 
 

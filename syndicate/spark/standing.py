@@ -74,10 +74,7 @@ class Standing:
                 gone[key] = None
             elif weight > 0 and new.setdefault(key, form) != form:
                 raise _ambiguous(key, new[key], form, "name the column that tells which one is later: sequence=")
-        changes = []
-        for key in gone:
-            if key not in new and key in self.of_key:
-                changes.append((self.of_key.pop(key), -1))
+        changes = [(self.of_key.pop(key), -1) for key in gone if key not in new and key in self.of_key]
         for key, form in new.items():
             old = self.of_key.get(key)
             if old != form:

@@ -168,9 +168,7 @@ def test_what_reads_a_query_runs_when_it_changes() -> None:
         return present
 
     stage = Stage(query)
-    count = Stage.__new__(Stage)
     counts: list[int] = []
-    del count
     stage.act(lambda ds: spawn(lambda: query_value(ds, ["count", capture()], on_add=counts.append)))
     stage.act(lambda ds: [assert_(ds, P(n)) for n in range(5)])
     stage.act(lambda ds: send(ds, P("no assertion")))

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from syndicate import Dictionary, Symbol, record
 from syndicate.errors import SourceError
@@ -52,7 +53,7 @@ def spec(kind: pa.DataType, item: Any) -> Any:
     return item
 
 
-YEARS = {"min_value": dt.datetime(1, 1, 3), "max_value": dt.datetime(9999, 12, 29)}  # noqa: DTZ001
+YEARS: dict[str, Any] = {"min_value": dt.datetime(1, 1, 3), "max_value": dt.datetime(9999, 12, 29)}  # noqa: DTZ001
 ATOMS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.bool_(), st.booleans()),
     (pa.int8(), st.integers(-128, 127)),
@@ -121,7 +122,7 @@ def test_values_of_each_type() -> None:
         return thaw(form)
 
     assert only(decimal.Decimal("12.30"), pa.decimal128(10, 2)) == "12.30"
-    assert only(decimal.Decimal("0"), pa.decimal128(38, 18)) == "0." + "0" * 18
+    assert only(decimal.Decimal(0), pa.decimal128(38, 18)) == "0." + "0" * 18
     assert only(dt.date(2013, 1, 1), pa.date32()) == "2013-01-01"
     assert only(dt.time(5, 17), pa.time64("us")) == "05:17:00"
     ten = dt.datetime(2013, 1, 1, 10, 17, tzinfo=UTC)
@@ -182,16 +183,19 @@ def test_steps_keys_weights_and_clock() -> None:
     assert (thaw(first.clock), thaw(second.clock)) == (At(10), At(20))
 
 
+PAIR = {"left": [1], "right": [1]}
+
+
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
         ({"left": [1]}, "no column 'right', which is a field of Pair; their columns are left: select or rename"),
-        ({"left": [1], "right": [1]}, "no column 'when', which sequence= names"),
-        ({"left": [1], "right": [1], "when": pa.nulls(1), "w": [1]}, "'when' orders the rows of Pair, but is null in
-        some"), ({"left": [1], "right": [1], "when": [1]}, "no column 'w', which weight= names"), ({"left": [1],
-        "right": [1], "when": [1], "w": pa.array([None], pa.int8())}, "'w' holds the weights of Pair"), ({"left": [1],
-        "right": [1], "when": [1], "w": ["upsert"]}, "'w' holds 'upsert', which is no weight"), ({"left": [1],
-        "right": [1], "when": [1], "w": [0.5]}, "'w' holds 0.5, which is no weight"),
+        (PAIR, "no column 'when', which sequence= names"),
+        (PAIR | {"when": pa.nulls(1), "w": [1]}, "'when' orders the rows of Pair, but is null in some"),
+        (PAIR | {"when": [1]}, "no column 'w', which weight= names"),
+        (PAIR | {"when": [1], "w": pa.nulls(1, pa.int8())}, "'w' holds the weights of Pair, but is null in some"),
+        (PAIR | {"when": [1], "w": ["upsert"]}, "'w' holds 'upsert', which is no weight"),
+        (PAIR | {"when": [1], "w": [0.5]}, "'w' holds 0.5, which is no weight"),
     ],
 )
 def test_what_does_not_fit(columns: dict[str, Any], message: str) -> None:

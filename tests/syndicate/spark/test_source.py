@@ -31,7 +31,8 @@ from syndicate import (
 )
 from syndicate.actor import Actor
 from syndicate.errors import JavaMissing, SourceError
-from syndicate.spark import source as module, spark_source
+from syndicate.spark import source as module
+from syndicate.spark import spark_source
 from syndicate.system import System
 from syndicate.testing import Seen, watch
 from syndicate.turn import current
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     Frame = Callable[[SparkSession], DataFrame]
+
+NULL: Any = Symbol("null")
 
 PATIENCE = 60.0
 """Seconds after which a test fails instead of waiting for Spark."""
@@ -92,7 +95,9 @@ def drop(tmp_path: Path) -> Drop:
 
 
 @pytest.fixture(autouse=True)
-def nothing_left(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any) -> Iterator[None]:
+def nothing_left(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[None]:
     """After each test no query runs, and no checkpoint is left."""
     place = tmp_path_factory.mktemp("temporary")
     monkeypatch.setattr(tempfile, "tempdir", str(place))
@@ -100,6 +105,12 @@ def nothing_left(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
     if "spark" in request.fixturenames:
         assert request.getfixturevalue("spark").streams.active == []
     assert list(place.glob("syndicate-*")) == []
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for what happens in other threads, and in Spark."""
+    while not condition():  # noqa: ASYNC110
+        await trio.sleep(0.005)
 
 
 class Watched:
@@ -112,15 +123,13 @@ class Watched:
 
     async def until(self, condition: Callable[[Seen], object]) -> Seen:
         """Wait until what was seen fulfils the condition."""
-        while not condition(self.seen):
-            assert self.source.running, f"the source has ended: {self.source.error!r}"
-            await trio.sleep(0.005)
+        await until(lambda: condition(self.seen) or not self.source.running)
+        assert condition(self.seen), f"the source has ended: {self.source.error!r}"
         return self.seen
 
     async def end(self) -> BaseException | None:
         """Wait for the end of the source; answer its error."""
-        while self.source.running:
-            await trio.sleep(0.005)
+        await until(lambda: not self.source.running)
         await self.system.settle()
         return self.source.error
 
@@ -167,7 +176,7 @@ async def test_an_appended_stream_with_nulls(spark: SparkSession, drop: Drop) ->
     async with sourced(drop.stream) as watched:
         drop.rows(box("a"), {"name": None, "size": 2**40}, box("a"))
         await watched.until(lambda seen: len(seen) == 2)
-        assert sorted(watched.seen, key=str) == [("+", Box("a", 1)), ("+", Box(Symbol("null"), 2**40))]
+        assert sorted(watched.seen, key=str) == [("+", Box("a", 1)), ("+", Box(NULL, 2**40))]
 
 
 async def test_aggregates_replace_by_key(spark: SparkSession, drop: Drop) -> None:
@@ -210,7 +219,7 @@ async def test_a_change_data_feed(spark: SparkSession, tmp_path: Path) -> None:
         change("insert", 1, "a", 1),
         change("insert", 1, "b", 1),
     )
-    columns = {"weight": "_change_type", "sequence": "_commit_version"}
+    columns: dict[str, Any] = {"weight": "_change_type", "sequence": "_commit_version"}
     async with sourced(drop.stream, **columns) as watched:
         await watched.until(lambda seen: len(seen) == 5)
         assert sorted(watched.seen[:2], key=str) == [("+", Box("a", 1)), ("+", Box("b", 1))]
@@ -237,8 +246,7 @@ async def test_steps_and_their_clock(spark: SparkSession, drop: Drop) -> None:
     drop.rows(box("b", at=2), box("a", at=1), box("a", w=-1, at=2), box("c", at=2))
     with trio.fail_after(PATIENCE):
         async with open_system(boot):
-            while len(turns) < 3:
-                await trio.sleep(0.01)
+            await until(lambda: len(turns) == 3)
     first, second, last = turns
     assert first == [("+", Box("a", 1)), ("+", Tick(1))]
     assert sorted(second[:2], key=str) == [("+", Box("b", 1)), ("+", Box("c", 1))]
@@ -266,8 +274,7 @@ async def test_assertions_may_outlast_their_stream(spark: SparkSession, drop: Dr
     options: dict[str, Any] = {"trigger": {"availableNow": True}, "keep": True, "on_end": ended.set}
     async with sourced(drop.stream, **options) as watched:
         await ended.wait()
-        while spark.streams.active or watched.system._tasks:
-            await trio.sleep(0.01)
+        await until(lambda: not spark.streams.active and not watched.system._tasks)
         await watched.system.settle()
         assert watched.source.running
         assert watched.seen == [("+", Box("a", 1))]
@@ -362,8 +369,7 @@ async def test_a_slow_dataspace_slows_spark_down(spark: SparkSession, drop: Drop
         drop.rows(box(name))
     async with slowed(drop.stream) as (system, slow, _):
         for handled in range(1, 4):
-            while len(slow.waiting) < handled:
-                await trio.sleep(0.005)
+            await until(lambda: len(slow.waiting) == handled)  # noqa: B023
             (query,) = spark.streams.active
             for _ in range(30):  # if nothing held Spark, the next micro-batch would come within these 0.3 s
                 await trio.sleep(0.01)
@@ -379,13 +385,11 @@ async def test_stopping_while_a_batch_waits(spark: SparkSession, drop: Drop) -> 
     drop.rows(box("a"))
     drop.rows(box("b"))
     async with slowed(drop.stream) as (system, slow, source):
-        while not slow.waiting:
-            await trio.sleep(0.005)
+        await until(lambda: slow.waiting)
         assert len(spark.streams.active) == 1
         began = trio.current_time()
         source.root.enter(stop_actor)
-        while spark.streams.active or system._tasks:
-            await trio.sleep(0.005)
+        await until(lambda: not spark.streams.active and not system._tasks)
         assert trio.current_time() - began < 5
         assert source.error is None
         assert slow.got == ["a"]
@@ -423,9 +427,9 @@ async def test_a_query_that_fails(spark: SparkSession, drop: Drop) -> None:
     drop.rows(box("seven"))
     error = await failed(broken)
     assert str(error) == (
-        "Spark could not deliver the rows of Box: [CAST_INVALID_INPUT] The value 'seven' of the type \"STRING\" cannot
-        be cast " 'to "BIGINT" because it is malformed. Correct the value as per the syntax, or change its target
-        type. Use `try_cast` ' "to tolerate malformed input and return NULL instead"
+        "Spark could not deliver the rows of Box: [CAST_INVALID_INPUT] The value 'seven' of the type \"STRING\" "
+        'cannot be cast to "BIGINT" because it is malformed. Correct the value as per the syntax, or change its '
+        "target type. Use `try_cast` to tolerate malformed input and return NULL instead"
     )
 
 

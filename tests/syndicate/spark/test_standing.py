@@ -3,7 +3,8 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from syndicate.errors import SourceError
 from syndicate.spark.rows import Step

@@ -1,0 +1,603 @@
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
+
+import pytest
+import trio
+import trio.testing
+
+from syndicate import (
+    ANY,
+    Entity,
+    Observe,
+    Record,
+    after,
+    assert_,
+    capture,
+    current_facet,
+    dataflow,
+    dataspace,
+    during,
+    every,
+    field,
+    link,
+    linked_task,
+    on_asserted,
+    on_message,
+    on_retracted,
+    on_stop,
+    on_stop_or_crash,
+    open_system,
+    prevent_inert_check,
+    query_count,
+    query_hash,
+    query_set,
+    query_value,
+    react,
+    record,
+    ref,
+    run,
+    send,
+    spawn,
+    stop,
+    stop_actor,
+    stop_when,
+    supervise,
+    sync,
+    timer_driver,
+)
+from syndicate.actor import Actor
+from syndicate.errors import NotInTurn, SyndicateError, SystemStopped
+from syndicate.facet import Facet
+from syndicate.system import System
+from syndicate.testing import Seen, settled, watch
+from tests.strategies import P
+
+pytestmark = pytest.mark.usefixtures("logs")
+
+Settle: TypeAlias = Callable[[], Awaitable[None]]
+
+
+def jumping() -> trio.testing.MockClock:
+    """A clock that jumps to the next deadline."""
+    return trio.testing.MockClock(autojump_threshold=0)
+
+
+# ---------------------------------------------------------------------------------------------------- run
+
+
+@record("box-state")
+class BoxState:
+    """What the box holds."""
+
+    value: int
+
+
+@record("set-box")
+class SetBox:
+    """What the box is to hold."""
+
+    value: int
+
+
+def test_the_example_of_the_contract() -> None:
+    """Box and client, as newcomers meet them: they count to the limit, then nobody is left and ``run`` returns."""
+    shown_values: list[int] = []
+    ended: list[str] = []
+
+    def box(ds: Any, limit: int) -> None:
+        value = field(0, name="value")
+        assert_(ds, lambda: BoxState(value.value))
+
+        @on_message(ds, SetBox(capture()))
+        def set_box(new: int) -> None:
+            value.value = new
+
+        @dataflow
+        def stop_at_limit() -> None:
+            if value.value >= limit:
+                stop_actor()
+
+        on_stop(lambda: ended.append("box"))
+
+    def client(ds: Any) -> None:
+        @during(ds, BoxState(capture()))
+        def shown(value: int) -> None:
+            shown_values.append(value)
+            send(ds, SetBox(value + 1))
+
+        on_stop(lambda: ended.append("client"))
+
+    def boot() -> None:
+        ds = dataspace()
+        spawn(box, ds, 1000, name="box")
+        spawn(client, ds, name="client")
+
+    run(boot)
+    assert shown_values[:1000] == list(range(1000))
+    assert ended == ["box", "client"]
+
+
+def test_run_raises_the_very_error_of_its_boot(logs: list[MutableMapping[str, Any]]) -> None:
+    """Not wrapped, not logged besides; the other actors are stopped in order."""
+    ended: list[str] = []
+    error = ValueError("mine")
+
+    def boot() -> None:
+        ds = dataspace()
+        spawn(lambda: (prevent_inert_check(), on_stop(lambda: ended.append("other"))))
+        on_message(ds, "fail")(lambda: fail())
+        send(ds, "fail")
+
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(ValueError, match="mine") as raised:
+        run(boot)
+    assert raised.value is error
+    assert ended == ["other"]
+    assert logs == []
+    with pytest.raises(ZeroDivisionError):
+        run(lambda: 1 / 0)
+
+
+def test_a_crash_elsewhere_is_logged_and_run_goes_on(logs: list[MutableMapping[str, Any]]) -> None:
+    """Only the first actor's error is raised."""
+    log: list[str] = []
+
+    def boot() -> None:
+        spawn(lambda: 1 / 0, name="unlucky")
+        after(1, lambda: log.append("went on"))
+
+    run(boot, clock=jumping())
+    assert log == ["went on"]
+    assert [(entry["actor"], entry["log_level"] if "log_level" in entry else entry["level"]) for entry in logs] == [
+        ("unlucky", "error")
+    ]
+
+
+def returns(boot: Callable[[], object], **kwargs: Any) -> bool:
+    """Whether ``run(boot)`` comes to an end within some seconds."""
+    done = threading.Event()
+
+    def main() -> None:
+        run(boot, **kwargs)
+        done.set()
+
+    threading.Thread(target=main, daemon=True).start()
+    return done.wait(5)
+
+
+def test_run_returns_when_nobody_is_left_or_all_wait_for_each_other() -> None:
+    """Interests, assertions, running during-facets, waiting services, supervised or not: nothing can ever wake them."""
+
+    def waiting() -> None:
+        ds = dataspace()
+        assert_(ds, P(1))
+        on_message(ds, P(capture()))(print)
+        during(ds, P(capture()))(lambda x: None)
+        during(ds, P(capture()), spawn=True)(lambda x: assert_(ds, P(2)))
+        supervise(lambda: on_asserted(ds, P("never"))(lambda: None))
+        spawn(lambda: link(spawn(lambda: assert_(ds, P(3)))))
+
+    assert returns(lambda: None)
+    assert returns(waiting)
+
+
+def test_run_waits_for_tasks_and_timers() -> None:
+    """Whatever may still wake an actor keeps ``run`` running until it has."""
+    log: list[str] = []
+
+    async def work() -> None:
+        await trio.sleep(5)
+        log.append("task")
+
+    def boot() -> None:
+        react(lambda: linked_task(work))
+        react(lambda: after(7, lambda: log.append("timer")))
+
+    run(boot, clock=jumping())
+    assert log == ["task", "timer"]
+
+
+@pytest.mark.parametrize("prevented", [True, False])
+def test_run_waits_for_threads(prevented: bool) -> None:
+    """For those that will enter a facet, be it announced by a preventer or not."""
+    log: list[str] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        facet = current_facet()
+        assert_(ds, P(1))
+        if prevented:
+            prevent_inert_check()
+
+        def work() -> None:
+            time.sleep(0.02)
+            facet.enter_from_thread(lambda: (log.append("thread"), stop()))
+
+        threading.Thread(target=work, daemon=prevented).start()
+
+    run(boot)
+    assert log == ["thread"]
+
+
+def test_a_daemon_keeps_nobody_waiting() -> None:
+    """Daemons run as long as others do; then they are stopped in order, last of all."""
+    log: list[str] = []
+
+    def daemon() -> None:
+        every(1, lambda: log.append("tick"))
+        on_stop(lambda: log.append("daemon stopped"))
+
+    def boot() -> None:
+        spawn(daemon, daemon=True)
+        after(2.5, lambda: log.append("done"))
+        on_stop(lambda: log.append("boot stopped"))
+
+    run(boot, clock=jumping())
+    assert log == ["tick", "tick", "done", "boot stopped", "daemon stopped"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_leaves_in_order(error: type[BaseException], logs: list[MutableMapping[str, Any]]) -> None:
+    """Ctrl-C in the middle of a turn: the turn is undone, everybody is stopped, tasks end, the interrupt comes out."""
+    log: list[str] = []
+    seen: list[Seen] = []
+
+    async def work() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            log.append("task ended")
+
+    def interrupted(ds: Any) -> None:
+        handle = assert_(ds, P("alive"))
+        linked_task(work)
+        on_stop_or_crash(lambda: log.append("cleaned up"))
+
+        @after(1)
+        def in_the_middle() -> None:
+            assert_(ds, P("half"))
+            send(ds, P("half"))
+            handle.replace(P("half"))
+            raise error
+
+    def other(ds: Any) -> None:
+        seen.append(watch(ds, P(capture())))
+        linked_task(work)
+        on_stop(lambda: log.append("other stopped"))
+
+    def boot() -> None:
+        ds = dataspace()
+        spawn(other, ds)
+        spawn(interrupted, ds)
+
+    with pytest.raises(error):
+        run(boot, clock=jumping())
+    assert sorted(log) == ["cleaned up", "other stopped", "task ended", "task ended"]
+    assert log.index("cleaned up") < log.index("other stopped")
+    assert seen[0][0] == ("+", "alive")
+    assert "half" not in str(seen)
+    assert logs == []
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+def test_an_interrupt_in_a_task_leaves_in_order(error: type[BaseException]) -> None:
+    """It comes out as itself, not in an ExceptionGroup."""
+    log: list[str] = []
+
+    async def interrupted() -> None:
+        await trio.sleep(1)
+        raise error
+
+    def boot() -> None:
+        on_stop(lambda: log.append("stopped"))
+        linked_task(interrupted)
+
+    with pytest.raises(error):
+        run(boot, clock=jumping())
+    assert log == ["stopped"]
+
+
+@pytest.mark.timeout(60)
+def test_a_real_interrupt() -> None:
+    """A SIGINT to a program that waits ends it at once, with its stop handlers, and KeyboardInterrupt."""
+    program = textwrap.dedent("""
+        from syndicate import *
+        async def ready():
+            print("ready", flush=True)
+            import trio
+            await trio.sleep_forever()
+        def boot():
+            on_stop(lambda: print("stopped", flush=True))
+            linked_task(ready)
+        run(boot)
+    """)
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(2)
+        assert process.stdout.read() == "stopped\n"
+        assert process.stderr.read().rstrip().endswith("KeyboardInterrupt")
+    assert process.returncode != 0
+
+
+def test_run_leaves_the_garbage_collector_as_it_was() -> None:
+    """Whatever it sets for its own speed."""
+    before = gc.get_threshold()
+    run(lambda: None)
+    assert gc.get_threshold() == before
+
+
+# ---------------------------------------------------------------------------------------------------- open_system
+
+
+async def test_a_system_inside_a_trio_program() -> None:
+    """Actors run beside other tasks, and are stopped in order when the block ends, those that others spawn then too."""
+    log: list[str] = []
+
+    def member(name: str) -> None:
+        prevent_inert_check()
+        on_stop(lambda: log.append(name))
+        on_stop(lambda: spawn(member, "heir") if name == "boot" else None)
+
+    async with open_system(member, "boot") as system:
+        system.spawn(member, "other")
+        await system.settle()
+        assert log == []
+        assert len(system.actors) == 2
+    assert log == ["boot", "other", "heir"]
+    assert not system.actors
+
+
+async def test_the_end_of_a_system() -> None:
+    """Nothing can be started in it any more, and entering what is dead does nothing."""
+    facets: list[Facet] = []
+    async with open_system() as system:
+        system.spawn(lambda: (prevent_inert_check(), facets.append(current_facet())))
+        await system.settle()
+    with pytest.raises(SystemStopped, match="open another one"):
+        system.spawn(lambda: None)
+    facets[0].enter(lambda: 1 / 0)
+    facets[0].enter_from_thread(lambda: 1 / 0)
+    await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_errors_inside_the_block_come_out_as_they_are() -> None:
+    """After all actors were stopped; and the first actor's crash is raised at the end of the block."""
+    log: list[str] = []
+    with pytest.raises(ValueError, match="mine"):
+        async with open_system() as system:
+            system.spawn(lambda: (prevent_inert_check(), on_stop(lambda: log.append("stopped"))))
+            await system.settle()
+            raise ValueError("mine")
+    assert log == ["stopped"]
+    with pytest.raises(ZeroDivisionError):
+        async with open_system(lambda: 1 / 0) as system:
+            await system.settle()
+            log.append("block goes on")
+    assert log == ["stopped", "block goes on"]
+
+
+async def test_cancelling_the_block_stops_the_actors() -> None:
+    """A cancel scope around a system ends it in order, with its tasks."""
+    log: list[str] = []
+
+    async def work() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            log.append("task ended")
+
+    with trio.CancelScope() as scope:
+        async with open_system() as system:
+            system.spawn(lambda: (linked_task(work), on_stop(lambda: log.append("stopped"))))
+            await system.settle()
+            await trio.testing.wait_all_tasks_blocked()
+            scope.cancel()
+            await trio.sleep_forever()
+    assert scope.cancelled_caught
+    assert sorted(log) == ["stopped", "task ended"]
+
+
+async def test_two_systems_side_by_side() -> None:
+    """They share nothing but the thread."""
+    seen: list[Seen] = []
+    async with open_system() as one, open_system() as two:
+        for system in (one, two):
+
+            def boot() -> None:
+                ds = dataspace()
+                seen.append(watch(ds, P(capture())))
+                assert_(ds, P(len(seen)))
+
+            system.spawn(boot)
+            await system.settle()
+    assert [events[0] for events in seen] == [("+", 1), ("+", 2)]
+
+
+async def test_settle_waits_for_all_that_is_runnable(system: System, settle: Settle) -> None:
+    """A long chain of turns, over many time slices, is done when ``system.settle()`` returns."""
+    log: list[int] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        on_message(ds, capture(int))(lambda n: send(ds, n + 1) if n < 20_000 else log.append(n))
+        send(ds, 0)
+
+    system.spawn(boot)
+    await system.settle()
+    assert log == [20_000]
+    await system.settle()
+
+
+async def test_other_tasks_get_their_turn(system: System) -> None:
+    """An actor that never rests does not starve the rest of the trio program."""
+    facets: list[Facet] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        facets.append(current_facet())
+        on_message(ds, "again")(lambda: send(ds, "again"))
+        send(ds, "again")
+
+    system.spawn(boot)
+    for _ in range(10):
+        await trio.lowlevel.checkpoint()
+    assert facets
+    facets[0].enter(stop_actor)
+    await system.settle()
+
+
+# ---------------------------------------------------------------------------------------------------- outside a turn
+
+DS = settled(lambda: None).spawn(prevent_inert_check).root  # a facet of some system, for references that lead nowhere
+
+
+def _ref() -> Any:
+    from syndicate import Ref
+
+    return Ref(DS, Entity())
+
+
+async def _nothing() -> None:
+    """A task."""
+
+
+IN_TURN: dict[str, Callable[[], object]] = {
+    "after": lambda: after(1, print),
+    "assert_": lambda: assert_(_ref(), 1),
+    "current_facet": current_facet,
+    "dataflow": lambda: dataflow(print),
+    "dataspace": dataspace,
+    "during": lambda: during(_ref(), 1)(print),
+    "every": lambda: every(1, print),
+    "field": lambda: field(1),
+    "link": lambda: link(DS.actor),
+    "linked_task": lambda: linked_task(_nothing),
+    "on_asserted": lambda: on_asserted(_ref(), 1)(print),
+    "on_message": lambda: on_message(_ref(), 1)(print),
+    "on_retracted": lambda: on_retracted(_ref(), 1)(print),
+    "on_stop": lambda: on_stop(print),
+    "on_stop_or_crash": lambda: on_stop_or_crash(print),
+    "prevent_inert_check": prevent_inert_check,
+    "query_count": lambda: query_count(_ref(), [capture()]),
+    "query_hash": lambda: query_hash(_ref(), [capture(), capture()]),
+    "query_set": lambda: query_set(_ref(), [capture()]),
+    "query_value": lambda: query_value(_ref(), [capture()]),
+    "react": lambda: react(print),
+    "ref": lambda: ref(Entity()),
+    "send": lambda: send(_ref(), 1),
+    "spawn": lambda: spawn(print),
+    "stop": stop,
+    "stop_actor": stop_actor,
+    "stop_when": lambda: stop_when(_ref(), 1)(print),
+    "supervise": lambda: supervise(print),
+    "sync": lambda: sync(_ref(), print),
+    "timer_driver": lambda: timer_driver(_ref()),
+}
+ANYWHERE = {"capture", "open_system", "quote", "record", "run", "unquote"}
+
+
+def test_all_functions_of_the_surface_are_tried_outside_a_turn() -> None:
+    """The table above is complete."""
+    import syndicate
+
+    functions = {name for name in syndicate.__all__ if callable(getattr(syndicate, name))}
+    classes = {name for name in functions if isinstance(getattr(syndicate, name), type)}
+    assert set(IN_TURN) == functions - classes - ANYWHERE
+
+
+@pytest.mark.parametrize("name", IN_TURN)
+@pytest.mark.parametrize("where", ["nowhere", "another thread", "a task"])
+async def test_outside_a_turn(name: str, where: str, system: System, settle: Settle) -> None:
+    """Each function says which one it is and what to use instead; nothing happens by it, and the system goes on."""
+    errors: list[BaseException] = []
+
+    def attempt() -> None:
+        with pytest.raises(NotInTurn) as raised:
+            IN_TURN[name]()
+        errors.append(raised.value)
+
+    async def in_a_task() -> None:
+        attempt()
+
+    log: list[str] = []
+    if where == "nowhere":
+        attempt()
+    elif where == "another thread":
+
+        def in_a_turn() -> None:  # a turn of this thread is none of the other's
+            thread = threading.Thread(target=attempt)
+            thread.start()
+            thread.join()
+
+        system.spawn(in_a_turn)
+    else:
+        system.spawn(lambda: linked_task(in_a_task))
+    await settle()
+    assert f"{name}() acts on the current turn" in str(errors[0])
+    assert "facet.enter(" in str(errors[0])
+    assert "facet.enter_from_thread(" in str(errors[0])
+    system.spawn(lambda: log.append("goes on"))
+    await settle()
+    assert log == ["goes on"]
+
+
+def test_handles_need_a_turn_too() -> None:
+    """Retracting, replacing, cancelling and disarming outside a turn."""
+    made: dict[str, Any] = {}
+
+    def boot() -> None:
+        ds = dataspace()
+        made["handle"] = assert_(ds, P(1))
+        made["computed"] = assert_(ds, lambda: P(2))
+
+    settled(boot)
+    for handle in (made["handle"], made["computed"]):
+        with pytest.raises(NotInTurn, match=r"^retract\(\)"):
+            handle.retract()
+        with pytest.raises(NotInTurn, match=r"^replace\(\)"):
+            handle.replace(P(3))
+        assert handle.live
+
+
+def test_a_nested_run_is_refused() -> None:
+    """``run`` inside an actor would block it: only that actor crashes, with the remedy."""
+    errors: list[BaseException | None] = []
+
+    def boot() -> None:
+        actor: Actor = spawn(lambda: run(lambda: None), name="nested")
+        after(1, lambda: errors.append(actor.error))
+
+    run(boot, clock=jumping())
+    assert isinstance(errors[0], SyndicateError)
+    assert "open_system" in str(errors[0])
+
+
+def test_observing_by_hand() -> None:
+    """An entity, its reference and an Observe: what on_message and the others are made of."""
+    log: list[Any] = []
+
+    class Listener(Entity):
+        def message(self, value: Any) -> None:
+            log.append(value)
+
+    def boot() -> None:
+        ds = dataspace()
+        assert_(ds, Observe(Record("r", [capture(), ANY]), ref(Listener())))
+        send(ds, Record("r", [1, 2, 3]))
+
+    settled(boot)
+    assert log == [(1,)]
