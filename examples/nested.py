@@ -4,8 +4,8 @@ What is asserted and sent in the office stays there.  ``Outbound(value)`` hangs 
 observes ``Inbound(pattern)`` looks out of the window.  When the office closes, what it had hung out goes with it.
 
     $ python examples/nested.py
-    street: Ann is at work
     office: "the coffee is cold", says Ann
+    street: Ann is at work
     office: it rains, so Ann stays
     office: the rain is over, so Ann goes home
     street: Ann is not at work any more

@@ -20,8 +20,10 @@ from functools import partial
 
 import trio
 
+from relay.codec import DEFAULT as DEFAULT_LIMITS
+from relay.codec import Limits
 from relay.gatekeeper import Gatekeeper
-from relay.link import open_link
+from relay.link import OUTBOX, open_link
 from relay.transport import DEFAULT, Address, Listener, open_listener
 from syndicate.dataspace import dataspace
 from syndicate.errors import AddressError
@@ -34,6 +36,8 @@ from syndicate.verbs import current_facet, linked_task, on_stop_or_crash, react,
 class Broker:
     """Listens on addresses, and publishes one dataspace: *ds*, or else its own.
 
+    *limits* are those of a packet, *outbox* the bytes that may wait for a peer that reads too slowly.
+
     Peers resolve it as ``"syndicate"``, by *key*.  The empty key lets everybody in, and so
     :class:`~syndicate.errors.AddressError` is raised for an address that other machines can reach.  *opened* is called,
     in a turn, with the actual addresses once all are open.  A :class:`~syndicate.errors.ListenError` crashes the actor.
@@ -45,6 +49,8 @@ class Broker:
         *,
         ds: Ref | None = None,
         key: bytes = b"",
+        limits: Limits = DEFAULT_LIMITS,
+        outbox: int = OUTBOX,
         opened: Callable[[list[str]], object] = lambda addresses: None,
     ) -> None:
         self.listen = [Address.parse(text) for text in listen]
@@ -56,6 +62,8 @@ class Broker:
                 )
         self.ds = ds
         self._key = key
+        self._limits = limits
+        self._outbox = outbox
         self._opened = opened
         self.addresses: list[str] = []
 
@@ -77,33 +85,28 @@ class Broker:
             facet.enter(partial(self._opened, self.addresses))
             async with trio.open_nursery() as nursery:
                 for listener in listeners:
-                    nursery.start_soon(listener.serve, partial(_welcome, facet, gatekeeper))
+                    nursery.start_soon(listener.serve, partial(self._welcome, facet, gatekeeper))
 
+    async def _welcome(self, facet: Facet, gatekeeper: Ref, stream: trio.SocketStream) -> None:
+        """Let a session take *stream* over."""
+        name = _name(stream)
+        taken = trio.Event()
 
-async def _welcome(facet: Facet, gatekeeper: Ref, stream: trio.SocketStream) -> None:
-    """Let a session take *stream* over."""
-    name = _name(stream)
-    taken = trio.Event()
+        def serve() -> None:
+            taken.set()
+            session = open_link(stream, name=name, publish=gatekeeper, limits=self._limits, outbox=self._outbox)
 
-    def take() -> None:
-        react(partial(spawn, _serve_peer, stream, gatekeeper, name, taken, name=f"session {name}", linked=True))
+            @on_stop_or_crash
+            def gone() -> None:
+                if session.reason is not None:
+                    logger(peer=name).warning("disconnected", reason=session.reason)
 
-    try:
-        facet.enter(take)
-        await taken.wait()
-    finally:
-        if not taken.is_set():  # the broker ends
-            await trio.aclose_forcefully(stream)
-
-
-def _serve_peer(stream: trio.SocketStream, gatekeeper: Ref, name: str, taken: trio.Event) -> None:
-    taken.set()
-    session = open_link(stream, name=name, publish=gatekeeper)
-
-    @on_stop_or_crash
-    def gone() -> None:
-        if session.reason is not None:
-            logger(peer=name).warning("disconnected", reason=session.reason)
+        try:
+            facet.enter(lambda: react(partial(spawn, serve, name=f"session {name}", linked=True)))
+            await taken.wait()
+        finally:
+            if not taken.is_set():  # the broker ends
+                await trio.aclose_forcefully(stream)
 
 
 def _name(stream: trio.SocketStream) -> str:

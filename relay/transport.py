@@ -66,7 +66,7 @@ class Address:
             if parts.netloc or not parts.path.startswith("/"):
                 raise AddressError(f"{text!r} needs an absolute path, after three slashes: unix:///run/syndicate.sock")
             return cls("unix", path=parts.path)
-        raise AddressError(f"{parts.scheme}:// is not supported in this version: {_FORMS}")
+        raise AddressError(f"{parts.scheme}:// is not supported in this version, in {text!r}: {_FORMS}")
 
     @property
     def local(self) -> bool:
@@ -177,7 +177,7 @@ def _socket_at(path: Path) -> int | None:
     except FileNotFoundError:
         return None
     if not stat.S_ISSOCK(found.st_mode):
-        raise FileExistsError(errno.EEXIST, "a file that is no socket is there already")
+        raise OSError("a file that is no socket is there already")
     return found.st_ino
 
 

@@ -23,7 +23,7 @@ C = TypeVar("C", bound=type)
 def record(label: C) -> C: ...
 @overload
 def record(label: str | Symbol | None = None) -> Callable[[C], C]: ...
-@dataclass_transform(frozen_default=True, eq_default=True, field_specifiers=(attrs.field, attrs.Factory))
+@dataclass_transform(frozen_default=True, eq_default=True, field_specifiers=(attrs.field,))
 def record(label: Any = None) -> Any:
     """Make an attrs class whose instances are records: ``@record`` or ``@record("box-state")``.
 

@@ -335,7 +335,7 @@ def run(boot: Callable[..., object], *args: Any, name: str | None = None, clock:
     hello
     """
     expect_function("run", boot, len(args))
-    if _token() is not None:
+    if here.turn is not None or _token() is not None:
         raise AlreadyRunning(
             "run() makes an event loop of its own, and one is running here: use `async with open_system(boot)` in a "
             "trio program, and spawn(boot) in an actor"

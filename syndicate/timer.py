@@ -10,7 +10,7 @@ Source: the reference, sections 1.4 and 4.4 (``<later-than s>``).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from syndicate.during import during
 from syndicate.errors import SyndicateError
@@ -93,6 +93,10 @@ def _start(what: str, seconds: float, fn: Callable[[], object]) -> Timer:
     return timer
 
 
+@overload
+def after(seconds: float) -> Callable[[Callable[[], object]], Timer]: ...
+@overload
+def after(seconds: float, fn: Callable[[], object]) -> Timer: ...
 def after(seconds: float, fn: Callable[[], object] = _BELOW) -> Any:
     """Call *fn* once, *seconds* from now, in the current facet; answers the :class:`Timer`.
 
@@ -101,6 +105,10 @@ def after(seconds: float, fn: Callable[[], object] = _BELOW) -> Any:
     return _start("after", seconds, fn) if fn is not _BELOW else lambda later: _start("after", seconds, later)
 
 
+@overload
+def every(seconds: float) -> Callable[[Callable[[], object]], Timer]: ...
+@overload
+def every(seconds: float, fn: Callable[[], object]) -> Timer: ...
 def every(seconds: float, fn: Callable[[], object] = _BELOW) -> Any:
     """Call *fn* each *seconds*, first after that time, in the current facet; answers the :class:`Timer`.
 

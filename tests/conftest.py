@@ -1,4 +1,4 @@
-"""Fixtures for all tests: the project's own, and one Spark session for the whole run, since opening one takes seconds."""
+"""Fixtures for all tests: the project's own, and one Spark session for the whole run: opening one takes seconds."""
 
 from __future__ import annotations
 

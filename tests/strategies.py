@@ -1,4 +1,4 @@
-"""Random values and patterns: small alphabets, so that matches, collisions and look-alikes are the rule and not the exception."""
+"""Random values and patterns: small alphabets, so that matches, collisions and look-alikes are the rule."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def values(*, refs: bool = True, wide: bool = False, max_leaves: int = 8) -> st.
     return st.recursive(atoms(refs=refs, wide=wide), _compounds, max_leaves=max_leaves)
 
 
-# ---------------------------------------------------------------------------------------------------- patterns
+# --------------------------------------------------------------------------------------------------- patterns
 
 _KEYS: Final = (0, 1, 2, 3, -1, True, 1.0, "a", "k", Symbol("a"), b"a", (1, "a"))
 _KINDS: Final = tuple(
@@ -120,14 +120,18 @@ def _groups(inner: st.SearchStrategy[Pattern]) -> st.SearchStrategy[Pattern]:
 def patterns(*, max_leaves: int = 6) -> st.SearchStrategy[Pattern]:
     """Any pattern of the published schema: sparse, with keys that never fit, with captures inside captures."""
     leaves = st.one_of(
-        st.just(ANY), st.just(capture()), st.sampled_from(_KINDS), st.builds(Literal, atoms()), st.builds(Capture, st.sampled_from(_KINDS))
+        st.just(ANY),
+        st.just(capture()),
+        st.sampled_from(_KINDS),
+        st.builds(Literal, atoms()),
+        st.builds(Capture, st.sampled_from(_KINDS)),
     )
     return st.recursive(leaves, lambda inner: _groups(inner) | st.builds(Capture, inner), max_leaves=max_leaves)
 
 
 @st.composite
 def patterns_like(draw: Callable[[st.SearchStrategy[Any]], Any], value: Any) -> Pattern:
-    """A pattern that has good chances to match *value*: the value itself with holes in it, and now and then an alien part."""
+    """A pattern likely to match *value*: the value itself with holes in it, and now and then an alien part."""
     what = draw(st.sampled_from(("hole", "capture", "inside", "inside", "inside", "captured inside", "alien")))
     if what == "hole":
         return ANY

@@ -187,7 +187,7 @@ def reckon(flights: DataFrame, limit: int) -> list[Count]:
 
     # Rows are sorted twice as fast by a number first.
     by = ("hash", *FLIGHT)
-    hashed = events(flights).withColumn("hash", f.xxhash64(*FLIGHT)).repartition(*by)
+    hashed = events(flights).select(f.xxhash64(*FLIGHT).alias("hash"), *FLIGHT, "step", "weight").repartition(*by)
     counted = (
         hashed.groupBy(*by, "step").agg(f.sum("weight").alias("weight")).withColumn("copies", so_far("weight", *by))
     )
@@ -209,4 +209,8 @@ def reckon(flights: DataFrame, limit: int) -> list[Count]:
         f.count_if((f.col("aloft") > limit) & was_within & f.col("place").startswith("airport")),
     )
     rows = counts.withColumn("day", _day(-f.col("peak.earliest"))).collect()
-    return [Count(*place.split(" "), count, peak.aloft, day, crowded) for place, count, peak, crowded, day in rows]
+    return [
+        Count(kind, name, count, peak.aloft, day, crowded)
+        for place, count, peak, crowded, day in rows
+        for kind, name in [place.split(" ")]
+    ]

@@ -1,3 +1,6 @@
+# mypy: disable-error-code="func-returns-value, misc"
+# (a tuple in a lambda joins what is done in one turn; mypy cannot infer lambdas with defaults)
+
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -50,7 +53,7 @@ pytestmark = pytest.mark.usefixtures("logs")
 Settle: TypeAlias = Callable[[], Awaitable[None]]
 
 
-# ---------------------------------------------------------------------------------------------------- turns
+# ------------------------------------------------------------------------------------------------------ turns
 
 
 def test_an_action_takes_effect_after_its_turn() -> None:
@@ -115,7 +118,7 @@ def test_messages_are_first_in_first_out_for_each_pair_of_actors() -> None:
 
 
 def test_a_turn_that_raises_has_not_happened() -> None:
-    """None of its assertions, messages, retractions, replacements, spawned actors, facets, entries elsewhere is seen."""
+    """None of its assertions, messages, replacements, actors, facets, entries elsewhere is seen."""
     seen: list[Seen] = []
     born: list[str] = []
     entered: list[str] = []
@@ -149,9 +152,8 @@ def test_a_turn_that_raises_has_not_happened() -> None:
         send(ds, "go")
 
     settled(boot)
-    assert seen == [[("+", "old"), ("+", "older"), ("-", "older"), ("-", "old")]] or seen == [
-        [("+", "old"), ("+", "older"), ("-", "old"), ("-", "older")]
-    ]
+    assert seen[0][:2] == [("+", "old"), ("+", "older")]
+    assert sorted(seen[0][2:]) == [("-", "old"), ("-", "older")]
     assert born == entered == []
 
 
@@ -398,7 +400,7 @@ async def test_a_crash_hook_that_raises_does_not_stop_the_others(
     def victim(ds: Ref) -> None:
         assert_(ds, P("alive"))
         on_stop_or_crash(lambda: notes.append("first"))
-        on_stop_or_crash(lambda: [][0])
+        on_stop_or_crash(lambda: {}[0])
         on_stop_or_crash(lambda: notes.append("third"))
         on_message(ds, "fail")(lambda: 1 / 0)
 
@@ -414,7 +416,7 @@ async def test_a_crash_hook_that_raises_does_not_stop_the_others(
     assert notes == ["first", "third"]
     assert seen == [[("+", "alive"), ("-", "alive")]]
     assert isinstance(actors[0].error, ZeroDivisionError)
-    assert [type(entry["exc_info"]) for entry in logs] == [IndexError, ZeroDivisionError]
+    assert [type(entry["exc_info"]) for entry in logs] == [KeyError, ZeroDivisionError]
 
 
 async def test_hooks_that_had_not_run_when_a_stop_crashed_run_then(system: System, settle: Settle) -> None:
@@ -470,7 +472,7 @@ async def test_tasks_of_a_crash_hook_do_not_start(system: System, settle: Settle
     assert seen == [[("!", "bye"), ("+", "short"), ("-", "short"), ("!", "heir")]]
 
 
-# ---------------------------------------------------------------------------------------------------- spawning
+# --------------------------------------------------------------------------------------------------- spawning
 
 
 def test_an_actor_exists_once_the_turn_that_spawned_it_has_committed() -> None:
@@ -541,7 +543,7 @@ def _of_another(ds: Ref) -> Any:
     return Handle(other.root, ds, 1)
 
 
-# ---------------------------------------------------------------------------------------------------- links
+# ------------------------------------------------------------------------------------------------------ links
 
 Ending: TypeAlias = Literal["stop", "crash", "crash in boot", "inert in boot"]
 
@@ -668,7 +670,7 @@ def test_a_ring_of_links_ends_as_one() -> None:
     assert not any(actor.running for actor in actors)
 
 
-# ---------------------------------------------------------------------------------------------------- linked tasks
+# ----------------------------------------------------------------------------------------------- linked tasks
 
 
 async def test_a_linked_task_ends_with_its_facet(system: System, settle: Settle) -> None:

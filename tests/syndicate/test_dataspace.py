@@ -1,3 +1,6 @@
+# mypy: disable-error-code="func-returns-value, misc"
+# (a tuple in a lambda joins what is done in one turn; mypy cannot infer lambdas with defaults)
+
 from __future__ import annotations
 
 import math
@@ -36,7 +39,7 @@ from syndicate.errors import NotAValue
 from syndicate.system import System
 from syndicate.testing import Seen, Watcher, settled, watch
 from syndicate.turn import Handle
-from tests.strategies import REFS, P, PP
+from tests.strategies import PP, REFS, P
 
 
 class Stage:
@@ -62,7 +65,7 @@ class Stage:
         return answers[0].unwrap()
 
 
-# ---------------------------------------------------------------------------------------------------- 1 and 2: bags
+# ---------------------------------------------------------------------------------------------- 1 and 2: bags
 
 
 def test_equal_values_count_once() -> None:
@@ -137,7 +140,7 @@ def test_different_assertions_with_equal_captures_are_one_to_an_observer() -> No
     assert stage.seen[0] == [("+", "x"), ("-", "x")]
 
 
-# ---------------------------------------------------------------------------------------------------- 3 and 4: observers
+# ----------------------------------------------------------------------------------------- 3 and 4: observers
 
 
 def test_a_late_observer_is_told_what_is_there_once() -> None:
@@ -185,7 +188,7 @@ def test_interest_is_an_assertion_like_any_other() -> None:
     assert [mark for mark, _ in seen] == ["+", "+", "-"]
 
 
-# ---------------------------------------------------------------------------------------------------- 5 and 6: messages
+# ------------------------------------------------------------------------------------------ 5 and 6: messages
 
 
 def test_a_message_goes_once_to_each_matching_observer() -> None:
@@ -217,7 +220,7 @@ def test_one_entity_with_two_interests_gets_both() -> None:
     assert watcher.seen == [("-", 1)]
 
 
-# ---------------------------------------------------------------------------------------------------- 8: order
+# --------------------------------------------------------------------------------------------------- 8: order
 
 
 def test_replace_shows_no_gap() -> None:
@@ -274,7 +277,7 @@ def test_a_turn_of_the_observer_is_one_for_the_whole_batch() -> None:
     assert batches == [[0, 1, 2], [3, 4]]
 
 
-# ---------------------------------------------------------------------------------------------------- 9 and 10
+# --------------------------------------------------------------------------------------------------- 9 and 10
 
 
 def test_retracting_what_is_gone_does_nothing() -> None:
@@ -314,7 +317,7 @@ def test_arity_is_at_least(pattern: Any, value: Any, captures: Any) -> None:
     assert stage.seen == [[] if captures is None else [("+", *captures), ("!", *captures), ("-", *captures)]]
 
 
-# ---------------------------------------------------------------------------------------------------- handing over
+# ----------------------------------------------------------------------------------------------- handing over
 
 
 def test_responsibility_passes_without_an_event() -> None:

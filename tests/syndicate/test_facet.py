@@ -1,3 +1,6 @@
+# mypy: disable-error-code="func-returns-value, misc"
+# (a tuple in a lambda joins what is done in one turn; mypy cannot infer lambdas with defaults)
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -9,6 +12,7 @@ from syndicate import (
     Ref,
     SyndicateError,
     assert_,
+    capture,
     current_facet,
     dataspace,
     during,
@@ -25,7 +29,7 @@ from syndicate import (
 from syndicate.actor import Actor
 from syndicate.facet import Facet
 from syndicate.testing import Seen, settled, watch
-from tests.strategies import P, capture
+from tests.strategies import P
 
 
 class Stage:
@@ -189,7 +193,7 @@ def test_a_facet_of_another_actor_cannot_be_stopped() -> None:
     assert not stage.actor.running
 
 
-# ---------------------------------------------------------------------------------------------------- inertness
+# -------------------------------------------------------------------------------------------------- inertness
 
 
 def keeps(boot: Callable[[Ref], Any]) -> bool:
@@ -270,7 +274,7 @@ def test_a_preventer_is_disarmed_once() -> None:
 
 
 def test_facets_without_end_are_an_error_and_not_a_hang() -> None:
-    """Stop handlers that always make one more facet are found out, in a stop as well as in the search for inert facets."""
+    """Stop handlers that always make one more facet are found out, in a stop and in the search for inert facets."""
 
     def while_stopping(ds: Ref) -> None:
         def again() -> None:

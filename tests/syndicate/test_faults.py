@@ -1,3 +1,6 @@
+# mypy: disable-error-code="func-returns-value, misc"
+# (a tuple in a lambda joins what is done in one turn; mypy cannot infer lambdas with defaults)
+
 from __future__ import annotations
 
 import gc
@@ -169,11 +172,7 @@ async def test_ten_thousand_faults_leave_nothing(system: System, settle: Settle)
         assert not present
         assert len(theatre.seen) > FAULTS
         theatre.seen.clear()
-        known = {id(f) for f in theatre.facet.actor.root.below()}
-        for o in gc.get_objects():
-            if isinstance(o, Facet) and id(o) not in known:
-                print(o, o.alive, [type(r) for r in gc.get_referrers(o)], [ (type(rr), str(rr)[:80]) for r in gc.get_referrers(o) for rr in gc.get_referrers(r)][:6])
-        print(len(system._timers))
+        del victim
         assert (index.statistics(), len(system.actors), facets()) == before
         assert system._tasks == 0
         assert not any(timer.live for _, _, timer in system._timers)

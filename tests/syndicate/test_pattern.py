@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given
+from hypothesis import strategies as st
 
 from syndicate import ANY, Dictionary, Observe, Record, Ref, Symbol, ValueSet, capture, quote, record, unquote
 from syndicate.errors import PatternError
@@ -12,7 +13,7 @@ from syndicate.pattern import Capture, Group, Kind, Literal, decode, encode, mat
 from syndicate.skeleton.analysis import analyse, synthesise
 from syndicate.skeleton.interest import expand, interest
 from syndicate.values import freeze, identical, thaw
-from tests.strategies import ATOMS, REFS, P, PP, patterns, patterns_like, values
+from tests.strategies import ATOMS, PP, REFS, P, patterns, patterns_like, values
 
 
 @record
@@ -23,7 +24,7 @@ class Says:
     what: str
 
 
-# ---------------------------------------------------------------------------------------------------- what matches
+# ----------------------------------------------------------------------------------------------- what matches
 
 MANUAL = Group("arr", None, ((0, Literal(1)), (1, Capture(Group("arr", None, ((0, capture()), (1, ANY))))), (2, ANY)))
 
@@ -118,7 +119,7 @@ def test_what_matches_what(pattern: Any, value: Any, captures: Any) -> None:
     assert found == captures if captures is None else found is not None and identical(found, captures)
 
 
-# ---------------------------------------------------------------------------------------------------- what is no pattern
+# ----------------------------------------------------------------------------------------- what is no pattern
 
 
 @pytest.mark.parametrize(
@@ -167,7 +168,7 @@ def _nest(levels: int, pattern: Any = ANY) -> Any:
     return pattern
 
 
-# ---------------------------------------------------------------------------------------------------- patterns as values
+# ----------------------------------------------------------------------------------------- patterns as values
 
 
 @given(patterns())

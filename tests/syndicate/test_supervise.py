@@ -1,3 +1,6 @@
+# mypy: disable-error-code="func-returns-value, misc"
+# (a tuple in a lambda joins what is done in one turn; mypy cannot infer lambdas with defaults)
+
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -209,5 +212,5 @@ async def test_supervisors_of_supervisors(system: System, settle: Settle) -> Non
 
 def test_an_unknown_policy_is_refused() -> None:
     """At the call, with the two there are."""
-    with pytest.raises(SyndicateError, match='restart is "always" or "on-error", not "sometimes"|not \'sometimes\''):
+    with pytest.raises(SyndicateError, match='restart is "always" or "on-error", not \'sometimes\''):
         supervise(stop, restart="sometimes")  # type: ignore[arg-type]

@@ -12,15 +12,16 @@ from types import MappingProxyType
 from typing import Any
 
 import attrs
-import numpy
+import numpy as np
 import preserves
 import pytest
-from hypothesis import assume, given, strategies as st
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from syndicate import Dictionary, Observe, Record, Ref, Symbol, ValueSet, capture, record
 from syndicate.errors import NotAValue
 from syndicate.values import MAX_DEPTH, fields_of, freeze, identical, is_record, label_of, order, thaw
-from tests.strategies import ATOMS, MERSENNE, REFS, P, PP, Q, values
+from tests.strategies import ATOMS, MERSENNE, PP, REFS, P, Q, values
 
 # The library holds sets and dictionaries in Python's own, in which 1 and True collide: no look-alikes as members and keys there.
 CLEAR = ("", "a", "b", b"a", 0, 1, 2, MERSENNE, Symbol("a"), Symbol("b"), (1, "a"), (1,))
@@ -38,7 +39,11 @@ def _library_compounds(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 
 
 both_understand = st.recursive(
-    st.sampled_from(ATOMS) | st.integers() | st.floats(allow_nan=False) | st.text(st.characters(exclude_categories=["Cs"])) | st.binary(),
+    st.sampled_from(ATOMS)
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(st.characters(exclude_categories=["Cs"]))
+    | st.binary(),
     _library_compounds,
     max_leaves=6,
 )
@@ -59,7 +64,7 @@ def as_preserves(value: Any) -> Any:
     return value
 
 
-# ---------------------------------------------------------------------------------------------------- identity and order
+# ----------------------------------------------------------------------------------------- identity and order
 
 
 @given(both_understand, both_understand)
@@ -184,7 +189,7 @@ def test_subclasses_of_atoms_are_their_atoms() -> None:
     color = enum.IntEnum("color", ["RED"])
     word = enum.StrEnum("word", ["GO"])
     pair = namedtuple("pair", ["x", "y"])  # noqa: PYI024  (the plain kind is what is tested)
-    for value, plain in [(color.RED, 1), (word.GO, "go"), (pair(1, 2), (1, 2)), (numpy.float64(1.5), 1.5)]:
+    for value, plain in [(color.RED, 1), (word.GO, "go"), (pair(1, 2), (1, 2)), (np.float64(1.5), 1.5)]:
         assert identical(value, plain)
         assert type(thaw(freeze(value))) is type(plain)
 
@@ -204,7 +209,7 @@ def test_a_value_is_a_snapshot() -> None:
     assert thaw(form) == {"a": [1]}
 
 
-# ---------------------------------------------------------------------------------------------------- what is no value
+# ------------------------------------------------------------------------------------------- what is no value
 
 
 def _cyclic_list() -> Any:
@@ -237,8 +242,8 @@ class Plain:
         (print, "function"),
         (lambda: 0, "function"),
         (P, "the class P is not a value (did you mean an instance of it?)"),
-        (numpy.int64(1), ".item()"),
-        (numpy.bool_(True), ".item()"),
+        (np.int64(1), ".item()"),
+        (np.bool_(True), ".item()"),
         (Plain(), "@record"),
         (_cyclic_list(), "cyclic"),
         (_cyclic_dict(), "cyclic"),
@@ -252,7 +257,9 @@ class Plain:
         (capture(), "not a value"),
     ],
 )
-@pytest.mark.parametrize("wrap", [lambda x: x, lambda x: [x], lambda x: P(x), lambda x: {"k": x}, lambda x: Record("r", [x])])
+@pytest.mark.parametrize(
+    "wrap", [lambda x: x, lambda x: [x], lambda x: P(x), lambda x: {"k": x}, lambda x: Record("r", [x])]
+)
 def test_what_is_no_value(value: Any, says: str, wrap: Any) -> None:
     """Whatever is no value is refused wherever it stands, in words that name it and the remedy; it is a TypeError."""
     with pytest.raises(NotAValue) as raised:
@@ -388,7 +395,13 @@ def test_records_inherit() -> None:
 
 def test_records_copy_and_pickle() -> None:
     """Values survive copying and pickling with their identity, symbols as the very same object."""
-    for value in (BoxState(1), Person("Ann", 2, ["x"]), Record("r", [1, P(2)]), Dictionary({"a": 1}), ValueSet([1, True])):
+    for value in (
+        BoxState(1),
+        Person("Ann", 2, ["x"]),
+        Record("r", [1, P(2)]),
+        Dictionary({"a": 1}),
+        ValueSet([1, True]),
+    ):
         assert identical(pickle.loads(pickle.dumps(value)), value)
         assert identical(copy.deepcopy(value), value)
         assert copy.copy(value) == value

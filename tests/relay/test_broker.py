@@ -1,0 +1,376 @@
+"""Broker and clients over real sockets: what one asserts the others see, and what is lost is retracted."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from relay import connect
+from relay.broker import Broker
+from relay.codec import Msgpack
+from relay.packets import Error, read
+from relay.sturdy import SturdyRef, mint, show
+from relay.transport import Address, open_stream
+from syndicate import Ref, assert_, capture, dataspace, during, on_message, open_system, run, send, spawn, stop_actor
+from syndicate.errors import AddressError, ConnectError, ListenError, TextError
+from syndicate.system import System
+from syndicate.testing import Seen, watch
+
+KEY = b"sixteen bytes!!!"
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for something that other tasks bring about."""
+    with trio.fail_after(10):
+        while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other systems
+            await trio.sleep(0.005)
+
+
+class Server:
+    """A system with a broker in it; ``address`` is where it listens, ``ds`` what it serves."""
+
+    def __init__(self, system: System, broker: Broker) -> None:
+        self.system = system
+        self.broker = broker
+
+    @property
+    def address(self) -> str:
+        return self.broker.addresses[0]
+
+    def watch(self, pattern: Any) -> Seen:
+        """What an observer in the server's own process sees."""
+        seen: list[Seen] = []
+        assert self.broker.ds is not None
+        self.system.spawn(lambda ds: seen.append(watch(ds, pattern)), self.broker.ds)
+        self.system.drain()
+        return seen[0]
+
+    @property
+    def sessions(self) -> list[str]:
+        return [actor.name for actor in self.system.actors if actor.name.startswith("session")]
+
+
+@asynccontextmanager
+async def serving(address: str, **options: Any) -> AsyncIterator[Server]:
+    """A broker that is open."""
+    opened = trio.Event()
+    async with open_system() as system:
+        broker = Broker([address], opened=lambda _: opened.set(), **options)
+        system.spawn(broker, name="broker")
+        await opened.wait()
+        yield Server(system, broker)
+
+
+@pytest.fixture(params=["tcp", "unix"])
+async def server(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Server]:
+    """A broker on either kind of socket."""
+    async with serving("tcp://127.0.0.1:0" if request.param == "tcp" else f"unix://{tmp_path}/s") as server:
+        yield server
+
+
+def present(address: str, who: str, seen: list[tuple[str, str]]) -> None:
+    """A client: it is present, and notes who else is."""
+
+    @connect(address)
+    def on_connected(ds: Ref) -> None:
+        assert_(ds, ["present", who])
+
+        @during(ds, ["present", capture(str)])
+        def there(other: str) -> Callable[[], None]:
+            seen.append(("+", other))
+            return lambda: seen.append(("-", other))
+
+
+async def test_two_clients_see_each_other(server: Server) -> None:
+    """What one client asserts, another sees, and sees it gone when the first one goes."""
+    first: list[tuple[str, str]] = []
+    second: list[tuple[str, str]] = []
+    async with open_system(present, server.address, "alice", first):
+        async with open_system(present, server.address, "bob", second):
+            await until(lambda: len(first) == len(second) == 2)
+        await until(lambda: len(first) == 3)
+    assert {*first[:2]} == {*second[:2]} == {("+", "alice"), ("+", "bob")}
+    assert first[2] == ("-", "bob")
+    await until(lambda: not server.sessions)
+    (broker,) = [actor for actor in server.system.actors if actor.name == "broker"]
+    assert len(broker.root.below()) == 2, "nothing is left of the sessions: the root and the broker's own facet"
+
+
+async def test_messages_and_classes(server: Server) -> None:
+    """Messages pass, in order; ``capture(int)`` takes integers only, though the wire cannot say so."""
+    heard: list[int] = []
+
+    def listener() -> None:
+        @connect(server.address)
+        def on_connected(ds: Ref) -> None:
+            @on_message(ds, ["n", capture(int)])
+            def number(n: int) -> None:
+                heard.append(n)
+
+            assert_(ds, "ready")
+
+    def speaker() -> None:
+        @connect(server.address)
+        def on_connected(ds: Ref) -> None:
+            @during(ds, "ready")
+            def ready() -> None:
+                for n in range(1000):
+                    send(ds, ["n", n])
+                    send(ds, ["n", str(n)])
+                    send(ds, ["n", float(n)])
+                stop_actor()
+
+    async with open_system() as clients:
+        clients.spawn(listener)
+        clients.spawn(speaker)
+        await until(lambda: len(heard) == 1000)
+    assert heard == list(range(1000))
+
+
+def test_send_and_quit() -> None:
+    """What is sent and asserted just before the end of a program still arrives."""
+    seen: list[Seen] = []
+
+    def client(address: str) -> None:
+        @connect(address)
+        def on_connected(ds: Ref) -> None:
+            assert_(ds, ["here", 1])
+            for i in range(5000):
+                send(ds, ["bye", i, "x" * 100])
+            stop_actor()
+
+    def boot() -> None:
+        ds = dataspace()
+        seen.append(watch(ds, ["bye", capture()]))
+        seen.append(watch(ds, ["here", capture()]))
+        on_message(ds, ["bye", 4999])(stop_actor)
+        spawn(Broker(["tcp://127.0.0.1:0"], ds=ds, opened=lambda addresses: spawn(client, addresses[0])), daemon=True)
+
+    run(boot)
+    assert seen[0] == [("!", i) for i in range(5000)]
+    assert seen[1] == [("+", 1)]
+
+
+CLIENT = """
+import sys
+from syndicate import *
+from relay import connect
+def boot():
+    @connect(sys.argv[1])
+    def on_connected(ds):
+        for i in range(100):
+            assert_(ds, ["present", i])
+run(boot)
+"""
+
+
+@contextmanager
+def running(program: str, *args: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A Python program in a process of its own, killed in the end."""
+    process = subprocess.Popen([sys.executable, "-c", program, *args])
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+async def test_a_killed_client_is_retracted(server: Server) -> None:
+    """A client that is killed takes its assertions along, at once."""
+    seen = server.watch(["present", capture()])
+    with running(CLIENT, server.address) as client:
+        await until(lambda: len(seen) == 100)
+        client.kill()
+        began = trio.current_time()
+        await until(lambda: len(seen) == 200)
+        assert trio.current_time() - began < 2
+    assert sorted(seen) == sorted([("+", i) for i in range(100)] + [("-", i) for i in range(100)])
+
+
+async def test_a_frozen_client_delays_nobody(server: Server) -> None:
+    """A client that is stopped does not keep others from their events."""
+    seen = server.watch(["present", capture()])
+    with running(CLIENT, server.address) as frozen:
+        await until(lambda: len(seen) == 100)
+        frozen.send_signal(signal.SIGSTOP)
+        heard: list[tuple[str, str]] = []
+        async with open_system(present, server.address, "alice", heard):
+            await until(lambda: heard)
+
+
+async def test_reconnect(logs: list[MutableMapping[str, Any]]) -> None:
+    """When the server comes back, so do the client and all that it asserts; one line told of the outage."""
+    seen: list[tuple[str, str]] = []
+    async with serving("tcp://127.0.0.1:0") as server:
+        address = server.address
+        async with open_system(present, address, "alice", seen) as clients:
+            await until(lambda: seen == [("+", "alice")])
+            server.system.stop()
+            await until(lambda: seen == [("+", "alice"), ("-", "alice")])
+            await trio.sleep(0.3)
+            async with serving(address) as again:
+                there = again.watch(["present", capture()])
+                await until(lambda: there == [("+", "alice")])
+                await until(lambda: len(seen) == 3)
+            assert len(clients.actors) == 2
+    told = [(entry["log_level"], entry["event"]) for entry in logs]
+    assert told[:2] == [("warning", "no connection, trying again until there is one"), ("info", "connected again")]
+
+
+async def test_a_server_that_comes_later(logs: list[MutableMapping[str, Any]]) -> None:
+    """A client may be there first: it waits, and one line says so."""
+    async with serving("tcp://127.0.0.1:0") as server:
+        address = server.address
+    seen: list[tuple[str, str]] = []
+    async with open_system(present, address, "alice", seen):
+        await trio.sleep(0.5)
+        async with serving(address):
+            await until(lambda: seen == [("+", "alice")])
+            assert [entry["event"] for entry in logs] == ["no connection, trying again until there is one", "connected"]
+
+
+# ---------------------------------------------------------------------------------------------------- what goes wrong
+
+
+def test_bounded_attempts() -> None:
+    """With bounded attempts, a ConnectError ends the calling actor."""
+    with pytest.raises(ConnectError, match=r"cannot connect to tcp://127\.0\.0\.1:1: Connection refused"):
+        run(lambda: connect("tcp://127.0.0.1:1", attempts=2)(print))
+
+
+async def test_without_reconnect(server: Server) -> None:
+    """Without reconnection, the end of the connection is a ConnectError."""
+    seen: list[Any] = []
+
+    async def client() -> None:
+        async with open_system(lambda: connect(server.address, reconnect=False)(seen.append)) as system:
+            await until(lambda: seen)
+            server.system.stop()
+            await until(lambda: not system.actors)
+
+    with pytest.raises(ConnectError, match="has closed the connection"):
+        await client()
+
+
+@pytest.mark.parametrize(
+    ("address", "cap", "error"),
+    [
+        ("localhost:1", None, AddressError),
+        ("ws://h:1", None, AddressError),
+        ("tcp://h:1", "<ref", TextError),
+        ("tcp://h:1", "5", TextError),
+    ],
+)
+def test_bad_arguments(address: str, cap: str | None, error: type[Exception]) -> None:
+    """A bad address or capability is an error at the call."""
+    with pytest.raises(error):
+        connect(address, *([cap] if cap else []))
+
+
+async def try_once(address: str, cap: SturdyRef) -> None:
+    """Connect, and end."""
+    async with open_system(lambda: connect(address, cap, attempts=1)(print)) as client:
+        await until(lambda: not client.actors)
+
+
+async def test_a_wrong_capability(tmp_path: Path) -> None:
+    """The holder of another key, or of none, is refused, and told so; the right one gets in."""
+    async with serving(f"unix://{tmp_path}/s", key=KEY) as server:
+        for cap in (mint("syndicate", b""), mint("syndicate", b"another sixteen!"), mint("other", KEY)):
+            with pytest.raises(ConnectError, match="refuses the capability"):
+                await try_once(server.address, cap)
+        got: list[Ref] = []
+        async with open_system(lambda: connect(server.address, show(mint("syndicate", KEY)))(got.append)):
+            await until(lambda: got)
+
+
+async def test_the_empty_key_stays_at_home() -> None:
+    """Without a key, a broker listens only where other machines cannot reach it."""
+    for address in ("tcp://0.0.0.0:0", "tcp://[::]:0", "tcp://example.org:0"):
+        with pytest.raises(AddressError, match="can be reached from other machines"):
+            Broker([address])
+    async with serving("tcp://0.0.0.0:0", key=KEY) as server:
+        assert server.address.startswith("tcp://0.0.0.0:")
+
+
+def test_a_port_in_use() -> None:
+    """A broker that cannot listen crashes with the remedy."""
+
+    def boot() -> None:
+        def again(addresses: list[str]) -> None:
+            Broker(addresses)()
+
+        Broker(["tcp://127.0.0.1:0"], opened=again)()
+
+    with pytest.raises(ListenError, match="in use by another program: stop that one, or listen elsewhere"):
+        run(boot)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"\xb5\xb5\xb0\x00",
+        b"\x16\x03\x01",
+        b"\x92\xc0\x93\xc0\x00\x93\xd4\x01A\xc0\x01",
+        b"\x92\xc0" * 2000,
+        b"\xdc\xff\xff" + b"\xc0" * 70_000,
+        b"\x91",
+        b"",
+    ],
+)
+async def test_noise_on_the_socket(server: Server, data: bytes, logs: list[MutableMapping[str, Any]]) -> None:
+    """Whatever a stranger sends, it is disconnected, and others do not notice."""
+    seen: list[tuple[str, str]] = []
+    async with open_system(present, server.address, "alice", seen):
+        await until(lambda: seen)
+        async with await open_stream(Address.parse(server.address)) as stream:
+            await until(lambda: len(server.sessions) == 2)
+            await stream.send_all(data)
+            await stream.send_eof()
+            with trio.fail_after(5):
+                rest = b"".join([bytes(chunk) async for chunk in stream])
+        await until(lambda: len(server.sessions) == 1)
+        packets = [read(form) for form in Msgpack().feed(rest)]
+        assert all(isinstance(packet, Error) for packet in packets)
+        assert len(seen) == 1
+    assert len([entry for entry in logs if entry["event"] == "disconnected"]) == (1 if len(data) > 1 else 0)
+    assert not [entry for entry in logs if entry["log_level"] == "error"]
+
+
+OBSERVER = """
+import sys
+from syndicate import *
+from relay import connect
+def boot():
+    @connect(sys.argv[1])
+    def on_connected(ds):
+        assert_(ds, ["present", 0])
+        on_message(ds, ["big", capture()])(len)
+run(boot)
+"""
+
+
+async def test_a_peer_that_does_not_read(logs: list[MutableMapping[str, Any]]) -> None:
+    """A peer that takes nothing is cut off when too much waits for it."""
+    async with serving("tcp://127.0.0.1:0", outbox=1 << 20) as server:
+        seen = server.watch(["present", capture()])
+        ds = server.broker.ds
+        assert ds is not None
+        with running(OBSERVER, server.address) as frozen:
+            await until(lambda: seen)
+            frozen.send_signal(signal.SIGSTOP)
+            with trio.fail_after(20):
+                while server.sessions:
+                    server.system.spawn(send, ds, ["big", "x" * 100_000])
+                    await trio.sleep(0.001)
+        assert seen == [("+", 0), ("-", 0)]
+    assert [entry["reason"] for entry in logs] == ["the peer reads too slowly: more than 1048576 bytes waited for it"]

@@ -1,0 +1,261 @@
+"""The examples and the README, executed: each program as its reader would run it, in a process of its own."""
+
+from __future__ import annotations
+
+import ast
+import queue
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic
+
+import pytest
+
+import syndicate
+
+HOUSE = Path(__file__).parents[1]
+BIN = Path(sys.executable).parent
+EXAMPLES = sorted(path.stem for path in (HOUSE / "examples").glob("*.py"))
+README = (HOUSE / "README.md").read_text()
+PYTHON_BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+SHELL_BLOCKS = re.findall(r"^```\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+CRASHES = {"dining_philosophers": "dead", "presence": "stumbles", "supervised": "paper jam"}
+"""The examples that show a crash, and what its traceback says."""
+
+PATIENCE = 60.0
+"""Seconds for something to happen: Spark needs a few on a busy machine."""
+
+
+class Program:
+    """A process whose lines of output can be waited for."""
+
+    def __init__(self, command: Sequence[str | Path], cwd: Path = HOUSE) -> None:
+        self.process = subprocess.Popen(
+            command, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self.seen: list[str] = []
+        self.errors: list[str] = []
+        self._lines: queue.Queue[str] = queue.Queue()
+        self._readers = [
+            threading.Thread(target=self._read, daemon=True),
+            threading.Thread(target=self._read_errors, daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _read(self) -> None:
+        for line in self.process.stdout or ():
+            self._lines.put(line.rstrip("\n"))
+
+    def _read_errors(self) -> None:
+        self.errors.extend(self.process.stderr or ())
+
+    def wait_for(self, pattern: str, seconds: float = PATIENCE) -> str:
+        """The next line that contains a match of *pattern*."""
+        deadline = monotonic() + seconds
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.0, deadline - monotonic()))
+            except queue.Empty:
+                raise TimeoutError(f"no {pattern!r} in {self.seen}, errors: {''.join(self.errors)}") from None
+            self.seen.append(line)
+            if re.search(pattern, line):
+                return line
+
+    def say(self, line: str) -> None:
+        """Type a line."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+
+    def leave(self) -> None:
+        """Type Ctrl-D, and let it end well."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        assert self.process.wait(PATIENCE) == 0
+        for reader in self._readers:
+            reader.join(PATIENCE)
+        assert not self.errors
+
+
+@contextmanager
+def program(*command: str | Path, cwd: Path = HOUSE) -> Iterator[Program]:
+    """Run *command*, and end it with the block."""
+    running = Program(command, cwd)
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.process.wait(PATIENCE)
+        for stream in (running.process.stdin, running.process.stdout, running.process.stderr):
+            assert stream is not None
+            stream.close()
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """A broker in a process of its own; its address."""
+    with program(BIN / "syndicate-server", "--listen", "tcp://127.0.0.1:0") as serving:
+        yield serving.wait_for("listening on").split()[-1]
+
+
+def run_to_end(source: str | Path, cwd: Path = HOUSE) -> tuple[str, str]:
+    """What a program writes to standard output and to standard error, warnings being errors."""
+    code = ["-c", source] if isinstance(source, str) else [source]
+    done = subprocess.run(
+        [sys.executable, "-W", "error", *code], cwd=cwd, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout, done.stderr
+
+
+# ------------------------------------------------------------------------------------------------------ the examples
+
+
+def shown(name: str) -> str:
+    """The output that the docstring of an example shows."""
+    text = ast.get_docstring(ast.parse((HOUSE / "examples" / f"{name}.py").read_text()))
+    assert text is not None
+    found = re.search(rf"^    \$ python examples/{name}\.py\n((?:    .+\n)+)", text + "\n", re.MULTILINE)
+    assert found is not None, f"the docstring of {name} shows no run"
+    return re.sub("^    ", "", found[1], flags=re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.spark] if name.startswith("spark") else [])
+        for name in EXAMPLES
+        if name != "chat"
+    ],
+)
+def test_example(name: str) -> None:
+    """The example prints what its docstring shows, and nothing on standard error but the crash that it is about."""
+    out, errors = run_to_end(HOUSE / "examples" / f"{name}.py")
+    assert out == shown(name)
+    if name in CRASHES:
+        assert CRASHES[name] in errors
+        assert errors.count("an actor crashed") == 1
+    else:
+        assert errors == ""
+
+
+def test_chat() -> None:
+    """Chatters see each other come, speak and go, whether somebody leaves or is killed."""
+    chat = HOUSE / "examples" / "chat.py"
+    with (
+        server() as address,
+        program(sys.executable, chat, "Alice", address) as alice,
+        program(sys.executable, chat, "Bob", address) as bob,
+        program(sys.executable, chat, "Carol", address) as carol,
+    ):
+        for each in (alice, bob, carol):
+            for _ in range(3):
+                each.wait_for("is here")
+            assert sorted(each.seen) == ["* Alice is here", "* Bob is here", "* Carol is here"]
+        bob.say("good morning")
+        assert alice.wait_for("Bob") == carol.wait_for("Bob") == "Bob: good morning"
+        bob.leave()
+        assert alice.wait_for("Bob") == "* Bob has left"
+        carol.process.kill()
+        assert alice.wait_for("Carol") == "* Carol has left"
+        alice.leave()
+    assert bob.wait_for("disconnected") == "* disconnected"
+
+
+def test_chat_needs_a_name() -> None:
+    """Called without a name, the chat says how to call it."""
+    done = subprocess.run(
+        [sys.executable, "examples/chat.py"], cwd=HOUSE, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "say who you are: python examples/chat.py NAME [ADDRESS]\n"
+
+
+# -------------------------------------------------------------------------------------------------------- the README
+
+
+def test_readme_blocks() -> None:
+    """The tests below run all python blocks there are: here, over the network, with Spark."""
+    assert [("connect(" in block, "spark_source(" in block) for block in PYTHON_BLOCKS] == [
+        (False, False),
+        (True, False),
+        (False, True),
+    ]
+
+
+def test_readme_first_program() -> None:
+    """The first program prints what stands below it, and one traceback."""
+    expected = re.search(r"^```text\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    assert expected is not None
+    out, errors = run_to_end(PYTHON_BLOCKS[0])
+    assert out == expected[1]
+    assert errors.count("an actor crashed") == errors.count("ZeroDivisionError") == 1
+
+
+def test_readme_remote_program() -> None:
+    """The console of the README shows what the README's program sends through the server."""
+    (commands,) = [block for block in SHELL_BLOCKS if "syndicate-server" in block]
+    serve, watch = map(shlex.split, commands.splitlines())
+    assert serve == ["syndicate-server"]
+    with server() as address, program(BIN / watch[0], address, *watch[1:]) as console:
+        source = PYTHON_BLOCKS[1].replace("tcp://127.0.0.1:8001", address)
+        assert address in source
+        for _ in range(30):  # a message is told to those who are there: the console may not be yet
+            assert run_to_end(source) == ("", "")
+            try:
+                line = console.wait_for("Says", seconds=1)
+            except TimeoutError:
+                continue
+            break
+        assert line.partition(" ")[2] == '! <Says "Alice" "hello">'
+        assert '`! <Says "Alice" "hello">`' in README
+
+
+@pytest.mark.spark
+def test_readme_spark_program(tmp_path: Path) -> None:
+    """The Spark program follows its file, and Ctrl-C ends it in order."""
+    table = tmp_path / "sensors.csv"
+    table.write_text("kitchen,20.5\nhall,18.0\n")
+    with program(sys.executable, "-W", "error", "-c", PYTHON_BLOCKS[2], cwd=tmp_path) as following:
+        following.wait_for("^kitchen 20.5$")
+        following.wait_for("^hall 18.0$")
+        (tmp_path / "new").write_text("kitchen,21.0\nhall,18.0\n")
+        (tmp_path / "new").replace(table)
+        following.wait_for("^kitchen 21.0$")
+        following.process.send_signal(signal.SIGINT)
+        following.process.wait(PATIENCE)
+        assert following.seen == ["kitchen 20.5", "hall 18.0", "kitchen 21.0"]
+    assert following.errors[-1] == "KeyboardInterrupt\n"
+    assert "crashed" not in "".join(following.errors)
+
+
+def test_readme_commands() -> None:
+    """Each make target that the README names exists, and the tests are run by the command that CI runs."""
+    targets = set(re.findall(r"^([a-z]+):.*##", (HOUSE / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"(?:`|^)make ([a-z]+)", README, re.MULTILINE))
+    assert {"demo", "test", "check", "bench"} <= named <= targets
+    assert "\nmake test" in (HOUSE / ".ci" / "run").read_text()
+
+
+def test_readme_names_the_whole_surface() -> None:
+    """The README's table of the API leaves nothing out, and has nothing that does not exist."""
+    section = README.partition("## The API")[2].partition("\n## ")[0]
+    words = set(re.findall(r"\w+", section))
+    assert set(syndicate.__all__) <= words
+    first_columns = re.findall(r"^\| (.*?) \|", section, re.MULTILINE)[2:]
+    called = {name for column in first_columns for name in re.findall(r"`@?(\w+)", column)}
+    assert called - set(syndicate.__all__) == {"connect", "nested", "spark_source"}
+
+
+def test_readme_links() -> None:
+    """What the README links to is there."""
+    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
+    assert [link for link in links if not (HOUSE / link).exists()] == []
