@@ -32,6 +32,7 @@ from syndicate.verbs import current_facet, linked_task, stop_actor
 
 _SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
 
+_NOBODY: Final = "cannot connect to "
 _SERVER: Final = """\b
 Examples:
   syndicate-server
@@ -62,7 +63,8 @@ def _run(program: str, debug: bool, boot: Callable[[], object]) -> None:
 
 
 def _fail(program: str, error: SyndicateError) -> NoReturn:
-    click.echo(f"{program}: {error}", err=True)
+    remedy = ". Is a server running there? Start one with: syndicate-server" if str(error).startswith(_NOBODY) else ""
+    click.echo(f"{program}: {error}{remedy}", err=True)
     sys.exit(2 if isinstance(error, (AddressError, TextError)) else 1)
 
 

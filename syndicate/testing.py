@@ -125,7 +125,7 @@ async def system(clock: trio.testing.MockClock) -> AsyncIterator[System]:
 
 @pytest.fixture
 async def settle(system: System) -> Callable[[], Awaitable[None]]:
-    """``await settle()`` returns when nothing is runnable and all tasks, linked ones too, wait for something."""
+    """A function to await: it returns when nothing is runnable and all tasks, linked ones too, wait for something."""
 
     async def settle() -> None:
         while True:

@@ -160,7 +160,7 @@ class Record:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a record cannot be changed: {self!r}")
 
-    def __eq__(self, other: object) -> bool:
+    def __eq__(self, other: object) -> Any:
         return same(self, other)
 
     def __hash__(self) -> int:

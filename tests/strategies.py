@@ -136,11 +136,12 @@ def patterns_like(draw: Callable[[st.SearchStrategy[Any]], Any], value: Any) -> 
     if what == "hole":
         return ANY
     if what == "capture":
-        pattern: Pattern = capture()
-        return pattern
+        hole: Pattern = capture()
+        return hole
     if what == "alien":
-        return draw(patterns(max_leaves=2))
-    inside = draw(_inside(value))
+        alien: Pattern = draw(patterns(max_leaves=2))
+        return alien
+    inside: Pattern = draw(_inside(value))
     return Capture(inside) if what == "captured inside" else inside
 
 

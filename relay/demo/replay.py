@@ -26,6 +26,7 @@ from syndicate import Ref, capture, current_facet, dataspace, on_asserted, on_st
 from syndicate.errors import SyndicateError
 from syndicate.facet import Facet
 from syndicate.spark import open_session, spark_source
+from syndicate.spark.failure import explained
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -76,19 +77,20 @@ async def replay(data: Path, days: int | None, limit: int, show: Show) -> Result
 
     Raises:
         SourceError, SparkMissing, JavaMissing: as :func:`~syndicate.spark.spark_source` does.
+        SyndicateError: one of the actors, or the console, has failed.
     """
     with tempfile.TemporaryDirectory(prefix="syndicate-demo-") as directory:
         made = _Replay(show, Path(directory))
-        # The system is inside the nursery: the console ends before the broker that it listens to.
         async with open_system(made.boot) as system:
-            try:
+            try:  # the nursery is inside the system: the console ends before the broker that it listens to
                 async with trio.open_nursery() as nursery:
                     await made.run(nursery, data, days, limit)
                     nursery.cancel_scope.cancel()
             except BaseExceptionGroup as group:
                 raise _first(group) from None
             await system.settle()
-        assert made.result is not None
+        if made.result is None:
+            raise SyndicateError("an actor of the demo has crashed: its error stands above")
         return made.result
 
 
@@ -198,7 +200,7 @@ class _Replay:
 
 async def _in_thread(fn: Callable[..., T], *args: Any) -> T:
     """Run what waits for Spark in a thread, which is left alone if we are stopped."""
-    return await trio.to_thread.run_sync(partial(fn, *args), abandon_on_cancel=True)
+    return await trio.to_thread.run_sync(partial(explained, "the demo", fn, *args), abandon_on_cancel=True)
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:

@@ -115,14 +115,14 @@ class Alarms:
 
 
 def tower(ds: Ref, known: Schedule, limit: int, done: Callable[[list[Count]], object]) -> None:
-    """Start all actors; *done* gets the counts when the stream is over."""
-    spawn(counter, ds, "all", "flights", None, name="all flights")
+    """Start all actors, linked to the current facet; *done* gets the counts when the stream is over."""
+    spawn(counter, ds, "all", "flights", None, name="all flights", linked=True)
     for carrier in known.carriers:
-        spawn(counter, ds, "carrier", carrier, None, name=f"carrier {carrier}")
+        spawn(counter, ds, "carrier", carrier, None, name=f"carrier {carrier}", linked=True)
     for airport in known.airports:
-        spawn(counter, ds, "airport", airport, limit, name=f"airport {airport}")
-    spawn(alarm, ds, name="alarm")
-    spawn(clerk, ds, known, done, name="clerk")
+        spawn(counter, ds, "airport", airport, limit, name=f"airport {airport}", linked=True)
+    spawn(alarm, ds, name="alarm", linked=True)
+    spawn(clerk, ds, known, done, name="clerk", linked=True)
 
 
 def counter(ds: Ref, kind: str, name: str, limit: int | None) -> None:

@@ -32,6 +32,7 @@ from attrs import define, field
 
 from syndicate.errors import SourceError
 from syndicate.facet import Facet
+from syndicate.spark.failure import explained
 from syndicate.spark.rows import Rows, Step
 from syndicate.spark.session import open_session
 from syndicate.spark.standing import Standing
@@ -310,7 +311,7 @@ class _Source:
 
     async def _in_thread(self, fn: Callable[..., Any], *args: Any, abandon: bool = True, **named: Any) -> Any:
         """Run what waits for Spark; *abandon* says that it may be left alone when the source stops."""
-        call = functools.partial(_translated, self.rows.name, fn, *args, **named)
+        call = functools.partial(explained, self.rows.name, fn, *args, **named)
         return await trio.to_thread.run_sync(call, abandon_on_cancel=abandon, limiter=self.limiter)
 
     def _make(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
@@ -329,7 +330,7 @@ def _open() -> SparkSession:
 
 
 def _read(name: str, frame: DataFrame) -> pa.Table:
-    return _translated(name, frame.toArrow)
+    return explained(name, frame.toArrow)
 
 
 def _end(query: StreamingQuery | None, checkpoint: str) -> None:
@@ -338,36 +339,3 @@ def _end(query: StreamingQuery | None, checkpoint: str) -> None:
         with contextlib.suppress(Exception):  # what it has to say about its end is not news any more
             query.stop()
     shutil.rmtree(checkpoint, ignore_errors=True)
-
-
-def _translated(name: str, fn: Callable[..., Any], *args: Any, **named: Any) -> Any:
-    """Call *fn*, and make of Spark's errors, which come with the stacks of two languages, one sentence."""
-    try:
-        return fn(*args, **named)
-    except Exception as error:
-        reason = _reason(error)
-        if reason is None:
-            raise
-    raise SourceError(f"Spark could not deliver the rows of {name}: {reason}")
-
-
-def _reason(error: Exception) -> str | None:
-    """What Spark says went wrong, in a line; None if it is not Spark's error."""
-    module = type(error).__module__.partition(".")[0]
-    if module not in ("py4j", "pyspark") or isinstance(error, ImportError):
-        return None
-    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
-    if java is None:
-        return _line(str(error)) if module == "pyspark" else "its session has ended"
-    said = []
-    while java is not None:
-        said.append(_line(java.getMessage() or java.toString()))
-        java = java.getCause()
-    # The cause is wrapped in errors of the query, the job, the task and the thread; Spark's own errors start with a
-    # name.
-    wrappers = ("[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
-    return next((text for text in said if text.startswith("[") and not text.startswith(wrappers)), said[-1])
-
-
-def _line(text: str) -> str:
-    return text.strip().partition("\n")[0].partition(" SQLSTATE: ")[0].rstrip(".")

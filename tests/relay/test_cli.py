@@ -17,7 +17,7 @@ import pytest
 
 from relay import connect
 from relay.sturdy import DEFAULT, mint, show
-from syndicate import Observe, Record, Ref, assert_, capture, on_message, run, send, stop_actor, sync
+from syndicate import ANY, Record, Ref, assert_, capture, on_asserted, on_message, run, send, stop_actor, sync
 
 Process: TypeAlias = "subprocess.Popen[str]"
 Start: TypeAlias = Callable[..., Process]
@@ -29,15 +29,15 @@ def start() -> Iterator[Start]:
     running: list[Process] = []
 
     def start(command: str, *args: str, **env: str) -> Process:
-        program = f"from relay.cli import {command}_main; {command}_main()"
-        # As a shell starts it in the foreground: a background job would ignore Ctrl-C.
+        # As a shell starts it in the foreground: a background job ignores Ctrl-C.
+        foreground = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+        program = f"{foreground}; from relay.cli import {command}_main; {command}_main()"
         process = subprocess.Popen(
             [sys.executable, "-c", program, *args],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             env={**os.environ, **env},
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
         running.append(process)
         return process
@@ -62,19 +62,296 @@ def server(start: Start) -> tuple[Process, str]:
     return process, process.stdout.readline().split()[-1]
 
 
-def wait_for_console(address: str) -> None:
-    """Return when a console observes there."""
+def act(address: str, fn: Callable[[Ref], object], *, consoles: int = 1) -> None:
+    """Run *fn* as a client, once so many consoles watch, and end when the server has handled all of it."""
 
     def boot() -> None:
-        @connect(address)
+        @connect(address, attempts=1)
         def on_connected(ds: Ref) -> None:
-            class Waiter(_Ignore):
-                def assert_(self, value: Any, handle: Any) -> None:
-                    stop_actor()
+            watching: list[Any] = []
 
-            from syndicate import ref
-            from syndicate.text import parse_pattern
-
-            assert_(ds, Observe(parse_pattern("<Observe <bind _> $>"), ref(Waiter())))
+            @on_asserted(ds, Record("Observe", [Record("bind", [ANY]), capture()]))
+            def console(observer: Any) -> None:
+                watching.append(observer)
+                if len(watching) == consoles:
+                    fn(ds)
+                    sync(ds, stop_actor)
 
     run(boot)
+
+
+def chat(ds: Ref) -> None:
+    """A short conversation."""
+    assert_(ds, Record("Present", ["alice"]))
+    send(ds, Record("Says", ["alice", "hi\x1b[31m"]))
+    send(ds, Record("Says", ["bot", 1]))
+
+
+# ---------------------------------------------------------------------------------------------------- console
+
+
+def test_console_json(start: Start, server: tuple[Process, str]) -> None:
+    """One JSON object for each event, and an end after so many."""
+    _, address = server
+    console = start("console", address, "--json", "--count", "4")
+    act(address, chat)
+    code, out, err = end(console)
+    events = [json.loads(line) for line in out.splitlines()]
+    assert [(event["event"], event["value"]) for event in events] == [
+        ("+", '<Present "alice">'),
+        ("!", '<Says "alice" "hi\\u001b[31m">'),
+        ("!", '<Says "bot" 1>'),
+        ("-", '<Present "alice">'),
+    ]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00", event["time"]) for event in events)
+    assert (code, err) == (0, "")
+
+
+def test_console_text_and_filters(start: Start, server: tuple[Process, str]) -> None:
+    """Lines of time, mark, value; patterns choose, exclusions hide; a value that two patterns match comes once."""
+    _, address = server
+    consoles = [
+        start("console", address, "--count", "1", "--pattern", "<Says $who _>", "--exclude", '<Says "alice" _>'),
+        start("console", address, "--count", "2", "-p", "<Says $ $>", "-p", "_", "-x", "<Present _>"),
+        start("console", address, "--count", "1", "-p", "<Says _ <$n SignedInteger>>"),
+    ]
+    act(address, chat, consoles=4)
+    printed = [end(console) for console in consoles]
+    assert [[line.split(" ", 1)[1] for line in out.splitlines()] for _, out, _ in printed] == [
+        ['! <Says "bot" 1>'],
+        ['! <Says "alice" "hi\\u001b[31m">', '! <Says "bot" 1>'],
+        ['! <Says "bot" 1>'],
+    ]
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} ! .*\n", printed[0][1])
+    assert [(code, err) for code, _, err in printed] == [(0, "")] * 3
+
+
+def test_console_shows_what_is_there(start: Start, server: tuple[Process, str]) -> None:
+    """What was asserted before is shown as asserted; interests only if asked for."""
+    _, address = server
+
+    def boot() -> None:
+        @connect(address, attempts=1)
+        def on_connected(ds: Ref) -> None:
+            assert_(ds, "there")
+            on_message(ds, Record("Says", [capture(str)]))(print)
+            sync(ds, look)
+
+    printed: list[tuple[int, str, str]] = []
+
+    def look() -> None:
+        for options in ([], ["--observers"], ["-p", "<Observe <group <rec Says> _> _>"]):
+            count = "2" if options == ["--observers"] else "1"
+            printed.append(end(start("console", address, "--count", count, *options)))
+        stop_actor()
+
+    run(boot)
+    lines = [[line.split(" ", 1)[1] for line in out.splitlines()] for _, out, _ in printed]
+    assert lines[0] == ['+ "there"']
+    assert set(lines[1]) < {'+ "there"', "+ <Observe <Says $> #:2>", "+ <Observe $ #:console>"}
+    assert re.fullmatch(r"\+ <Observe <Says \$> #:\d+>", lines[2][0])
+
+
+def test_console_for(start: Start, server: tuple[Process, str]) -> None:
+    """It ends after the given time, without an error."""
+    began = time.monotonic()
+    assert end(start("console", server[1], "--for", "0.5")) == (0, "", "")
+    assert 0.5 < time.monotonic() - began < 10
+
+
+def test_console_ctrl_c(start: Start, server: tuple[Process, str]) -> None:
+    """Ctrl-C ends it as it ends other programs, without a traceback."""
+    console = start("console", server[1])
+    act(server[1], lambda ds: assert_(ds, 1))
+    console.send_signal(signal.SIGINT)
+    code, out, err = end(console)
+    assert (code, err) == (130, "")
+    assert out.split()[1] == "+"
+
+
+def test_console_broken_pipe(start: Start, server: tuple[Process, str]) -> None:
+    """When nobody reads its output any more, it ends and says nothing."""
+    console = start("console", server[1])
+    assert console.stdout is not None
+    act(server[1], lambda ds: send(ds, "first"))
+    assert console.stdout.readline().endswith('! "first"\n')
+    console.stdout.close()
+    act(server[1], lambda ds: send(ds, "second"))
+    act(server[1], lambda ds: send(ds, "third"))
+    assert console.stderr is not None
+    assert console.wait(10) == 0
+    assert console.stderr.read() == ""
+
+
+KEEPER = """
+import sys
+from relay import connect
+from syndicate import assert_, run
+run(lambda: connect(sys.argv[1])(lambda ds: assert_(ds, "kept")))
+"""
+
+
+def test_console_survives_a_restart(start: Start, tmp_path: Path) -> None:
+    """When the server goes, what was there is shown as gone; when it is back, so is what others assert."""
+    address = f"unix://{tmp_path}/s"
+    server = opened(start, address)
+    keeper = subprocess.Popen([sys.executable, "-c", KEEPER, address], stderr=subprocess.DEVNULL)
+    try:
+        console = start("console", address, "--count", "3", "--json")
+        assert console.stdout is not None
+        assert json.loads(console.stdout.readline())["event"] == "+"
+        server.kill()
+        assert json.loads(console.stdout.readline())["event"] == "-"
+        opened(start, address)  # it takes over the socket that the other has left behind
+        code, out, err = end(console)
+    finally:
+        keeper.kill()
+        keeper.wait()
+    event = json.loads(out)
+    assert (code, event["event"], event["value"]) == (0, "+", '"kept"')
+    assert err.count("no connection, trying again until there is one") == 1
+
+
+def opened(start: Start, *listen: str) -> Process:
+    """A server that is open."""
+    server = start("server", *[part for address in listen for part in ("--listen", address)])
+    assert server.stdout is not None
+    for _ in range(len(listen) + 2):
+        server.stdout.readline()
+    return server
+
+
+def test_console_no_reconnect(start: Start, tmp_path: Path) -> None:
+    """Unless it is told to fail then."""
+    address = f"unix://{tmp_path}/s"
+    server = opened(start, address)
+    console = start("console", address, "--no-reconnect")
+    act(address, lambda ds: None)
+    server.send_signal(signal.SIGTERM)
+    code, _, err = end(console)
+    assert (code, err) == (1, f"syndicate-console: {address} has closed the connection\n")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "why"),
+    [
+        (["tcp://127.0.0.1:1"], 1, "cannot connect to tcp://127.0.0.1:1: Connection refused. Is a server running"),
+        (
+            ["unix:///nowhere/s"],
+            1,
+            "cannot connect to unix:///nowhere/s: No such file or directory. Is a server running",
+        ),
+        (["127.0.0.1:8001"], 2, "no scheme in '127.0.0.1:8001': write tcp://HOST:PORT or unix:///PATH"),
+        (["ws://h:1"], 2, "ws:// is not supported in this version"),
+        (["--pattern", "<Says"], 2, "the text ends too early, at line 1, column 6 of <Says: close what is open"),
+        (["--exclude", "#{1}"], 2, "a set cannot be matched by its members"),
+        (["--cap", "<ref 1>"], 2, "not a capability"),
+        (["--count", "0"], 2, "0 is not in the range"),
+        (["--count", "many"], 2, "not a valid integer"),
+    ],
+)
+def test_console_errors(start: Start, args: list[str], code: int, why: str) -> None:
+    """A line or two on stderr, with the remedy; 2 for a wrong command, 1 for a failure; no traceback."""
+    returned, out, err = end(start("console", *args))
+    assert (returned, out) == (code, "")
+    assert why in err
+    assert "Traceback" not in err
+    assert len(err.splitlines()) == 1 or "Usage:" in err
+
+
+def test_console_wrong_capability(start: Start, server: tuple[Process, str]) -> None:
+    """A server that refuses is told apart from one that is not there, and the capability is not shown."""
+    cap = show(mint("syndicate", b"another key"))
+    code, _, err = end(start("console", server[1], "--cap", cap))
+    assert code == 1
+    assert len(err.splitlines()) == 1
+    assert "refuses the capability" in err
+    assert cap[-20:] not in err
+
+
+def test_debug_shows_the_traceback(start: Start) -> None:
+    """For those who want to see it."""
+    code, _, err = end(start("console", "tcp://127.0.0.1:1", "--debug"))
+    assert code == 1
+    assert "Traceback" in err
+    assert "ConnectError" in err
+
+
+# ---------------------------------------------------------------------------------------------------- server
+
+
+def test_server_prints_what_one_needs(start: Start, tmp_path: Path) -> None:
+    """The addresses, the capability, and the command that watches; SIGTERM and Ctrl-C end it in order."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        server = start("server", "--listen", "tcp://127.0.0.1:0", "--listen", f"unix://{tmp_path}/s")
+        assert server.stdout is not None
+        lines = [server.stdout.readline() for _ in range(4)]
+        address = lines[0].split()[-1]
+        assert lines[1:] == [
+            f"listening on  unix://{tmp_path}/s\n",
+            f"dataspace     {DEFAULT}\n",
+            f"watch it      syndicate-console {address}\n",
+        ]
+        act_once(address)
+        server.send_signal(number)
+        assert end(server) == (0, "", "")
+        assert not (tmp_path / "s").exists()
+
+
+def act_once(address: str) -> None:
+    """Connect and disconnect."""
+    run(lambda: connect(address, attempts=1)(lambda ds: sync(ds, stop_actor)))
+
+
+def test_server_tells_its_clients_when_it_ends(start: Start, server: tuple[Process, str]) -> None:
+    """SIGTERM with clients connected: they are disconnected in order, and the exit code is 0."""
+    process, address = server
+    console = start("console", address, "--no-reconnect")
+    act(address, lambda ds: None)
+    process.send_signal(signal.SIGTERM)
+    code, _, err = end(process)
+    assert (code, err) == (0, "")
+    assert end(console)[0] == 1
+
+
+def test_server_port_in_use(start: Start, server: tuple[Process, str]) -> None:
+    """One line, with another address to try."""
+    address = server[1]
+    other = f"tcp://127.0.0.1:{int(address.rsplit(':')[-1]) + 1}"
+    code, out, err = end(start("server", "--listen", address))
+    assert (code, out) == (1, "")
+    assert err == (
+        f"syndicate-server: {address} is in use by another program: stop that one, or listen elsewhere, as with "
+        f"--listen {other}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "why"),
+    [
+        (
+            ["--listen", "tcp://0.0.0.0:8001"],
+            2,
+            "can be reached from other machines, and the empty key lets everybody in",
+        ),
+        (["--listen", "8001"], 2, "no scheme in '8001'"),
+        (["--listen", "unix:///nowhere/s"], 1, "cannot listen on unix:///nowhere/s: No such file or directory"),
+        (["--log-format", "xml"], 2, "'xml' is not one of"),
+    ],
+)
+def test_server_errors(start: Start, args: list[str], code: int, why: str) -> None:
+    """A line or two on stderr, with the remedy."""
+    returned, out, err = end(start("server", *args))
+    assert (returned, out) == (code, "")
+    assert why in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"), [("console", "Examples:"), ("server", "Examples:"), ("syndicate", "demo")]
+)
+def test_help(start: Start, command: str, shown: str) -> None:
+    """Each command explains itself, with an example."""
+    code, out, err = end(start(command, "--help"))
+    assert (code, err) == (0, "")
+    assert shown in out

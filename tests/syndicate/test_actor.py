@@ -400,7 +400,7 @@ async def test_a_crash_hook_that_raises_does_not_stop_the_others(
     def victim(ds: Ref) -> None:
         assert_(ds, P("alive"))
         on_stop_or_crash(lambda: notes.append("first"))
-        on_stop_or_crash(lambda: {}[0])
+        on_stop_or_crash([].pop)
         on_stop_or_crash(lambda: notes.append("third"))
         on_message(ds, "fail")(lambda: 1 / 0)
 
@@ -416,7 +416,7 @@ async def test_a_crash_hook_that_raises_does_not_stop_the_others(
     assert notes == ["first", "third"]
     assert seen == [[("+", "alive"), ("-", "alive")]]
     assert isinstance(actors[0].error, ZeroDivisionError)
-    assert [type(entry["exc_info"]) for entry in logs] == [KeyError, ZeroDivisionError]
+    assert [type(entry["exc_info"]) for entry in logs] == [IndexError, ZeroDivisionError]
 
 
 async def test_hooks_that_had_not_run_when_a_stop_crashed_run_then(system: System, settle: Settle) -> None:
@@ -611,7 +611,7 @@ def test_the_end_of_the_linking_side_stops_the_linked_actor(how: str) -> None:
     facets[0].enter(stop if how == "facet" else lambda: _end(how))  # type: ignore[arg-type]
     system.drain()
     assert log == ["child stopped"]
-    assert not actors[0].running
+    assert actors[0] not in system.actors
     assert actor.running is (how == "facet")
 
 
@@ -804,7 +804,7 @@ async def test_a_task_acts_through_its_facet(system: System, settle: Settle) -> 
             send(ds, P(1))
         for n in range(3):
             await trio.sleep(1)
-            facet.enter(lambda n=n: send(ds, P(n)))  # type: ignore[misc]
+            facet.enter(lambda n=n: send(ds, P(n)))
 
     def boot() -> None:
         ds = _watched(seen)

@@ -239,7 +239,7 @@ def test_replace_shows_no_gap() -> None:
 def test_events_of_a_turn_are_told_in_its_order() -> None:
     """Assert then retract shows both; retract then assert shows both, in this order."""
     stage = Stage(P(capture()))
-    stage.act(lambda ds: assert_(ds, P(1)).retract())  # type: ignore[func-returns-value]
+    stage.act(lambda ds: assert_(ds, P(1)).retract())
     assert stage.seen == [[("+", 1), ("-", 1)]]
     handle = stage.act(lambda ds: assert_(ds, P(2)))
     stage.seen[0].clear()

@@ -274,7 +274,7 @@ def test_flickering_demand_starts_and_stops() -> None:
             on_stop(lambda: s.note("actor ends", x))
 
     stage = Stage(boot)
-    stage.act(lambda ds: assert_(ds, P(1)).retract())  # type: ignore[func-returns-value]
+    stage.act(lambda ds: assert_(ds, P(1)).retract())
     assert stage.logged() == [("facet", 1), ("facet ends", 1), ("actor", 1), ("actor ends", 1)]
     handle = stage.act(lambda ds: assert_(ds, P(2)))
     stage.logged()
@@ -325,14 +325,14 @@ def test_during_spawn_isolates_its_instances() -> None:
 
 def test_during_spawn_ends_with_its_owner() -> None:
     """Whether the owner stops or crashes, all instances stop in order."""
+
+    def boot(s: Stage) -> None:
+        @during(s.ds, P(capture()), spawn=True)
+        def instance(x: int) -> None:
+            prevent_inert_check()
+            on_stop(lambda: s.note("end", x))
+
     for end in (stop_actor, lambda: 1 / 0):
-
-        def boot(s: Stage) -> None:
-            @during(s.ds, P(capture()), spawn=True)
-            def instance(x: int) -> None:
-                prevent_inert_check()
-                on_stop(lambda: s.note("end", x))
-
         stage = Stage(boot)
         stage.act(lambda ds: [assert_(ds, P(x)) for x in range(3)])
         stage.actor.root.enter(end)

@@ -114,7 +114,7 @@ class Theatre:
                 on_stop(lambda: react(lambda: assert_(ds, Record("life", [n, "survivor"]))))
         for site in random.choices(list(SITES), k=random.choice([1, 1, 2])):
             install, _ = SITES[site]
-            react(lambda install=install: install(ds, self.fatal))  # type: ignore[misc]
+            react(lambda install=install: install(ds, self.fatal))
 
     def wave(self, size: int) -> None:
         """Spawn some victims."""

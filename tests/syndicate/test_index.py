@@ -346,7 +346,7 @@ class Machine(RuleBasedStateMachine):
             return
 
         def all_back() -> None:
-            for handle, *_ in (*self.handles, *self.interests):
+            for handle in [entry[0] for entry in self.handles] + [entry[0] for entry in self.interests]:
                 handle.retract()
 
         self.facet.enter(all_back)
@@ -424,7 +424,7 @@ def test_ever_new_labels_and_shapes_leave_nothing(watched: bool) -> None:
 
     def rounds(numbers: range) -> None:
         for n in numbers:
-            facet.enter(lambda n=n: ever_new(ds, n))  # type: ignore[misc]
+            facet.enter(lambda n=n: ever_new(ds, n))
             system.drain()
 
     def size() -> tuple[Any, ...]:

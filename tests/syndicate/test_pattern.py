@@ -236,7 +236,7 @@ def test_an_atom_is_matched_by_itself_alone(atom: Any) -> None:
 )
 def test_values_that_are_no_patterns(value: Any) -> None:
     """What the schema does not know is refused, with the value in the message."""
-    with pytest.raises(PatternError, match="dataspacePatterns|holds an atom|dictionary|a group is of"):
+    with pytest.raises(PatternError, match=r"dataspacePatterns|holds an atom|dictionary|a group is of"):
         decode(value)
 
 

@@ -87,7 +87,7 @@ def test_query_value() -> None:
     assert stage.value == "none"
     first = stage.act(lambda ds: assert_(ds, P(1)))
     second = stage.act(lambda ds: assert_(ds, P(True)))
-    assert stage.value is True
+    assert identical(stage.value, True)
     stage.act(lambda ds: second.retract())
     assert identical(stage.value, 1)
     second = stage.act(lambda ds: assert_(ds, P(2)))
@@ -146,14 +146,13 @@ def test_hooks_are_called_with_the_captures_after_the_change() -> None:
         calls: list[Any] = []
 
         def query(ds: Ref, make: Any = make, calls: list[Any] = calls) -> Field[Any]:
-            made = make(
+            made: Field[Any] = make(
                 ds,
                 PP(capture(), capture()),
                 on_add=lambda x, y: calls.append(("+", x, y, bool(made.value))),
                 on_remove=lambda x, y: calls.append(("-", x, y, bool(made.value))),
             )
-            answer: Field[Any] = made
-            return answer
+            return made
 
         stage = Stage(query)
         handle = stage.act(lambda ds: assert_(ds, PP("a", 1)))

@@ -166,7 +166,7 @@ def _messages_to_one_of_many(s: Stage, n: int) -> Callable[[], object]:
 
 def _messages_one_a_turn(s: Stage, n: int) -> Callable[[], object]:
     _some_observers(s, n)
-    return lambda: [s.act(lambda i=i: send(s.ds, Reading(i, 0))) for i in range(n)]  # type: ignore[misc]
+    return lambda: [s.act(lambda i=i: send(s.ds, Reading(i, 0))) for i in range(n)]
 
 
 def _one_message_to_many(s: Stage, n: int) -> Callable[[], object]:
@@ -192,7 +192,7 @@ def _during_each(s: Stage, n: int) -> Callable[[], object]:
 def _a_facet_with_many_children(s: Stage, n: int) -> Callable[[], object]:
     def parent() -> None:
         for i in range(n):
-            react(lambda i=i: assert_(s.ds, P(i)))  # type: ignore[misc]
+            react(lambda i=i: assert_(s.ds, P(i)))
 
     facet = s.act(lambda: react(parent))
     return lambda: s.act(lambda: stop(facet))
@@ -209,7 +209,7 @@ def _a_crash_with_many_assertions(s: Stage, n: int) -> Callable[[], object]:
 
     def victim() -> None:
         for i in range(n):
-            react(lambda i=i: assert_(s.ds, Reading(i, i)))  # type: ignore[misc]
+            react(lambda i=i: assert_(s.ds, Reading(i, i)))
         on_message(s.ds, "fail")(lambda: 1 / 0)
 
     s.act(lambda: spawn(victim))
@@ -323,7 +323,7 @@ CACHE_BYTES = 120
 """The most that a skeleton with constants may take for each assertion that it looks at."""
 
 OBSERVER_BYTES, TOLD_BYTES = 900, 350
-"""The most that an observer with a pattern of its own may take (Observe, reference, entity), and each thing it is told."""
+"""The most that an observer with a pattern of its own may take, and each thing that it is told."""
 
 
 def work(fn: Callable[[], object]) -> int:
@@ -376,7 +376,7 @@ def crowd(assertions: int, observers: int) -> Stage:
     s.act(lambda: [assert_(s.ds, Reading(i % observers, i)) for i in range(assertions)])
     for first in range(0, observers, 100):
         s.act(
-            lambda first=first: [  # type: ignore[misc]
+            lambda first=first: [
                 assert_(s.ds, Observe(Reading(i, capture()), ref(s.counter))) for i in range(first, first + 100)
             ],
             1,

@@ -380,16 +380,23 @@ async def test_the_end_of_a_system() -> None:
 async def test_errors_inside_the_block_come_out_as_they_are() -> None:
     """After all actors were stopped; and the first actor's crash is raised at the end of the block."""
     log: list[str] = []
-    with pytest.raises(ValueError, match="mine"):
+
+    async def failing_block() -> None:
         async with open_system() as system:
             system.spawn(lambda: (prevent_inert_check(), on_stop(lambda: log.append("stopped"))))
             await system.settle()
             raise ValueError("mine")
-    assert log == ["stopped"]
-    with pytest.raises(ZeroDivisionError):
+
+    async def failing_actor() -> None:
         async with open_system(lambda: 1 / 0) as system:
             await system.settle()
             log.append("block goes on")
+
+    with pytest.raises(ValueError, match="mine"):
+        await failing_block()
+    assert log == ["stopped"]
+    with pytest.raises(ZeroDivisionError):
+        await failing_actor()
     assert log == ["stopped", "block goes on"]
 
 

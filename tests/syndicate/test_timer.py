@@ -99,7 +99,7 @@ async def test_timers_fire_in_the_order_of_their_times(system: System, settle: S
 
     def boot() -> None:
         for n, seconds in enumerate([3, 1, 2, 1, 0, 3]):
-            after(seconds, lambda n=n: log.append(n))  # type: ignore[misc]
+            after(seconds, lambda n=n: log.append(n))
 
     system.spawn(boot)
     await trio.sleep(5)
