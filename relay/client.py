@@ -46,6 +46,13 @@ def connect(
 ) -> Callable[[F], F]:
     """Call the decorated function with the remote dataspace that *cap* stands for, whenever there is a connection.
 
+    Within a turn::
+
+        @connect("tcp://127.0.0.1:8001")
+        def on_connected(ds):
+            assert_(ds, Present("Alice"))
+            on_message(ds, Says(capture(), capture()))(print)
+
     For ever, by default; one line in the log tells of each outage.  *attempts* bounds how often it is tried to get a
     first connection, and without *reconnect* the first is the only one: then a :class:`~syndicate.errors.ConnectError`
     is raised in the calling actor.

@@ -114,7 +114,8 @@ class Link:
         taken.set()
         try:
             for packet in packets:
-                self.session.receive(packet)
+                if self.session.facet.alive:  # else an earlier one was the last
+                    self.session.receive(packet)
             if error is not None:
                 raise error
         except ProtocolError as e:

@@ -22,6 +22,7 @@ from attrs import define
 
 from relay.observer import Observer, publish
 from relay.packets import MINE, YOURS, WireRef
+from syndicate.dataspace import Dataspace
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.skeleton.interest import INTEREST, OBSERVE, expand
 from syndicate.values import DICT, SET, Frozen, Record, Ref, Symbol, Tag, freeze, order, thaw
@@ -122,6 +123,10 @@ class Membrane:
         """
         form = self._in(form, pins)
         if type(form) is tuple and form[0] is OBSERVE:
+            if type(form[-1]) is Ref and type(form[-1].entity) is Dataspace:
+                # It stays a plain assertion, and nobody is told.  One packet of a peer's could else make a dataspace
+                # of ours talk to itself without end, each word twice as often as the one before.
+                return form
             try:
                 return freeze(
                     Record.labelled(OBSERVE, map(thaw, form[1:]))

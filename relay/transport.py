@@ -192,7 +192,7 @@ def _reason(error: OSError) -> str:
     causes = getattr(error.__cause__, "exceptions", None) or [error]
     # By number where there is one: trio puts the address into the text, where it would be a second time.
     texts = [
-        os.strerror(cause.errno) if cause.errno is not None and cause.errno > 0 else cause.strerror or str(cause)
+        os.strerror(cause.errno) if cause.errno and cause.errno > 0 else cause.strerror or str(cause)
         for cause in causes
         if isinstance(cause, OSError)
     ]

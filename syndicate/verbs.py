@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, overload
 
 from syndicate.actor import Actor, Task
 from syndicate.errors import NotCallable, NotInTurn, SyndicateError
@@ -37,6 +37,10 @@ def send(target: Ref, value: Value) -> None:
         pending[actor] = [event]
 
 
+@overload
+def assert_(target: Ref, value: Callable[[], Value | None]) -> Computed: ...
+@overload
+def assert_(target: Ref, value: Value) -> Handle: ...
 def assert_(target: Ref, value: Value | Callable[[], Value | None]) -> Handle | Computed:
     """Assert *value* for as long as the current facet lives, or until the answered handle is retracted.
 

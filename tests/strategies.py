@@ -134,7 +134,8 @@ def patterns_like(draw: Callable[[st.SearchStrategy[Any]], Any], value: Any) -> 
     """A pattern likely to match *value*: the value itself with holes in it, and now and then an alien part."""
     what = draw(st.sampled_from(("hole", "capture", "inside", "inside", "inside", "captured inside", "alien")))
     if what == "hole":
-        return ANY
+        discard: Pattern = ANY
+        return discard
     if what == "capture":
         hole: Pattern = capture()
         return hole

@@ -256,6 +256,7 @@ def test_readme_names_the_whole_surface() -> None:
 
 
 def test_readme_links() -> None:
-    """What the README links to is there."""
+    """What the README links to is there, and it links to every example."""
+    assert set(re.findall(r"\]\(examples/(\w+)\.py\)", README)) == set(EXAMPLES)
     links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
     assert [link for link in links if not (HOUSE / link).exists()] == []

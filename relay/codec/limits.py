@@ -18,20 +18,21 @@ from syndicate.values import MAX_DEPTH
 class Limits:
     """The bounds of one packet, in both directions.
 
-    *frame* is in bytes; *depth* is the nesting of a value, not counting the three levels that a Turn puts around it;
-    *nodes* are all values in a packet, the nested ones included; *entries* are those of one set or dictionary;
+    *frame* is in bytes; *depth* is the nesting of a value, not counting the four levels that a Turn puts around it;
+    *nodes* are all values in a packet, the nested ones included; *entries* are the members of one set, or the keys and
+    values of one dictionary;
     *bignum* is in bytes; *caveats* are those of one reference.
     """
 
     frame: int = 1 << 20
     depth: int = MAX_DEPTH
     nodes: int = 1 << 16
-    entries: int = 1 << 14
+    entries: int = 1 << 15
     bignum: int = 512
     caveats: int = 32
 
 
 DEFAULT: Final = Limits()
 
-ENVELOPE: Final = 3
-"""The levels of nesting between a packet and a value in it: turn, entry, event."""
+ENVELOPE: Final = 4
+"""The levels of nesting between a packet and a value in it: turn, entry, event, captures."""

@@ -78,7 +78,7 @@ class Msgpack:
         """The bytes of a packet; raises :class:`NotAValue` if it is beyond the limits, or holds a lone surrogate."""
         self._nodes = 0
         try:
-            data: bytes = self._packer.pack(self._native(form) if type(form) is tuple else form)
+            data: bytes = self._packer.pack(self._native(form, 0) if type(form) is tuple else form)
         except UnicodeEncodeError as e:
             raise NotAValue(f"a string with a lone surrogate has no encoding: {e.object[e.start : e.end]!r}") from None
         if len(data) > self.limits.frame or self._nodes > self.limits.nodes:
@@ -88,7 +88,7 @@ class Msgpack:
             )
         return data
 
-    def _native(self, form: Frozen) -> Any:
+    def _native(self, form: Frozen, depth: int) -> Any:
         self._nodes += len(form)
         head = form[0]
         if type(head) is Tag and head is not SEQ:
@@ -98,15 +98,24 @@ class Msgpack:
                 return thaw(form)
             if head is BIG:
                 if len(form[1]) > self.limits.bignum:
-                    raise NotAValue(
-                        f"an integer of {len(form[1])} bytes: at most {self.limits.bignum} go over a connection"
-                    )
+                    raise self._excess(f"an integer of {len(form[1])} bytes", self.limits.bignum)
                 return msgpack.ExtType(_BIG, form[1])
             if head is DICT:
                 form = (DICT, *[item for pair in zip(form[1], form[2], strict=True) for item in pair])
+                self._nodes += len(form)
+            if len(form) > self.limits.entries:
+                raise self._excess(
+                    f"a set or dictionary of {len(form) - 1} members, keys and values", self.limits.entries
+                )
         elif tuple not in map(type, form):
             return form
-        return tuple([self._native(item) if type(item) is tuple else item for item in form])
+        if depth >= self.limits.depth + ENVELOPE:
+            raise self._excess("a value nested too deeply", self.limits.depth)
+        depth += 1
+        return tuple([self._native(item, depth) if type(item) is tuple else item for item in form])
+
+    def _excess(self, what: str, most: int) -> NotAValue:
+        return NotAValue(f"{what}: at most {most} go over a connection")
 
     # ---------------------------------------------------------------------------------------------------- in
 
@@ -187,7 +196,7 @@ class Msgpack:
             whole = 2 * len(pairs) == len(items)
             keys = sorted(pairs, key=order)
             form = (DICT, tuple(keys), tuple([pairs[key] for key in keys]))
-        if not whole or len(items) > 2 * self.limits.entries:
+        if not whole or len(items) >= self.limits.entries:
             raise ProtocolError(f"a key without a value, a duplicate, or more than {self.limits.entries} entries")
         return form
 
@@ -238,7 +247,7 @@ _MARKS: Final = {_SET: SET, _DICT: DICT}
 class _Written(dict[Any, Any]):
     """What stands for that which the packer cannot pack; asked for each symbol, so the usual ones are kept."""
 
-    def __init__(self, native: Callable[[Any], Any]) -> None:
+    def __init__(self, native: Callable[[Any, int], Any]) -> None:
         super().__init__()
         self._native = native
         self._begin()
@@ -254,6 +263,6 @@ class _Written(dict[Any, Any]):
             made = self[key] = msgpack.ExtType(_SYMBOL, key.name.encode())
             return made
         if type(key) is WireRef:
-            caveats = [self._native(caveat) if type(caveat) is tuple else caveat for caveat in key.caveats]
+            caveats = [self._native(caveat, 0) if type(caveat) is tuple else caveat for caveat in key.caveats]
             return msgpack.ExtType(_REFERENCE, msgpack.packb([key.whose, key.oid, *caveats], default=self.__getitem__))
         raise NotAValue(f"{key!r} cannot go over a connection")

@@ -137,15 +137,20 @@ class _Replay:
         table, known = await _in_thread(self._prepare, session, data, days)
         self.show.begin(known)
         self.facet.enter(partial(self._start, session, known, limit))
-        nursery.start_soon(self._reckon, table, limit)
+        nursery.start_soon(self._reckon, session, table, limit)
         await self.counted.wait()
         if self.actors is not None:
             self.show.say("Spark counts the same, alone ...")
             await self.reckoned.wait()
             self.result = Result(known, self.actors, self.spark, self.tailed)
 
-    async def _reckon(self, table: DataFrame, limit: int) -> None:
-        self.spark = await _in_thread(flights.reckon, table, limit)
+    async def _reckon(self, session: SparkSession, table: DataFrame, limit: int) -> None:
+        try:
+            self.spark = await _in_thread(flights.reckon, table, limit)
+        except trio.Cancelled:
+            with trio.CancelScope(shield=True):  # or Spark would complain of its own end
+                await trio.to_thread.run_sync(session.sparkContext.cancelAllJobs)
+            raise
         self.reckoned.set()
 
     def _prepare(self, session: SparkSession, data: Path, days: int | None) -> tuple[DataFrame, Schedule]:
@@ -175,9 +180,13 @@ class _Replay:
     async def _console(self, task_status: trio.TaskStatus[None]) -> None:
         """Run the console until we are cancelled, and show its lines."""
         command = [sys.executable, "-c", "from relay.cli import console_main; console_main()", self.address]
-        for pattern in TAIL:
-            command += ["--pattern", pattern]
-        process = await trio.lowlevel.open_process(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+        command += ["--no-reconnect", *(f"--pattern={pattern}" for pattern in TAIL)]
+        process = await trio.lowlevel.open_process(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            process_group=0,  # Ctrl-C is for us; we end it
+        )
         assert process.stdout is not None
         self.show.say(f"A console in a second process, {process.pid}, tails {self.address}: {' '.join(TAIL)}")
         task_status.started()

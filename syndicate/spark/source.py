@@ -128,6 +128,9 @@ def spark_source(
             'mode="update" gives the new rows only: name the columns that say which rows they replace, with key='
         )
 
+    if mode == "complete" and sequence is not None:
+        raise SourceError('mode="complete" gives whole tables, whose rows have no order: leave sequence= out')
+
     def start() -> None:
         source = _Source(ds, current_facet(), rows, keep, on_end)
         linked_task(source.run, frame, session, every, dict(trigger or {}), mode or ("update" if key else "append"))
@@ -196,7 +199,7 @@ class _Source:
 
     async def _follow(self, frame: DataFrame, trigger: dict[str, Any], mode: str) -> None:
         send, receive = trio.open_memory_channel[list[Step] | None](0)
-        checkpoint = await self._in_thread(tempfile.mkdtemp, prefix="syndicate-checkpoint-")
+        checkpoint = tempfile.mkdtemp(prefix="syndicate-checkpoint-")
         query = None
         try:
             query = await self._in_thread(self._start, frame, trigger, mode, checkpoint, send, abandon=False)
@@ -267,8 +270,7 @@ class _Source:
             await trio.sleep_until(due)
             frame = await self._in_thread(again)
 
-    # ------------------------------------------------------------------------------------------------ into the
-    # dataspace
+    # ------------------------------------------------------------------------------------------------ into the turns
 
     async def _apply(self, steps: Sequence[Step]) -> None:
         """Take the steps, a turn each, and wait until the dataspace has handled them."""

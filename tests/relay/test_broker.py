@@ -16,13 +16,28 @@ import trio
 from relay import connect
 from relay.broker import Broker
 from relay.codec import Msgpack
-from relay.packets import Error, read
-from relay.sturdy import SturdyRef, mint, show
+from relay.packets import MINE, YOURS, A, Error, M, R, S, Turn, WireRef, read, write
+from relay.sturdy import DEFAULT, SturdyRef, mint, parse_ref, show
 from relay.transport import Address, open_stream
-from syndicate import Ref, assert_, capture, dataspace, during, on_message, open_system, run, send, spawn, stop_actor
+from syndicate import (
+    Ref,
+    Symbol,
+    assert_,
+    capture,
+    dataspace,
+    during,
+    on_message,
+    open_system,
+    run,
+    send,
+    spawn,
+    stop_actor,
+)
 from syndicate.errors import AddressError, ConnectError, ListenError, TextError
+from syndicate.pattern import encode, pattern_of
 from syndicate.system import System
 from syndicate.testing import Seen, watch
+from syndicate.values import SEQ, freeze
 
 KEY = b"sixteen bytes!!!"
 
@@ -343,6 +358,49 @@ async def test_noise_on_the_socket(server: Server, data: bytes, logs: list[Mutab
         assert all(isinstance(packet, Error) for packet in packets)
         assert len(seen) == 1
     assert len([entry for entry in logs if entry["event"] == "disconnected"]) == (1 if len(data) > 1 else 0)
+    assert not [entry for entry in logs if entry["log_level"] == "error"]
+
+
+def recorded() -> tuple[bytes, bytes]:
+    """What a client sends until it gets the dataspace, and then: it asserts, observes, sends, syncs, retracts."""
+    codec, observe = Msgpack(), Symbol("Observe")
+    cap = freeze(parse_ref(DEFAULT))
+    pattern = freeze(encode(pattern_of(["present", capture()])))
+    packets = [
+        Turn([(0, (A, (Symbol("resolve"), cap, WireRef(MINE, 0)), 1))]),
+        Turn([(1, (A, (SEQ, "present", WireRef(MINE, 1)), 2)), (1, (A, (observe, pattern, WireRef(MINE, 2)), 3))]),
+        Turn([(1, (M, (SEQ, "present", "message"))), (1, (S, WireRef(MINE, 3))), (1, (R, 2))]),
+        Turn([(1, (A, (SEQ, "present", WireRef(YOURS, 1)), 4))]),
+    ]
+    first, *others = [codec.encode(write(packet)) for packet in packets]
+    return first, b"".join(others)
+
+
+async def test_a_disconnect_at_any_byte_leaves_nothing(tmp_path: Path, logs: list[MutableMapping[str, Any]]) -> None:
+    """Wherever in a session the connection is cut, all of it is gone: assertions, actors, descriptors."""
+    first, rest = recorded()
+    async with serving(f"unix://{tmp_path}/s") as server:
+        seen = server.watch(["present", capture()])
+        assert server.broker.ds is not None
+        index = server.broker.ds.entity.index
+
+        def state() -> tuple[Any, ...]:
+            return index.statistics(), len(server.system.actors), len([*Path("/proc/self/fd").iterdir()])
+
+        before = state()
+        for cut in range(len(first + rest) + 1):
+            stream = await open_stream(Address.parse(server.address))
+            await stream.send_all(first[:cut])
+            if cut >= len(first):
+                with trio.fail_after(5):
+                    await stream.receive_some()
+                await stream.send_all(rest[: cut - len(first)])
+            await stream.aclose()
+            await until(lambda: not server.sessions)
+        assert ("!", "message") in seen
+        await until(lambda: state() == before)
+    changes = [mark for mark, _ in seen if mark != "!"]
+    assert changes == ["+", "-"] * (len(changes) // 2)
     assert not [entry for entry in logs if entry["log_level"] == "error"]
 
 

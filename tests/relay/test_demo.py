@@ -168,13 +168,19 @@ def test_wrong_arguments() -> None:
 
 
 def test_a_file_without_flights(spark: SparkSession, tmp_path: Path) -> None:
-    """A file with something else in it ends in one sentence."""
-    other = tmp_path / "other.csv"
-    other.write_text("name,size\na,1\n")
-    done = CliRunner().invoke(demo_command, ["--data", str(other)])
-    assert done.exit_code == 1
-    assert done.stderr.startswith("Error: ")
-    assert done.stderr.count("\n") == 1
+    """A file with something else in it, in its first line or later, ends in one sentence."""
+    header, row, *_ = DAY.read_text().splitlines()
+    for text, message in (
+        ("name,size\na,1\n", "other.csv holds no flights: its first line should be year,month,day,dep_time,"),
+        (f"{header}\n{row.replace(',227,', ',long,')}", "Spark could not deliver the rows of the demo: ["),
+    ):
+        other = tmp_path / "other.csv"
+        other.write_text(text)
+        done = CliRunner().invoke(demo_command, ["--data", str(other)])
+        assert done.exit_code == 1
+        assert done.stderr.startswith("Error: ")
+        assert message in done.stderr
+        assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("as_json", [False, True])

@@ -35,11 +35,11 @@ from syndicate import (
     stop,
     sync,
 )
-from syndicate.pattern import encode, match
+from syndicate.pattern import encode, match, pattern_of
 from syndicate.testing import Seen, Watcher, watch
 from syndicate.text import parse_pattern
 from syndicate.turn import Handle
-from syndicate.values import FALSE, Frozen, freeze
+from syndicate.values import FALSE, MAX_DEPTH, SEQ, Frozen, freeze
 from tests.relay.wire import End, Wire
 from tests.strategies import patterns, patterns_like, values
 
@@ -101,7 +101,7 @@ def test_assert_retract_message(wire: Wire, probe: Probe) -> None:
     handles: list[Handle] = []
 
     def first() -> None:
-        handles.append(assert_(wire.remote, ["a", 1]))  # type: ignore[arg-type]
+        handles.append(assert_(wire.remote, ["a", 1]))
         send(wire.remote, "m")
         assert_(wire.remote, ["b", True])
 
@@ -486,7 +486,35 @@ def test_a_malformed_interest_is_a_plain_assertion(shared: Wire) -> None:
     assert wire.right.session.reason is None
 
 
+def test_a_dataspace_does_not_observe_for_a_peer(shared: Wire) -> None:
+    """A peer cannot make a dataspace tell itself what it was told: that would never end, and multiply."""
+    wire, ds = shared, right_ds(shared)
+    everything = freeze(encode(pattern_of(capture())))
+    sequences = freeze(encode(pattern_of([capture()])))
+    interest = Symbol("Observe"), everything, WireRef(YOURS, 0)
+    wire.right.inject(
+        turn((A, interest, 1), (A, (Symbol("Observe"), sequences, WireRef(YOURS, 0)), 2), (M, (SEQ, "x")))
+    )
+    wire.system.drain()
+    wire.act(wire.right, lambda: send(ds, ["y"]))
+    assert wire.right.session.reason is None
+
+
 # ---------------------------------------------------------------------------------------------------- limits
+
+
+def test_the_deepest_values_pass(shared: Wire) -> None:
+    """A value as deep as values may be is observed, whole, by a peer; one level more would end its session."""
+    wire, ds = shared, right_ds(shared)
+    value: Any = True
+    for _ in range(MAX_DEPTH):
+        value = [value]
+    seen: list[Seen] = []
+    wire.act(wire.left, lambda: seen.append(watch(wire.remote, capture())))
+    wire.act(wire.right, lambda: assert_(ds, value))
+    assert freeze(seen[0][-1][1]) == freeze(value)
+    wire.act(wire.left, lambda: assert_(wire.remote, value))
+    assert wire.right.session.reason is wire.left.session.reason is None
 
 
 def test_a_large_turn_goes_in_several_packets(wire: Wire, probe: Probe) -> None:
@@ -560,7 +588,13 @@ bodies = st.builds(
     st.lists(wire_refs, min_size=1),
 )
 interests = st.builds(
-    lambda pattern, observer: (Symbol("Observe"), freeze(encode(pattern)), observer), patterns(max_leaves=4), wire_refs
+    lambda pattern, observer: (
+        Symbol("Observe"),
+        with_refs(freeze(encode(pattern)), itertools.repeat(observer)),
+        observer,
+    ),
+    patterns(max_leaves=4),
+    wire_refs,
 )
 handles = st.integers(0, 6)
 events = st.one_of(

@@ -141,7 +141,7 @@ def test_a_turn_that_raises_has_not_happened() -> None:
                 old.replace(P("never"))
                 older.retract()
                 spawn(lambda: born.append("never"))
-                spawn(lambda: None, assertions=[assert_(ds, P("never"))])  # type: ignore[list-item]
+                spawn(lambda: None, assertions=[assert_(ds, P("never"))])
                 react(lambda: assert_(ds, P("never")))
                 elsewhere[0].enter(lambda: entered.append("never"))
                 sync(ds, lambda: born.append("never"))
@@ -155,6 +155,25 @@ def test_a_turn_that_raises_has_not_happened() -> None:
     assert seen[0][:2] == [("+", "old"), ("+", "older")]
     assert sorted(seen[0][2:]) == [("-", "old"), ("-", "older")]
     assert born == entered == []
+
+
+def test_what_a_failed_turn_handed_over_is_retracted() -> None:
+    """The actor that was to own it never comes to be, and the old owner is gone."""
+    seen: list[Seen] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        seen.append(watch(ds, P(capture())))
+
+        def failing() -> None:
+            handle = assert_(ds, P("mine"))
+            on_message(ds, "fail")(lambda: (spawn(prevent_inert_check, assertions=[handle]), 1 / 0))
+
+        spawn(failing)
+        on_asserted(ds, P("mine"))(lambda: send(ds, "fail"))
+
+    settled(boot)
+    assert seen == [[("+", "mine"), ("-", "mine")]]
 
 
 def test_an_exception_that_is_caught_is_no_crash() -> None:

@@ -288,7 +288,7 @@ def test_retracting_what_is_gone_does_nothing() -> None:
     stage.act(lambda ds: (handle.retract(), handle.retract()))
     stage.act(lambda ds: handle.retract())
     of_facet: list[Handle] = []
-    facet = stage.act(lambda ds: react(lambda: of_facet.append(assert_(ds, P(1)))))  # type: ignore[arg-type]
+    facet = stage.act(lambda ds: react(lambda: of_facet.append(assert_(ds, P(1)))))
     stage.act(lambda ds: (stop(facet), of_facet[0].retract()))
     stage.act(lambda ds: of_facet[0].retract())
     assert not of_facet[0].live
@@ -341,7 +341,7 @@ def test_what_was_handed_over_outlives_the_giver_and_goes_with_the_taker() -> No
 
     def giver() -> None:
         fresh = assert_(stage.ds, P(2))
-        spawn(prevent_inert_check, name="taker", assertions=[assert_(stage.ds, P(1)), fresh])  # type: ignore[list-item]
+        spawn(prevent_inert_check, name="taker", assertions=[assert_(stage.ds, P(1)), fresh])
         stop_actor()
 
     actor = stage.act(lambda ds: spawn(giver))
@@ -356,7 +356,7 @@ def test_what_was_handed_over_outlives_the_giver_and_goes_with_the_taker() -> No
 def test_what_was_handed_over_to_an_actor_that_crashes_at_once_is_retracted() -> None:
     """Nobody keeps an assertion that nobody owns."""
     stage = Stage(P(capture()))
-    stage.act(lambda ds: spawn(lambda: 1 / 0, assertions=[assert_(ds, P(1))]))  # type: ignore[list-item]
+    stage.act(lambda ds: spawn(lambda: 1 / 0, assertions=[assert_(ds, P(1))]))
     assert stage.seen == [[("+", 1), ("-", 1)]]
 
 
@@ -378,7 +378,7 @@ def test_bad_values_are_refused_and_nothing_else_is_lost() -> None:
             with pytest.raises(NotAValue, match="needs a reference as its target, such as dataspace"):
                 send(target, P(1))  # type: ignore[arg-type]
             with pytest.raises(NotAValue, match=r"assert_\(\) needs a reference"):
-                assert_(target, P(1))  # type: ignore[arg-type]
+                assert_(target, P(1))  # type: ignore[call-overload]
             with pytest.raises(NotAValue, match=r"on_message\(\) needs a reference"):
                 on_message(target, P(1))(print)  # type: ignore[arg-type]
 

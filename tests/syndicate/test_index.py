@@ -308,7 +308,7 @@ class Machine(RuleBasedStateMachine):
     def do(self, what: str, i: int, j: int) -> list[tuple[int, str, Frozen]]:
         value = self.values[i % len(self.values)]
         if what == "assert":
-            self.handles.append((assert_(self.ds, value), value))  # type: ignore[arg-type]
+            self.handles.append((assert_(self.ds, value), value))
             return self.add(value)
         if what == "message":
             send(self.ds, value)
@@ -337,7 +337,7 @@ class Machine(RuleBasedStateMachine):
         return []
 
     def watch(self, observe: Observe, interest: Interest) -> list[tuple[int, str, Frozen]]:
-        self.interests.append((assert_(self.ds, observe), observe, interest))  # type: ignore[arg-type]
+        self.interests.append((assert_(self.ds, observe), observe, interest))
         return self.join(observe, interest)
 
     def teardown(self) -> None:

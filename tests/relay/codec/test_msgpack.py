@@ -201,7 +201,7 @@ def test_depth() -> None:
         value = [value]
     packet = write(Turn([(0, (M, freeze(value)))]))
     assert through(packet) == packet
-    for depth in (133, 1000, 5000):
+    for depth in (134, 1000, 5000):
         with pytest.raises(ProtocolError, match=r"levels of nesting|StackError"):
             list(Msgpack().feed(b"\x92\xc0" * depth + b"\x91\xc0"))
 
@@ -246,6 +246,18 @@ def test_integers_of_other_encoders() -> None:
         assert list(Msgpack().feed(msgpack.packb([None, number]))) == [freeze([number])]
     assert list(Msgpack().feed(b"\x92\xc0\xca" + struct.pack(">f", 1.5))) == [freeze([1.5])]
     assert math.isnan(thaw(through(freeze([math.nan])))[0])
+
+
+@given(values(refs=False, wide=True, max_leaves=30))
+def test_what_can_be_sent_can_be_received(value: Any) -> None:
+    """With the same limits, whatever they are, the encoder refuses what the decoder would."""
+    for limits in (Limits(depth=1), Limits(nodes=12), Limits(entries=3), Limits(bignum=9), Limits(frame=40)):
+        form = freeze([[[[[value]]]]])
+        try:
+            data = Msgpack(limits).encode(form)
+        except NotAValue:
+            continue
+        assert list(Msgpack(limits).feed(data)) == [form]
 
 
 @pytest.mark.parametrize("packet", [Turn([]), Turn([(0, (R, 1))]), Error("why", 1)])

@@ -512,6 +512,7 @@ async def test_without_java(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"every": 0}, "every= takes a positive number of seconds, not 0"),
         ({"mode": "upsert"}, 'mode= takes "append", "update" or "complete", not \'upsert\''),
         ({"mode": "update"}, 'mode="update" gives the new rows only'),
+        ({"mode": "complete", "sequence": "at"}, 'mode="complete" gives whole tables'),
         ({"key": "name"}, r"key= takes a list of column names: key=\['name'\]"),
     ],
 )
