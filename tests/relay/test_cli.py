@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -355,3 +356,18 @@ def test_help(start: Start, command: str, shown: str) -> None:
     code, out, err = end(start(command, "--help"))
     assert (code, err) == (0, "")
     assert shown in out
+
+
+@pytest.mark.parametrize(("env", "coloured"), [({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False)])
+def test_console_colours(server: tuple[Process, str], env: dict[str, str], coloured: bool) -> None:
+    """Marks are coloured on a terminal, unless NO_COLOR says otherwise."""
+    ours, theirs = pty.openpty()
+    program = [sys.executable, "-c", "from relay.cli import console_main; console_main()", server[1], "--count", "1"]
+    with subprocess.Popen(program, stdout=theirs, stderr=subprocess.PIPE, env={**os.environ, **env}) as console:
+        os.close(theirs)
+        act(server[1], lambda ds: send(ds, "x"))
+        line = os.read(ours, 1000).decode()
+        assert console.wait(20) == 0
+    os.close(ours)
+    assert ("\x1b[33m! " in line) is coloured
+    assert '! "x"' in line
