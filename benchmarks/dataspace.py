@@ -198,7 +198,12 @@ def churn(observers: int, count: int, all_match: bool) -> float:
         def start() -> None:
             watch.start()
             handles = [assert_(ds, Speak(0, j)) for j in range(count)]
-            sync(ds, lambda: [handle.retract() for handle in handles])
+
+            def undo() -> None:
+                for handle in handles:
+                    handle.retract()
+
+            sync(ds, undo)
 
         _spawn_sender(ds, start)
 
