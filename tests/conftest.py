@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytest_plugins = ["syndicate.testing"]
+
+settings.register_profile("patient", deadline=None)  # the machine may have other things to do
+settings.load_profile("patient")
 
 
 @pytest.fixture(scope="session")

@@ -40,7 +40,7 @@ from syndicate.pattern import Capture, Group, Pattern, match, pattern_of
 from syndicate.skeleton import analysis, compiled
 from syndicate.skeleton.analysis import analyse
 from syndicate.skeleton.index import Index, Statistics
-from syndicate.testing import settled, watch
+from syndicate.testing import Seen, settled, watch
 from syndicate.turn import Handle
 from syndicate.values import Frozen, freeze, thaw
 from tests.strategies import REFS, P, patterns, patterns_like, values
@@ -497,10 +497,17 @@ def test_a_malformed_observe_is_a_plain_assertion(malformed: Callable[[Ref], Any
         seen.append(watch(ds, Record(value.label, [capture()])))
         nothing.append(me.entity)
         handle = assert_(ds, value)
+        other = dataspace("where nobody has looked yet")
+        assert_(other, value)
+        late.extend([watch(ds, Record(value.label, [capture()])), watch(other, Record(value.label, [capture()]))])
         assert_(ds, ["hello"])
         handle.retract()
 
+    late: list[Seen] = []
     settled(boot)
+    assert seen[0][-1] == late[0][-1]
+    for told in late:
+        assert ("+", *seen[0][-1][1:]) in told
     assert [mark for mark, *_ in seen[0]][-2:] == ["+", "-"]
     assert not nothing[0].heard
 
