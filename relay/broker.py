@@ -110,5 +110,8 @@ class Broker:
 
 
 def _name(stream: trio.SocketStream) -> str:
-    peer = stream.socket.getpeername()
+    try:
+        peer = stream.socket.getpeername()
+    except OSError:  # it has hung up already
+        return "a peer that is gone"
     return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else f"unix:{stream.socket.fileno()}"

@@ -124,6 +124,8 @@ async def _accept(listener: trio.SocketListener, welcome: Welcome) -> None:
         try:
             stream = await listener.accept()
         except OSError as e:
+            if e.errno in (errno.ECONNABORTED, errno.EPROTO):  # it hung up before we came to it
+                continue
             if e.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                 raise
             await trio.sleep(0.1)  # out of descriptors: those that wait are served when others have gone

@@ -135,7 +135,13 @@ class Facet:
 
     def below(self) -> list[Facet]:
         """This facet and all below it, children first."""
-        return [facet for child in self.children for facet in child.below()] + [self]
+        found: list[Facet] = []
+        to_come = [self]
+        while to_come:  # no recursion, for a tree may be deeper than Python's stack
+            facet = to_come.pop()
+            found.append(facet)
+            to_come.extend(facet.children)
+        return found[::-1]
 
     # ------------------------------------------------------------------------------------------------ from outside
 

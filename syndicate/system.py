@@ -203,7 +203,10 @@ class System:
                 event.set()
             self._quiet.clear()
             if until_idle and self._over():
-                return
+                await self._threads_heard()
+                if not self.queue:
+                    return
+                continue
             self._wake = trio.Event()
             self._parked = True
             try:
@@ -227,6 +230,12 @@ class System:
             if not actor.daemon and any(facet.preventers for facet in actor.root.below()):
                 return False
         return not _foreign_threads()
+
+    async def _threads_heard(self) -> None:
+        """Wait until what threads have scheduled so far, the ended ones too, is in the queue."""
+        heard = trio.Event()
+        trio.lowlevel.current_trio_token().run_sync_soon(heard.set)
+        await heard.wait()
 
     async def settle(self) -> None:
         """Wait until nothing is runnable: the queue is empty and every turn has been taken."""

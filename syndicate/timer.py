@@ -61,10 +61,13 @@ class Timer:
 
     def cancel(self) -> None:
         """End it; its facet may become inert by that."""
+        turn = current("cancel")
         if self.active:
+            if turn.actor is not self.facet.actor:
+                raise SyndicateError(f"a timer of {self.facet.actor!r} can be cancelled by that actor only")
             self.active = False
             self.facet.preventers -= 1
-            current("cancel").suspects[self.facet] = None
+            turn.suspects[self.facet] = None
 
     def fire(self, deadline: float) -> None:
         """In a turn of its facet: run, and go on or end."""

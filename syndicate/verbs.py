@@ -93,6 +93,14 @@ class Computed:
         if old is not None:
             turn.retract(old)  # after the new one, so that nobody sees neither
 
+    def _own(self, what: str) -> Turn:
+        turn = current("replace" if what == "replaced" else "retract")
+        if self.facet.actor is not turn.actor:
+            raise SyndicateError(
+                f"an assertion of {self.facet.actor!r} can be {what} by that actor only: send it a message"
+            )
+        return turn
+
     @property
     def live(self) -> bool:
         """Whether something is asserted now."""
@@ -100,7 +108,7 @@ class Computed:
 
     def retract(self) -> None:
         """Take it back, and compute it no more."""
-        current("retract")
+        self._own("retracted")
         self.fn = None
         self.block.forget()
         if self.handle is not None:
@@ -108,11 +116,7 @@ class Computed:
 
     def replace(self, value: Value | Callable[[], Value | None] | None) -> Computed:
         """Assert *value*, or compute it by another function, in its place without a gap."""
-        turn = current("replace")
-        if self.facet.actor is not turn.actor:
-            raise SyndicateError(
-                f"an assertion of {self.facet.actor!r} can be replaced by that actor only: send it a message"
-            )
+        turn = self._own("replaced")
         if callable(value) and not isinstance(value, type):
             self.fn = value
         else:

@@ -27,7 +27,7 @@ from syndicate.event import ASSERT, MESSAGE, RETRACT
 from syndicate.skeleton.analysis import Constants, Skeleton
 from syndicate.skeleton.compiled import HOT, factory, interpret, values_of
 from syndicate.skeleton.path import MISSING, Move
-from syndicate.values import Frozen, Ref
+from syndicate.values import SEQ, Frozen, Ref
 
 Captures: TypeAlias = tuple[Frozen, ...]
 
@@ -44,6 +44,11 @@ class Told:
         self.captures = captures
         self.values = values
         self.count = 1
+
+    @property
+    def form(self) -> Frozen:
+        """What a raw observer was told, as :class:`~syndicate.turn.Handle` has it: another dataspace may be one."""
+        return (SEQ, *self.captures)
 
 
 class Tell(Protocol):

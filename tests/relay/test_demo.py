@@ -150,7 +150,7 @@ def test_without_the_flights(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_java(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where Java is missing, its sentence is all that is said, and the exit code is 1."""
 
-    def missing(*_: object) -> None:
+    def missing(*_: object, **__: object) -> None:
         raise JavaMissing("Spark needs Java 17 or 21, and none was found: do this.")
 
     monkeypatch.setattr(module, "open_session", missing)
