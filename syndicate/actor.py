@@ -99,12 +99,18 @@ class Actor:
             if turn.tracing is not None:
                 turn.tracing(turn, events)
             if turn.afterwards:
-                turn.commit()
+                self._commit(turn, events)
             elif turn.pending:  # the rest of Turn.commit, without a call: most turns end here
                 turn.queue.extend(turn.pending.items())
                 turn.pending = {}
         finally:
             turn.facet = turn.actor = None
+
+    def _commit(self, turn: Turn, events: list[Event]) -> None:
+        try:
+            turn.commit()
+        except Exception as error:  # what runs first in a commit (a console that cannot write) belongs to this actor
+            self.crash(turn, error, events)
 
     def _take_each(self, turn: Turn, kind: int, refs: tuple[Ref, ...], value: Any, handle: Any) -> None:
         """Handle one event that is for several references."""

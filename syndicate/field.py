@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from syndicate.errors import DataflowLoop, NotAValue, SyndicateError
 from syndicate.turn import Turn, current, expect_function
-from syndicate.values import Symbol, freeze_as
+from syndicate.values import Symbol, freeze, freeze_as
 
 if TYPE_CHECKING:
     from syndicate.facet import Facet
@@ -64,7 +64,9 @@ class Field(Generic[T]):
             self._refuse("set")
         old = self._value
         self._value = value
-        if type(value) is not type(old) or type(old) not in _COMPARED or value != old:
+        if type(value) is not type(old) or (
+            freeze(value) != freeze(old) if type(old) is float else type(old) not in _COMPARED or value != old
+        ):
             self.changed()
 
     def changed(self) -> None:

@@ -137,8 +137,9 @@ def query_count(
     known = Dictionary()
     followed = _field("query_count", known)
 
-    def change(captures: Any, by: int) -> None:
-        chosen = key(*captures) if key is not None else captures[0] if captures else ()
+    keys: dict[Any, Value] = {}  # as chosen when they came: *key* may answer otherwise when they go
+
+    def change(chosen: Value, by: int) -> None:
         form = freeze(chosen)
         count = known._entries.get(form, (None, 0))[1] + by
         if count:
@@ -146,6 +147,13 @@ def query_count(
         else:
             del known._entries[form]
 
-    query = _Query(followed, lambda c: change(c, 1), lambda c: change(c, -1), on_add, on_remove)
+    def add(captures: Any) -> None:
+        keys[freeze(captures)] = chosen = key(*captures) if key is not None else captures[0] if captures else ()
+        change(chosen, 1)
+
+    def remove(captures: Any) -> None:
+        change(keys.pop(freeze(captures)), -1)
+
+    query = _Query(followed, add, remove, on_add, on_remove)
     _observe("query_count", ds, pattern, query, on_add, on_remove)
     return followed

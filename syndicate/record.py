@@ -69,21 +69,21 @@ def _fast_init(cls: type) -> Callable[..., None]:
     scope: dict[str, Any] = {}
     params, body = [], []
     for i, a in enumerate(fields):
-        scope[f"set{i}"] = getattr(cls, a.name).__set__
+        scope[f"set{i}__"] = getattr(cls, a.name).__set__
         if a.default is attrs.NOTHING:
             params.append(a.alias)
-            body.append(f" set{i}(self, {a.alias})")
+            body.append(f" set{i}__(self, {a.alias})")
         elif isinstance(a.default, attrs.Factory):  # type: ignore[arg-type]
-            scope[f"factory{i}"] = a.default.factory if not a.default.takes_self else None
+            scope[f"factory{i}__"] = a.default.factory if not a.default.takes_self else None
             if a.default.takes_self:
                 return cast(Callable[..., None], cls.__init__)  # type: ignore[misc]
-            params.append(f"{a.alias}=nothing")
-            body.append(f" set{i}(self, factory{i}() if {a.alias} is nothing else {a.alias})")
+            params.append(f"{a.alias}=nothing__")
+            body.append(f" set{i}__(self, factory{i}__() if {a.alias} is nothing__ else {a.alias})")
         else:
-            scope[f"default{i}"] = a.default
-            params.append(f"{a.alias}=default{i}")
-            body.append(f" set{i}(self, {a.alias})")
-    scope["nothing"] = attrs.NOTHING
+            scope[f"default{i}__"] = a.default
+            params.append(f"{a.alias}=default{i}__")
+            body.append(f" set{i}__(self, {a.alias})")
+    scope["nothing__"] = attrs.NOTHING
     old = cls.__init__  # type: ignore[misc]
     exec(f"def __init__({', '.join(['self', *params])}):\n" + "\n".join(body or [" pass"]), scope)
     init = cast(Callable[..., None], scope["__init__"])

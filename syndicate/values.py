@@ -21,7 +21,7 @@ record                       ``(label, field, ...)`` sequence                   
 ===========================  ==========================================================
 
 Tuples beat a class with its own ``__hash__`` five to one as dictionary keys, and a hash that starts with a label or a
-tag, both hashed by secret numbers of the process, is hard to flood.
+tag, both hashed by secret numbers of the process, is harder to flood (not impossible: see HOWITWORKS.md).
 
 >>> identical([1, 2], (1, 2)), identical(1, True), identical(0.0, -0.0), identical({1: 2, 3: 4}, {3: 4, 1: 2})
 (True, False, False, True)

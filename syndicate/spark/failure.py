@@ -10,15 +10,12 @@ stack, in two languages.  One sentence among them says what is wrong; it is look
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
 from syndicate.errors import SourceError
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_WRAPPERS: Final = ("[STREAM_FAILED]", "[FOREACH_BATCH_USER_FUNCTION_ERROR]")
-"""Errors of Spark that only say that there was another one."""
 
 
 def explained(name: str, fn: Callable[P, T], /, *args: P.args, **named: P.kwargs) -> T:
