@@ -140,8 +140,9 @@ class _Replay:
         nursery.start_soon(self._reckon, session, table, limit)
         await self.counted.wait()
         if self.actors is not None:
-            self.show.say("Spark counts the same, alone ...")
-            await self.reckoned.wait()
+            if not self.reckoned.is_set():
+                self.show.say("Spark still counts the same, alone ...")
+                await self.reckoned.wait()
             self.result = Result(known, self.actors, self.spark, self.tailed)
 
     async def _reckon(self, session: SparkSession, table: DataFrame, limit: int) -> None:
