@@ -104,7 +104,7 @@ class Actor:
                 turn.queue.extend(turn.pending.items())
                 turn.pending = {}
         finally:
-            turn.facet = turn.actor = None
+            turn.facet = turn.actor = None  # type: ignore[assignment]  # as in Turn
 
     def _commit(self, turn: Turn, events: list[Event]) -> None:
         try:

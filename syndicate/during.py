@@ -96,7 +96,7 @@ class _DuringSpawn(_During):
 
 def _observe(what: str, ds: Ref, pattern: Any, entity: Entity, *fns: Callable[..., Any] | None) -> None:
     turn = current(what)
-    facet: Facet = turn.facet  # type: ignore[assignment]
+    facet: Facet = turn.facet
     expect_ref(what, ds)
     form = interest(pattern, Ref(facet, entity))
     for fn in fns:
@@ -166,7 +166,7 @@ def stop_when(
         raise SyndicateError(f'on= takes "asserted", "retracted" or "message", not {on!r}')
 
     def install(fn: F) -> F:
-        facet: Facet = current("stop_when").facet  # type: ignore[assignment]
+        facet: Facet = current("stop_when").facet
 
         def stopping(*captures: Any) -> None:
             facet.stop(current("stop_when"), functools.partial(fn, *captures))

@@ -144,7 +144,7 @@ def dataflow(fn: Callable[[], object]) -> Callable[[], object]:
     """
     turn = current("dataflow")
     expect_function("dataflow", fn)
-    facet: Facet = turn.facet  # type: ignore[assignment]
+    facet: Facet = turn.facet
     facet.block(fn).run(turn)
     return fn
 

@@ -53,7 +53,7 @@ def _supervisor(
     boot: Callable[[], object], restart: str, intensity: int, period: float, pause: float, name: str
 ) -> None:
     restarts: deque[float] = deque()
-    here: Facet = current("supervise").facet  # type: ignore[assignment]
+    here: Facet = current("supervise").facet
     here.lasting = True
 
     def ended(child: Actor) -> None:
@@ -79,7 +79,7 @@ def _supervisor(
         @react
         def watching() -> None:
             turn = current("supervise")
-            watch: Facet = turn.facet  # type: ignore[assignment]
+            watch: Facet = turn.facet
             watch.lasting = True
             turn.assert_form(watch, Ref(child.root, Lifeline(child.root)), TRUE)
             child.watchers.append(lambda _: watch.enter(lambda: stop(watch, functools.partial(ended, child))))

@@ -91,7 +91,7 @@ def _start(what: str, seconds: float, fn: Callable[[], object]) -> Timer:
     if not seconds >= 0 or (period is not None and period <= 0):
         raise SyndicateError(f"{what}() needs a positive number of seconds, not {seconds!r}")
     system = turn.actor.system
-    timer = Timer(turn.facet, fn, period)  # type: ignore[arg-type]
+    timer = Timer(turn.facet, fn, period)
     system.set_timer(system.now() + seconds, timer)
     return timer
 

@@ -124,7 +124,7 @@ class Turn:
     def __init__(self, queue: deque[Batch]) -> None:
         self.queue = queue
         self.actor: Any = None
-        self.facet: Facet | None = None
+        self.facet: Facet = None  # type: ignore[assignment]  # none between turns, when nobody can look
         self.tracing: Callable[[Turn, list[Event]], None] | None = None
         self.pending: dict[Any, list[Event]] = {}
         self.damaged: dict[Block, None] = {}
@@ -148,7 +148,7 @@ class Turn:
 
     def assert_(self, target: Ref, value: Value) -> Handle:
         """Assert a value in the current facet; raises :class:`NotAValue`."""
-        return self.assert_form(self.facet, target, freeze(value))  # type: ignore[arg-type]
+        return self.assert_form(self.facet, target, freeze(value))
 
     def assert_form(self, facet: Facet, target: Ref, form: Frozen) -> Handle:
         """Assert a frozen form in a facet.  In a dead facet nothing happens, and the handle is not live."""

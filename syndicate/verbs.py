@@ -54,10 +54,10 @@ def assert_(target: Ref, value: Value | Callable[[], Value | None]) -> Handle | 
         target = expect_ref("assert_", target)
     kind = type(value)
     if kind in freezers:
-        return turn.assert_form(turn.facet, target, freezers[kind](value, 0))  # type: ignore[arg-type]
+        return turn.assert_form(turn.facet, target, freezers[kind](value, 0))
     if callable(value) and not isinstance(value, type):
         return Computed(target, value)
-    return turn.assert_form(turn.facet, target, freeze(value))  # type: ignore[arg-type]
+    return turn.assert_form(turn.facet, target, freeze(value))
 
 
 class Computed:
@@ -67,7 +67,7 @@ class Computed:
 
     def __init__(self, target: Ref, fn: Callable[[], Value | None]) -> None:
         turn = current("assert_")
-        self.facet: Facet = turn.facet  # type: ignore[assignment]
+        self.facet: Facet = turn.facet
         self.target = target
         self.fn: Callable[[], Value | None] | None = fn
         self.handle: Handle | None = None
@@ -156,7 +156,7 @@ def react(fn: Callable[[], object]) -> Facet:
     """Start a facet inside the current one and run *fn* in it.  Usable as a decorator; answers the facet."""
     turn = current("react")
     expect_function("react", fn)
-    parent: Facet = turn.facet  # type: ignore[assignment]
+    parent: Facet = turn.facet
     if not parent.alive:  # nothing can start in a facet that has stopped
         dead = Facet(turn.actor, None)
         dead.alive, dead.stopping = False, True
@@ -171,7 +171,7 @@ def stop(facet: Facet | None = None, then: Callable[[], object] | None = None) -
     retractions.
     """
     turn = current("stop")
-    chosen: Facet = turn.facet if facet is None else facet  # type: ignore[assignment]
+    chosen: Facet = turn.facet if facet is None else facet
     if not isinstance(chosen, Facet):
         raise SyndicateError(
             f"stop() takes a facet first, such as react() answers, not {chosen!r}: write stop(then=fn)"
@@ -193,7 +193,7 @@ def on_stop(fn: Callable[[], object]) -> Callable[[], object]:
     """Run *fn* when the current facet stops in order: in the parent's context, before the facet's retractions."""
     turn = current("on_stop")
     expect_function("on_stop", fn)
-    turn.facet.hooks.append((fn, False))  # type: ignore[union-attr]
+    turn.facet.hooks.append((fn, False))
     return fn
 
 
@@ -201,7 +201,7 @@ def on_stop_or_crash(fn: Callable[[], object]) -> Callable[[], object]:
     """As :func:`on_stop`, and also when the actor crashes."""
     turn = current("on_stop_or_crash")
     expect_function("on_stop_or_crash", fn)
-    turn.facet.hooks.append((fn, True))  # type: ignore[union-attr]
+    turn.facet.hooks.append((fn, True))
     return fn
 
 
@@ -210,7 +210,7 @@ def prevent_inert_check() -> Callable[[], None]:
 
     Say so where something will enter the facet from outside: another thread, a callback.
     """
-    facet: Facet = current("prevent_inert_check").facet  # type: ignore[assignment]
+    facet: Facet = current("prevent_inert_check").facet
     facet.preventers += 1
 
     @functools.cache
@@ -222,7 +222,7 @@ def prevent_inert_check() -> Callable[[], None]:
 
 def current_facet() -> Facet:
     """The facet that is running."""
-    return current("current_facet").facet  # type: ignore[return-value]
+    return current("current_facet").facet
 
 
 # ---------------------------------------------------------------------------------------------------- actors
@@ -260,8 +260,8 @@ def spawn(
         facet = current("spawn").facet
         for handle in handles:
             if actor.root.handles.pop(handle, actor) is not actor:
-                handle.facet = facet  # type: ignore[assignment]
-                facet.handles[handle] = None  # type: ignore[union-attr]
+                handle.facet = facet
+                facet.handles[handle] = None
         boot(*args)
 
     actor.boot(turn, begin if handles else functools.partial(boot, *args))
@@ -273,7 +273,7 @@ def spawn(
 def link(actor: Actor) -> None:
     """Tie *actor* and the current facet together: when one ends, in whatever way, the other is stopped in order."""
     turn = current("link")
-    facet: Facet = turn.facet  # type: ignore[assignment]
+    facet: Facet = turn.facet
     if facet.alive:
         turn.assert_form(facet, Ref(actor.root, Lifeline(actor.root)), Ref(facet, _Linked(facet)))
     else:
@@ -333,7 +333,7 @@ def linked_task(fn: Callable[..., Awaitable[Any]], *args: Any) -> Task:
             f"linked_task() needs an async function, and not {fn!r}: name it without calling it, linked_task(f, x) and "
             "not linked_task(f(x))"
         )
-    facet: Facet = turn.facet  # type: ignore[assignment]
+    facet: Facet = turn.facet
     task = Task(facet, fn, args)
     facet.tasks[task] = None
     turn.afterwards.append(task.start)
