@@ -26,11 +26,11 @@ PLAN = """
     syndicate.lattice syndicate.flow syndicate.plan syndicate.bloom syndicate.dedalus
     syndicate.views syndicate.spark syndicate.testing
 
-    relay.packets relay.codec relay.observer relay.membrane relay.caveats relay.sturdy relay.gatekeeper
-    relay.session relay.link relay.transport relay.client relay.nested
+    relay.limits relay.packets relay.codec relay.observer relay.caveats relay.membrane relay.sturdy relay.gatekeeper
+    relay.backlog relay.session relay.transport relay.link relay.client relay.nested
     relay
-    relay.limits relay.config relay.journal relay.metrics relay.admin relay.broker relay.console
-    relay.demo relay.cli
+    relay.disk relay.journal relay.durable relay.config relay.census relay.metrics relay.broker relay.admin
+    relay.units relay.recording relay.console relay.demo relay.cli
 """
 ROOMS = PLAN.split()
 FLOOR = {room: floor for floor, room in enumerate(ROOMS)}

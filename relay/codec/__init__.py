@@ -22,8 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, Protocol
 
-from relay.codec.limits import DEFAULT, ENVELOPE, Limits
 from relay.codec.msgpack import Msgpack
+from relay.limits import DEFAULT, ENVELOPE, Limits
 from syndicate.errors import ProtocolError
 from syndicate.values import Frozen
 

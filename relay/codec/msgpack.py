@@ -34,7 +34,7 @@ from typing import Any, Final
 
 import msgpack
 
-from relay.codec.limits import DEFAULT, ENVELOPE, Limits
+from relay.limits import DEFAULT, ENVELOPE, Limits
 from relay.packets import MINE, YOURS, WireRef
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.values import BIG, BOOL, DICT, DOUBLE, SEQ, SET, TRUE, Frozen, Symbol, Tag, freeze, order, thaw

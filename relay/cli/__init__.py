@@ -1,0 +1,60 @@
+"""The commands: ``syndicate-server``, ``syndicate-console``, and ``syndicate`` for these and the rest.
+
+Errors are one or two lines on stderr that name the input and the remedy; the exit code is 2 where the command was
+wrong, 1 where it failed.  A traceback appears only with ``--debug``.
+
+Source: the project's contract (commands).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from relay.cli.ending import SETTINGS
+
+_EXAMPLES: Final = """\b
+Examples:
+  syndicate demo
+"""
+
+_COMMANDS: Final = {
+    "console": ("relay.cli.console", "console_main"),
+    "demo": ("relay.demo", "demo_command"),
+    "server": ("relay.cli.server", "server_main"),
+}
+"""Where the commands are.  They are imported only when they are called, so that ``--help`` need not wait for Spark."""
+
+
+class _Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, name = _COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+
+@click.group(cls=_Commands, context_settings=SETTINGS, epilog=_EXAMPLES)
+@click.version_option(package_name="syndicate-dataspace")
+def syndicate_main() -> None:
+    """A dataspace actor runtime."""
+
+
+def server_main(*args: Any, **kwargs: Any) -> None:
+    """The command ``syndicate-server``."""
+    from relay.cli.server import server_main
+
+    server_main(*args, **kwargs)
+
+
+def console_main(*args: Any, **kwargs: Any) -> None:
+    """The command ``syndicate-console``."""
+    from relay.cli.console import console_main
+
+    console_main(*args, **kwargs)
