@@ -24,7 +24,7 @@ from relay.codec import DEFAULT as DEFAULT_LIMITS
 from relay.codec import Limits
 from relay.gatekeeper import Gatekeeper
 from relay.link import OUTBOX, open_link
-from relay.transport import DEFAULT, Address, Listener, open_listener
+from relay.transport import DEFAULT, Address, Listener, Stream, open_listener
 from syndicate.dataspace import dataspace
 from syndicate.errors import AddressError
 from syndicate.facet import Facet
@@ -87,31 +87,22 @@ class Broker:
                 for listener in listeners:
                     nursery.start_soon(listener.serve, partial(self._welcome, facet, gatekeeper))
 
-    async def _welcome(self, facet: Facet, gatekeeper: Ref, stream: trio.SocketStream) -> None:
+    async def _welcome(self, facet: Facet, gatekeeper: Ref, stream: Stream) -> None:
         """Let a session take *stream* over."""
-        name = _name(stream)
         taken = trio.Event()
 
         def serve() -> None:
             taken.set()
-            session = open_link(stream, name=name, publish=gatekeeper, limits=self._limits, outbox=self._outbox)
+            session = open_link(stream, publish=gatekeeper, limits=self._limits, outbox=self._outbox)
 
             @on_stop_or_crash
             def gone() -> None:
                 if session.reason is not None:
-                    logger(peer=name).warning("disconnected", reason=session.reason)
+                    logger(peer=stream.name).warning("disconnected", reason=session.reason)
 
         try:
-            facet.enter(lambda: react(partial(spawn, serve, name=f"session {name}", linked=True)))
+            facet.enter(lambda: react(partial(spawn, serve, name=f"session {stream.name}", linked=True)))
             await taken.wait()
         finally:
             if not taken.is_set():  # the broker ends
-                await trio.aclose_forcefully(stream)
-
-
-def _name(stream: trio.SocketStream) -> str:
-    try:
-        peer = stream.socket.getpeername()
-    except OSError:  # it has hung up already
-        return "a peer that is gone"
-    return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else f"unix:{stream.socket.fileno()}"
+                await stream.close()

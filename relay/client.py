@@ -25,7 +25,7 @@ from relay.gatekeeper import Accepted, Rejected, Resolve
 from relay.link import open_link
 from relay.session import Session
 from relay.sturdy import DEFAULT, SturdyRef, parse_ref
-from relay.transport import Address, open_stream
+from relay.transport import Address, Stream, open_stream
 from syndicate.errors import ConnectError
 from syndicate.facet import Facet
 from syndicate.log import logger
@@ -151,12 +151,12 @@ class _Attempt(Entity):
             await self._over.wait()
         finally:
             if self._session is None:
-                await trio.aclose_forcefully(stream)
+                await stream.close()
         self.reason = (self._session and self._session.reason) or f"{keeper.address} has closed the connection"
 
-    def _begin(self, stream: trio.SocketStream) -> None:
+    def _begin(self, stream: Stream) -> None:
         on_stop_or_crash(self._over.set)
-        self._session = open_link(stream, name=str(self._keeper.address), codec=Msgpack())
+        self._session = open_link(stream, codec=Msgpack())
         gatekeeper = self._session.membrane.expect(0)
         current("connect").assert_(gatekeeper, Resolve(self._keeper.cap, ref(self)))
 

@@ -14,6 +14,7 @@ Source: the reference on performance, "no per-event task switch"; reliability, s
 from __future__ import annotations
 
 import functools
+from collections import deque
 from typing import Final
 
 import trio
@@ -21,6 +22,7 @@ import trio
 from relay.codec import DEFAULT, Codec, Limits, codec_for
 from relay.packets import Packet, read
 from relay.session import Session
+from relay.transport import CHUNK, Stream
 from syndicate.errors import ProtocolError
 from syndicate.values import Ref
 from syndicate.verbs import current_facet, linked_task
@@ -31,27 +33,27 @@ OUTBOX: Final = 32 << 20
 CLOSING: Final = 1.0
 """Seconds for the last words."""
 
-_CHUNK: Final = 1 << 16
-
 
 class Link:
     """A stream and its session.  Made by :func:`open_link`."""
 
-    def __init__(self, stream: trio.abc.HalfCloseableStream, limits: Limits, outbox: int) -> None:
+    def __init__(self, stream: Stream, limits: Limits, outbox: int) -> None:
         self.session: Session
         self._stream = stream
         self._limits = limits
         self._most = outbox
-        self._outbox = bytearray()
+        self._outbox: deque[bytes] = deque()
+        self._waiting = 0
         self._ready = trio.Event()
         self._finishing = False
         self._writing = trio.CancelScope(shield=True)
 
     def transmit(self, data: bytes) -> None:
-        """Queue bytes for the peer; too many of them end the session."""
-        self._outbox += data
+        """Queue a packet for the peer; too many of them end the session."""
+        self._outbox.append(data)
+        self._waiting += len(data)
         self._ready.set()
-        if len(self._outbox) > self._most:
+        if self._waiting > self._most:
             self._outbox.clear()
             self._writing.cancel()
             reason = f"the peer reads too slowly: more than {self._most} bytes waited for it"
@@ -69,7 +71,7 @@ class Link:
                     self._writing.deadline = trio.current_time() + CLOSING
                     self._ready.set()
         finally:
-            await trio.aclose_forcefully(self._stream)
+            await self._stream.close()
 
     async def _write(self, whole: trio.CancelScope) -> None:
         stream, outbox = self._stream, self._outbox
@@ -77,23 +79,30 @@ class Link:
             with self._writing:
                 while outbox or not self._finishing:
                     if outbox:
-                        chunk = bytes(outbox[:_CHUNK])
-                        del outbox[:_CHUNK]
-                        await stream.send_all(chunk)
+                        await stream.send(self._next())
                     else:
                         self._ready = trio.Event()
                         await self._ready.wait()
                 await stream.send_eof()
-                while await stream.receive_some(_CHUNK):
+                while await stream.receive():
                     pass
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             whole.cancel()
+
+    def _next(self) -> list[bytes]:
+        """Packets to be sent at once."""
+        packets, size = [], 0
+        while self._outbox and size < CHUNK:
+            packets.append(self._outbox.popleft())
+            size += len(packets[-1])
+        self._waiting -= size
+        return packets
 
     async def _read(self) -> None:
         session = self.session
         while True:
             try:
-                data = bytes(await self._stream.receive_some(_CHUNK))
+                data = await self._stream.receive()
             except (trio.BrokenResourceError, trio.ClosedResourceError):
                 data = b""
             if not data:
@@ -123,9 +132,8 @@ class Link:
 
 
 def open_link(
-    stream: trio.abc.HalfCloseableStream,
+    stream: Stream,
     *,
-    name: str,
     codec: Codec | None = None,
     publish: Ref | None = None,
     limits: Limits = DEFAULT,
@@ -137,6 +145,6 @@ def open_link(
     peer finds under number 0.
     """
     link = Link(stream, limits, outbox)
-    link.session = Session(current_facet(), link.transmit, name=name, codec=codec, publish=publish)
+    link.session = Session(current_facet(), link.transmit, name=stream.name, codec=codec, publish=publish)
     linked_task(link.run)
     return link.session

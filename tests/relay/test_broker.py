@@ -347,12 +347,15 @@ async def test_noise_on_the_socket(server: Server, data: bytes, logs: list[Mutab
     seen: list[tuple[str, str]] = []
     async with open_system(present, server.address, "alice", seen):
         await until(lambda: seen)
-        async with await open_stream(Address.parse(server.address)) as stream:
-            await until(lambda: len(server.sessions) == 2)
-            await stream.send_all(data)
-            await stream.send_eof()
-            with trio.fail_after(5):
-                rest = b"".join([bytes(chunk) async for chunk in stream])
+        stream = await open_stream(Address.parse(server.address))
+        await until(lambda: len(server.sessions) == 2)
+        await stream.send([data])
+        await stream.send_eof()
+        rest = b""
+        with trio.fail_after(5):
+            while chunk := await stream.receive():
+                rest += chunk
+        await stream.close()
         await until(lambda: len(server.sessions) == 1)
         packets = [read(form) for form in Msgpack().feed(rest)]
         assert all(isinstance(packet, Error) for packet in packets)
@@ -390,12 +393,12 @@ async def test_a_disconnect_at_any_byte_leaves_nothing(tmp_path: Path, logs: lis
         before = state()
         for cut in range(len(first + rest) + 1):
             stream = await open_stream(Address.parse(server.address))
-            await stream.send_all(first[:cut])
+            await stream.send([first[:cut]])
             if cut >= len(first):
                 with trio.fail_after(5):
-                    await stream.receive_some()
-                await stream.send_all(rest[: cut - len(first)])
-            await stream.aclose()
+                    await stream.receive()
+                await stream.send([rest[: cut - len(first)]])
+            await stream.close()
             await until(lambda: not server.sessions)
         assert ("!", "message") in seen
         await until(lambda: state() == before)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from relay.transport import Address, Listener, open_listener, open_stream
+from relay.transport import Address, Listener, Stream, open_listener, open_stream
 from syndicate.errors import AddressError, ConnectError, ListenError
 
 
@@ -76,16 +76,16 @@ def test_what_only_this_machine_can_reach(text: str, local: bool) -> None:
 async def exchange(listener: Listener) -> bytes:
     """What a client hears who connects to a listener that answers with a word."""
 
-    async def welcome(stream: trio.SocketStream) -> None:
-        await stream.send_all(b"word")
-        await stream.aclose()
+    async def welcome(stream: Stream) -> None:
+        await stream.send([b"wo", b"rd"])
+        await stream.send_eof()
 
     with trio.fail_after(5):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(listener.serve, welcome)
             stream = await open_stream(listener.address)
-            async with stream:
-                heard = bytes(await stream.receive_some())
+            heard = await stream.receive()
+            await stream.close()
             nursery.cancel_scope.cancel()
     return heard
 

@@ -28,7 +28,10 @@ from urllib.parse import urlsplit
 import trio
 from attrs import evolve, frozen
 
+from relay.transport.stream import CHUNK, ByteStream, Stream
 from syndicate.errors import AddressError, ConnectError, ListenError
+
+__all__ = ["CHUNK", "DEFAULT", "Address", "ByteStream", "Listener", "Stream", "Welcome", "open_listener", "open_stream"]
 
 DEFAULT: Final = "tcp://127.0.0.1:8001"
 _FORMS: Final = "write tcp://HOST:PORT or unix:///PATH"
@@ -36,7 +39,7 @@ _TRYING: Final = 10.0
 """Seconds for a connection to come about."""
 
 
-Welcome: TypeAlias = Callable[[trio.SocketStream], Awaitable[None]]
+Welcome: TypeAlias = Callable[[Stream], Awaitable[None]]
 
 
 @frozen
@@ -84,13 +87,13 @@ class Address:
         return f"tcp://[{self.host}]:{self.port}" if ":" in self.host else f"tcp://{self.host}:{self.port}"
 
 
-async def open_stream(address: Address) -> trio.SocketStream:
+async def open_stream(address: Address) -> Stream:
     """Connect; raises :class:`ConnectError`."""
     try:
         with trio.fail_after(_TRYING):
             if address.scheme == "unix":
-                return await trio.open_unix_socket(address.path)
-            return await trio.open_tcp_stream(address.host, address.port)
+                return ByteStream(await trio.open_unix_socket(address.path), str(address))
+            return ByteStream(await trio.open_tcp_stream(address.host, address.port), str(address))
     except trio.TooSlowError:
         raise ConnectError(f"cannot connect to {address}: no answer within {_TRYING:.0f} s") from None
     except OSError as e:
@@ -130,7 +133,15 @@ async def _accept(listener: trio.SocketListener, welcome: Welcome) -> None:
                 raise
             await trio.sleep(0.1)  # out of descriptors: those that wait are served when others have gone
             continue
-        await welcome(stream)
+        await welcome(ByteStream(stream, _name(stream)))
+
+
+def _name(stream: trio.SocketStream) -> str:
+    try:
+        peer = stream.socket.getpeername()
+    except OSError:  # it has hung up already
+        return "a peer that is gone"
+    return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else f"unix:{stream.socket.fileno()}"
 
 
 async def open_listener(address: Address) -> Listener:

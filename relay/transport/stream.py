@@ -1,0 +1,63 @@
+"""Streams: what a link needs of a connection, whatever carries it.
+
+Where bytes flow (TCP, TLS, Unix sockets, pipes) packets follow one another with nothing between them; where frames do
+(WebSocket) each packet is a frame of its own.  So a stream is given whole packets, and gives back bytes as they come.
+
+Source: the reference, section 5.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+import trio
+
+CHUNK: Final = 1 << 16
+"""Bytes that are read, or written, at once."""
+
+
+class Stream(Protocol):
+    """One connection.  All methods raise :class:`trio.BrokenResourceError` or :class:`trio.ClosedResourceError` when it
+    is lost.
+    """
+
+    @property
+    def name(self) -> str:
+        """The other side, as logs and the admin dataspace call it: ``127.0.0.1:5123``."""
+
+    async def receive(self) -> bytes:
+        """The next bytes; ``b""`` when the other side has ended."""
+
+    async def send(self, packets: Sequence[bytes]) -> None:
+        """Send whole packets, in order."""
+
+    async def send_eof(self) -> None:
+        """Say that no more is to come; the other side may still send."""
+
+    async def close(self) -> None:
+        """Close it at once, whatever was on its way.  May be called again, and when cancelled."""
+
+
+class ByteStream:
+    """Packets one after the other, as bytes."""
+
+    def __init__(self, stream: trio.abc.HalfCloseableStream, name: str) -> None:
+        self.name = name
+        self._stream = stream
+
+    async def receive(self) -> bytes:
+        """The next bytes."""
+        return bytes(await self._stream.receive_some(CHUNK))
+
+    async def send(self, packets: Sequence[bytes]) -> None:
+        """Send them as one run of bytes."""
+        await self._stream.send_all(b"".join(packets))
+
+    async def send_eof(self) -> None:
+        """Say that no more is to come."""
+        await self._stream.send_eof()
+
+    async def close(self) -> None:
+        """Close it at once."""
+        await trio.aclose_forcefully(self._stream)
