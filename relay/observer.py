@@ -68,6 +68,20 @@ class _Widened:
         return self.count - 1
 
 
+def heard(target: Ref, form: Frozen) -> bool:
+    """Whether *target* can be meant by a peer with *form*: if it is a handler's, only with what it has asked for.
+
+    Whoever observes observers knows them, and could else make a handler fail.
+    """
+    asked = getattr(target.entity, "asked", None)  # a dataspace has none
+    if asked is None:
+        return True
+    if type(form) is not tuple or form[0] is not SEQ or len(form) != len(asked.captures) + 1:
+        return False
+    classes = dict(asked.checks)
+    return all(not classes.get(path) or is_of_class(form[i], classes[path]) for i, path in enumerate(asked.captures, 1))
+
+
 class Observer(Entity):
     """An observer of ours as its peers see it.  Hands on to it what its pattern can have captured.
 

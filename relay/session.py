@@ -2,99 +2,222 @@
 
 What the peer asserts is asserted here, in the session's facet, so that it is retracted when the facet ends, however
 that comes.  What is done here to a reference of the peer's reaches its :class:`Proxy`; all that happens to proxies in
-one turn goes out as one Turn packet when that turn has committed.
+one turn goes out as one Turn packet when that turn has committed, as long as the peer keeps up.  If it does not, what
+happens waits in a :class:`~relay.backlog.Backlog`, and becomes packets when the peer takes them.
 
-A session knows no transport.  :meth:`Session.receive` takes packets, in a turn of the session's facet; *transmit* is
-given bytes.  Neither waits: who reads and who writes is in :mod:`relay.link`.
+A session knows no transport, and waits for nothing.  :meth:`Session.feed` is given bytes, in a turn of the session's
+facet; :meth:`Session.take` is asked for packets, at any time; *wake* is called when there are some.  Who reads and who
+writes is in :mod:`relay.link`.
+
+What was read of a peer is its *debt* until it has been handled, by its target and by those whom the target told: a mark
+that goes through the run queue behind it, twice, says when.  No socket and no handler can hold that up.
 
 Contract: assertions and messages keep their order; each arrives at most once.  A packet with an error in it has no
-effect, and ends the session.  A handle that the peer never got is never retracted there.
+effect, and ends the session.  A handle that the peer never got is never retracted there.  Nothing in a turn waits for
+the peer; what waits for it is bounded by what stands, and by the limits.
 
-Source: the reference, sections 5.3 to 5.5; reliability, invariants I17 to I23.
+Source: the reference, sections 5.3 to 5.5; reliability, section 8 and invariants I10, I11, I17 to I23, I31 to I33.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
-from relay.codec import Codec
+from attrs import frozen
+
+from relay.backlog import Backlog, Note, pieces
+from relay.codec import Codec, codec_for
+from relay.limits import DEFAULT, Limits
 from relay.membrane import Crossing, Membrane
-from relay.packets import A, Entry, Error, Event, M, Packet, R, Turn, write
+from relay.observer import heard
+from relay.outbox import Entry, Outbox, fitting
+from relay.packets import A, Error, Event, M, Nop, Packet, R, Turn, read, write
 from relay.packets import S as SYNCED
+from relay.standing import Standing, Told
 from syndicate.errors import NotAValue, ProtocolError
-from syndicate.event import ASSERT, MESSAGE, RETRACT, SYNC
+from syndicate.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
 from syndicate.facet import Facet
 from syndicate.log import logger
-from syndicate.turn import Entity, Handle, current
-from syndicate.values import TRUE, Frozen, Ref, thaw
+from syndicate.turn import Entity, current
+from syndicate.values import SEQ, TRUE, Frozen, Ref, Symbol, thaw
 
 _PIECE: Final = 1024
-"""The most events in a packet of ours: a quarter of what is allowed, so that the other limits are seldom met."""
+"""The most events that are encoded without a look at their size."""
+
+
+_SMALL: Final = 1 << 14
+"""Bytes of a peer that are taken for handled with its turn, for a mark costs as much as a small packet."""
+
+
+@frozen
+class Statistics:
+    """What has passed in a session, and what is there: counts, and bytes where the name says so.
+
+    *handles* are the peer's assertions; *waiting_bytes* what has not been taken by the peer, about; *collapsed* the
+    assertions that came and went without being sent; *exceeded* the limit that ended the session, or ``""``.
+    """
+
+    packets_in: int
+    packets_out: int
+    events_in: int
+    events_out: int
+    bytes_in: int
+    bytes_out: int
+    handles: int
+    exports: int
+    imports: int
+    waiting_entries: int
+    waiting_bytes: int
+    debt: int
+    collapsed: int
+    exceeded: str
 
 
 class Session:
     """One peer.  Lives in the facet that is current when it is made, and ends with it.
 
-    *codec* may come later, with the peer's first byte.  *publish* is what the peer finds under number 0.
-    ``reason`` says why the session ended, once it has.
+    *codec* may come later, with the peer's first byte.  *publish* is what the peer finds under number 0.  *wake* is
+    called when there is something to take, *repaid* when the debt has shrunk.
+    ``reason`` says why the session ended, once it has; ``pings`` whether the peer sends Nops.
     """
 
     def __init__(
         self,
         facet: Facet,
-        transmit: Callable[[bytes], None],
+        wake: Callable[[], None],
         *,
         name: str,
         codec: Codec | None = None,
         publish: Ref | None = None,
+        limits: Limits = DEFAULT,
+        repaid: Callable[[], None] = lambda: None,
     ) -> None:
         self.facet = facet
         self.name = name
         self.codec = codec
+        self.limits = limits
         self.reason: str | None = None
+        self.exceeded = ""
+        self.pings = False
         self.membrane = Membrane(self._proxy, self._number, Ref(facet, Entity()))
         if publish is not None:
             self.membrane.publish(publish)
         self.last_handle = 0
-        self.unsent: set[int] = set()
-        self._transmit = transmit
-        self._entries: list[Entry] = []
-        self._told: dict[int, _Told] = {}
+        self.outbox = Outbox(limits, self.complain)
+        self.outbox.codec = codec
+        self.standing = Standing(limits.handles)
+        self.backlog = Backlog()
+        self.debt = 0
+        self.packets_in = self.events_in = self.bytes_in = 0
+        self._wake = wake
+        self._repaid = repaid
+        self._noted: list[Note] = []
+        self._silent = False
+        self._small = min(_SMALL, limits.debt // 64)
+        self._handled = self._marked = self._hops = 0
 
     # ---------------------------------------------------------------------------------------------------- out
 
-    def note(self, oid: int, event: Event) -> None:
+    def note(self, note: Note) -> None:
         """Add an event to what this turn tells the peer."""
-        if not self._entries:
+        if not self._noted:
             current("note").afterwards.append(self._flush)
-        self._entries.append((oid, event))
+        self._noted.append(note)
 
     def _flush(self) -> None:
-        entries, self._entries = self._entries, []
-        for packet in self._packets(entries):
-            self._transmit(packet)
+        notes, self._noted = self._noted, []
+        if self._silent:
+            return
+        if self.backlog.entries or self.outbox.waiting > self.limits.ahead:
+            self._keep(notes)
+        elif len(notes) <= _PIECE:
+            self._encode(notes)
+            if self.outbox.said:
+                self._bound()
+        else:
+            told = 0
+            for piece in pieces(notes, self.limits.events, fitting(self.limits)):
+                self._encode(piece)
+                told += len(piece)
+                self._wake()
+                if self.outbox.waiting > self.limits.ahead:
+                    break
+            if told < len(notes):
+                self._keep(notes[told:])
+        self._wake()
 
-    def _packets(self, entries: list[Entry]) -> Iterator[bytes]:
-        """The events as one packet, or as several where they are beyond the limits of one."""
-        assert self.codec is not None, "there is no proxy before the peer has spoken"
-        if len(entries) <= _PIECE:
-            try:
-                yield self.codec.encode(write(Turn(entries)))
-            except NotAValue as e:
-                if len(entries) == 1:
-                    self._skip(entries[0][1], e)
-                    return
+    def _keep(self, notes: Sequence[Note]) -> None:
+        """Let them wait, until the peer has taken what was encoded."""
+        self.backlog.put(notes)
+        self._bound()
+
+    def _bound(self) -> None:
+        if self.burden > self.limits.outbox:
+            self.cut("slow-consumer", f"more than {self.limits.outbox} bytes waited for the peer")
+
+    @property
+    def waiting(self) -> int:
+        """The bytes that are encoded, about, and have not been sent."""
+        return self.outbox.waiting
+
+    @property
+    def burden(self) -> int:
+        """The bytes, about, that wait for the peer beyond what is encoded, and do not collapse."""
+        return self.outbox.said + self.backlog.burden
+
+    def take(self, most: int) -> list[bytes]:
+        """Packets to be sent at once, of *most* bytes, or of one packet; those that were taken before have been sent.
+
+        None: there is nothing to be sent.
+        """
+        outbox = self.outbox
+        packets = outbox.take(most)
+        while not packets and self.backlog.entries:
+            self._encode(self.backlog.take(_PIECE, most))
+            packets = outbox.take(most)
+        return packets
+
+    def ping(self) -> None:
+        """Let the peer hear something."""
+        if self.codec is not None:
+            self.outbox.put(self.codec.encode(write(Nop())))
+
+    def _encode(self, notes: Sequence[Note]) -> None:
+        """Queue them, as one packet if the limits allow.  References cross here."""
+        membrane, entries = self.membrane, list[Entry]()
+        for kind, proxy, value, handle in notes:
+            if kind == RETRACT:
+                sent = proxy.sent.pop(handle, None)
+                if sent is not None:  # else it was never told
+                    number, pins, _ = sent
+                    membrane.release(pins)
+                    entries.append((SEQ, proxy.oid, (R, number)))
+            elif kind == ASSERT:
+                pins = []
+                try:
+                    wire = membrane.outward(value, pins)
+                except NotAValue as e:
+                    membrane.release(pins)
+                    self.complain(e)
+                else:
+                    membrane.use(proxy.ref, pins)
+                    self.last_handle = number = self.last_handle + 1
+                    proxy.sent[handle] = number, pins, value
+                    entries.append((SEQ, proxy.oid, (A, wire, number)))
+            elif kind == MESSAGE:
+                try:
+                    entries.append((SEQ, proxy.oid, (M, membrane.outward(value, None))))
+                except NotAValue as e:
+                    self.complain(e)
             else:
-                return
-        half = len(entries) // 2
-        yield from self._packets(entries[:half])
-        yield from self._packets(entries[half:])
-
-    def _skip(self, event: Event, error: NotAValue) -> None:
-        if event[0] is A:
-            self.unsent.add(event[2])
-        self.complain(error)
+                pins = []
+                echo = Ref(self.facet, _Echo(self, value, pins), True)
+                entries.append((SEQ, proxy.oid, (SYNCED, membrane.outward(echo, pins))))
+        if entries:
+            self.outbox.send(entries)
+        if len(membrane.exports) + len(membrane.imports) > self.limits.oids:
+            self.cut("oids", f"more than {self.limits.oids} references are known to both sides")
 
     def complain(self, error: NotAValue) -> None:
         """Say that something could not be told to the peer; it goes on without."""
@@ -111,36 +234,71 @@ class Session:
 
     # ---------------------------------------------------------------------------------------------------- in
 
+    def feed(self, data: bytes) -> None:
+        """Do what *data*, the next bytes of the peer, say; in a turn of the session's facet.
+
+        They were added to ``debt`` before.
+        """
+        self.bytes_in += len(data)
+        try:
+            if self.codec is None:
+                self.codec = self.outbox.codec = codec_for(data[0], self.limits)
+            for form in self.codec.feed(data):
+                if self._silent or not self.facet.alive:  # an earlier one was the last
+                    return
+                self.packets_in += 1
+                self.receive(read(form))
+        except ProtocolError as e:
+            self.fail(e)
+        self._handled += len(data)
+        if self.debt <= self._small:
+            self.debt -= self._handled
+            self._handled = 0
+        elif not self._marked:
+            self._mark()
+
     def receive(self, packet: Packet) -> None:
         """Do what a packet says, in a turn of the session's facet; or do nothing, and raise :class:`ProtocolError`."""
         if type(packet) is Turn:
+            if len(packet.entries) > self.limits.events:
+                raise self._exceeded("events", f"a turn of {len(packet.entries)} events", self.limits.events)
+            self.events_in += len(packet.entries)
             # First all that may fail, then all that has effects.
             for kind, target, value, told in [self._understood(oid, event) for oid, event in packet.entries]:
                 self._act(kind, target, value, told)
+        elif type(packet) is Nop:
+            self.pings = True
         elif type(packet) is Error:
             self.end(f"the peer gave up: {packet.message}")
 
-    def _understood(self, oid: int, event: Event) -> tuple[int, Ref | None, Frozen, _Told | None]:
+    def _understood(self, oid: int, event: Event) -> tuple[int, Ref | None, Frozen, Told | None]:
         kind = event[0]
         membrane = self.membrane
         if kind is M:
             return MESSAGE, membrane.target(oid), membrane.inward(event[1], None), None
-        if kind is A:
-            number = event[2]
-            if number in self._told:
-                raise ProtocolError(f"handle {number} is in use already")
-            pins: list[Crossing] = []
-            target = membrane.target(oid, pins)
-            told = self._told[number] = _Told(pins)
-            return ASSERT, target, membrane.inward(event[1], pins), told
         if kind is R:
             # A handle that we do not know is no error: the peer may retract what we have refused.
-            return RETRACT, None, None, self._told.pop(event[1], None)
-        pins = []
-        peer = membrane.inward(event[1], pins)
-        return SYNC, membrane.target(oid), Ref(self.facet, _Answer(self, peer, pins), True), None
+            return RETRACT, None, None, self.standing.remove(event[1])
+        pins: list[Crossing] = []
+        if kind is A:
+            target = membrane.target(oid, pins)
+            value = membrane.inward(event[1], pins)
+            told = self.standing.add(event[2], value, pins)
+            if told is None:
+                raise self._exceeded("handles", f"assertion {event[2]}", self.limits.handles)
+        else:
+            peer = membrane.inward(event[1], pins)
+            target, told = membrane.target(oid), None
+            value = Ref(self.facet, _Answer(self, peer, pins), True)
+        if len(membrane.exports) + len(membrane.imports) > self.limits.oids:
+            raise self._exceeded("oids", "one more reference", self.limits.oids)
+        return ASSERT if kind is A else SYNC, target, value, told
 
-    def _act(self, kind: int, target: Ref | None, value: Frozen, told: _Told | None) -> None:
+    def _exceeded(self, limit: str, what: str, most: int) -> ProtocolError:
+        self.exceeded = limit
+        return ProtocolError(f"{what}, and a peer may have {most} ({limit}): take back what is no longer needed")
+
+    def _act(self, kind: int, target: Ref | None, value: Frozen, told: Told | None) -> None:
         turn = current("receive")
         if kind == RETRACT:
             if told is not None:
@@ -150,6 +308,8 @@ class Session:
         elif target is None:  # what we do not export, or no longer: nobody is there to hear it
             if kind == SYNC:
                 turn.send(value, True)
+        elif kind != SYNC and not heard(target, value):
+            pass
         elif kind == ASSERT:
             told.handle = turn.assert_form(self.facet, target, value)  # type: ignore[union-attr]
         elif kind == MESSAGE:
@@ -157,13 +317,47 @@ class Session:
         else:
             turn.sync(target, value)
 
+    # ---------------------------------------------------------------------------------------------------- debt
+
+    def _mark(self) -> None:
+        """Learn when that which was fed has been handled."""
+        self._marked, self._handled, self._hops = self._handled, 0, 2
+        current("feed").enqueue(self.facet.actor, (ENTER, self.facet, self._hop, None))
+
+    def _hop(self) -> None:
+        # The first time the targets have had their turns, or have them next; the second time, those whom they told.
+        self._hops -= 1
+        if self._hops:
+            current("feed").enqueue(self.facet.actor, (ENTER, self.facet, self._hop, None))
+            return
+        self.debt -= self._marked
+        self._marked = 0
+        if self._handled:
+            self._mark()
+        self._repaid()
+
     # ---------------------------------------------------------------------------------------------------- its end
 
     def fail(self, error: ProtocolError) -> None:
-        """Tell the peer what it did wrong, and end."""
-        if self.codec is not None:
-            self._transmit(self.codec.encode(write(Error(str(error), TRUE))))
+        """Tell the peer what it did wrong, and end; in a turn of the session's facet."""
+        self._last_words(Error(str(error), TRUE))
         self.end(f"the peer broke the protocol: {error}")
+
+    def cut(self, limit: str, why: str) -> None:
+        """End, in a turn soon, because the peer is beyond one of the limits.  May be called at any time."""
+        if not self._silent:
+            self.exceeded = limit
+            self.outbox.clear()
+            self._last_words(Error(f"{limit}: {why}", Symbol(limit)))
+            self.facet.enter(lambda: self.end(f"{limit}: {why}"))
+
+    def _last_words(self, packet: Packet) -> None:
+        """Say it, and nothing else from now on."""
+        self.backlog.clear()
+        if self.codec is not None and not self._silent:
+            self.outbox.put(self.codec.encode(write(packet)))
+            self._wake()
+        self._silent = True
 
     def end(self, reason: str) -> None:
         """Stop the session's facet: all that the peer had asserted is retracted."""
@@ -171,22 +365,46 @@ class Session:
             self.reason = reason
         self.facet.stop(current("end"))
 
+    def forget(self) -> None:
+        """Let go of everything: the connection is gone.  Whoever still holds a proxy holds nothing else."""
+        self._silent = True
+        for crossing in self.membrane.imports.values():
+            crossing.ref.entity.sent.clear()
+        self.membrane = Membrane(self._proxy, self._number, Ref(self.facet, Entity()))
+        self.standing = Standing(0)
+        self.outbox.clear()
+        self.outbox.take(0)
+        self.outbox.unsent.clear()
+        self.backlog.clear()
+        self.debt = self._handled = self._marked = 0
+
+    def statistics(self) -> Statistics:
+        """What has passed, and what is there."""
+        return Statistics(
+            packets_in=self.packets_in,
+            packets_out=self.outbox.packets,
+            events_in=self.events_in,
+            events_out=self.outbox.events,
+            bytes_in=self.bytes_in,
+            bytes_out=self.outbox.bytes,
+            handles=len(self.standing),
+            exports=len(self.membrane.exports),
+            imports=len(self.membrane.imports),
+            waiting_entries=self.backlog.entries,
+            waiting_bytes=self.outbox.waiting + self.backlog.size,
+            debt=self.debt,
+            collapsed=self.backlog.collapsed,
+            exceeded=self.exceeded,
+        )
+
     def __repr__(self) -> str:
         return f"<Session with {self.name}>"
 
 
-class _Told:
-    """An assertion of the peer's: our handle for it, and the references that it holds in place."""
-
-    __slots__ = ("handle", "pins")
-
-    def __init__(self, pins: list[Crossing]) -> None:
-        self.handle: Handle | None = None
-        self.pins = pins
-
-
 class Proxy(Entity):
-    """A reference of the peer's, here."""
+    """A reference of the peer's, here.  ``sent`` is what it was told, by handle: the number on the wire, what that
+    holds in place, and the form.
+    """
 
     raw: ClassVar[bool] = True
     ref: Ref
@@ -194,46 +412,23 @@ class Proxy(Entity):
     def __init__(self, session: Session, oid: int) -> None:
         self.session = session
         self.oid = oid
-        self._sent: dict[Any, tuple[int, list[Crossing]]] = {}
+        self.sent: dict[Any, tuple[int, list[Crossing], Frozen]] = {}
 
     def assert_(self, form: Frozen, handle: Any) -> None:
         """Assert it there."""
-        session, membrane, pins = self.session, self.session.membrane, list[Crossing]()
-        try:
-            wire = membrane.outward(form, pins)
-        except NotAValue as e:
-            membrane.release(pins)
-            session.complain(e)
-            return
-        membrane.use(self.ref, pins)
-        session.last_handle = number = session.last_handle + 1
-        self._sent[handle] = (number, pins)
-        session.note(self.oid, (A, wire, number))
+        self.session.note((ASSERT, self, form, handle))
 
     def retract(self, handle: Any) -> None:
         """Retract it there, if it was ever told."""
-        sent = self._sent.pop(handle, None)
-        if sent is not None:
-            number, pins = sent
-            if number in self.session.unsent:
-                self.session.unsent.discard(number)
-            else:
-                self.session.note(self.oid, (R, number))
-            self.session.membrane.release(pins)
+        self.session.note((RETRACT, self, None, handle))
 
     def message(self, form: Frozen) -> None:
         """Send it there."""
-        session = self.session
-        try:
-            session.note(self.oid, (M, session.membrane.outward(form, None)))
-        except NotAValue as e:
-            session.complain(e)
+        self.session.note((MESSAGE, self, form, None))
 
     def sync(self, peer: Ref) -> None:
         """Let the peer answer once it has handled everything before."""
-        session, pins = self.session, list[Crossing]()
-        echo = Ref(session.facet, _Echo(session, peer, pins), True)
-        session.note(self.oid, (SYNCED, session.membrane.outward(echo, pins)))
+        self.session.note((SYNC, self, peer, None))
 
 
 class _Echo(Entity):

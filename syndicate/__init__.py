@@ -6,9 +6,11 @@ have their own.
 
 from __future__ import annotations
 
+from syndicate.actor import Actor
 from syndicate.dataspace import dataspace
 from syndicate.during import during, on_asserted, on_message, on_retracted, stop_when
 from syndicate.errors import SyndicateError
+from syndicate.facet import Facet
 from syndicate.field import Field, dataflow, field
 from syndicate.pattern import ANY, capture, quote, unquote
 from syndicate.query import query_count, query_hash, query_set, query_value
@@ -16,8 +18,8 @@ from syndicate.record import record
 from syndicate.skeleton.interest import Observe
 from syndicate.supervise import supervise
 from syndicate.system import open_system, run
-from syndicate.timer import LaterThan, after, every, timer_driver
-from syndicate.turn import Entity
+from syndicate.timer import LaterThan, Timer, after, every, timer_driver
+from syndicate.turn import Entity, Handle
 from syndicate.values import Dictionary, Record, Ref, Symbol, ValueSet
 from syndicate.verbs import (
     assert_,
@@ -38,15 +40,19 @@ from syndicate.verbs import (
 
 __all__ = [
     "ANY",
+    "Actor",
     "Dictionary",
     "Entity",
+    "Facet",
     "Field",
+    "Handle",
     "LaterThan",
     "Observe",
     "Record",
     "Ref",
     "Symbol",
     "SyndicateError",
+    "Timer",
     "ValueSet",
     "after",
     "assert_",

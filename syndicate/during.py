@@ -18,7 +18,7 @@ from syndicate.facet import Facet
 from syndicate.skeleton.interest import interest
 from syndicate.turn import Entity, Turn, current, expect_function, expect_ref
 from syndicate.values import TRUE, Ref
-from syndicate.verbs import Lifeline
+from syndicate.verbs import Lifeline, expect_own
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -89,7 +89,7 @@ class _DuringSpawn(_During):
 
     def begin(self, facet: Facet, value: Any) -> None:
         actor = Actor(self.turn.actor.system, self.name)
-        actor.boot(self.turn, functools.partial(self.fn, *value))
+        actor.boot(self.turn, lambda: _During.begin(self, self.turn.facet, value))
         # The actor stops with the facet, but the facet outlives the actor: a crashed instance is not restarted.
         self.turn.assert_form(facet, Ref(actor.root, Lifeline(actor.root)), TRUE)
 
@@ -97,11 +97,12 @@ class _DuringSpawn(_During):
 def _observe(what: str, ds: Ref, pattern: Any, entity: Entity, *fns: Callable[..., Any] | None) -> None:
     turn = current(what)
     facet: Facet = turn.facet
-    expect_ref(what, ds)
+    expect_own(what, expect_ref(what, ds), turn)
     form = interest(pattern, Ref(facet, entity))
     for fn in fns:
         if fn is not None:
             expect_function(what, fn, len(form[1].captures), pattern)
+    entity.asked = form[1]
     turn.assert_form(facet, ds, form)
 
 
@@ -142,7 +143,7 @@ def during(ds: Ref, pattern: Any, *, spawn: bool = False, name: str | None = Non
     asserted.
 
     With *spawn* each runs in an actor of its own (*name* names them), so that a crash of one leaves the others alone.
-    A function that it answers runs when the facet stops.
+    A function that it answers runs when that facet stops, as with :func:`~syndicate.verbs.on_stop`.
     """
 
     def install(fn: F) -> F:

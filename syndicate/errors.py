@@ -7,6 +7,8 @@ alive.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class SyndicateError(Exception):
     """The root of all errors of this project."""
@@ -59,8 +61,16 @@ class SystemStopped(SyndicateError, RuntimeError):
     """The actor system has ended, so that nothing can be run in it any more."""
 
 
+class WrongSystem(SyndicateError, ValueError):
+    """A reference belongs to another open actor system than the actor that uses it."""
+
+
 class ProtocolError(SyndicateError, ValueError):
     """A peer sent what the protocol does not allow."""
+
+
+class CaveatError(SyndicateError, ValueError):
+    """A caveat that is malformed, or one too many, and so cannot narrow a reference."""
 
 
 class AddressError(SyndicateError, ValueError):
@@ -75,6 +85,44 @@ class ListenError(SyndicateError, OSError):
     """A listener could not be opened: the port is in use, the path is not writable."""
 
 
+class CertificateError(SyndicateError, ValueError):
+    """A certificate, key or CA file that cannot be used: missing, damaged, expired, of another pair."""
+
+
+class ConfigError(SyndicateError, ValueError):
+    """A configuration that cannot be used; *problems* are all that was found, each with its place and remedy."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        more = len(problems) - 1
+        others = f"\n(and {more} more: see `syndicate-server config check FILE`)" if more else ""
+        super().__init__(problems[0] + others)
+        self.problems = tuple(problems)
+
+
+class ServerMissing(SyndicateError, ImportError):
+    """The ``server`` extra is not installed."""
+
+
+class StateError(SyndicateError, OSError):
+    """A state directory that cannot be used: another server has it, it cannot be written, it is a file."""
+
+
+class JournalError(SyndicateError, OSError):
+    """The journal of durable assertions cannot be written, or is of a format that this version does not know."""
+
+
+class JournalDamaged(JournalError):
+    """The journal holds what was never written to it."""
+
+
+class RecordingError(SyndicateError, ValueError):
+    """A file that is no recording, or one that cannot be written."""
+
+
+class OutputError(SyndicateError, OSError):
+    """What is printed cannot be written: the disk is full."""
+
+
 class JavaMissing(SyndicateError, RuntimeError):
     """Spark needs a Java runtime, and none that it can use was found."""
 
@@ -85,6 +133,97 @@ class SparkMissing(SyndicateError, ImportError):
 
 class SourceError(SyndicateError, RuntimeError):
     """A Spark source whose rows do not fit its record class, or whose query ended on its own."""
+
+
+class UnhashableElement(SyndicateError, TypeError):
+    """An element of a Z-set that has no identity: a list, a dictionary, a set, or something that holds one."""
+
+
+class WeightError(SyndicateError, TypeError):
+    """A weight of a Z-set that is no integer, or a time that is no tuple of unsigned integers."""
+
+
+class CircuitError(SyndicateError, ValueError):
+    """A circuit that is wired wrongly: a stream of another kind than needed, or of a loop it does not belong to."""
+
+
+class CycleError(SyndicateError, ValueError):
+    """Nodes of a circuit that depend on each other within one tick: no feedback node lies between them."""
+
+
+class UnknownStream(SyndicateError, LookupError):
+    """A delta was given for a source that the circuit does not have."""
+
+
+class StepFailed(SyndicateError, RuntimeError):
+    """A function of the user's raised within a step of a circuit; ``__cause__`` is what it raised.
+
+    The circuit is as it was before the step.
+    """
+
+
+class EndlessLoop(SyndicateError, RuntimeError):
+    """A loop in a circuit that did not come to rest within its bound of iterations."""
+
+
+class PlanError(SyndicateError, ValueError):
+    """An expression of the relational algebra, or a program of such, that makes no sense: an unknown attribute."""
+
+
+class Unstratifiable(PlanError):
+    """A program in which a relation depends on its own absence, or on an aggregate of itself.
+
+    *cycle* has an entry for each step: the relation, the one that it depends on, why that is not monotone (empty if it
+    is), and the rule.
+    """
+
+    def __init__(self, text: str, cycle: Sequence[tuple[str, str, str, str]] = ()) -> None:
+        super().__init__(text)
+        self.cycle = tuple(cycle)
+
+
+class FactError(SyndicateError, ValueError):
+    """A fact that does not fit its relation: of another length, or of a relation that takes none."""
+
+
+class UnwritableElement(SyndicateError, TypeError):
+    """An element that cannot be in a snapshot: nobody said how its type is written."""
+
+
+class SnapshotError(SyndicateError, ValueError):
+    """A snapshot that cannot be restored into this circuit, which stays as it was."""
+
+
+class SnapshotDamaged(SnapshotError):
+    """Bytes that are no snapshot, or not all of one, or were changed."""
+
+
+class SnapshotMismatch(SnapshotError):
+    """A snapshot of another circuit, of another version of the format, or with types that are unknown here."""
+
+
+class LatticeDefinition(SyndicateError, TypeError):
+    """A class that is no lattice: it has no ``merge``, no ``wrapper_name``, or one that another class has."""
+
+
+class LatticeValue(SyndicateError, TypeError):
+    """What a lattice cannot hold, or an argument that its method cannot take."""
+
+
+class LatticeMismatch(SyndicateError, TypeError):
+    """Values of two lattices that were to be merged or compared, or a ``merge`` that left its lattice."""
+
+
+class LatticeAsKey(SyndicateError, TypeError):
+    """A lattice value where a key is needed: it grows, and a key must not."""
+
+
+class KeyConflict(SyndicateError, ValueError):
+    """Two rows with one key that differ in a column which is no lattice and so cannot be merged."""
+
+
+class LawBroken(SyndicateError, AssertionError):
+    """A lattice that breaks a law; the text shows the smallest counterexample found."""
 
 
 def cut_traceback(error: BaseException) -> None:

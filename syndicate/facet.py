@@ -120,9 +120,10 @@ class Facet:
                 raise SyndicateError(f"the stop handlers in {self!r} make facets without end while it stops")
 
     def block(self, fn: Callable[[], object]) -> Block:
-        """A new dataflow block in this facet, yet to be run."""
+        """A new dataflow block in this facet, yet to be run; it never runs if the facet has stopped."""
         block = Block(self, fn)
-        self.blocks.append(block)
+        if self.alive:
+            self.blocks.append(block)
         return block
 
     def release(self) -> None:

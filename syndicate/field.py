@@ -35,7 +35,7 @@ changed inside).
 
 
 class Field(Generic[T]):
-    """A variable of one actor.  Read and set ``.value``; made by :func:`field`."""
+    """A variable of one actor.  Read ``.value``, and set it or call :meth:`set`; made by :func:`field`."""
 
     __slots__ = ("_turn", "_value", "actor", "name", "readers")
 
@@ -68,6 +68,10 @@ class Field(Generic[T]):
             freeze(value) != freeze(old) if type(old) is float else type(old) not in _COMPARED or value != old
         ):
             self.changed()
+
+    def set(self, value: T) -> None:
+        """As ``.value = value``, where only an expression may stand: ``after(1, lambda: shown.set(True))``."""
+        self.value = value
 
     def changed(self) -> None:
         """Say that the value changed inside; its readers run again at the end of the turn."""
@@ -104,15 +108,20 @@ class Block:
         self.reads: dict[Field[Any], None] = {}
 
     def run(self, turn: Turn) -> None:
-        """Run it in its facet, noting what it reads anew."""
+        """Run it in its facet, noting what it reads anew; not if that has stopped."""
+        facet = self.facet
+        if not facet.alive:
+            return
         if self.reads:
             self.forget()
         outer_block, outer_facet = turn.block, turn.facet
-        turn.block, turn.facet = self, self.facet
+        turn.block, turn.facet = self, facet
         try:
             self.fn()
         finally:
             turn.block, turn.facet = outer_block, outer_facet
+        if not self.facet.alive:  # it stopped itself, and may have read on
+            self.forget()
 
     def forget(self) -> None:
         """Stop being run by what it read."""
@@ -164,6 +173,5 @@ def settle(turn: Turn, rounds: int) -> int:
                 "set a field only when the value differs, and to something that it does not then change again."
             )
         for block in damaged:
-            if block.facet.alive:
-                block.run(turn)
+            block.run(turn)
     return rounds

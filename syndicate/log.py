@@ -20,14 +20,15 @@ def logger(**context: Any) -> Any:
     )
 
 
-def configure(style: str = "auto") -> None:
+def configure(style: str = "auto", level: str = "debug") -> None:
     """Log to stderr for a whole program: ``"json"``, ``"pretty"``, or ``"auto"``, pretty on a terminal and JSON
-    elsewhere.
+    elsewhere; what is below *level* (``"info"``, ``"warning"``, ..) not at all.
     """
     pretty = style == "pretty" or (style == "auto" and sys.stderr.isatty())
     structlog.configure(
         processors=_processors(sys.stderr.isatty()) if pretty else _json(),
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
     )
 
 

@@ -115,6 +115,7 @@ _KINDS: Final[dict[type, Kind]] = {
 KINDS: Final = {kind.name: kind for kind in _KINDS.values()}
 _SEQUENCE: Final = Group("arr", None, ())
 _DICTIONARY: Final = Group("dict", None, ())
+_REC, _ARR, _DICT = Symbol("rec"), Symbol("arr"), Symbol("dict")
 
 
 def _refuse(pattern: Pattern, depth: int) -> Any:
@@ -139,7 +140,8 @@ def capture(pattern: Any = ANY) -> Any:
         if issubclass(pattern, dict):
             return Capture(_DICTIONARY)
         if hasattr(pattern, "__label__"):
-            return Capture(pattern_of(pattern(*[ANY for _ in fields(pattern)])))  # type: ignore[arg-type]
+            places = tuple([(i, ANY) for i in range(len(fields(pattern)))])  # type: ignore[arg-type]
+            return Capture(Group("rec", pattern.__label__, places))
         raise PatternError(
             f"capture({pattern.__qualname__}) is not possible: the classes of values are bool, int, float, str, bytes, "
             "Symbol, Ref, list, tuple, dict, set and @record classes"
@@ -312,12 +314,12 @@ def _decode_group(kind: Value, entries: Value) -> Pattern:
     if not isinstance(entries, Mapping):
         raise PatternError(f"the entries of a group must be a dictionary: {entries!r}")
     pairs = tuple([(key, decode(entries[key])) for key in sorted(entries, key=lambda key: order(freeze(key)))])
-    name, args = (str(label_of(kind)), fields_of(kind)) if is_record(kind) else (None, ())
-    if name == "rec" and len(args) == 1:
+    label, args = (label_of(kind), fields_of(kind)) if is_record(kind) else (None, ())
+    if label == _REC and len(args) == 1:
         return Group("rec", args[0], pairs)
-    if name == "arr" and not args:
+    if label == _ARR and not args:
         return Group("arr", None, pairs)
-    if name == "dict" and not args:
+    if label == _DICT and not args:
         return Group("dict", None, pairs)
     raise PatternError(f"a group is of <rec label>, <arr> or <dict>, not {kind!r}")
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast, dataclass_transform, overload
 
 import attrs
 
+from syndicate.errors import NotAValue
 from syndicate.values import PLAIN, SMALL, Frozen, Symbol, freeze, freeze_as, hash_of, same, thaw_as
 
 C = TypeVar("C", bound=type)
@@ -28,7 +29,8 @@ def record(label: Any = None) -> Any:
     """Make an attrs class whose instances are records: ``@record`` or ``@record("box-state")``.
 
     The class is frozen and slotted; its fields, in order, are the record's.  Instances are equal if they are the same
-    *value*, even where two classes share a label.  A record class applied to patterns is a pattern.
+    *value*, even where two classes share a label; records with that label and number of fields then arrive as instances
+    of the class that was defined last.  A record class applied to patterns is a pattern.
 
     >>> @record("box-state")
     ... class BoxState:
@@ -51,9 +53,28 @@ def _make_record(cls: type, label: Symbol) -> type:
     made.__setters__ = [getattr(made, name).__set__ for name in names]  # type: ignore[attr-defined]
     if not _has_hooks(made):
         made.__init__ = _fast_init(made)  # type: ignore[misc]
-    freeze_as(made, _record_freezer(label, names))
-    thaw_as(made, label, len(names))
+    freeze_as(made, _record_freezer(made, label, names))
+    old = thaw_as(made, label, len(names))
+    if old is not None and not hasattr(made, "__getattr__"):
+        known = [a.name for a in attrs.fields(old)]
+        if known != names:
+            made.__getattr__ = _explain(made, f"{old.__module__}.{old.__qualname__}", known)  # type: ignore[attr-defined]
     return made
+
+
+def _explain(cls: type, old: str, known: list[str]) -> Callable[[Any, str], Any]:
+    """What says, where the names of a replaced class are looked for in vain, why they are."""
+
+    def missing(self: object, name: str) -> Any:
+        why = ""
+        if name in known:
+            why = (
+                f": records with its label and {len(known)} fields become instances of the class defined last, and it "
+                f'has replaced {old}({", ".join(known)}). Give one of the two another label, as @record("...")'
+            )
+        raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}{why}", name=name, obj=self)
+
+    return missing
 
 
 def _has_hooks(cls: type) -> bool:
@@ -92,7 +113,14 @@ def _fast_init(cls: type) -> Callable[..., None]:
     return init
 
 
-def _record_freezer(label: Symbol, names: list[str]) -> Callable[[Any, int], Frozen]:
+def _missing(cls: str, name: str) -> Frozen:
+    raise NotAValue(
+        f"None is not a value, and the field {name!r} of {cls} is None: say what is absent with "
+        'Symbol("none"), or leave the record out'
+    )
+
+
+def _record_freezer(cls: type, label: Symbol, names: list[str]) -> Callable[[Any, int], Frozen]:
     """A function from an instance to its frozen form, unrolled: a send spends a fifth of its time here."""
     lines = ["def freezer(self, depth):"]
     for i, name in enumerate(names):
@@ -101,9 +129,15 @@ def _record_freezer(label: Symbol, names: list[str]) -> Callable[[Any, int], Fro
             f" t = type(x{i})",
             " if t is int:",
             f"  if not {-SMALL} < x{i} < {SMALL}: x{i} = freeze(x{i})",
-            f" elif t not in plain: x{i} = freeze(x{i}, depth + 1)",
+            f" elif t not in plain: x{i} = missing(cls, {name!r}) if x{i} is None else freeze(x{i}, depth + 1)",
         ]
     lines.append(f" return ({', '.join(['label', *(f'x{i}' for i in range(len(names)))])},)")
-    scope: dict[str, Any] = {"label": label, "freeze": freeze, "plain": PLAIN}
+    scope: dict[str, Any] = {
+        "label": label,
+        "freeze": freeze,
+        "plain": PLAIN,
+        "missing": _missing,
+        "cls": cls.__name__,
+    }
     exec("\n".join(lines), scope)
     return cast(Callable[[Any, int], Frozen], scope["freezer"])

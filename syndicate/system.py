@@ -20,7 +20,7 @@ import itertools
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from time import perf_counter
 from typing import Any, Final
 
@@ -50,6 +50,8 @@ class System:
 
     def __init__(self) -> None:
         self.queue: deque[Batch] = deque()
+        self.taken = 0
+        """Turns so far."""
         self.turn = Turn(self.queue)
         self.actors: dict[Actor, None] = {}
         self._tracers: list[Tracer] = []
@@ -118,8 +120,10 @@ class System:
     async def _run_task(self, run: Callable[[], Awaitable[None]]) -> None:
         try:
             await run()
-        except (KeyboardInterrupt, SystemExit) as error:  # raised at the end, as itself and not in an ExceptionGroup
-            self.interrupt = error
+        except BaseException as error:
+            self.interrupt = interrupt_in(error)  # raised at the end, as itself and not in an ExceptionGroup
+            if self.interrupt is None:
+                raise
             if self._nursery is not None:
                 self._nursery.cancel_scope.cancel()
         finally:
@@ -172,11 +176,13 @@ class System:
         outer, here.turn = here.turn, turn
         try:
             while perf_counter() < end:
-                for _ in range(16):
+                for n in range(16):
                     if not queue:
+                        self.taken += n
                         return
                     actor, events = queue.popleft()
                     actor.take(turn, events)
+                self.taken += 16
         finally:
             here.turn = outer
 
@@ -238,8 +244,8 @@ class System:
         await heard.wait()
 
     async def settle(self) -> None:
-        """Wait until nothing is runnable: the queue is empty and every turn has been taken."""
-        while self.queue:
+        """Wait until nothing is runnable: the queue is empty and every turn has been taken, or the system has ended."""
+        while self.queue and not self.stopped:
             event = trio.Event()
             self._quiet.append(event)
             await event.wait()
@@ -258,6 +264,19 @@ class System:
                 self.drain(10.0)
                 if not stopping:
                     break
+        for event in self._quiet:
+            event.set()
+
+
+def interrupt_in(error: BaseException) -> BaseException | None:
+    """The Ctrl-C or ``sys.exit()`` that *error* is, or that is in the groups which nurseries make of it.
+
+    >>> interrupt_in(BaseExceptionGroup("", [ValueError(), BaseExceptionGroup("", [SystemExit(3)])]))
+    SystemExit(3)
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return next(filter(None, map(interrupt_in, error.exceptions)), None)
+    return error if isinstance(error, (KeyboardInterrupt, SystemExit)) else None
 
 
 def describe(actor: Actor, events: list[Event]) -> Iterator[tuple[str, str, Any]]:
@@ -293,6 +312,15 @@ def _foreign_threads() -> bool:
     )
 
 
+@contextmanager
+def _bare_interrupts() -> Iterator[None]:
+    """Ctrl-C strikes where it likes, and nurseries wrap it."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        raise interrupt_in(group) or group from None
+
+
 @asynccontextmanager
 async def open_system(
     boot: Callable[..., object] | None = None, *args: Any, name: str | None = None
@@ -315,19 +343,20 @@ async def open_system(
     """
     system = System()
     error: BaseException | None = None
-    async with trio.open_nursery() as nursery:
-        system._nursery = nursery
-        system._token = trio.lowlevel.current_trio_token()
-        nursery.start_soon(system.pump)
-        try:
-            if boot is not None:
-                system.first = system.spawn(boot, *args, name=name)
-            yield system
-        except BaseException as e:
-            error = e  # raised below, outside the nursery, so that it does not come in an ExceptionGroup
-        finally:
-            system.stop()
-            nursery.cancel_scope.cancel()
+    with _bare_interrupts():
+        async with trio.open_nursery() as nursery:
+            system._nursery = nursery
+            system._token = trio.lowlevel.current_trio_token()
+            nursery.start_soon(system.pump)
+            try:
+                if boot is not None:
+                    system.first = system.spawn(boot, *args, name=name)
+                yield system
+            except BaseException as e:
+                error = e  # raised below, outside the nursery, so that it does not come in an ExceptionGroup
+            finally:
+                system.stop()
+                nursery.cancel_scope.cancel()
     error = system.interrupt or error
     if error is not None:
         raise error
@@ -362,16 +391,17 @@ async def _main(boot: Callable[..., object], args: tuple[Any, ...], name: str | 
     system = System()
     system._token = trio.lowlevel.current_trio_token()
     error: BaseException | None = None
-    async with trio.open_nursery() as nursery:
-        system._nursery = nursery
-        try:
-            system.first = system.spawn(boot, *args, name=name)
-            await system.pump(until_idle=True)
-        except BaseException as e:
-            error = e
-        finally:
-            system.stop()
-            nursery.cancel_scope.cancel()
+    with _bare_interrupts():
+        async with trio.open_nursery() as nursery:
+            system._nursery = nursery
+            try:
+                system.first = system.spawn(boot, *args, name=name)
+                await system.pump(until_idle=True)
+            except BaseException as e:
+                error = e
+            finally:
+                system.stop()
+                nursery.cancel_scope.cancel()
     error = system.interrupt or error
     if error is None:
         error = system.first.error if system.first is not None else None

@@ -49,12 +49,12 @@ import structlog.testing
 import trio.testing
 from trio.abc import Clock, Instrument
 
-from syndicate.skeleton.interest import Observe
+from syndicate.skeleton.interest import interest
 from syndicate.system import System, open_system
 from syndicate.trace import Trace
-from syndicate.turn import Entity
+from syndicate.turn import Entity, current
 from syndicate.values import Ref, Value
-from syndicate.verbs import assert_, ref
+from syndicate.verbs import current_facet, ref
 
 Seen: TypeAlias = "list[tuple[Any, ...]]"
 """Events in order: a mark, ``"+"``, ``"-"`` or ``"!"``, and then the captures."""
@@ -84,7 +84,9 @@ class Watcher(Entity):
 def watch(ds: Ref, pattern: Any) -> Seen:
     """A list that grows with what an observer of *pattern* is told, for as long as the current facet lives."""
     watcher = Watcher()
-    assert_(ds, Observe(pattern, ref(watcher)))
+    asked = interest(pattern, ref(watcher))
+    watcher.asked = asked[1]
+    current("watch").assert_form(current_facet(), ds, asked)
     return watcher.seen
 
 

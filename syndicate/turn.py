@@ -30,6 +30,7 @@ from syndicate.values import Frozen, Ref, Value, freeze, thaw
 if TYPE_CHECKING:
     from syndicate.facet import Facet
     from syndicate.field import Block
+    from syndicate.skeleton.analysis import Skeleton
 
 
 class Entity:
@@ -40,6 +41,8 @@ class Entity:
     """
 
     raw: ClassVar[bool] = False
+    asked: Skeleton | None = None
+    """What a handler's entity has asked a dataspace for: the relay lets nothing else reach it."""
 
     def assert_(self, value: Value, handle: Any) -> None:
         """*value* was asserted, and lasts until ``retract(handle)``."""

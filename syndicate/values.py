@@ -32,7 +32,7 @@ Source: the Preserves specification (identity and total order); seed 004, "Const
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
 from typing import Any, ClassVar, Final, TypeAlias
@@ -40,10 +40,10 @@ from weakref import WeakValueDictionary
 
 import attrs
 
+from syndicate.depth import COUNTED, DEEPEST, counted, within
 from syndicate.errors import NotAValue, PatternError
 
-MAX_DEPTH: Final = 128
-"""The deepest nesting of a value: Python's own ``hash`` of a tuple 200,000 deep ends the process."""
+MAX_DEPTH: Final = DEEPEST
 
 Value: TypeAlias = Any
 """Whatever :func:`freeze` accepts."""
@@ -276,15 +276,17 @@ def fields_of(value: Any) -> tuple[Value, ...]:
 
 
 def freeze(value: Value, depth: int = 0) -> Frozen:
-    """The frozen form of *value*; raises :class:`NotAValue` if it has none, is cyclic or nested deeper than
-    ``MAX_DEPTH``.
+    """The frozen form of *value*; raises :class:`NotAValue` if it has none, is cyclic, too deep or too large.
 
     >>> freeze(["a", 1])
     (SEQ, 'a', 1)
     """
     freezer = freezers.get(type(value)) or _freezer_of_subclass(value)
-    if depth > MAX_DEPTH:
-        raise NotAValue(f"a value nested deeper than {MAX_DEPTH} levels, or cyclic: flatten it, or send its parts")
+    if depth >= COUNTED:
+        if depth > MAX_DEPTH:
+            raise NotAValue(f"a value nested deeper than {MAX_DEPTH} levels, or cyclic: flatten it, or send its parts")
+        if type(depth) is int and type(value) not in _ATOMS:
+            depth = counted(depth)
     return freezer(value, depth)
 
 
@@ -315,18 +317,17 @@ def freeze_as(cls: type, freezer: Callable[[Any, int], Frozen]) -> None:
     freezers[cls] = freezer
 
 
-def thaw_as(cls: type, label: Symbol, fields: int) -> None:
-    """Let records with this label and number of fields thaw to instances of *cls*; the newest definition wins.
+def thaw_as(cls: type, label: Symbol, fields: int) -> type | None:
+    """Let records with this label and number of fields thaw to instances of *cls*; answer the class that it replaces.
 
     ``cls.__setters__`` are functions of an instance and a value that store its fields, in order.
     """
-    _classes[label, fields] = cls
+    old, _classes[label, fields] = _classes.get((label, fields)), cls
+    return old
 
 
 def compact_as(label: Symbol, compact: Callable[[Frozen], Frozen]) -> None:
-    """Let *compact(form)* replace the frozen form of each :class:`Record` with this label, so that a value keeps one
-    form.
-    """
+    """Let *compact(form)* replace the frozen form of a :class:`Record` with this label: a value keeps one form."""
     _compactors[label] = compact
 
 
@@ -336,23 +337,27 @@ def _freeze_int(value: int, depth: int) -> Frozen:
     return (BIG, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
 
 
-def _freeze_items(value: Iterable[Value], depth: int) -> Frozen:
-    return (SEQ, *[freeze(item, depth + 1) for item in value])
+def _freeze_items(value: Collection[Value], depth: int) -> Frozen:
+    below = within(len(value), depth)
+    return (SEQ, *[freeze(item, below) for item in value])
 
 
-def _freeze_set(value: Iterable[Value], depth: int) -> Frozen:
-    items = {freeze(item, depth + 1) for item in value}
+def _freeze_set(value: Collection[Value], depth: int) -> Frozen:
+    below = within(len(value), depth)
+    items = {freeze(item, below) for item in value}
     return (SET, *sorted(items, key=order))
 
 
 def _freeze_dict(value: Mapping[Value, Value], depth: int) -> Frozen:
-    pairs = {freeze(key, depth + 1): freeze(item, depth + 1) for key, item in value.items()}
+    below = within(len(value), depth)
+    pairs = {freeze(key, below): freeze(item, below) for key, item in value.items()}
     keys = sorted(pairs, key=order)
     return (DICT, tuple(keys), tuple([pairs[key] for key in keys]))
 
 
 def _freeze_record(value: Record, depth: int) -> Frozen:
-    form = (freeze(value.label, depth + 1), *[freeze(item, depth + 1) for item in value.fields])
+    below = within(len(value.fields), depth)
+    form = (freeze(value.label, below), *[freeze(item, below) for item in value.fields])
     compact = None if depth else _compactors.get(form[0])
     return form if compact is None else compact(form)
 
@@ -364,6 +369,7 @@ def _freeze_none(value: None, depth: int) -> Frozen:
 _classes: dict[tuple[Frozen, int], type] = {}
 _compactors: dict[Frozen, Callable[[Frozen], Frozen]] = {}
 PLAIN: Final = frozenset({str, bytes, Symbol, Ref})
+_ATOMS: Final = PLAIN | {int, bool, float}
 freezers: dict[type, Callable[[Any, int], Frozen]] = {
     **dict.fromkeys(PLAIN, lambda value, depth: value),
     int: _freeze_int,
@@ -381,9 +387,7 @@ freezers: dict[type, Callable[[Any, int], Frozen]] = {
     bytearray: lambda value, depth: bytes(value),
     type(None): _freeze_none,
 }
-"""The exact type of a value -> a function of it and its depth.  :func:`freeze` is the way in; the hottest callers
-look up here.
-"""
+"""The exact type of a value -> a function of it and its depth: for the hottest callers, instead of :func:`freeze`."""
 _thawers: dict[Tag, Callable[[Frozen], Value]] = {
     BOOL: lambda form: form is TRUE or form[1] == "t",
     DOUBLE: lambda form: _PACK.unpack(form[1])[0],
@@ -428,8 +432,7 @@ def _freezer_of_subclass(value: Value) -> Callable[[Any, int], Frozen]:
 
 
 def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+    return text if len(text := repr(value)) <= 80 else text[:77] + "..."
 
 
 # ------------------------------------------------------------------------------------------------- identity and order

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, overload
 
 from syndicate.actor import Actor, Task
-from syndicate.errors import NotCallable, NotInTurn, SyndicateError
+from syndicate.errors import NotCallable, NotInTurn, SyndicateError, WrongSystem
 from syndicate.event import MESSAGE
 from syndicate.facet import Facet
 from syndicate.turn import Entity, Handle, Turn, current, expect_function, expect_ref, here
@@ -130,7 +130,20 @@ def sync(target: Ref, then: Callable[[], object]) -> None:
     """Call *then*, in the current facet, once *target* has handled everything that this actor did before."""
     turn = current("sync")
     expect_function("sync", then)
-    turn.sync(expect_ref("sync", target), Ref(turn.facet, _Answer(then)))
+    expect_own("sync", expect_ref("sync", target), turn)
+    turn.sync(target, Ref(turn.facet, _Answer(then)))
+
+
+def expect_own(what: str, target: Ref, turn: Turn) -> None:
+    """Raise :class:`WrongSystem` if *target* is of another system than *turn*.
+
+    ``send`` and ``assert_`` do not look: it would cost each of them, and who observes a dataspace is told here.
+    """
+    if target.facet.actor.system is not turn.actor.system:
+        raise WrongSystem(
+            f"{what}() was given {target!r} of another open system, whose turns are its own: use facet.enter(fn) with "
+            "a facet of that system, or one system for both"
+        )
 
 
 class _Answer(Entity):

@@ -13,22 +13,25 @@ from typing import Any, Final
 
 import click
 
-from relay.cli.ending import SETTINGS
+from relay.cli.ending import SETTINGS, Command, interruptible
 
 _EXAMPLES: Final = """\b
 Examples:
   syndicate demo
+  syndicate replay chat.jsonl tcp://127.0.0.1:8001
 """
 
 _COMMANDS: Final = {
+    "cap": ("relay.cli.cap", "cap"),
     "console": ("relay.cli.console", "console_main"),
     "demo": ("relay.demo", "demo_command"),
+    "replay": ("relay.cli.replay", "replay_main"),
     "server": ("relay.cli.server", "server_main"),
 }
 """Where the commands are.  They are imported only when they are called, so that ``--help`` need not wait for Spark."""
 
 
-class _Commands(click.Group):
+class _Commands(Command, click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(_COMMANDS)
 
@@ -48,13 +51,15 @@ def syndicate_main() -> None:
 
 def server_main(*args: Any, **kwargs: Any) -> None:
     """The command ``syndicate-server``."""
-    from relay.cli.server import server_main
+    with interruptible():
+        from relay.cli.server import server_main
 
-    server_main(*args, **kwargs)
+        server_main(*args, **kwargs)
 
 
 def console_main(*args: Any, **kwargs: Any) -> None:
     """The command ``syndicate-console``."""
-    from relay.cli.console import console_main
+    with interruptible():
+        from relay.cli.console import console_main
 
-    console_main(*args, **kwargs)
+        console_main(*args, **kwargs)

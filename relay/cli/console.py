@@ -4,82 +4,154 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import partial
+from typing import Final, TextIO
 
 import click
 
-from relay.cli.ending import SETTINGS, fail, run_command
-from relay.console import Printer, console
-from relay.sturdy import DEFAULT as DEFAULT_CAP
-from relay.sturdy import parse_ref
+from relay.cli.ending import SETTINGS, Command, fail, run_command
+from relay.cli.keyboard import Keyboard
+from relay.cli.target import Target, find_patterns, find_target, pattern_options, target_options
+from relay.console import console
+from relay.printer import Layout, Outlet, Printer, write_all
+from relay.recording import Recorder
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
-from relay.transport import Address
-from syndicate.errors import AddressError, TextError
+from syndicate.errors import SyndicateError
 from syndicate.log import configure
-from syndicate.text import parse_pattern
+from syndicate.timer import every
+from syndicate.verbs import current_facet, linked_task, stop_actor
 
 _EXAMPLES: Final = """\b
 Examples:
   syndicate-console
   syndicate-console tcp://127.0.0.1:9000 --pattern '<Says $who _>' --exclude '<Says "bot" _>'
   syndicate-console unix:///tmp/syndicate.sock --json --count 10 | jq .value
+  syndicate-console tls://example.org:8001 --ca ca.pem --cap-file ~/.syndicate.cap
+  syndicate-console --record chat.jsonl          (play it again: syndicate replay chat.jsonl)
 """
+_KEYS: Final = "space or p: pause and resume   q: quit   ?: this line"
+_LAST_WORDS: Final = 0.5
+"""Seconds in which what was shown last may still be written, after Ctrl-C."""
 
 
-@click.command(context_settings=SETTINGS, epilog=_EXAMPLES)
-@click.argument("address", default=DEFAULT_ADDRESS)
-@click.option("--cap", metavar="REF", default=DEFAULT_CAP, help="What to watch: the reference that the server prints.")
-@click.option("--pattern", "-p", "patterns", metavar="P", multiple=True, help="Show only what matches; repeatable.")
-@click.option("--exclude", "-x", "excluded", metavar="P", multiple=True, help="Do not show what matches; repeatable.")
+@click.command(cls=Command, context_settings=SETTINGS, epilog=_EXAMPLES)
+@click.argument("address", default=DEFAULT_ADDRESS, envvar="SYNDICATE_ADDRESS")
+@target_options
+@pattern_options
 @click.option("--observers", is_flag=True, help="Show interests (Observe assertions) too.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: time, event, value.")
 @click.option("--count", metavar="N", type=click.IntRange(1), help="End after N events.")
 @click.option("--for", "seconds", metavar="SECONDS", type=click.FloatRange(0), help="End after that time.")
+@click.option("--record", metavar="FILE", help="Keep every event in a new file, for `syndicate replay`.")
 @click.option("--no-reconnect", is_flag=True, help="Fail when the connection is lost.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.version_option(package_name="syndicate-dataspace")
 def console_main(
     address: str,
-    cap: str,
-    patterns: Sequence[str],
-    excluded: Sequence[str],
+    cap: str | None,
+    cap_file: TextIO | None,
+    ca: str | None,
+    patterns: tuple[str, ...],
+    excluded: tuple[str, ...],
     observers: bool,
     as_json: bool,
     count: int | None,
     seconds: float | None,
+    record: str | None,
     no_reconnect: bool,
     debug: bool,
 ) -> None:
     """Show what happens in a dataspace, live: + asserted, - retracted, ! sent.
 
-    What is there at the start is shown as asserted.  Patterns are Preserves text with _ and $name for any value;
-    records match those with more fields as well.  Interests are not shown unless a pattern asks for them, as
-    '<Observe _ _>' does, or --observers is given.
+    ADDRESS is tcp://HOST:PORT, tls://HOST:PORT, ws://HOST:PORT, wss://HOST:PORT, unix:///PATH or stdio:COMMAND; the
+    default is SYNDICATE_ADDRESS, or else tcp://127.0.0.1:8001.  What is there at the start is shown as asserted.
+
+    Patterns are Preserves text with _ and $name for any value; records match those with more fields as well.
+    Interests are not shown unless a pattern asks for them, as '<Observe _ _>' does, or --observers is given.
+
+    On a terminal, space pauses and resumes, q quits, ? shows the keys.  For a reader who is too slow, and in a pause,
+    events are counted instead of shown: "? 1,204 missed (...)", or {"missed": 1204, ...}.  What a slow reader missed
+    of assertions and retractions, and still holds, comes afterwards; a recording misses nothing.
     """
     configure()
     try:
-        Address.parse(address)
-        ref = parse_ref(cap)
-        shown, hidden = [parse_pattern(text) for text in patterns], [parse_pattern(text) for text in excluded]
-    except (AddressError, TextError) as e:
+        target = find_target(address, cap, cap_file, ca)
+        shown, hidden = find_patterns(patterns), find_patterns(excluded)
+        recorder = None if record is None else Recorder(record, address=_place(target))
+    except SyndicateError as e:
         fail("syndicate-console", e)
-    colours = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    printer = Printer(sys.stdout, as_json=as_json, colours=colours, count=count)
+    printer = _make_printer(as_json, count)
+    keyboard = Keyboard(sys.stdin.fileno()) if Keyboard.present() else None
 
     def boot() -> None:
+        if keyboard is not None:
+            linked_task(keyboard.listen, _keys(printer))
+            every(0.25, printer.refresh)
         console(
-            address,
-            ref,
+            str(target.address),
+            target.cap,
             printer,
+            sinks=[] if recorder is None else [recorder],
             patterns=shown,
             exclude=hidden,
             interests=observers,
             seconds=seconds,
             attempts=3,
             reconnect=not no_reconnect,
+            **target.options,
         )
 
-    run_command("syndicate-console", debug, boot)
-    if printer.broken:  # whoever read has gone; Python would complain when it closes stdout
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    with ExitStack() as after:
+        if recorder is not None:
+            after.callback(_count, recorder)
+        if keyboard is not None:
+            after.enter_context(keyboard)
+        after.callback(printer.outlet.close, _LAST_WORDS)
+        run_command("syndicate-console", debug, boot)
+        try:
+            printer.close()
+            if recorder is not None:
+                recorder.close()
+        except SyndicateError as e:
+            fail("syndicate-console", e)
+
+
+def _make_printer(as_json: bool, count: int | None) -> Printer:
+    """A printer for standard output."""
+    outlet = Outlet(partial(write_all, sys.stdout.fileno()))
+    return Printer(outlet, stdout_layout(as_json), encoding=sys.stdout.encoding, count=count)
+
+
+def stdout_layout(as_json: bool) -> Layout:
+    """The layout for standard output."""
+    return Layout(as_json, colours=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+
+
+def _place(target: Target) -> str:
+    """The address, without the arguments of a command: there may be secrets among them."""
+    address = target.address
+    return f"stdio:{address.command[0]}" if address.scheme == "stdio" else str(address)
+
+
+def _count(recorder: Recorder) -> None:
+    click.echo(f"recorded {recorder.count:,} event{'s' * (recorder.count != 1)} in {recorder.path}", err=True)
+
+
+def _keys(printer: Printer) -> Callable[[str], None]:
+    """What each key does."""
+    facet = current_facet()
+
+    def act(key: str) -> None:
+        if key in " p":
+            if printer.paused:
+                printer.resume()
+            else:
+                printer.pause()
+        elif key == "q":
+            stop_actor()
+        elif key == "?":
+            printer.notice(_KEYS)
+
+    return lambda key: facet.enter(partial(act, key))

@@ -1,6 +1,6 @@
 """How a command ends: in order, with one or two lines on stderr, or with a traceback for who asks for one.
 
-The exit code is 2 where the command was wrong, 1 where it failed.
+The exit code is 2 where the command was wrong, 1 where it failed, 130 after Ctrl-C, which needs no words.
 
 Source: the project's contract (commands).
 """
@@ -9,13 +9,18 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Callable
-from typing import Final, NoReturn
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from types import FrameType
+from typing import Any, Final, NoReturn
 
 import click
 
-from syndicate.errors import AddressError, SyndicateError, TextError
+from syndicate.errors import AddressError, ConfigError, SyndicateError, TextError
+from syndicate.facet import Facet
 from syndicate.system import run
+from syndicate.verbs import current_facet
 
 SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
 """Those of each command."""
@@ -25,18 +30,63 @@ _NOBODY: Final = "cannot connect to "
 
 def run_command(program: str, debug: bool, boot: Callable[[], object]) -> None:
     """Run *boot* to its end; exit with a line on stderr if that is an error."""
+    with interruptible():
+        before = signal.getsignal(signal.SIGINT)
+        try:
+            run(partial(_begin, boot))
+        except SyndicateError as e:
+            if debug:
+                raise
+            fail(program, e)
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+
+def _begin(boot: Callable[[], object]) -> None:
+    """Let Ctrl-C strike in a turn of its own, where it is undone like any other: Python lets it strike anywhere."""
+    # What a job in the background ignores, and what a program under test has replaced, stays.
+    if getattr(signal.getsignal(signal.SIGINT), "__module__", "").partition(".")[0] == "trio":
+        signal.signal(signal.SIGINT, partial(_interrupted, current_facet().actor.root))
+    boot()
+
+
+def _interrupted(root: Facet, number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever presses it twice means it
+    if not root.alive:
+        raise KeyboardInterrupt
+    root.enter_from_thread(_interrupt)
+
+
+def _interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Exit with 130, and without a word, after Ctrl-C."""
     try:
-        run(boot)
-    except SyndicateError as e:
-        if debug:
-            raise
-        fail(program, e)
+        yield
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # again now would be a traceback of Python's own end
         sys.exit(128 + signal.SIGINT)
+
+
+class Command(click.Command):
+    """A command that Ctrl-C ends; click itself says "Aborted!" and takes it for a failure."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read the arguments."""
+        with interruptible():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Do it."""
+        with interruptible():
+            return super().invoke(ctx)
 
 
 def fail(program: str, error: SyndicateError) -> NoReturn:
     """Print *error* as the last words of *program*, and exit."""
     remedy = ". Is a server running there? Start one with: syndicate-server" if str(error).startswith(_NOBODY) else ""
     click.echo(f"{program}: {error}{remedy}", err=True)
-    sys.exit(2 if isinstance(error, (AddressError, TextError)) else 1)
+    sys.exit(2 if isinstance(error, (AddressError, ConfigError, TextError)) else 1)

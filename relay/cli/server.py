@@ -2,68 +2,151 @@
 
 from __future__ import annotations
 
-import signal
+import shutil
 import sys
-from collections.abc import Callable
 from functools import partial
-from typing import Final
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Final
 
 import click
-import trio
 
-from relay.broker import Broker
+from relay.cli.cap import cap
 from relay.cli.ending import SETTINGS, fail, run_command
-from relay.sturdy import DEFAULT as DEFAULT_CAP
+from relay.config import Config, configure, read_config
+from relay.service import Service
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
-from syndicate.errors import AddressError
-from syndicate.log import configure
-from syndicate.verbs import current_facet, linked_task, stop_actor
+from relay.units import DOCKERFILE, SYSTEMD, example
+from syndicate.errors import ConfigError
+from syndicate.log import configure as configure_log
+
+_PROGRAM: Final = "syndicate-server"
 
 _EXAMPLES: Final = """\b
 Examples:
   syndicate-server
   syndicate-server --listen unix:///tmp/syndicate.sock --listen tcp://127.0.0.1:9000
+  syndicate-server cap mint syndicate --new-key secret
+  syndicate-server --listen tls://0.0.0.0:8443 --cert server.pem --key server.key --key-file secret
+  syndicate-server --config server.toml --admin 127.0.0.1:8002
+  syndicate-server print config >server.toml && syndicate-server config check server.toml
 """
 
 
-@click.command(context_settings=SETTINGS, epilog=_EXAMPLES)
+@click.group(context_settings=SETTINGS, epilog=_EXAMPLES, invoke_without_command=True)
 @click.option(
     "--listen",
     metavar="ADDR",
     multiple=True,
-    help=f"tcp://HOST:PORT or unix:///PATH; repeatable.  Default: {DEFAULT_ADDRESS}",
+    help=f"tcp://HOST:PORT, tls://, ws://, wss://, unix:///PATH or stdio:; repeatable.  Default: {DEFAULT_ADDRESS}",
 )
-@click.option(
-    "--log-format", type=click.Choice(["auto", "json"]), default="auto", help="auto: JSON unless on a terminal."
-)
+@click.option("--config", metavar="FILE", help="Configuration in TOML; the other options come first.")
+@click.option("--state", metavar="DIR", help="Keep what is asserted in the durable dataspace here.")
+@click.option("--salvage", is_flag=True, default=None, help="Start although the state is damaged; say what is lost.")
+@click.option("--admin", metavar="HOST:PORT", help="Serve /livez, /readyz and /metrics there.")
+@click.option("--key-file", metavar="FILE", help="The secret that makes and checks references: 16 bytes or more.")
+@click.option("--cert", metavar="FILE", help="Certificate for tls:// and wss://, in PEM.")
+@click.option("--key", metavar="FILE", help="The certificate's key, in PEM.")
+@click.option("--drain", metavar="SECONDS", type=float, help="What a stop may take.  Default: 10")
+@click.option("--log-format", type=click.Choice(["auto", "json"]), help="auto (default): JSON unless on a terminal.")
+@click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="Default: info")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.version_option(package_name="syndicate-dataspace")
-def server_main(listen: tuple[str, ...], log_format: str, debug: bool) -> None:
+def server_main(config: str | None, debug: bool, log_format: str | None, log_level: str | None, **given: Any) -> None:
     """Serve a dataspace to other programs, until SIGTERM or Ctrl-C.
 
-    Everybody who can reach it may read and write in it: it listens only where other machines cannot.
+    Without a key, everybody who can reach it may read and write in it: then it listens only where other machines
+    cannot.  SIGHUP reads the configuration again.
     """
-    configure(log_format)
+    if click.get_current_context().invoked_subcommand is not None:
+        return
+    given |= {"log.format": log_format, "log.level": log_level}
+    options = {name: value for name, value in given.items() if value not in (None, ())}
+
+    def read() -> Config:
+        return read_config(config, options) if config else configure(options)
+
     try:
-        broker = Broker(listen or [DEFAULT_ADDRESS], opened=_announce)
-    except AddressError as e:
-        fail("syndicate-server", e)
-
-    def boot() -> None:
-        linked_task(_await_signal, partial(current_facet().enter, stop_actor))
-        broker()
-
-    run_command("syndicate-server", debug, boot)
+        settings = read()
+    except ConfigError as e:
+        fail(_PROGRAM, e)
+    configure_log(settings.log.format, settings.log.level)
+    to_stderr = any(listening.address.scheme == "stdio" for listening in settings.listen)
+    run_command(_PROGRAM, debug, Service(settings, announce=partial(_announce, to_stderr), reread=read))
 
 
-def _announce(addresses: list[str]) -> None:
-    click.echo("\n".join([f"listening on  {address}" for address in addresses]))
-    click.echo(f"dataspace     {DEFAULT_CAP}")
-    click.echo(f"watch it      syndicate-console {addresses[0]}")
+def _announce(to_stderr: bool, lines: list[str]) -> None:
+    click.echo("\n".join(lines), err=to_stderr)
     sys.stdout.flush()
 
 
-async def _await_signal(stop: Callable[[], None]) -> None:
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-        async for _ in signals:
-            stop()
+server_main.add_command(cap)
+
+
+@server_main.group(name="config", context_settings=SETTINGS)
+def config_group() -> None:
+    """Look at a configuration file."""
+
+
+@config_group.command(context_settings=SETTINGS, epilog="\b\nExample:\n  syndicate-server config check server.toml")
+@click.argument("file")
+def check(file: str) -> None:
+    """Say whether FILE is all right, or all that is wrong with it."""
+    try:
+        config = read_config(file)
+    except ConfigError as e:
+        for problem in e.problems:
+            click.echo(problem, err=True)
+        sys.exit(2)
+    click.echo(f"{file} is all right")
+    for listening in config.listen:
+        click.echo(f"would listen on  {listening.address}")
+    if config.admin is not None:
+        click.echo(f"and serve        http://{config.admin}/")
+
+
+@server_main.group(name="print", context_settings=SETTINGS)
+def print_group() -> None:
+    """Print files that go with the server."""
+
+
+@print_group.command(
+    context_settings=SETTINGS,
+    epilog="\b\nExample:\n  syndicate-server print systemd | sudo tee /etc/systemd/system/syndicate.service",
+)
+def systemd() -> None:
+    """A systemd unit."""
+    started = Path(sys.argv[0]).resolve()
+    found = str(started) if started.name == _PROGRAM else shutil.which(_PROGRAM)
+    click.echo(SYSTEMD.format(command=found or f"/usr/local/bin/{_PROGRAM}"), nl=False)
+
+
+@print_group.command(
+    context_settings=SETTINGS, epilog="\b\nExample:\n  syndicate-server print dockerfile | docker build -t syndicate -"
+)
+def dockerfile() -> None:
+    """A Dockerfile."""
+    click.echo(DOCKERFILE.format(version=version("syndicate-dataspace")), nl=False)
+
+
+@print_group.command(context_settings=SETTINGS, epilog="\b\nExample:\n  syndicate-server print config >server.toml")
+def config() -> None:
+    """A configuration file to begin with."""
+    click.echo(example(), nl=False)
+
+
+@print_group.command(
+    context_settings=SETTINGS, epilog="\b\nExample:\n  syndicate-server print completion bash >>~/.bashrc"
+)
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.option(
+    "--command", "program", default=_PROGRAM, metavar="NAME", help="For another command: syndicate, syndicate-console."
+)
+def completion(shell: str, program: str) -> None:
+    """What makes a shell complete the options."""
+    from click.shell_completion import get_completion_class
+
+    made = get_completion_class(shell)
+    assert made is not None
+    variable = f"_{program.replace('-', '_').upper()}_COMPLETE"
+    click.echo(made(server_main, {}, program, variable).source())

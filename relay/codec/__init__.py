@@ -5,7 +5,7 @@ first byte          codec                since
 ==================  ===================  ==============================================================================
 90-9f, c2, dc, dd   msgpack, ours        a packet is an array or ``false``
 80-8f, b0-bf        Preserves, binary    a packet is a sequence ``b5``, a record ``b4``, ``#f`` ``80``, or annotated
-``[ < # @`` space   Preserves, text      the same in text
+``[ < # @ ,`` space Preserves, text      the same in text
 ==================  ===================  ==============================================================================
 
 The ranges do not meet, and neither do they meet the letters with which HTTP starts.  Whoever connects speaks first, in
@@ -23,11 +23,13 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 from relay.codec.msgpack import Msgpack
+from relay.codec.preserves import Preserves
+from relay.codec.preserves_text import PreservesText
 from relay.limits import DEFAULT, ENVELOPE, Limits
 from syndicate.errors import ProtocolError
 from syndicate.values import Frozen
 
-__all__ = ["DEFAULT", "ENVELOPE", "Codec", "Limits", "Msgpack", "codec_for"]
+__all__ = ["DEFAULT", "ENVELOPE", "Codec", "Limits", "Msgpack", "Preserves", "PreservesText", "codec_for"]
 
 
 class Codec(Protocol):
@@ -45,17 +47,28 @@ class Codec(Protocol):
 
 
 _MSGPACK: Final = frozenset({*range(0x90, 0xA0), 0xC2, 0xDC, 0xDD})
-_PRESERVES: Final = frozenset({*range(0x80, 0x90), *range(0xB0, 0xC0), *b"[<#@ \t\r\n"})
+_PRESERVES: Final = frozenset({*range(0x80, 0x90), *range(0xB0, 0xC0)})
+_TEXT: Final = frozenset(b"[<#@, \t\r\n")
+_HTTP: Final = frozenset(b"ACDGHLMNOPRSTU")
+"""The first letters of methods, from ACL to UPDATE."""
 
 
 def codec_for(first: int, limits: Limits = DEFAULT) -> Codec:
     """The codec of a peer whose first byte is *first*; raises :class:`~syndicate.errors.ProtocolError`.
 
-    >>> codec_for(0x92).name
-    'msgpack'
+    >>> codec_for(0x92).name, codec_for(0xB5).name, codec_for(ord("[")).name
+    ('msgpack', 'preserves', 'preserves text')
     """
     if first in _MSGPACK:
         return Msgpack(limits)
     if first in _PRESERVES:
-        raise ProtocolError("the peer speaks Preserves, and this version only msgpack: connect with relay.connect")
+        return Preserves(limits)
+    if first in _TEXT:
+        return PreservesText(limits)
+    if first in _HTTP:
+        raise ProtocolError(
+            f"the peer sends an HTTP request, as it seems: it begins with {chr(first)!r}. For WebSockets listen on ws://"
+        )
+    if first == 0x16:
+        raise ProtocolError("the peer begins with TLS: for that listen on tls://")
     raise ProtocolError(f"the peer speaks no codec that we know: its first byte is {first:#04x}")

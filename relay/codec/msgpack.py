@@ -29,24 +29,36 @@ Source: msgpack's specification; the reference on reliability, section 6, for wh
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgpack
 
+from relay.codec.collection import Collections, weight
+from relay.codec.encoding import KNOWN, SHORT, excess
+from relay.codec.measure import Measure
 from relay.limits import DEFAULT, ENVELOPE, Limits
 from relay.packets import MINE, YOURS, WireRef
 from syndicate.errors import NotAValue, ProtocolError
-from syndicate.values import BIG, BOOL, DICT, DOUBLE, SEQ, SET, TRUE, Frozen, Symbol, Tag, freeze, order, thaw
+from syndicate.values import BIG, BOOL, DICT, DOUBLE, SEQ, SET, SMALL, TRUE, Frozen, Symbol, Tag, freeze, thaw
 
 _SYMBOL: Final = 1
 _BIG: Final = 2
 _REFERENCE: Final = 3
 _SET: Final = 4
 _DICT: Final = 5
-_SMALL: Final = 2**61 - 1
-_KNOWN: Final = 1024
-"""Symbols that a codec remembers, so that the usual ones cost a look-up."""
+_LONG_ARRAYS: Final = 64
+"""Bytes that may begin a long array, in a piece that goes to the library as it is: see :mod:`relay.codec.measure`."""
+
+_PLAIN: Final = re.compile(rb"(?s)\x92[\x00\x01](?:[\x00-\x7f]|\xcc.|\xcd..|\xce....)")
+"""A reference without caveats, as all encoders write it."""
+
+_BUFFER: Final = 4096
+"""Bytes that the library's packer begins with, and each connection holds: its own choice is 256 KiB."""
+
+_SMALLEST: Final = 32
+"""The bytes of a reference that is not measured before it is read."""
 
 
 class Msgpack:
@@ -56,27 +68,36 @@ class Msgpack:
 
     def __init__(self, limits: Limits = DEFAULT) -> None:
         self.limits = limits
-        self._written = _Written(self._native)
+        self._written = _Written(self._native_reference, limits.symbols)
+        self._forget = min(KNOWN, limits.symbols // 2)
+        self._packer = msgpack.Packer(default=self._written.__getitem__, unicode_errors="strict", buf_size=_BUFFER)
+        self._collections = Collections(limits)
         self._symbols: dict[bytes, Symbol] = {}
-        self._packer = msgpack.Packer(default=self._written.__getitem__, unicode_errors="strict")
-        self._unpacker = msgpack.Unpacker(
-            use_list=False,
-            strict_map_key=False,
-            ext_hook=self._extension,
-            max_buffer_size=2 * limits.frame,
-            max_map_len=0,
-            max_array_len=limits.nodes,
-        )
-        self._fed = 0
-        self._start = 0
-        self._nodes = 0
+        self._refs: dict[bytes, WireRef] = {}
+        self._options: dict[str, Any] = {
+            "use_list": False,
+            "strict_map_key": False,
+            "ext_hook": self._extension,
+            "max_map_len": 0,
+            "max_array_len": limits.nodes,
+        }
+        self._unpacker = self._new_unpacker()
+        self._measure = Measure(limits)
+        self._rest = bytearray()
+        self._start = self._nodes = self._fresh = self._keyed = 0
         self._inside = False
+
+    def _new_unpacker(self) -> Any:
+        size = max(self.limits.nodes, _SMALLEST)
+        return msgpack.Unpacker(max_buffer_size=size, read_size=size, **self._options)
 
     # ---------------------------------------------------------------------------------------------------- out
 
     def encode(self, form: Frozen) -> bytes:
         """The bytes of a packet; raises :class:`NotAValue` if it is beyond the limits, or holds a lone surrogate."""
-        self._nodes = 0
+        if len(self._written) > self._forget:
+            self._written.forget()
+        self._nodes = self._keyed = self._written.long = 0
         try:
             data: bytes = self._packer.pack(self._native(form, 0) if type(form) is tuple else form)
         except UnicodeEncodeError as e:
@@ -98,47 +119,88 @@ class Msgpack:
                 return thaw(form)
             if head is BIG:
                 if len(form[1]) > self.limits.bignum:
-                    raise self._excess(f"an integer of {len(form[1])} bytes", self.limits.bignum)
+                    raise excess(f"an integer of {len(form[1])} bytes", self.limits.bignum)
                 return msgpack.ExtType(_BIG, form[1])
+            if head is SET or head is DICT:
+                self._keyed += weight(form[1:] if head is SET else form[1], self.limits.keyed)
+                if self._keyed > self.limits.keyed:
+                    raise excess("values inside of members of sets, or of keys", self.limits.keyed)
             if head is DICT:
                 form = (DICT, *[item for pair in zip(form[1], form[2], strict=True) for item in pair])
                 self._nodes += len(form)
-            if len(form) > self.limits.entries:
-                raise self._excess(
-                    f"a set or dictionary of {len(form) - 1} members, keys and values", self.limits.entries
-                )
+            if len(form) - 1 > self.limits.entries:
+                raise excess(f"a set or dictionary of {len(form) - 1} members, keys and values", self.limits.entries)
         elif tuple not in map(type, form):
             return form
         if depth >= self.limits.depth + ENVELOPE:
-            raise self._excess("a value nested too deeply", self.limits.depth)
+            raise excess("a value nested too deeply", self.limits.depth)
         depth += 1
         return tuple([self._native(item, depth) if type(item) is tuple else item for item in form])
 
-    def _excess(self, what: str, most: int) -> NotAValue:
-        return NotAValue(f"{what}: at most {most} go over a connection")
+    def _native_reference(self, ref: WireRef) -> Any:
+        self._nodes += 3 + len(ref.caveats)
+        if len(ref.caveats) > self.limits.caveats:
+            raise excess(f"a reference with {len(ref.caveats)} caveats", self.limits.caveats)
+        caveats = [self._native(caveat, 0) if type(caveat) is tuple else caveat for caveat in ref.caveats]
+        data = msgpack.packb([ref.whose, ref.oid, *caveats], default=self._written.__getitem__)
+        return msgpack.ExtType(_REFERENCE, data)
 
     # ---------------------------------------------------------------------------------------------------- in
 
     def feed(self, data: bytes) -> Iterator[Frozen]:
-        """The packets that *data* completes; raises :class:`ProtocolError`, after which the codec is of no more use."""
-        unpacker, limits = self._unpacker, self.limits
-        self._fed += len(data)
+        """The packets that *data* completes; raises :class:`ProtocolError`, after which the codec is of no more use.
+
+        A piece of whole packets, which is the rule, goes to the library as it is: a value takes a byte at least, so
+        that a small piece cannot hold too many.  What is larger, or cut, is measured first.
+        """
         try:
+            if self._rest or len(data) > self.limits.nodes or _long_arrays(data) > _LONG_ARRAYS:
+                yield from self._measured(data)
+                return
+            unpacker = self._unpacker
+            first = self._start
             unpacker.feed(data)
             for raw in unpacker:
-                size = unpacker.tell() - self._start
-                self._start += size
-                if size > limits.frame:
-                    raise ProtocolError(f"a packet of {size} bytes: at most {limits.frame} are allowed")
-                form = self._form(raw, 0) if type(raw) is tuple else self._atom(raw)
-                self._nodes = 0
-                yield form
+                end = unpacker.tell()
+                if end - self._start > self.limits.frame:
+                    raise self._too_long()
+                self._start = end
+                yield self._packet(raw)
+            if self._start - first < len(data):
+                self._unpacker = self._new_unpacker()
+                data = data[self._start - first :]
+                self._start = self._nodes = self._fresh = 0  # what was seen of the cut packet is seen once more
+                self._symbols.clear()
+                yield from self._measured(data)
         except ProtocolError:
             raise
         except Exception as e:  # the library has many: it is fed with whatever a peer makes up
             raise ProtocolError(f"not msgpack of ours: {str(e) or type(e).__name__}") from None
-        if self._fed - self._start > limits.frame:
-            raise ProtocolError(f"a packet of more than {limits.frame} bytes")
+
+    def _measured(self, data: bytes) -> Iterator[Frozen]:
+        at = 0
+        while at < len(data):
+            end = self._measure.feed(data, at)
+            self._rest += data[at:end] if end >= 0 else data[at:]
+            if len(self._rest) > self.limits.frame:
+                raise self._too_long()
+            if end < 0:
+                return
+            at = end
+            whole = bytes(self._rest)
+            self._rest.clear()
+            yield self._packet(msgpack.unpackb(whole, **self._options))
+
+    def _too_long(self) -> ProtocolError:
+        return ProtocolError(f"a packet of more than {self.limits.frame} bytes")
+
+    def _packet(self, raw: Any) -> Frozen:
+        form = self._form(raw, 0) if type(raw) is tuple else self._atom(raw)
+        self._nodes = self._fresh = 0
+        self._collections.begin()
+        if len(self._symbols) > KNOWN:
+            self._symbols.clear()
+        return form
 
     def _form(self, raw: tuple[Any, ...], depth: int) -> Frozen:
         """The frozen form of an array."""
@@ -152,7 +214,7 @@ class Msgpack:
         head = raw[0]
         for item in raw:  # most records are of atoms, and then are what they are to be
             kind = type(item)
-            if not (kind is str or kind is Symbol or (kind is int and -_SMALL < item < _SMALL) or kind is bytes):
+            if not (kind is str or kind is Symbol or (kind is int and -SMALL < item < SMALL) or kind is bytes):
                 break
         else:
             return raw
@@ -170,14 +232,20 @@ class Msgpack:
                 add(item)
             elif kind is tuple:
                 add(self._form(item, depth))
+            elif kind is WireRef:
+                add(item)
             else:
                 add(self._atom(item))
-        return self._collection(head, items) if type(head) is Tag else tuple(items)
+        if type(head) is not Tag:
+            return tuple(items)
+        return self._collections.set_of(items) if head is SET else self._collections.dictionary_of(items)
 
     def _atom(self, item: Any) -> Frozen:
         kind = type(item)
         if kind is int:
-            return item if -_SMALL < item < _SMALL else freeze(item)
+            if -SMALL < item < SMALL:
+                return item
+            return (BIG, item.to_bytes(item.bit_length() // 8 + 1, "big")) if item > 0 else freeze(item)
         if kind is bool or kind is float:
             return freeze(item)
         if kind is str or kind is Symbol or kind is bytes or kind is WireRef:
@@ -186,32 +254,21 @@ class Msgpack:
             raise ProtocolError("nil, set and dictionary marks stand first in an array, and nowhere else")
         raise ProtocolError(f"a {kind.__name__} is no part of this encoding")
 
-    def _collection(self, tag: Tag, items: list[Frozen]) -> Frozen:
-        if tag is SET:
-            distinct = {*items}
-            whole = len(distinct) == len(items)
-            form: Frozen = (SET, *sorted(distinct, key=order))
-        else:
-            pairs = dict(zip(items[::2], items[1::2], strict=False))
-            whole = 2 * len(pairs) == len(items)
-            keys = sorted(pairs, key=order)
-            form = (DICT, tuple(keys), tuple([pairs[key] for key in keys]))
-        if not whole or len(items) >= self.limits.entries:
-            raise ProtocolError(f"a key without a value, a duplicate, or more than {self.limits.entries} entries")
-        return form
-
     def _extension(self, code: int, data: bytes) -> Any:
         if code == _SYMBOL:
             symbol = self._symbols.get(data)
             if symbol is None:
-                if len(self._symbols) >= _KNOWN:
-                    self._symbols.clear()
-                symbol = self._symbols[data] = Symbol(data.decode())
+                self._fresh += 1
+                if self._fresh > self.limits.symbols:
+                    raise ProtocolError(f"a packet with more than {self.limits.symbols} new symbols")
+                symbol = Symbol(data.decode())
+                if len(data) <= SHORT:
+                    self._symbols[data] = symbol
             return symbol
         if code == _BIG and 0 < len(data) <= self.limits.bignum:
             return int.from_bytes(data, "big", signed=True)
         if code == _REFERENCE:
-            return self._reference(data)
+            return self._refs.get(data) or self._reference(data)
         if code in _MARKS and not data:
             return _MARKS[code]
         raise ProtocolError(f"an extension of type {code} and {len(data)} bytes is no part of this encoding")
@@ -219,21 +276,30 @@ class Msgpack:
     def _reference(self, data: bytes) -> WireRef:
         if self._inside:
             raise ProtocolError("a reference inside the caveats of a reference")
+        if _PLAIN.fullmatch(data):
+            self._nodes += 3
+            if self._nodes > self.limits.nodes:
+                raise ProtocolError(f"a packet of more than {self.limits.nodes} nested values")
+            oid = data[2] if len(data) == 3 else int.from_bytes(data[3:], "big")
+            if len(self._refs) >= KNOWN:
+                self._refs.clear()
+            made = self._refs[data] = WireRef(data[1], oid)
+            return made
+        if len(data) > _SMALLEST and Measure(self.limits).feed(data, 0) != len(data):
+            raise ProtocolError("a reference that is cut, or too long")
         self._inside = True
-        raw = msgpack.unpackb(
-            data,
-            use_list=False,
-            strict_map_key=False,
-            ext_hook=self._extension,
-            max_map_len=0,
-            max_array_len=self.limits.nodes,
-        )
+        raw = msgpack.unpackb(data, **self._options)
         self._inside = False
+        self._nodes += 1 + len(raw) if type(raw) is tuple else 1
+        if self._nodes > self.limits.nodes:
+            raise ProtocolError(f"a packet of more than {self.limits.nodes} nested values")
         if type(raw) is tuple and len(raw) >= 2 and type(raw[0]) is int and type(raw[1]) is int:
             whose, oid, *caveats = raw
-            if 0 <= oid < _SMALL and (whose == YOURS or (whose == MINE and not caveats)):
+            if 0 <= oid < SMALL and (whose == YOURS or (whose == MINE and not caveats)):
                 if len(caveats) > self.limits.caveats:
-                    raise ProtocolError(f"a reference with {len(caveats)} caveats: at most {self.limits.caveats}")
+                    raise ProtocolError(
+                        f"a reference with {len(caveats)} caveats: at most {self.limits.caveats} are allowed"
+                    )
                 forms = [self._form(caveat, 0) if type(caveat) is tuple else self._atom(caveat) for caveat in caveats]
                 return WireRef(whose, oid, tuple(forms))
         raise ProtocolError(
@@ -245,24 +311,35 @@ _MARKS: Final = {_SET: SET, _DICT: DICT}
 
 
 class _Written(dict[Any, Any]):
-    """What stands for that which the packer cannot pack; asked for each symbol, so the usual ones are kept."""
+    """What stands for that which the packer cannot pack; asked for each symbol, so those with short names are kept."""
 
-    def __init__(self, native: Callable[[Any, int], Any]) -> None:
+    def __init__(self, native: Callable[[WireRef], Any], most: int) -> None:
         super().__init__()
         self._native = native
-        self._begin()
+        self._most = most
+        self.long = 0
+        self.forget()
 
-    def _begin(self) -> None:
+    def forget(self) -> None:
+        """Begin anew."""
+        self.clear()
         self.update({SEQ: None, SET: msgpack.ExtType(_SET, b""), DICT: msgpack.ExtType(_DICT, b"")})
 
     def __missing__(self, key: Any) -> Any:
         if type(key) is Symbol:
-            if len(self) >= _KNOWN:
-                self.clear()
-                self._begin()
-            made = self[key] = msgpack.ExtType(_SYMBOL, key.name.encode())
+            if len(self) + self.long > self._most:
+                raise excess("a packet with too many symbols", self._most)
+            name = key.name.encode()
+            made = msgpack.ExtType(_SYMBOL, name)
+            if len(name) > SHORT:
+                self.long += 1
+            else:
+                self[key] = made
             return made
         if type(key) is WireRef:
-            caveats = [self._native(caveat, 0) if type(caveat) is tuple else caveat for caveat in key.caveats]
-            return msgpack.ExtType(_REFERENCE, msgpack.packb([key.whose, key.oid, *caveats], default=self.__getitem__))
+            return self._native(key)
         raise NotAValue(f"{key!r} cannot go over a connection")
+
+
+def _long_arrays(data: bytes) -> int:
+    return data.count(b"\xdc") + data.count(b"\xdd")

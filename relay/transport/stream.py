@@ -39,16 +39,29 @@ class Stream(Protocol):
         """Close it at once, whatever was on its way.  May be called again, and when cancelled."""
 
 
+class Connection(Stream, Protocol):
+    """A stream of ours to a server."""
+
+    @property
+    def ending(self) -> str:
+        """Why it ended, if it has, and if it knows more than that: ``"its command ended with exit code 3"``."""
+
+
 class ByteStream:
     """Packets one after the other, as bytes."""
 
     def __init__(self, stream: trio.abc.HalfCloseableStream, name: str) -> None:
         self.name = name
+        self.ending = ""
         self._stream = stream
 
     async def receive(self) -> bytes:
         """The next bytes."""
-        return bytes(await self._stream.receive_some(CHUNK))
+        try:
+            return bytes(await self._stream.receive_some(CHUNK))
+        except trio.BrokenResourceError as e:
+            self.ending = self.ending or f"the connection was lost: {reason(e)}"
+            raise
 
     async def send(self, packets: Sequence[bytes]) -> None:
         """Send them as one run of bytes."""
@@ -61,3 +74,15 @@ class ByteStream:
     async def close(self) -> None:
         """Close it at once."""
         await trio.aclose_forcefully(self._stream)
+
+
+def reason(error: BaseException) -> str:
+    """Why, in a few words: the operating system's where it has said something.
+
+    >>> reason(ConnectionRefusedError(111, "Connection refused")), reason(trio.BrokenResourceError("it ended"))
+    ('Connection refused', 'it ended')
+    """
+    cause = error.__cause__ if isinstance(error, trio.BrokenResourceError) and error.__cause__ else error
+    if isinstance(cause, OSError) and cause.strerror:
+        return cause.strerror
+    return str(cause) or type(cause).__name__

@@ -10,83 +10,14 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeAlias
 
 import pytest
 
 from relay import connect
-from relay.sturdy import DEFAULT, mint, show
-from syndicate import ANY, Record, Ref, assert_, capture, on_asserted, on_message, run, send, stop_actor, sync
-
-Process: TypeAlias = "subprocess.Popen[str]"
-Start: TypeAlias = Callable[..., Process]
-
-
-@pytest.fixture
-def start() -> Iterator[Start]:
-    """Starts a command in a process of its own, killed in the end."""
-    running: list[Process] = []
-
-    def start(command: str, *args: str, **env: str) -> Process:
-        # As a shell starts it in the foreground: a background job ignores Ctrl-C.
-        foreground = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
-        program = f"{foreground}; from relay.cli import {command}_main; {command}_main()"
-        process = subprocess.Popen(
-            [sys.executable, "-c", program, *args],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env={**os.environ, **env},
-        )
-        running.append(process)
-        return process
-
-    yield start
-    for process in running:
-        process.kill()
-        process.communicate()
-
-
-def end(process: Process) -> tuple[int, str, str]:
-    """The exit code, and what was printed."""
-    out, err = process.communicate(timeout=20)
-    return process.returncode, out, err
-
-
-@pytest.fixture
-def server(start: Start) -> tuple[Process, str]:
-    """A server on a port of its own, and its address."""
-    process = start("server", "--listen", "tcp://127.0.0.1:0")
-    assert process.stdout is not None
-    return process, process.stdout.readline().split()[-1]
-
-
-def act(address: str, fn: Callable[[Ref], object], *, consoles: int = 1) -> None:
-    """Run *fn* as a client, once so many consoles watch, and end when the server has handled all of it."""
-
-    def boot() -> None:
-        @connect(address, attempts=1)
-        def on_connected(ds: Ref) -> None:
-            watching: list[Any] = []
-
-            @on_asserted(ds, Record("Observe", [Record("bind", [ANY]), capture()]))
-            def console(observer: Any) -> None:
-                watching.append(observer)
-                if len(watching) == consoles:
-                    fn(ds)
-                    sync(ds, stop_actor)
-
-    run(boot)
-
-
-def chat(ds: Ref) -> None:
-    """A short conversation."""
-    assert_(ds, Record("Present", ["alice"]))
-    send(ds, Record("Says", ["alice", "hi\x1b[31m"]))
-    send(ds, Record("Says", ["bot", 1]))
-
+from relay.sturdy import mint, show
+from syndicate import Record, Ref, assert_, capture, on_message, run, send, stop_actor, sync
+from tests.relay.commands import Process, Start, act, chat, end
 
 # ---------------------------------------------------------------------------------------------------- console
 
@@ -178,7 +109,6 @@ def test_console_broken_pipe(start: Start, server: tuple[Process, str]) -> None:
     assert console.stdout.readline().endswith('! "first"\n')
     console.stdout.close()
     act(server[1], lambda ds: send(ds, "second"))
-    act(server[1], lambda ds: send(ds, "third"))
     assert console.stderr is not None
     assert console.wait(10) == 0
     assert console.stderr.read() == ""
@@ -242,8 +172,16 @@ def test_console_no_reconnect(start: Start, tmp_path: Path) -> None:
             1,
             "cannot connect to unix:///nowhere/s: No such file or directory. Is a server running",
         ),
-        (["127.0.0.1:8001"], 2, "no scheme in '127.0.0.1:8001': write tcp://HOST:PORT or unix:///PATH"),
-        (["ws://h:1"], 2, "ws:// is not supported in this version"),
+        (["127.0.0.1:8001"], 2, "no scheme in '127.0.0.1:8001': write tcp://HOST:PORT, tls://HOST:PORT"),
+        (["ftp://h:1"], 2, "ftp:// is not an address that we know"),
+        (["stdio:"], 2, "stdio: alone is our own input and output, which show events: write stdio:COMMAND"),
+        (["--ca", "x"], 2, "--ca is for tls:// and wss://, and tcp://127.0.0.1:8001 is neither"),
+        (["tls://127.0.0.1:1", "--ca", "/nowhere"], 1, "cannot read the CA file /nowhere: No such file"),
+        (["--cap-file", "/nowhere"], 2, "'/nowhere': No such file or directory"),
+        (["--cap-file", "/dev/null", "--cap", "x"], 2, "--cap and --cap-file both say which dataspace"),
+        (["--cap-file", "/dev/null"], 2, "--cap-file /dev/null: not a capability"),
+        (["--record", "/dev/full"], 1, "cannot record to /dev/full: No space left on device"),
+        (["--record", "/nowhere/file"], 1, "cannot record to /nowhere/file: No such file"),
         (["--pattern", "<Says"], 2, "the text ends too early, at line 1, column 6 of <Says: close what is open"),
         (["--exclude", "#{1}"], 2, "a set cannot be matched by its members"),
         (["--cap", "<ref 1>"], 2, "not a capability"),
@@ -278,74 +216,7 @@ def test_debug_shows_the_traceback(start: Start) -> None:
     assert "ConnectError" in err
 
 
-# ---------------------------------------------------------------------------------------------------- server
-
-
-def test_server_prints_what_one_needs(start: Start, tmp_path: Path) -> None:
-    """The addresses, the capability, and the command that watches; SIGTERM and Ctrl-C end it in order."""
-    for number in (signal.SIGTERM, signal.SIGINT):
-        server = start("server", "--listen", "tcp://127.0.0.1:0", "--listen", f"unix://{tmp_path}/s")
-        assert server.stdout is not None
-        lines = [server.stdout.readline() for _ in range(4)]
-        address = lines[0].split()[-1]
-        assert lines[1:] == [
-            f"listening on  unix://{tmp_path}/s\n",
-            f"dataspace     {DEFAULT}\n",
-            f"watch it      syndicate-console {address}\n",
-        ]
-        act_once(address)
-        server.send_signal(number)
-        assert end(server) == (0, "", "")
-        assert not (tmp_path / "s").exists()
-
-
-def act_once(address: str) -> None:
-    """Connect and disconnect."""
-    run(lambda: connect(address, attempts=1)(lambda ds: sync(ds, stop_actor)))
-
-
-def test_server_tells_its_clients_when_it_ends(start: Start, server: tuple[Process, str]) -> None:
-    """SIGTERM with clients connected: they are disconnected in order, and the exit code is 0."""
-    process, address = server
-    console = start("console", address, "--no-reconnect")
-    act(address, lambda ds: None)
-    process.send_signal(signal.SIGTERM)
-    code, _, err = end(process)
-    assert (code, err) == (0, "")
-    assert end(console)[0] == 1
-
-
-def test_server_port_in_use(start: Start, server: tuple[Process, str]) -> None:
-    """One line, with another address to try."""
-    address = server[1]
-    other = f"tcp://127.0.0.1:{int(address.rsplit(':')[-1]) + 1}"
-    code, out, err = end(start("server", "--listen", address))
-    assert (code, out) == (1, "")
-    assert err == (
-        f"syndicate-server: {address} is in use by another program: stop that one, or listen elsewhere, as with "
-        f"--listen {other}\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("args", "code", "why"),
-    [
-        (
-            ["--listen", "tcp://0.0.0.0:8001"],
-            2,
-            "can be reached from other machines, and the empty key lets everybody in",
-        ),
-        (["--listen", "8001"], 2, "no scheme in '8001'"),
-        (["--listen", "unix:///nowhere/s"], 1, "cannot listen on unix:///nowhere/s: No such file or directory"),
-        (["--log-format", "xml"], 2, "'xml' is not one of"),
-    ],
-)
-def test_server_errors(start: Start, args: list[str], code: int, why: str) -> None:
-    """A line or two on stderr, with the remedy."""
-    returned, out, err = end(start("server", *args))
-    assert (returned, out) == (code, "")
-    assert why in err
-    assert "Traceback" not in err
+# ---------------------------------------------------------------------------------------------------- help and colours
 
 
 @pytest.mark.parametrize(

@@ -42,6 +42,10 @@ def test_read_inverts_write(packet: Packet) -> None:
         (SEQ, 0, (A, "value")),
         (SEQ, 0, (A, "value", "handle")),
         (SEQ, 0, (A, "value", TRUE)),
+        (SEQ, 0, (A, "value", -1)),
+        (SEQ, 0, (A, "value", freeze(2**61 - 1))),
+        (SEQ, 0, (R, -1)),
+        (SEQ, freeze(2**61 - 1), (R, 1)),
         (SEQ, 0, (M,)),
         (SEQ, 0, (S, 1)),
         (SEQ, 0, (Symbol("X"), 1)),
@@ -70,3 +74,6 @@ def test_a_turn_is_bounded() -> None:
     assert len(read((SEQ, *[entry] * MAX_EVENTS)).entries) == MAX_EVENTS  # type: ignore[union-attr]
     with pytest.raises(ProtocolError, match="4097 events"):
         read((SEQ, *[entry] * (MAX_EVENTS + 1)))
+    assert len(read((SEQ, entry, entry), 2).entries) == 2  # type: ignore[union-attr]
+    with pytest.raises(ProtocolError, match="a turn of 3 events: at most 2"):
+        read((SEQ, entry, entry, entry), 2)

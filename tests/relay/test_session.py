@@ -446,9 +446,9 @@ def test_an_assertion_on_an_unknown_target(wire: Wire, probe: Probe) -> None:
 
 def test_unknown_yours_is_one_inert_reference(wire: Wire, probe: Probe) -> None:
     """A reference that we are said to have given out, and have not, does nothing and is not remembered; nor is one
-    with caveats, which this version cannot keep.
+    with caveats.
     """
-    for i, wire_ref in enumerate([WireRef(YOURS, 5), WireRef(YOURS, 6), WireRef(YOURS, 0, ("reject",))]):
+    for i, wire_ref in enumerate([WireRef(YOURS, 5), WireRef(YOURS, 6), WireRef(YOURS, 7, ("reject",))]):
         wire.right.inject(turn((A, ("x", wire_ref), i)))
     wire.system.drain()
     refs = {value.fields[0] if isinstance(value, Record) else value[0] for value in probe.values}
@@ -543,7 +543,7 @@ def test_what_is_too_large_is_not_told(wire: Wire, probe: Probe, logs: list[Muta
     sent = len(wire.left.events)
     wire.act(wire.left, lambda: [handle.retract() for handle in handles])
     assert len(wire.left.events) == sent
-    assert wire.left.session.unsent == set()
+    assert wire.left.session.outbox.unsent == set()
     assert wire.left.crossings == (0, 1, 0, 2)
 
 

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Any
 
 from relay.codec import Msgpack
+from relay.limits import DEFAULT, Limits
 from relay.packets import Packet, Turn, read, write
 from relay.session import Session
 from syndicate import Ref, prevent_inert_check, spawn
-from syndicate.errors import ProtocolError
 from syndicate.facet import Facet
 from syndicate.system import System
 from syndicate.testing import settled
@@ -18,16 +18,22 @@ from syndicate.turn import current
 
 
 class End:
-    """One end: an actor with a session; ``facet`` is where a test acts, ``sent`` the packets that it has sent."""
+    """One end: an actor with a session; ``facet`` is where a test acts, ``sent`` the packets that it has sent.
+
+    While it is ``blocked`` the other end takes nothing of it.
+    """
 
     session: Session
     facet: Facet
     peer: End
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, limits: Limits) -> None:
         self.name = name
+        self.limits = limits
         self.published: Ref | None = None
         self.sent: list[Packet] = []
+        self.blocked = False
+        self._heard = Msgpack()
 
     def boot(self) -> None:
         """Be an actor."""
@@ -35,26 +41,31 @@ class End:
         assert facet is not None
         prevent_inert_check()
         self.facet = facet
-        self.session = Session(facet, self.transmit, name=self.name, codec=Msgpack(), publish=self.published)
+        self.session = Session(
+            facet, self.wake, name=self.name, codec=Msgpack(self.limits), publish=self.published, limits=self.limits
+        )
 
-    def transmit(self, data: bytes) -> None:
-        """Let the other end have it."""
-        for form in Msgpack().feed(data):
-            self.sent.append(read(form))
-        self.peer.facet.enter(partial(self.peer.take, data))
+    def wake(self) -> None:
+        """Let the other end have what there is."""
+        while not self.blocked and self.step():
+            pass
 
-    def take(self, data: bytes) -> None:
+    def step(self, most: int = 1 << 16) -> bool:
+        """Let the other end have some of it; False if there is nothing."""
+        packets = self.session.take(most)
+        for data in packets:
+            self.sent.extend(map(read, self._heard.feed(data)))
+            self.peer.hear(data)
+        return bool(packets)
+
+    def hear(self, data: bytes) -> None:
         """Do what a link does."""
-        assert self.session.codec is not None
-        try:
-            for form in self.session.codec.feed(data):
-                self.session.receive(read(form))
-        except ProtocolError as e:
-            self.session.fail(e)
+        self.session.debt += len(data)
+        self.facet.enter(partial(self.session.feed, data))
 
     def inject(self, packet: Packet) -> None:
         """Get a packet that the other end never sent."""
-        self.facet.enter(partial(self.take, Msgpack().encode(write(packet))))
+        self.hear(Msgpack().encode(write(packet)))
 
     @property
     def events(self) -> list[Any]:
@@ -66,7 +77,8 @@ class End:
         """Exports, imports, the peer's handles, and our handles that the peer knows."""
         membrane = self.session.membrane
         proxies = [crossing.ref.entity for crossing in membrane.imports.values()]
-        return len(membrane.exports), len(membrane.imports), len(self.session._told), sum(len(p._sent) for p in proxies)
+        told = sum(len(proxy.sent) for proxy in proxies)
+        return len(membrane.exports), len(membrane.imports), len(self.session.standing), told
 
 
 class Wire:
@@ -75,9 +87,9 @@ class Wire:
     ``remote`` is the left one's reference to it.
     """
 
-    def __init__(self, publish: Callable[[], Ref]) -> None:
+    def __init__(self, publish: Callable[[], Ref], limits: Limits = DEFAULT) -> None:
         self.publish = publish
-        self.left, self.right = End("left"), End("right")
+        self.left, self.right = End("left", limits), End("right", limits)
         self.left.peer, self.right.peer = self.right, self.left
         self.system: System = settled(self._boot)
         self.remote = self.left.session.membrane.expect(0)

@@ -4,30 +4,43 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
+import attrs
 import pytest
+import trio
 
 from syndicate import (
     ANY,
+    Field,
     Observe,
+    Record,
+    Ref,
+    Symbol,
     after,
     assert_,
     capture,
     dataflow,
     dataspace,
+    during,
     field,
+    linked_task,
     on_asserted,
     on_message,
+    open_system,
     prevent_inert_check,
     query_count,
     react,
     record,
     run,
     spawn,
+    stop,
     stop_actor,
     sync,
 )
-from syndicate.errors import SyndicateError
+from syndicate.errors import NotAValue, PatternError, SyndicateError, WrongSystem
+from syndicate.pattern import decode, match
+from syndicate.values import freeze, identical, thaw
 from syndicate.verbs import current_facet
 
 
@@ -178,3 +191,178 @@ def test_field_names_do_not_clash_with_generated_ones() -> None:
     assert (Odd(1).set0, Odd(1).nothing) == (1, 2)
     assert Odd(1) == Odd(set0=1, nothing=2)
     assert Odd(ANY) is not None
+
+
+# ------------------------------------------------------------------------------------------------ the second review
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("where", ["handler", "task", "nursery"])
+def test_interrupts_come_bare(error: type[BaseException], where: str) -> None:
+    """Wherever Ctrl-C strikes, in a nursery of a linked task too, it is what ``run`` and ``open_system`` raise."""
+
+    async def strike() -> None:
+        raise error
+
+    async def nested() -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(strike)
+            await trio.sleep_forever()
+
+    def raises() -> None:
+        raise error
+
+    def boot() -> None:
+        prevent_inert_check()
+        if where == "handler":
+            after(0, raises)
+        else:
+            linked_task(nested if where == "nursery" else strike)
+
+    async def program() -> None:
+        async with open_system(boot):
+            await trio.sleep_forever()
+
+    with pytest.raises(error):
+        run(boot)
+    with pytest.raises(error):
+        trio.run(program)
+
+
+async def test_settle_after_the_end() -> None:
+    """Once the system has ended nothing is runnable, and whoever waits for that goes on."""
+    async with trio.open_nursery() as nursery:
+        async with open_system() as system:
+            root = system.spawn(prevent_inert_check).root
+            nursery.start_soon(system.settle)
+        root.enter(lambda: None)  # too late
+        with trio.fail_after(1):
+            await system.settle()
+
+
+@pytest.mark.parametrize("spawns", [False, True])
+def test_during_runs_what_its_function_answers(spawns: bool) -> None:
+    """With an actor of its own, too."""
+    seen: list[object] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        during(ds, P(capture()), spawn=spawns)(lambda value: lambda: seen.append(value))
+        handle = assert_(ds, P(1))
+        after(0.01, handle.retract)
+        after(0.02, stop_actor)
+
+    run(boot)
+    assert seen == [1]
+
+
+def test_a_group_is_headed_by_symbols() -> None:
+    """A string that reads like one is none."""
+    with pytest.raises(PatternError, match="a group is of"):
+        decode(Record("group", [Record.labelled("rec", [Symbol("P")]), {}]))
+
+
+def test_a_class_with_keyword_only_fields_can_be_captured() -> None:
+    """And one that checks its fields, which a pattern's are not."""
+
+    @record
+    class Picky:
+        name: str = attrs.field(kw_only=True, validator=attrs.validators.instance_of(str))
+
+    assert match(capture(Picky), Picky(name="x")) == (Picky(name="x"),)
+    assert match(capture(Picky), Record("Picky", [])) is None
+
+
+def test_a_stopped_facet_has_no_dataflow() -> None:
+    """A block of a facet that has stopped, or that stops its own, is not run by fields any more."""
+    runs: list[str] = []
+    fields: list[Field[int]] = []
+
+    def boot() -> None:
+        value = field(0)
+        fields.append(value)
+
+        def late() -> None:
+            stop()
+            dataflow(lambda: runs.append(f"late {value.value}"))
+            assert_(dataspace(), lambda: P(value.value))
+
+        def last() -> None:
+            @dataflow
+            def own() -> None:
+                if not runs:
+                    stop()
+                runs.append(f"own {value.value}")
+
+        prevent_inert_check()
+        react(last)
+        react(late)
+        after(0.01, lambda: value.set(1))
+        after(0.02, stop_actor)
+
+    run(boot)
+    assert runs == ["own 0"]
+    assert fields[0].readers == {}
+
+
+def test_doubled_values_are_refused_in_time() -> None:
+    """Sixty doublings have a billion billion leaves; twelve are a value like others."""
+
+    def doubled(times: int, wide: int = 2) -> object:
+        value: object = [0]
+        for _ in range(times):
+            value = [value] * wide
+        return value
+
+    assert len(freeze(doubled(12))) == 3
+    began = time.monotonic()
+    for value in ({"a": doubled(60)}, P(doubled(4, 1000))):
+        with pytest.raises(NotAValue, match="again and again"):
+            freeze(value)
+    assert time.monotonic() - began < 20
+
+
+def test_none_in_a_record_names_the_field() -> None:
+    """The one that is None."""
+    with pytest.raises(NotAValue, match="the field 'value' of P is None"):
+        freeze(P(None))
+    with pytest.raises(NotAValue, match="the field 'value' of P is None"):
+        freeze([P(P(None))])
+
+
+def test_a_class_that_replaces_another_says_so() -> None:
+    """Where two record classes share label and arity the newest is made, and explains the other's names."""
+
+    @record("clash")
+    class Old:
+        name: str
+
+    @record("clash")
+    class New:
+        number: int
+
+    value: Any = thaw(freeze(Old("x")))
+    assert type(value) is New
+    assert identical(value, Old("x"))
+    with pytest.raises(AttributeError, match=r"'New' object has no attribute 'name'.*Old\(name\)"):
+        _ = value.name  # type: ignore[attr-defined]
+    assert not hasattr(New(1), "other")
+
+
+async def test_references_into_another_system_are_refused() -> None:
+    """Its turns are its own: whoever observes there, or waits for it, is told so."""
+    refused: list[str] = []
+    async with open_system() as one, open_system() as other:
+        made: list[Ref] = []
+        one.spawn(lambda: made.append(dataspace()))
+        await one.settle()
+
+        def use() -> None:
+            for act in (lambda: on_message(made[0], ANY)(print), lambda: sync(made[0], stop_actor)):
+                with pytest.raises(WrongSystem, match="of another open system") as caught:
+                    act()
+                refused.append(str(caught.value))
+
+        other.spawn(use)
+        await other.settle()
+    assert len(refused) == 2

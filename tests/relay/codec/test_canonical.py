@@ -62,3 +62,10 @@ def test_references_have_none(value: Any) -> None:
     """A live reference cannot be signed."""
     with pytest.raises(NotAValue, match="only values without references"):
         canonical(freeze(value))
+
+
+@pytest.mark.parametrize("bits", [7, 8, 15, 63, 64, 71, 127, 4087])
+def test_integers_at_the_edges(bits: int) -> None:
+    """The shortest encoding, also of negative powers of two, which have one bit less than it seems."""
+    for number in (2**bits - 1, 2**bits, -(2**bits), -(2**bits) - 1):
+        assert canonical(freeze(number)) == preserves.canonicalize(number)

@@ -1,9 +1,7 @@
 from __future__ import annotations
 
 import math
-import random
 import struct
-import time
 from typing import Any
 
 import msgpack
@@ -11,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relay.codec import DEFAULT, Limits, Msgpack, codec_for
-from relay.packets import A, Error, M, R, S, Turn, WireRef, read, write
+from relay.codec import DEFAULT, Limits, Msgpack
+from relay.packets import M, Turn, WireRef, read, write
 from syndicate import Record, Symbol
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.pattern import pattern_of
 from syndicate.skeleton.interest import expand, interest
 from syndicate.text import unparse
-from syndicate.values import DOUBLE, FALSE, SEQ, Frozen, freeze, thaw
+from syndicate.values import DOUBLE, SEQ, Frozen, freeze, thaw
 from tests.strategies import REFS, values
 
 wire_refs = st.builds(WireRef, st.just(0), st.integers(0, 9)) | st.builds(
@@ -92,58 +90,6 @@ def test_observe_goes_in_the_published_form() -> None:
     assert through(sendable) == sendable
 
 
-def _sample() -> bytes:
-    value = Record("a", [[1, -5, 2**70, 1.5, True], {"k": b"x", 1: Symbol("s")}, {1, 2, "three"}, "ü" * 40])
-    entries = [
-        (3, (A, freeze(value), 1)),
-        (0, (A, (Symbol("Observe"), "p", WireRef(0, 4)), 2)),
-        (3, (M, freeze([value]))),
-        (3, (R, 1)),
-        (1, (S, WireRef(1, 5, (freeze(["c"]),)))),
-    ]
-    codec = Msgpack()
-    return codec.encode(write(Turn(entries))) + codec.encode(write(Error("no", freeze([1])))) + codec.encode(FALSE)
-
-
-def _mutated(rng: random.Random, sample: bytes) -> bytes:
-    data = bytearray(sample)
-    for _ in range(rng.randrange(1, 5)):
-        place = rng.randrange(len(data))
-        match rng.randrange(5):
-            case 0:
-                data[place] = rng.randrange(256)
-            case 1:
-                del data[place : place + rng.randrange(1, 6)]
-            case 2:
-                data[place:place] = rng.randbytes(rng.randrange(1, 6))
-            case 3:
-                data[place:place] = data[place : place + rng.randrange(1, 60)]
-            case 4:
-                data[place] ^= 1 << rng.randrange(8)
-        if not data:
-            break
-    return bytes(data)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_mutated_packets_give_protocol_errors_only(seed: int) -> None:
-    """Whatever comes in, there is a list of well-formed packets or a ProtocolError, soon."""
-    rng = random.Random(seed)
-    sample = _sample()
-    refused = 0
-    for _ in range(600):
-        data = _mutated(rng, sample)
-        began = time.perf_counter()
-        try:
-            for form in Msgpack().feed(data):
-                freeze(thaw(form)) if "WireRef" not in repr(form) else None
-                read(form)
-        except ProtocolError:
-            refused += 1
-        assert time.perf_counter() - began < 1
-    assert refused > 50
-
-
 @settings(max_examples=300)
 @given(st.binary(max_size=200))
 def test_noise_gives_protocol_errors_only(data: bytes) -> None:
@@ -182,9 +128,9 @@ E = msgpack.ExtType
         ([None, {}], "a dict is no part"),
         ([None, {"a": 1}], "max_map_len"),
         ([None, msgpack.Timestamp(1)], "a Timestamp is no part"),
-        ([None] * 70_000, "max_array_len"),
+        ([None] * 70_000, "nested values"),
         ([None, *[[None, *[1] * 1000] for _ in range(100)]], "nested values"),
-        ([E(4, b""), *range(40_000)], "entries"),
+        ([E(4, b""), *range(40_000)], "a set of 40000 members, keys and values: at most 16384"),
         (None, "stand first"),
     ],
 )
@@ -204,6 +150,25 @@ def test_depth() -> None:
     for depth in (134, 1000, 5000):
         with pytest.raises(ProtocolError, match=r"levels of nesting|StackError"):
             list(Msgpack().feed(b"\x92\xc0" * depth + b"\x91\xc0"))
+
+
+def test_nested_array_heads_reserve_nothing() -> None:
+    """The library gives an array its places at its first byte: heads without contents do not get that far."""
+    for head in (b"\xdd\x00\x00\x80\x00", b"\xdc\x80\x00"):
+        codec = Msgpack()
+        with pytest.raises(ProtocolError, match="nested values"):
+            in_pieces(codec, [head * 10] * 100)
+    codec = Msgpack()
+    assert in_pieces(codec, [b"\xdd\x00\x00\x80\x00", b"\xc0"]) == []
+
+
+def test_a_cut_packet_counts_once() -> None:
+    """What the library has seen of a packet that was cut is counted when it is whole, and only then."""
+    form = freeze([*[Symbol("s" * 70 + str(i)) for i in range(60)], *[Symbol(str(i)) for i in range(30)]])
+    limits = Limits(symbols=90, nodes=20_000)
+    data = Msgpack().encode(form)
+    for cut in range(0, len(data), 97):
+        assert in_pieces(Msgpack(limits), [data[:cut], data[cut:]]) == [form]
 
 
 def test_frame_limit() -> None:
@@ -246,31 +211,3 @@ def test_integers_of_other_encoders() -> None:
         assert list(Msgpack().feed(msgpack.packb([None, number]))) == [freeze([number])]
     assert list(Msgpack().feed(b"\x92\xc0\xca" + struct.pack(">f", 1.5))) == [freeze([1.5])]
     assert math.isnan(thaw(through(freeze([math.nan])))[0])
-
-
-@given(values(refs=False, wide=True, max_leaves=30))
-def test_what_can_be_sent_can_be_received(value: Any) -> None:
-    """With the same limits, whatever they are, the encoder refuses what the decoder would."""
-    for limits in (Limits(depth=1), Limits(nodes=12), Limits(entries=3), Limits(bignum=9), Limits(frame=40)):
-        form = freeze([[[[[value]]]]])
-        try:
-            data = Msgpack(limits).encode(form)
-        except NotAValue:
-            continue
-        assert list(Msgpack(limits).feed(data)) == [form]
-
-
-@pytest.mark.parametrize("packet", [Turn([]), Turn([(0, (R, 1))]), Error("why", 1)])
-def test_the_first_byte_chooses_the_codec(packet: Any) -> None:
-    """Every packet of a codec starts with one of its first bytes."""
-    data = Msgpack().encode(write(packet))
-    assert list(codec_for(data[0]).feed(data)) == [write(packet)]
-
-
-@pytest.mark.parametrize(
-    ("first", "why"), [(b"\xb5", "Preserves"), (b"[", "Preserves"), (b"G", "no codec"), (b"\x16", "no codec")]
-)
-def test_other_first_bytes(first: bytes, why: str) -> None:
-    """Others are told apart."""
-    with pytest.raises(ProtocolError, match=why):
-        codec_for(first[0])

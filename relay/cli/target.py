@@ -1,0 +1,116 @@
+"""The target: what a command connects to, from its options, from files and from the environment.
+
+A capability is a secret, and other users of the machine can see the arguments of a process.  So it may also come from a
+file, from standard input, or from ``SYNDICATE_CAP``; no error message repeats it.
+
+Source: the reference on style, part 2 (a server and its credentials under a name).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TextIO, TypeVar
+
+import click
+from attrs import frozen
+from click.core import ParameterSource
+
+from relay.sturdy import DEFAULT as DEFAULT_CAP
+from relay.sturdy import SturdyRef, parse_ref
+from relay.transport import Address
+from relay.transport.tls import Tls
+from syndicate.errors import AddressError, TextError
+from syndicate.pattern import Pattern
+from syndicate.text import parse_pattern
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@frozen
+class Target:
+    """A place, what is asked for there, and whom to trust about it."""
+
+    address: Address
+    cap: SturdyRef
+    tls: Tls | None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What :func:`~relay.client.connect` takes besides the address and the capability."""
+        return {} if self.tls is None else {"tls": self.tls}
+
+
+def target_options(command: F) -> F:
+    """The options ``--cap``, ``--cap-file`` and ``--ca``; the command gets them as *cap*, *cap_file* and *ca*."""
+    options = [
+        click.option(
+            "--cap",
+            metavar="REF",
+            envvar="SYNDICATE_CAP",
+            show_envvar=True,
+            help="Whose dataspace: the reference that the server prints; - reads it from standard input.",
+        ),
+        click.option("--cap-file", metavar="FILE", type=click.File(), help="As --cap, from a file."),
+        click.option(
+            "--ca", metavar="FILE", help="For tls:// and wss://: the CA to trust (PEM); default: the system's."
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def find_target(address: str, cap: str | None, cap_file: TextIO | None, ca: str | None) -> Target:
+    """The target that the options name.
+
+    Raises :class:`~syndicate.errors.AddressError`, :class:`~syndicate.errors.CertificateError` and
+    :class:`~syndicate.errors.TextError`.
+    """
+    where = Address.parse(address)
+    if where.scheme == "stdio" and not where.path:
+        raise AddressError("stdio: alone is our own input and output, which show events: write stdio:COMMAND")
+    tls = None
+    if ca is not None:
+        if not where.secure:
+            raise AddressError(f"--ca is for tls:// and wss://, and {where} is neither: leave it out")
+        tls = Tls(ca=Path(ca))
+        tls.client_context()
+    return Target(where, _find_cap(cap, cap_file), tls)
+
+
+def _find_cap(cap: str | None, cap_file: TextIO | None) -> SturdyRef:
+    given = click.get_current_context().get_parameter_source("cap")
+    if cap_file is not None:
+        if given is ParameterSource.COMMANDLINE:
+            raise click.UsageError("--cap and --cap-file both say which dataspace: leave one of them out")
+        source, read = f"--cap-file {cap_file.name}", cap_file.read
+    elif cap == "-":
+        source, read = "standard input", sys.stdin.readline
+    elif cap is not None:
+        text = cap
+        source, read = "--cap" if given is ParameterSource.COMMANDLINE else "SYNDICATE_CAP", lambda *_: text
+    else:
+        source, read = "--cap", lambda *_: DEFAULT_CAP
+    try:
+        return parse_ref(read().strip())
+    except (TextError, UnicodeDecodeError) as e:
+        why = e if isinstance(e, TextError) else "it is no text"
+        raise TextError(f"{source}: {why}") from None
+
+
+def pattern_options(command: F) -> F:
+    """The options ``--pattern`` and ``--exclude``; the command gets them as *patterns* and *excluded*."""
+    options = [
+        click.option("--pattern", "-p", "patterns", metavar="P", multiple=True, help="Only what matches; repeatable."),
+        click.option("--exclude", "-x", "excluded", metavar="P", multiple=True, help="Not what matches; repeatable."),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def find_patterns(texts: tuple[str, ...]) -> list[Pattern]:
+    """The patterns that the options write; raises :class:`~syndicate.errors.TextError`."""
+    return [parse_pattern(text) for text in texts]

@@ -1,0 +1,149 @@
+"""The governor: what a broker does when there is too much for all of it together.
+
+Each session has limits of its own; a thousand sessions within theirs may still be too many.  So the governor looks,
+several times a second, at the bytes that wait for all peers and at the memory of the process.  Above either mark
+
+1. nobody new is let in, and those who sent most since the last look are not read (but for a trickle);
+2. when that did not help for a few seconds, the peer for which most bytes wait is cut off, one with each look.
+
+It all ends when both are well below their marks again.
+
+Contract: whoever only listens or retracts little is never made to wait.  Memory alone cuts nobody off of whom nothing
+would be got back: only a peer for which a megabyte waits.
+
+Limits of this: between two looks, what waits can grow beyond the mark by as much as comes in meanwhile.  Python seldom
+gives memory back to the system, so that the mark of memory may hold publishers back for long after the cause is gone;
+and who caused what waits is not known, only who sent.
+
+Source: reliability, section 8, layer 5; RabbitMQ's memory alarm, which blocks publishers and not consumers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from relay.census import Census, Overloaded, Peer
+from relay.config import Overload
+from relay.tap import Tap
+from syndicate.log import logger
+
+LOOK: Final = 0.25
+"""Seconds between two looks."""
+
+PATIENCE: Final = 5.0
+"""Seconds of overload before peers are cut off."""
+
+FAIR: Final = 64 << 10
+"""Bytes since the last look: who sent no more than that is read on."""
+
+WORTH: Final = 1 << 20
+"""Bytes: a smaller backlog is not worth a session."""
+
+
+class Governor:
+    """Watches a broker.  *changed* is called, outside turns, when an overload begins, changes or ends, and *cut* with
+    a peer that is to be cut off, and why.
+    """
+
+    def __init__(
+        self,
+        census: Census,
+        marks: Overload,
+        *,
+        changed: Callable[[tuple[Overloaded, ...]], object],
+        cut: Callable[[Peer, str], object],
+    ) -> None:
+        self.marks = marks
+        self._census = census
+        self._changed = changed
+        self._cut = cut
+        self._before: dict[Tap, int] = {}
+        self._since: float | None = None
+        self._admitted = trio.Event()
+        self._admitted.set()
+
+    async def admission(self) -> None:
+        """Wait until there is room for another peer."""
+        await self._admitted.wait()
+
+    async def run(self) -> None:
+        """Look, for ever."""
+        while True:
+            await trio.sleep(LOOK)
+            self.look()
+
+    def look(self) -> None:
+        """See how much there is, and act."""
+        census = self._census
+        limit = self.marks.memory if self.marks.memory > 1 else self.marks.memory * machine()
+        amounts = [("queued", census.queued(), self.marks.queued), ("memory", resident(), int(limit))]
+        known = {overload.what for overload in census.overload}
+        over = tuple(
+            Overloaded(what, amount, mark)
+            for what, amount, mark in amounts
+            if amount > (mark * 0.75 if what == "queued" and what in known else mark * 0.95 if what in known else mark)
+        )
+        sent = {tap: tap.received - self._before.get(tap, 0) for tap in census.peers}
+        self._before = {tap: tap.received for tap in census.peers}
+        if {overload.what for overload in over} != known:
+            census.overload = over
+            self._changed(over)
+            self._log(over)
+        if not over:
+            if self._since is not None:
+                self._since = None
+                self._admitted.set()
+                for tap in census.peers:
+                    tap.open()
+            return
+        if self._since is None:
+            self._since = trio.current_time()
+            self._admitted = trio.Event()
+        for tap, much in sent.items():
+            if much > FAIR:
+                tap.shut()
+        if trio.current_time() - self._since > PATIENCE:
+            self._relieve()
+
+    def _relieve(self) -> None:
+        """Cut off the peer for which most waits."""
+        most, worst = WORTH, None
+        for peer in self._census.peers.values():
+            waiting = peer.waiting
+            if waiting > most:
+                most, worst = waiting, peer
+        if worst is not None:
+            self._cut(
+                worst, f"the server has too much to do, and {most} bytes wait for you, the most of all: read faster"
+            )
+
+    def _log(self, over: tuple[Overloaded, ...]) -> None:
+        log = logger()
+        if not over:
+            log.info("no longer overloaded")
+        for overload in over:
+            log.warning("overloaded", what=overload.what, amount=overload.amount, limit=overload.limit)
+
+
+def resident() -> int:
+    """Bytes of memory that this process has; 0 where that cannot be seen."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 0
+
+
+def machine() -> int:
+    """Bytes of memory that this process may have: the container's, or else the machine's."""
+    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            limits.append(int(Path(name).read_text(encoding="ascii")))
+        except (OSError, ValueError):  # no such control group, or "max"
+            continue
+    return min(limits)

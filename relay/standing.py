@@ -1,0 +1,95 @@
+"""What a peer has standing with us: its assertions, by the numbers that it chose for them.
+
+There may be only so many, and only so many *different* ones of one hash.  Python's hash of a tuple is fast and not
+secret enough: a peer can prepare values that all have the same one, and every index that holds n of them takes n steps
+for the next.  Equal values, which many actors behind one peer may well assert, count once.
+
+>>> standing = Standing(2)
+>>> told = standing.add(7, ("says", "hello"), [])
+>>> standing.remove(7) is told, standing.remove(7), len(standing)
+(True, None, 0)
+
+Source: the reference, section 5.5; reliability, section 1 (what the hashes of Python are worth) and invariant I20.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from relay.membrane import Crossing
+from syndicate.errors import ProtocolError
+from syndicate.turn import Handle
+from syndicate.values import Frozen
+
+ALIKE: Final = 64
+"""The different assertions of a peer that may have one hash.  By chance, hardly ever two have; but lists that differ in
+nothing but where they have -1 and where -2 all do, for these two have one hash in CPython.
+"""
+
+
+class Told:
+    """An assertion of the peer's: our handle for it, and the references that it holds in place."""
+
+    __slots__ = ("form", "handle", "key", "pins")
+
+    def __init__(self, form: Frozen, pins: list[Crossing]) -> None:
+        self.handle: Handle | None = None
+        self.pins = pins
+        self.form = form
+        self.key = hash(form)
+
+
+class Standing:
+    """The assertions of one peer, *most* of them."""
+
+    __slots__ = ("_alike", "_most", "_told")
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._told: dict[int, Told] = {}
+        # By hash: the only assertion that has it, or the forms of all, and how often each is there.
+        self._alike: dict[int, Told | dict[Frozen, int]] = {}
+
+    def __len__(self) -> int:
+        return len(self._told)
+
+    def add(self, number: int, form: Frozen, pins: list[Crossing]) -> Told | None:
+        """Remember an assertion; None if there are too many.
+
+        Raises :class:`ProtocolError` for a number that is in use, and for too many of one hash.
+        """
+        if number in self._told:
+            raise ProtocolError(f"handle {number} is in use already")
+        if len(self._told) >= self._most:
+            return None
+        told = Told(form, pins)
+        alike = self._alike.setdefault(told.key, told)
+        if alike is not told:
+            self._join(told, alike)
+        self._told[number] = told
+        return told
+
+    def remove(self, number: int) -> Told | None:
+        """Forget an assertion; None if there is no such number."""
+        told = self._told.pop(number, None)
+        if told is not None:
+            alike = self._alike[told.key]
+            if alike is told:
+                del self._alike[told.key]
+            else:
+                self._leave(told, alike)  # type: ignore[arg-type]  # another Told would be alone
+        return told
+
+    def _join(self, told: Told, alike: Told | dict[Frozen, int]) -> None:
+        if isinstance(alike, Told):
+            alike = self._alike[told.key] = {alike.form: 1}
+        if told.form not in alike and len(alike) >= ALIKE:
+            raise ProtocolError(f"more than {ALIKE} different assertions have one hash: spell them differently")
+        alike[told.form] = alike.get(told.form, 0) + 1
+
+    def _leave(self, told: Told, alike: dict[Frozen, int]) -> None:
+        alike[told.form] -= 1
+        if not alike[told.form]:
+            del alike[told.form]
+            if not alike:
+                del self._alike[told.key]

@@ -1,0 +1,126 @@
+"""Dialling: from an address to a connection, or to an error that says why there is none.
+
+Source: the reference, section 5.11; reliability, section 2, P15.
+"""
+
+from __future__ import annotations
+
+import ssl
+from typing import Final
+
+import trio
+
+from relay.limits import DEFAULT, Limits
+from relay.transport.address import Address
+from relay.transport.greeting import Greeted
+from relay.transport.secure import SecureStream
+from relay.transport.sockets import open_socket, reasons
+from relay.transport.stdio import open_child
+from relay.transport.stream import Connection, reason
+from relay.transport.tls import Tls
+from relay.transport.websocket import Refused, ask, require
+from syndicate.errors import ConnectError
+
+_EXPIRED: Final = 10
+_UNKNOWN_CA: Final = frozenset({2, 18, 19, 20, 21})
+_ANOTHER_NAME: Final = frozenset({62, 63, 64})
+"""OpenSSL's numbers for what is wrong with a certificate."""
+
+_REMEDIES: Final = {
+    400: "it wants something else on that path, or another kind of server is there",
+    401: "it wants a password, which we have none of",
+    403: "it does not let us in",
+    404: "there is no WebSocket on that path",
+    426: "it wants another version of WebSocket",
+}
+
+
+async def open_stream(
+    address: Address, *, tls: Tls | ssl.SSLContext | None = None, limits: Limits = DEFAULT
+) -> Connection:
+    """Connect; raises :class:`~syndicate.errors.ConnectError`.
+
+    *tls* says which CAs are trusted for ``tls://`` and ``wss://``: by default the system's.  It all may take
+    ``limits.opening`` seconds.
+    """
+    if address.scheme == "stdio":
+        return await open_child(address)
+    if address.web:
+        require(ConnectError)
+    deadline = trio.current_time() + limits.opening
+    try:
+        with trio.fail_at(deadline):
+            stream: trio.abc.HalfCloseableStream = await open_socket(address)
+    except trio.TooSlowError:
+        raise ConnectError(f"cannot connect to {address}: no answer within {limits.opening:.0f} s") from None
+    except OSError as e:
+        raise ConnectError(f"cannot connect to {address}: {reasons(e)}") from None
+    try:
+        with trio.fail_at(deadline):
+            if address.secure:
+                context = tls if isinstance(tls, ssl.SSLContext) else (tls or Tls()).client_context()
+                stream = await _shake_hands(stream, context, address)
+            if address.web:
+                return await ask(stream, address.netloc, address.path, str(address), limits.frame)
+    except trio.TooSlowError:
+        await trio.aclose_forcefully(stream)
+        raise ConnectError(silent(address, limits)) from None
+    except Refused as e:
+        await trio.aclose_forcefully(stream)
+        remedy = _REMEDIES.get(e.code, "is it a Syndicate server, and is that the port of its WebSocket?")
+        raise ConnectError(f"{address} opens no WebSocket: {e}: {remedy}") from None
+    except trio.BrokenResourceError as e:
+        await trio.aclose_forcefully(stream)
+        raise ConnectError(f"{address} broke the connection off: {reason(e)}") from None
+    except BaseException:
+        await trio.aclose_forcefully(stream)
+        raise
+    return Greeted(stream, str(address))
+
+
+def silent(address: Address, limits: Limits) -> str:
+    """What to say of a server that has accepted us and then says nothing."""
+    return (
+        f"{address} accepted the connection but did not answer within {limits.opening:g} s: is it a Syndicate server?"
+    )
+
+
+async def _shake_hands(
+    stream: trio.abc.HalfCloseableStream, context: ssl.SSLContext, address: Address
+) -> trio.abc.HalfCloseableStream:
+    secured = SecureStream(stream, context, hostname=address.host)
+    try:
+        await secured.handshake()
+    except ssl.SSLCertVerificationError as e:
+        raise ConnectError(f"{address} shows a certificate {_fault(e)}") from None
+    except ssl.SSLError as e:
+        raise ConnectError(f"{address} {_refusal(e, address)}") from None
+    except trio.BrokenResourceError as e:
+        plain = "ws" if address.web else "tcp"
+        raise ConnectError(
+            f"{address} broke off the TLS handshake ({reason(e)}): does it speak TLS there, or is it {plain}://?"
+        ) from None
+    return secured
+
+
+def _fault(error: ssl.SSLCertVerificationError) -> str:
+    said = error.verify_message.rstrip(".")
+    if error.verify_code == _EXPIRED:
+        return "that has expired: it must be renewed there"
+    if error.verify_code in _ANOTHER_NAME:
+        return f"of another server ({said}): connect to a name that is in it"
+    if error.verify_code in _UNKNOWN_CA:
+        return f"that no CA known here has signed ({said}): name the CA's file, as in tls=Tls(ca='ca.pem')"
+    return f"that is not valid: {said}"
+
+
+def _refusal(error: ssl.SSLError, address: Address) -> str:
+    what = error.reason or ""
+    plain = "ws" if address.web else "tcp"
+    if isinstance(error, ssl.SSLEOFError):
+        return f"ended the TLS handshake: does it speak TLS there, or is it {plain}://?"
+    if what in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"):
+        return f"does not speak TLS: is it {plain}://?"
+    if what in ("UNSUPPORTED_PROTOCOL", "TLSV1_ALERT_PROTOCOL_VERSION"):
+        return "speaks only versions of TLS before 1.2, which are no longer safe: it must be updated"
+    return f"refused the TLS handshake: {what or error}"

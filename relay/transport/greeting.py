@@ -1,0 +1,54 @@
+"""Greetings: who answers where a server of ours was expected, told by the first bytes.
+
+>>> stranger(b"HTTP/1.1 400 Bad Request")
+'an HTTP server answers there: connect to the port of a Syndicate server, or write ws://'
+>>> stranger(bytes.fromhex("15030300020246"))
+'it speaks TLS: write tls:// or wss://'
+>>> stranger(bytes.fromhex("9190")) is None
+True
+
+Source: the reference on reliability, section 2, P15; the project's design (errors name the remedy).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import trio
+
+from relay.transport.stream import ByteStream
+
+_HTTP: Final = "an HTTP server answers there: connect to the port of a Syndicate server, or write ws://"
+_SIGNS: Final = (
+    (b"HTTP/", _HTTP),
+    (b"<!DOCTYPE", _HTTP),
+    (b"<html", _HTTP),
+    (b"\x15\x03", "it speaks TLS: write tls:// or wss://"),
+    (b"SSH-", "an SSH server answers there: connect to the port of a Syndicate server"),
+)
+
+
+def stranger(first: bytes) -> str | None:
+    """What is wrong with an answer that begins with *first*, if that is known to be wrong."""
+    for sign, text in _SIGNS:
+        if first.startswith(sign):
+            return text
+    return None
+
+
+class Greeted(ByteStream):
+    """Bytes from a server, which end at once if another kind of server answers."""
+
+    def __init__(self, stream: trio.abc.HalfCloseableStream, name: str) -> None:
+        super().__init__(stream, name)
+        self._first = True
+
+    async def receive(self) -> bytes:
+        """The next bytes."""
+        data = await super().receive()
+        if self._first and data:
+            self._first = False
+            self.ending = stranger(data) or self.ending
+            if self.ending:
+                return b""
+        return data

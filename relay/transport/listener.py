@@ -1,0 +1,197 @@
+"""Listeners: doors that are open.  What comes in is a stream by the time it is handed on.
+
+A handshake (TLS, WebSocket) runs in a task of its own, with a deadline, so that one who connects and then says nothing
+keeps nobody waiting.
+
+Source: the reference on reliability, section 2 (P15), section 5 (F5, F8).
+"""
+
+from __future__ import annotations
+
+import errno
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeAlias
+
+import trio
+from attrs import evolve
+
+from relay.limits import DEFAULT, Limits
+from relay.transport.address import Address
+from relay.transport.origin import refusal
+from relay.transport.secure import SecureStream
+from relay.transport.sockets import listen_unix, name_of, reasons, remove, tune
+from relay.transport.stdio import open_stdio
+from relay.transport.stream import ByteStream, Stream, reason
+from relay.transport.tls import Tls
+from relay.transport.websocket import Refused, answer, require
+from syndicate.errors import CertificateError, ListenError
+from syndicate.log import logger
+
+Welcome: TypeAlias = Callable[[Stream], Awaitable[None]]
+Greet: TypeAlias = Callable[[trio.SocketStream, str], Awaitable[Stream]]
+
+
+class Listener(Protocol):
+    """An open door.  Its *address* is the actual one."""
+
+    @property
+    def address(self) -> Address:
+        """Where it is."""
+
+    async def serve(self, welcome: Welcome) -> None:
+        """Accept as long as anybody may come; *welcome* takes each stream over."""
+
+    def close(self) -> None:
+        """Close it."""
+
+
+class SocketDoor:
+    """Accepts on sockets; *greet* makes a stream of each."""
+
+    def __init__(
+        self, address: Address, sockets: list[trio.SocketListener], greet: Greet | None, opening: float
+    ) -> None:
+        self.address = address
+        self._sockets = sockets
+        self._greet = greet
+        self._opening = opening
+        self._inode = Path(address.path).stat().st_ino if address.scheme == "unix" else None
+
+    async def serve(self, welcome: Welcome) -> None:
+        """Accept for ever."""
+        async with trio.open_nursery() as nursery:
+            for listener in self._sockets:
+                nursery.start_soon(self._accept, listener, welcome, nursery)
+
+    def close(self) -> None:
+        """Close it; a Unix socket's file goes too, if it is still ours."""
+        if self._inode is not None:
+            remove(Path(self.address.path), self._inode)
+        for listener in self._sockets:
+            listener.socket.close()
+
+    async def _accept(self, listener: trio.SocketListener, welcome: Welcome, nursery: trio.Nursery) -> None:
+        while True:
+            try:
+                stream = await listener.accept()
+            except OSError as e:
+                if e.errno in (errno.ECONNABORTED, errno.EPROTO):  # it hung up before we came to it
+                    continue
+                if e.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
+                    raise
+                await trio.sleep(0.1)  # out of descriptors: those that wait are served when others have gone
+                continue
+            if self.address.scheme != "unix":
+                tune(stream)
+            name = name_of(stream)
+            if self._greet is None:
+                await welcome(ByteStream(stream, name))
+            else:
+                nursery.start_soon(self._shake_hands, self._greet, stream, name, welcome)
+
+    async def _shake_hands(self, greet: Greet, stream: trio.SocketStream, name: str, welcome: Welcome) -> None:
+        """Bring the handshakes about, or close the connection and log why."""
+        why = ""
+        try:
+            with trio.fail_after(self._opening):
+                greeted = await greet(stream, name)
+        except trio.TooSlowError:
+            why = f"no handshake within {self._opening:g} s"
+        except ssl.SSLError as e:
+            why = f"the TLS handshake failed: {e.reason or e}"
+        except Refused as e:
+            why = f"the WebSocket handshake failed: {e}"
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as e:
+            why = f"gone during the handshake: {reason(e)}"
+        except BaseException:
+            await trio.aclose_forcefully(stream)
+            raise
+        if why:
+            logger(peer=name).warning("not let in", reason=why)
+            await trio.aclose_forcefully(stream)
+        else:
+            await welcome(greeted)
+
+
+class StdioDoor:
+    """The one who has started us is already there; nobody else ever comes."""
+
+    def __init__(self) -> None:
+        self.address = Address("stdio")
+        self._stream = open_stdio()
+
+    async def serve(self, welcome: Welcome) -> None:
+        """Let it in, and end when it has gone."""
+        await welcome(self._stream)
+        await self._stream.closed.wait()
+
+    def close(self) -> None:
+        """Whoever took the stream over closes it."""
+
+
+async def open_listener(
+    address: Address,
+    *,
+    tls: Tls | None = None,
+    limits: Limits = DEFAULT,
+    origins: Sequence[str] | None = None,
+) -> Listener:
+    """Listen; raises :class:`~syndicate.errors.ListenError`, or :class:`~syndicate.errors.CertificateError`.
+
+    Port 0 takes a free one: the listener's own address tells which.  *tls* is the server's certificate and key, for
+    ``tls://`` and ``wss://``.  A handshake may take ``limits.opening`` seconds.  *origins* are the web pages that may
+    open a WebSocket, as ``https://example.org``: see :mod:`relay.transport.origin`.
+    """
+    if address.scheme == "stdio":
+        if address.path:
+            raise ListenError(f"cannot listen on {address}: a server takes just stdio:, its own standard streams")
+        return StdioDoor()
+    greet = _greeting(address, tls, limits, origins)
+    try:
+        if address.scheme == "unix":
+            return SocketDoor(address, [await listen_unix(address.path)], None, limits.opening)
+        sockets = await trio.open_tcp_listeners(address.port, host=address.host)
+    except OSError as e:
+        if e.errno == errno.EADDRINUSE:
+            other = Address("unix", path=address.path + "2") if address.path else evolve(address, port=address.port + 1)
+            raise ListenError(
+                f"{address} is in use by another program: stop that one, or listen elsewhere, as with --listen {other}"
+            ) from None
+        raise ListenError(f"cannot listen on {address}: {reasons(e)}") from None
+    return SocketDoor(evolve(address, port=sockets[0].socket.getsockname()[1]), sockets, greet, limits.opening)
+
+
+def _greeting(address: Address, tls: Tls | None, limits: Limits, origins: Sequence[str] | None) -> Greet | None:
+    """What makes a stream of a socket; None where there is nothing to agree on."""
+    if address.web:
+        require(ListenError)
+    if address.secure and tls is None:
+        raise CertificateError(
+            f"{address} needs a certificate and its key: tls=Tls(certificate='cert.pem', key='key.pem')"
+        )
+    context = tls.server_context() if address.secure and tls is not None else None
+    if context is None and not address.web:
+        return None
+
+    async def greet(stream: trio.SocketStream, name: str) -> Stream:
+        carrier: trio.abc.HalfCloseableStream = stream
+        if context is not None:
+            carrier = secured = SecureStream(stream, context)
+            await secured.handshake()
+        if not address.web:
+            return ByteStream(carrier, name)
+        return await answer(carrier, partial(_allow, address, origins), name, limits.frame)
+
+    return greet
+
+
+def _allow(
+    address: Address, origins: Sequence[str] | None, path: str, host: str, origin: str | None
+) -> tuple[int, str] | None:
+    if address.path not in ("", "/", path):
+        return 404, f"nothing here: connect to {address.path}"
+    refused = refusal(origin, host, address, origins)
+    return None if refused is None else (403, refused)

@@ -1,0 +1,117 @@
+"""TLS: the files that prove who a server is, and whom a client trusts.
+
+A file that cannot be used is found out when it is read, not by the first client: a server shakes hands with itself
+before it opens.
+
+Contract: TLS 1.2 or later; a client always checks the certificate and the name in it.
+
+Source: the reference on reliability, section 2, P15.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+from pathlib import Path
+from typing import TypeAlias
+
+from attrs import field, frozen
+
+from syndicate.errors import CertificateError
+
+File: TypeAlias = str | os.PathLike[str]
+
+
+def _path(file: File | None) -> Path | None:
+    return None if file is None else Path(file)
+
+
+@frozen
+class Tls:
+    """PEM files.  A server needs *certificate* (its own first, then those between it and the CA's) and *key*; a client
+    trusts the system's CAs, or else those in *ca* alone.
+
+    >>> Tls(certificate="cert.pem").server_context()
+    Traceback (most recent call last):
+    syndicate.errors.CertificateError: a TLS server needs a certificate and its key, two PEM files
+    >>> Tls(ca="missing.pem").client_context()
+    Traceback (most recent call last):
+    syndicate.errors.CertificateError: cannot read the CA file missing.pem: No such file or directory
+    """
+
+    certificate: Path | None = field(default=None, converter=_path)
+    key: Path | None = field(default=None, converter=_path)
+    ca: Path | None = field(default=None, converter=_path)
+
+    def server_context(self) -> ssl.SSLContext:
+        """What a server shakes hands with; raises :class:`~syndicate.errors.CertificateError`."""
+        if self.certificate is None or self.key is None:
+            raise CertificateError("a TLS server needs a certificate and its key, two PEM files")
+        _read("certificate", self.certificate, b"BEGIN CERTIFICATE")
+        if b"ENCRYPTED" in _read("key", self.key, b"PRIVATE KEY"):
+            raise CertificateError(f"the key in {self.key} has a passphrase: remove it with `openssl pkey`")
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        # A client that never reads would otherwise lose what it sent, by what we send to let it come back faster.
+        context.num_tickets = 0
+        try:
+            context.load_cert_chain(self.certificate, self.key)
+        except ssl.SSLError as e:
+            if e.reason == "KEY_VALUES_MISMATCH":
+                raise CertificateError(
+                    f"the key in {self.key} is not that of the certificate in {self.certificate}: name the two that "
+                    "were made together"
+                ) from None
+            raise CertificateError(
+                f"the certificate in {self.certificate} or the key in {self.key} is damaged ({e.reason}): make new ones"
+            ) from None
+        _rehearse(context, self.certificate)
+        return context
+
+    def client_context(self) -> ssl.SSLContext:
+        """What a client shakes hands with; raises :class:`~syndicate.errors.CertificateError`."""
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        if self.ca is None:
+            context.load_default_certs()
+            return context
+        _read("CA", self.ca, b"BEGIN CERTIFICATE")
+        try:
+            context.load_verify_locations(self.ca)
+        except ssl.SSLError as e:
+            raise CertificateError(f"the CA file {self.ca} is damaged ({e.reason}): get it again") from None
+        return context
+
+
+def _read(what: str, path: Path, mark: bytes) -> bytes:
+    try:
+        data = path.read_bytes()
+    except OSError as e:
+        raise CertificateError(f"cannot read the {what} file {path}: {e.strerror}") from None
+    if mark not in data:
+        raise CertificateError(f"no {what} in {path}: a PEM file has a line with {mark.decode()}")
+    return data
+
+
+def _rehearse(server: ssl.SSLContext, certificate: Path) -> None:
+    """Shake hands with ourselves, as a client that trusts just this certificate."""
+    client = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    client.check_hostname = False
+    client.verify_flags |= ssl.VerifyFlags.VERIFY_X509_PARTIAL_CHAIN
+    client.load_verify_locations(certificate)
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = [client.wrap_bio(back, there), server.wrap_bio(there, back, server_side=True)]
+    try:
+        for end in ends * 2:
+            try:
+                end.do_handshake()
+            except ssl.SSLWantReadError:
+                pass
+    except ssl.SSLCertVerificationError as e:
+        raise CertificateError(
+            f"the certificate in {certificate} would be refused by everybody ({e.verify_message}): renew it"
+        ) from None
+    except ssl.SSLError as e:
+        raise CertificateError(
+            f"the certificate in {certificate} cannot be used ({e.reason}): make a new one"
+        ) from None

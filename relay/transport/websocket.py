@@ -1,0 +1,267 @@
+"""WebSocket: each packet a binary frame of its own.
+
+The protocol is wsproto's, which does no IO; so a connection needs no task of its own, its bytes wait in the operating
+system until the session has room, and TLS lies under it as under anything else.
+
+Contract: one packet a message when sending.  Binary and text messages are taken, text as the bytes of the text syntax.
+Pings are answered.  The end is a close frame with a code: 1000, 1009 for a message that is too big, 1002 or 1007 for
+what is no WebSocket.  A side that has got the other's end sends nothing more but its own: WebSocket has no half-close.
+
+Source: RFC 6455; the reference, section 5.1; reliability, section 7, pitfall 11.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import trio
+
+from relay.transport.stream import CHUNK, reason
+from syndicate.errors import SyndicateError
+
+if TYPE_CHECKING:
+    from wsproto import WSConnection
+    from wsproto.events import CloseConnection, Event
+
+_EXPECTED: Final = frozenset({1000, 1001, 1005})
+"""Codes of an end that needs no explanation: done, going away, none given."""
+
+_LINGER: Final = 1.0
+"""Seconds in which the other side may answer our end."""
+
+
+def require(error: type[SyndicateError]) -> None:
+    """Raise *error* if the library is missing."""
+    try:
+        import wsproto  # noqa: F401
+    except ImportError:
+        raise error("WebSocket needs a library: pip install 'syndicate-dataspace[server]'") from None
+
+
+class Refused(Exception):
+    """The opening handshake came to nothing; the text says why, *code* is the HTTP status where there was one."""
+
+    def __init__(self, text: str, code: int = 0) -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class WebSocketStream:
+    """Packets as frames over *stream*, after the handshake: :func:`ask` or :func:`answer`.
+
+    *most* are the bytes of one message of the other side's.
+    """
+
+    def __init__(self, stream: trio.abc.Stream, protocol: WSConnection, name: str, most: int) -> None:
+        self.name = name
+        self.ending = ""
+        self._stream = stream
+        self._protocol = protocol
+        self._most = most
+        self._size = 0
+        self._events: deque[Event] = deque(protocol.events())
+        self._sending = trio.StrictFIFOLock()
+        self._broken = False
+        self._over = False
+        self._lost_track = False
+        self._told = False
+        self._dropping = False
+
+    async def receive(self) -> bytes:
+        """The next bytes."""
+        while not self._over:
+            data = await self._take()
+            if data:
+                return data
+            if not self._over:
+                await self._fill()
+        if self._told and self._dropping:
+            await self._drop()
+        self._told = True
+        await trio.lowlevel.checkpoint()
+        return b""
+
+    async def send(self, packets: Sequence[bytes]) -> None:
+        """Send each as a frame."""
+        from wsproto.connection import ConnectionState
+        from wsproto.events import BytesMessage
+
+        if self._protocol.state is not ConnectionState.OPEN:  # nobody reads any more
+            await trio.lowlevel.checkpoint()
+            return
+        await self._write(b"".join([self._protocol.send(BytesMessage(data=packet)) for packet in packets]))
+
+    async def send_eof(self) -> None:
+        """Send the close frame, or answer the other side's."""
+        await self._end(1000)
+
+    async def close(self) -> None:
+        """Close it at once."""
+        self._over, self._dropping = True, False
+        await trio.aclose_forcefully(self._stream)
+
+    async def _take(self) -> bytes:
+        """What the events at hand bring."""
+        from wsproto.events import CloseConnection, Message, Ping, TextMessage
+
+        parts: list[bytes] = []
+        while self._events and not self._over:
+            event = self._events.popleft()
+            if isinstance(event, Message):
+                data = event.data.encode() if isinstance(event, TextMessage) else bytes(event.data)
+                self._size += len(data)
+                if self._size > self._most:
+                    self.ending = f"a message of more than {self._most} bytes came"
+                    await self._end(1009, f"more than {self._most} bytes")
+                    self._over = self._dropping = True
+                    break
+                parts.append(data)
+                if event.message_finished:
+                    self._size = 0
+                    if isinstance(event, TextMessage):
+                        parts.append(b"\n")  # two atoms in a row would be one
+            elif isinstance(event, Ping):
+                await self._pong(event)
+            elif isinstance(event, CloseConnection):
+                self._closed(event)
+                if not self._ours(event):  # it was no WebSocket, and this code says so
+                    await self._end(event.code, (event.reason or "")[:100])
+        return b"".join(parts)
+
+    def _ours(self, event: CloseConnection) -> bool:
+        """Whether the other side has said it, rather than wsproto about it."""
+        from wsproto.connection import ConnectionState
+
+        return self._protocol.state in (ConnectionState.REMOTE_CLOSING, ConnectionState.CLOSED)
+
+    def _closed(self, event: CloseConnection) -> None:
+        self._over = True
+        if not self._ours(event):
+            self.ending = f"what came is no WebSocket: {event.reason}"
+            self._dropping = self._lost_track = True
+        elif event.code not in _EXPECTED and not self.ending:
+            self.ending = f"the connection was closed with code {event.code}" + f": {event.reason}" * bool(event.reason)
+
+    async def _pong(self, event: Event) -> None:
+        from wsproto.connection import ConnectionState
+        from wsproto.events import Ping
+
+        assert isinstance(event, Ping)
+        if self._protocol.state is ConnectionState.OPEN:
+            await self._write(self._protocol.send(event.response()))
+
+    async def _end(self, code: int, why: str = "") -> None:
+        from wsproto.connection import ConnectionState
+        from wsproto.events import CloseConnection
+
+        if self._protocol.state in (ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING):
+            await self._write(self._protocol.send(CloseConnection(code=code, reason=why)))
+
+    async def _fill(self) -> None:
+        try:
+            data = bytes(await self._stream.receive_some(CHUNK))
+        except trio.BrokenResourceError as e:
+            self.ending = self.ending or f"the connection was lost: {reason(e)}"
+            raise
+        if not data:
+            self.ending = self.ending or "the connection was cut off, without a close frame"
+            raise trio.BrokenResourceError(self.ending)
+        self._protocol.receive_data(data)
+        self._events.extend(self._protocol.events())
+
+    async def _drop(self) -> None:
+        """Read on after an end of ours, to the other side's: what is left unread would take our last frame along."""
+        from wsproto.events import CloseConnection
+
+        self._dropping = False
+        try:
+            with trio.move_on_after(_LINGER):
+                if self._lost_track:
+                    while await self._stream.receive_some(CHUNK):
+                        pass
+                while not any(isinstance(event, CloseConnection) for event in self._events):
+                    self._events.clear()
+                    await self._fill()
+        except trio.BrokenResourceError:
+            pass
+
+    async def _write(self, data: bytes) -> None:
+        async with self._sending:
+            if self._broken:
+                raise trio.BrokenResourceError("an earlier frame was cut short")
+            self._broken = True
+            await self._stream.send_all(data)
+            self._broken = False
+
+
+async def ask(stream: trio.abc.Stream, host: str, path: str, name: str, most: int) -> WebSocketStream:
+    """The client's side of the opening handshake; raises :class:`Refused`."""
+    from wsproto import ConnectionType, WSConnection
+    from wsproto.events import AcceptConnection, RejectConnection, Request
+    from wsproto.utilities import ProtocolError
+
+    protocol = WSConnection(ConnectionType.CLIENT)
+    await stream.send_all(protocol.send(Request(host=host, target=path or "/")))
+    while True:
+        data = bytes(await stream.receive_some(CHUNK))
+        try:
+            protocol.receive_data(data)
+        except (ProtocolError, ValueError):
+            raise Refused("it does not speak WebSocket") from None
+        for event in protocol.events():
+            if isinstance(event, AcceptConnection):
+                return WebSocketStream(stream, protocol, name, most)
+            if isinstance(event, RejectConnection):
+                raise Refused(f"it answers HTTP {event.status_code}", event.status_code)
+        if not data:
+            raise Refused("it closed the connection instead of answering")
+
+
+async def answer(
+    stream: trio.abc.Stream, allow: Callable[[str, str, str | None], tuple[int, str] | None], name: str, most: int
+) -> WebSocketStream:
+    """The server's side of the opening handshake; raises :class:`Refused` after the client was told.
+
+    *allow* is given the path, ``Host`` and ``Origin``; it answers with the status and the text of a refusal, or None.
+    """
+    from wsproto import ConnectionType, WSConnection
+    from wsproto.events import AcceptConnection, RejectConnection, RejectData, Request
+    from wsproto.utilities import ProtocolError, RemoteProtocolError
+
+    protocol = WSConnection(ConnectionType.SERVER)
+
+    async def reject(status: int, why: str) -> Refused:
+        body = f"{why}\n".encode()
+        headers = [
+            (b"content-type", b"text/plain; charset=utf-8"),
+            (b"content-length", str(len(body)).encode()),
+            (b"connection", b"close"),
+        ]
+        if status == 426:
+            headers.append((b"sec-websocket-version", b"13"))
+        head = protocol.send(RejectConnection(status_code=status, headers=headers, has_body=True))
+        await stream.send_all(head + protocol.send(RejectData(data=body)))
+        return Refused(why, status)
+
+    while True:
+        data = bytes(await stream.receive_some(CHUNK))
+        if not data:
+            raise Refused("it closed the connection before it had asked for a WebSocket")
+        try:
+            protocol.receive_data(data)
+        except (ProtocolError, ValueError) as e:
+            hint = e.event_hint if isinstance(e, RemoteProtocolError) else None
+            status = hint.status_code if isinstance(hint, RejectConnection) else 400
+            text = e if isinstance(e, ProtocolError) else "Bad HTTP message"
+            raise await reject(status, f"this is a WebSocket server: {text}") from None
+        for event in protocol.events():
+            if isinstance(event, Request):
+                headers = {bytes(key).lower(): bytes(value) for key, value in event.extra_headers}
+                origin = headers.get(b"origin")
+                refused = allow(event.target, event.host, None if origin is None else origin.decode("latin-1"))
+                if refused is not None:
+                    raise await reject(*refused)
+                await stream.send_all(protocol.send(AcceptConnection()))
+                return WebSocketStream(stream, protocol, name, most)

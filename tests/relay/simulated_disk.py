@@ -1,0 +1,88 @@
+"""A disk that loses what was not synced: the journal's :class:`~relay.disk.Disk` in memory, with crashes at will."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+
+from attrs import define, evolve, field
+
+from relay.disk import Changes, Loaded, Row
+from syndicate.values import Frozen
+
+
+class PowerCut(BaseException):
+    """The machine is off: nothing in the program may handle it."""
+
+
+@define(eq=False)
+class SimulatedDisk:
+    """Whole commits, of which the synced ones survive a crash, and of the others any number of the first.
+
+    *step* is told each point at which a crash could come, and may raise :class:`PowerCut` or, for a disk that is full
+    or fails, an ``OSError``.
+    """
+
+    synced: list[Changes | int] = field(factory=list)
+    """Commits, and the numbers of epochs that were begun."""
+    unsynced: list[Changes | int] = field(factory=list)
+    step: Callable[[str], object] = lambda point: None
+    locked: bool = False
+
+    def open(self) -> None:
+        assert not self.locked, "two at a time"
+        self.locked = True
+        self.step("opened")
+
+    def load(self, decode: Callable[[bytes], Frozen], *, salvage: bool = False) -> Loaded:
+        rows, turn, number, epoch = self.contents()
+        self.step("loaded")
+        self._write(epoch + 1)
+        return Loaded(epoch + 1, True, turn, number, [(row.number, decode(row.data)) for row in rows.values()])
+
+    def contents(self) -> tuple[dict[int, Row], int, int, int]:
+        """The rows, the last turn, the last number and the epoch that a restart now would find."""
+        rows: dict[int, Row] = {}
+        turn = number = epoch = 0
+        for entry in self.synced:
+            if isinstance(entry, int):
+                epoch = entry
+                continue
+            for gone in entry.removed:
+                del rows[gone]
+            for row in entry.added:
+                assert row.number not in rows
+                rows[row.number] = row
+            assert entry.turn > turn
+            assert entry.number >= number
+            turn, number = entry.turn, entry.number
+        return rows, turn, number, epoch
+
+    def commit(self, changes: Changes) -> None:
+        self._write(changes)
+
+    def _write(self, entry: Changes | int) -> None:
+        self.step("before the write")
+        self.unsynced.append(entry)
+        self.step("written, not synced")
+        self.synced += self.unsynced
+        self.unsynced.clear()
+        self.step("synced, not answered")
+
+    def close(self, *, clean: bool = True) -> None:
+        self.locked = False
+
+    # ------------------------------------------------------------------------------------------------ crashes
+
+    def images(self) -> Iterator[SimulatedDisk]:
+        """All that a crash now could leave."""
+        for survivors in range(len(self.unsynced) + 1):
+            yield SimulatedDisk([*self.synced, *self.unsynced[:survivors]])
+
+    def crashed(self, rng: random.Random) -> SimulatedDisk:
+        """One of them."""
+        return rng.choice([*self.images()])
+
+    def copy(self) -> SimulatedDisk:
+        """The same, after a crash in which nothing more was lost."""
+        return evolve(self, synced=[*self.synced], unsynced=[], locked=False, step=lambda point: None)

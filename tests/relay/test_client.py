@@ -1,0 +1,542 @@
+"""Clients and a broker over every transport; connections that are lost, and servers that are none."""
+
+from __future__ import annotations
+
+import http.server
+import os
+import random
+import shlex
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
+from contextlib import asynccontextmanager, contextmanager
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+import trustme
+
+from relay import Tls, connect
+from relay.broker import Broker
+from relay.config import Config, Listening
+from relay.gatekeeper import bind
+from relay.limits import Limits
+from relay.sturdy import mint
+from relay.transport import Address, open_listener
+from syndicate import (
+    Ref,
+    assert_,
+    capture,
+    current_facet,
+    during,
+    on_message,
+    on_stop,
+    open_system,
+    send,
+    stop_actor,
+)
+from syndicate.errors import AddressError, CertificateError, ConnectError
+from syndicate.turn import Handle
+from syndicate.verbs import ref
+
+SCHEMES = ["tcp", "unix", "tls", "ws", "wss", "stdio"]
+KEY = b"sixteen bytes!!!"
+BRIEF = Limits(opening=0.5)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for something that other tasks bring about."""
+    with trio.fail_after(20):
+        while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other processes
+            await trio.sleep(0.005)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> tuple[Listening, Tls]:
+    """What a TLS server needs, and whom its clients trust."""
+    where, authority = tmp_path_factory.mktemp("tls"), trustme.CA()
+    made = authority.issue_cert("127.0.0.1")
+    authority.cert_pem.write_to_path(str(where / "ca.pem"))
+    made.cert_chain_pems[0].write_to_path(str(where / "cert.pem"))
+    made.private_key_pem.write_to_path(str(where / "key.pem"))
+    here = Listening(Address("tls", "127.0.0.1"), cert=str(where / "cert.pem"), key=str(where / "key.pem"))
+    return here, Tls(ca=where / "ca.pem")
+
+
+class Place:
+    """A broker: where clients connect, and how; ``sessions`` counts those in this process."""
+
+    def __init__(self, first: str, second: str, tls: Tls | None, system: Any = None) -> None:
+        self.first, self.second = first, second
+        self.tls = tls
+        self.system = system
+
+    @property
+    def sessions(self) -> int:
+        return 0 if self.system is None else sum(actor.name.startswith("session") for actor in self.system.actors)
+
+
+BROKER = """
+import sys
+from relay.broker import Broker
+from syndicate import run, stop_actor, linked_task, current_facet
+def boot():
+    broker = Broker(["stdio:", sys.argv[1]])
+    broker()
+    async def end():
+        await broker.deserted.wait()
+    linked_task(end)
+run(boot)
+"""
+
+
+@asynccontextmanager
+async def serving(scheme: str, where: Path, files: tuple[Listening, Tls], port: int = 0) -> AsyncIterator[Place]:
+    """A broker that is reached in this way.  With ``stdio`` it is the first client's child."""
+    if scheme == "stdio":
+        command = shlex.join([sys.executable, "-c", BROKER, f"unix://{where}/s"])
+        yield Place(f"stdio:{command}", f"unix://{where}/s", None)
+        return
+    listening, trust = files
+    address = Address("unix", path=f"{where}/s") if scheme == "unix" else Address(scheme, "127.0.0.1", port)
+    config = Config(listen=(Listening(address, cert=listening.cert, key=listening.key),))
+    if not address.secure:
+        config = Config(listen=(Listening(address),))
+    opened = trio.Event()
+    async with open_system() as system:
+        broker = Broker.configured(config, opened=lambda _: opened.set())
+        system.spawn(broker, name="broker")
+        await opened.wait()
+        yield Place(broker.addresses[0], broker.addresses[0], trust, system)
+
+
+def present(address: str, who: str, seen: list[tuple[str, str]], **options: Any) -> None:
+    """A client: it is present, and notes who else is."""
+
+    @connect(address, **options)
+    def on_connected(ds: Ref) -> None:
+        assert_(ds, ["present", who])
+
+        @during(ds, ["present", capture(str)])
+        def there(other: str) -> Callable[[], None]:
+            seen.append(("+", other))
+            return lambda: seen.append(("-", other))
+
+
+def descriptors() -> int:
+    """How many are open."""
+    return len([*Path("/proc/self/fd").iterdir()])
+
+
+def children() -> list[str]:
+    """The processes that this one has started."""
+    return [child for path in Path("/proc/self/task").glob("*/children") for child in path.read_text().split()]
+
+
+# ---------------------------------------------------------------------------------------------------- every transport
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+async def test_presence_comes_and_goes(scheme: str, tmp_path: Path, files: tuple[Listening, Tls]) -> None:
+    """Two clients of one broker see each other, and see the other go; then nothing is left, on either side."""
+    before, running = descriptors(), children()
+    first: list[tuple[str, str]] = []
+    second: list[tuple[str, str]] = []
+    async with serving(scheme, tmp_path, files) as place:
+        async with open_system(lambda: present(place.first, "alice", first, tls=place.tls)):
+            await until(lambda: first)
+            async with open_system(lambda: present(place.second, "bob", second, tls=place.tls)):
+                await until(lambda: len(first) == len(second) == 2)
+            await until(lambda: len(first) == 3)
+        await until(lambda: not place.sessions)
+    assert {*first[:2]} == {*second[:2]} == {("+", "alice"), ("+", "bob")}
+    assert first[2] == ("-", "bob")
+    assert (descriptors(), children()) == (before, running)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+async def test_a_big_turn(scheme: str, tmp_path: Path, files: tuple[Listening, Tls]) -> None:
+    """3,000 assertions of one turn arrive, and go."""
+    counted: Counter[int] = Counter()
+
+    def bold(place: Place) -> None:
+        @connect(place.second, tls=place.tls)
+        def on_connected(ds: Ref) -> None:
+            for i in range(3000):
+                assert_(ds, ["big", i, "x" * 100])
+            on_message(ds, "enough")(stop_actor)
+
+    def observer(place: Place) -> None:
+        @connect(place.first, tls=place.tls)
+        def on_connected(ds: Ref) -> None:
+            @during(ds, ["big", capture(int), capture(str)])
+            def there(i: int, _: str) -> Callable[[], None]:
+                counted[i] += 1
+                if len(counted) == 3000:
+                    send(ds, "enough")
+                return lambda: counted.subtract([i])
+
+    async with serving(scheme, tmp_path, files) as place, open_system(observer, place):
+        await until(lambda: scheme != "stdio" or (tmp_path / "s").exists())
+        async with open_system(bold, place) as clients:
+            await until(lambda: len(counted) == 3000)
+            await until(lambda: not clients.actors)
+        await until(lambda: not any(counted.values()))
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+async def test_an_abrupt_end_leaves_nothing(scheme: str, tmp_path: Path, files: tuple[Listening, Tls]) -> None:
+    """Whoever disappears without a word, the other side has no task, no actor, no descriptor left of it."""
+    before, running = descriptors(), children()
+    seen: list[tuple[str, str]] = []
+    async with serving(scheme, tmp_path, files) as place:
+        for _ in range(3):
+            with trio.CancelScope() as scope:  # a client that is cancelled says nothing
+                async with open_system(lambda: present(place.first, "alice", seen, tls=place.tls)):
+                    await until(lambda: ("+", "alice") in seen)
+                    scope.cancel()
+                    await trio.sleep_forever()
+            seen.clear()
+            await until(lambda: not place.sessions)
+        async with open_system(lambda: present(place.first, "bob", seen, tls=place.tls)) as clients:
+            await until(lambda: seen)
+            if place.system is not None:
+                place.system.stop()
+                await until(lambda: seen == [("+", "bob"), ("-", "bob")])
+            assert len(clients.actors) == 2
+    assert (descriptors(), children()) == (before, running)
+
+
+@pytest.mark.parametrize("encoding", ["msgpack", "preserves", "text"])
+@pytest.mark.parametrize("scheme", ["tcp", "ws"])
+async def test_encodings(scheme: str, encoding: str, tmp_path: Path, files: tuple[Listening, Tls]) -> None:
+    """A client chooses what it speaks, and is answered in kind."""
+    seen: list[tuple[str, str]] = []
+    async with (
+        serving(scheme, tmp_path, files) as place,
+        open_system(lambda: present(place.first, "alice", seen, encoding=encoding)),
+    ):
+        await until(lambda: seen == [("+", "alice")])
+
+
+# ---------------------------------------------------------------------------------------------------- reconnection
+
+
+async def test_across_a_reconnection_assertions_converge_and_messages_are_at_most_once(
+    tmp_path: Path, files: tuple[Listening, Tls]
+) -> None:
+    """A server is ended and comes back at the same port three times, under load, as a second client sees it."""
+    there: list[set[int]] = [set()]
+    heard: list[tuple[int, int]] = []
+    sent: list[tuple[int, int]] = []
+    ds_of: list[Ref] = []
+    facets: list[Any] = []
+
+    def speaker(address: str) -> None:
+        @connect(address)
+        def on_connected(ds: Ref) -> None:
+            for i in range(50):
+                assert_(ds, ["standing", i])
+            ds_of[:] = [ds]
+            facets[:] = [current_facet()]
+
+    def listener(address: str) -> None:
+        @connect(address)
+        def on_connected(ds: Ref) -> None:
+            mine: set[int] = set()
+            there[:] = [mine]
+
+            @during(ds, ["standing", capture(int)])
+            def stands(i: int) -> Callable[[], None]:
+                mine.add(i)
+                return lambda: mine.discard(i)
+
+            on_message(ds, ["said", capture(int), capture(int)])(lambda life, n: heard.append((life, n)))
+
+    def more(than: int) -> bool:
+        return len(heard) > than
+
+    async def talk(life: int) -> None:
+        for n in range(10_000_000):
+            if facets and facets[0].alive:
+                sent.append((life, n))
+                facets[0].enter(partial(send, ds_of[0], ["said", life, n]))
+            await trio.sleep(0.001)
+
+    async with serving("tcp", tmp_path, files) as place:
+        port = Address.parse(place.first).port
+    async with open_system(speaker, place.first), open_system(listener, place.first):
+        for life in range(3):
+            async with serving("tcp", tmp_path, files, port) as again:
+                await until(lambda: there[0] == set(range(50)))
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(talk, life)
+                    count = len(heard)
+                    await until(partial(more, count + 30))
+                    again.system.stop()
+                    await trio.sleep(0.05)
+                    nursery.cancel_scope.cancel()
+            await until(lambda: not there[0])
+    assert len(heard) == len(set(heard)), "none arrives twice"
+    assert set(heard) <= set(sent)
+    assert heard == sorted(heard), "in their order"
+
+
+async def test_the_wait_between_attempts(autojump_clock: trio.testing.MockClock, monkeypatch: Any) -> None:
+    """It is uniform below a bound that doubles from 0.2 to 30 seconds, so that 500 clients spread."""
+    times: list[list[float]] = []
+
+    async def nobody(*args: Any, **options: Any) -> Any:
+        times[-1].append(trio.current_time())
+        raise ConnectError("nobody there")
+
+    monkeypatch.setattr("relay.client.open_stream", nobody)
+    monkeypatch.setattr("relay.client.random", random.Random(7))
+    for _ in range(200):
+        times.append([])
+        with trio.move_on_after(400):
+            async with open_system(lambda: connect("tcp://127.0.0.1:1")(print)):
+                await trio.sleep_forever()
+    waits = [[b - a for a, b in pairwise(each)] for each in times]
+    for i in range(10):
+        bound = min(30.0, 0.2 * 2**i)
+        nth = [each[i] for each in waits]
+        assert max(nth) <= bound + 1e-6
+        assert 0.4 * bound < sum(nth) / len(nth) < 0.6 * bound
+        assert min(nth) < 0.1 * bound
+        assert max(nth) > 0.9 * bound
+
+
+async def test_a_server_that_drops_everybody(tmp_path: Path, files: tuple[Listening, Tls]) -> None:
+    """A connection that does not last counts as a failure: the waits grow."""
+    arrivals: list[float] = []
+    async with serving("tcp", tmp_path, files) as place:
+
+        def boot() -> None:
+            @connect(place.first)
+            def on_connected(ds: Ref) -> None:
+                arrivals.append(trio.current_time())
+
+        async with open_system(boot):
+            end = trio.current_time() + 1.5
+            while trio.current_time() < end:
+                for actor in [actor for actor in place.system.actors if actor.name.startswith("session")]:
+                    actor.root.enter(stop_actor)
+                await trio.sleep(0.005)
+    assert 2 <= len(arrivals) < 20
+
+
+# ---------------------------------------------------------------------------------------------------- who is not there
+
+
+async def try_once(address: str, cap: Any = "", **options: Any) -> str:
+    """The ConnectError of one attempt."""
+    caps = [] if cap == "" else [cap]
+
+    async def main() -> None:
+        async with open_system(lambda: connect(address, *caps, attempts=1, **options)(print)) as client:
+            await until(lambda: not client.actors)
+
+    with pytest.raises(ConnectError) as caught:
+        await main()
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "tls", "ws", "wss", "unix"])
+async def test_nobody_there(scheme: str, tmp_path: Path) -> None:
+    """The reason is the operating system's."""
+    if scheme == "unix":
+        assert (
+            await try_once(f"unix://{tmp_path}/s")
+            == f"cannot connect to unix://{tmp_path}/s: No such file or directory"
+        )
+    else:
+        assert (
+            await try_once(f"{scheme}://127.0.0.1:1") == f"cannot connect to {scheme}://127.0.0.1:1: Connection refused"
+        )
+
+
+@contextmanager
+def web_server() -> Iterator[int]:
+    """Python's own HTTP server; its port."""
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *args: Any) -> None: ...
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Quiet) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield server.server_address[1]
+        server.shutdown()
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "remedy"),
+    [
+        ("tcp", "did not answer within 0.5 s: is it a Syndicate server?"),
+        ("tls", "is it tcp://?"),
+        ("ws", "opens no WebSocket: it answers HTTP 404: there is no WebSocket on that path"),
+        ("wss", "is it ws://?"),
+    ],
+)
+async def test_a_web_server(scheme: str, remedy: str) -> None:
+    """A port where an HTTP server answers is not ours; which it says depends on what the server makes of us."""
+    with web_server() as port:
+        text = await try_once(f"{scheme}://127.0.0.1:{port}" + "/none" * (scheme in ("ws", "wss")), limits=BRIEF)
+    assert text.endswith(remedy), text
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (b"", "accepted the connection but did not answer within 0.5 s: is it a Syndicate server?"),
+        (
+            b"HTTP/1.1 400 Bad Request\r\n\r\n",
+            "an HTTP server answers there: connect to the port of a Syndicate server",
+        ),
+        (b"SSH-2.0-OpenSSH_9\r\n", "an SSH server answers there"),
+        (b"\x15\x03\x03\x00\x02\x02\x46", "it speaks TLS: write tls:// or wss://"),
+        (b"\xff\xff\xff", "the peer broke the protocol"),
+    ],
+)
+async def test_who_is_no_server(words: bytes, reason: str) -> None:
+    """Somebody else answers, or nobody: the reason says so."""
+    listener = await open_listener(Address.parse("tcp://127.0.0.1:0"))
+
+    async def welcome(stream: Any) -> None:
+        await stream.send([words])
+        with trio.move_on_after(3):
+            while await stream.receive():
+                pass
+        await stream.close()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(listener.serve, welcome)
+        assert reason in await try_once(str(listener.address), limits=BRIEF)
+        nursery.cancel_scope.cancel()
+    listener.close()
+
+
+async def test_a_plain_client_of_a_tls_port(tmp_path: Path, files: tuple[Listening, Tls], logs: list[Any]) -> None:
+    """Each way round, and a certificate that is not trusted."""
+    async with serving("tls", tmp_path, files) as place:
+        assert "it speaks TLS: write tls:// or wss://" in await try_once(place.first.replace("tls", "tcp"))
+        assert "name the CA's file" in await try_once(place.first)
+    async with serving("tcp", tmp_path, files) as place:
+        text = await try_once(place.first.replace("tcp", "tls"), tls=files[1])
+        assert text.endswith("is it tcp://?")
+    assert {entry["event"] for entry in logs} <= {"not let in", "disconnected"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "remedy"),
+    [
+        ({"address": "stdio:"}, AddressError, "names no command to start"),
+        ({"address": "tcp://h:1", "encoding": "json"}, AddressError, "it is 'msgpack', 'preserves' or 'text'"),
+        ({"address": "tls://h:1", "tls": Tls(ca="/none.pem")}, CertificateError, "cannot read the CA file /none.pem"),
+    ],
+)
+def test_wrong_arguments(arguments: Any, error: type[Exception], remedy: str) -> None:
+    """They are errors at the call."""
+    with pytest.raises(error, match=remedy):
+        connect(**arguments)
+
+
+# ---------------------------------------------------------------------------------------------------- children
+
+
+SERVICE = """
+import relay
+from syndicate import *
+print("this goes to standard error")
+def boot():
+    ds = dataspace()
+    on_message(ds, ["greet", capture(str)])(lambda name: send(ds, ["greeting", "Hello, " + name]))
+    return ds
+relay.serve(boot)
+"""
+
+
+async def test_a_service() -> None:
+    """A child publishes one entity, which is handed over without a gatekeeper."""
+    heard: list[str] = []
+    running = children()
+
+    def client() -> None:
+        @connect("stdio:" + shlex.join([sys.executable, "-c", SERVICE.replace("print", "boot = ")]), None)
+        def on_connected(ds: Ref) -> None:
+            on_message(ds, ["greeting", capture(str)])(heard.append)
+            send(ds, ["greet", "Bob"])
+
+    async with open_system(client):
+        await until(lambda: heard == ["Hello, Bob"])
+    assert children() == running
+
+
+async def test_a_child_that_fails() -> None:
+    """How it ended is the reason."""
+    for program, reason in [
+        ("import sys; sys.exit(3)", "its command ended with exit code 3"),
+        ("import os; os.kill(os.getpid(), 9)", "its command was ended by SIGKILL"),
+    ]:
+        text = await try_once("stdio:" + shlex.join([sys.executable, "-c", program]), None)
+        assert text.endswith(reason)
+    assert "cannot start '/no/such'" in await try_once("stdio:/no/such", None)
+
+
+async def test_a_child_is_started_again(logs: list[MutableMapping[str, Any]]) -> None:
+    """A child that dies is started again, and what was asserted is asserted to the new one."""
+    got: list[Ref] = []
+
+    def client() -> None:
+        connect("stdio:" + shlex.join([sys.executable, "-c", SERVICE.replace("print", "boot = ")]), None)(got.append)
+
+    async with open_system(client):
+        await until(lambda: len(got) == 1)
+        (child,) = children()
+        os.kill(int(child), signal.SIGKILL)
+        await until(lambda: len(got) == 2)
+    assert [entry["event"] for entry in logs] == ["no connection, trying again until there is one", "connected again"]
+    assert logs[0]["reason"].endswith("its command was ended by SIGKILL")
+
+
+async def test_a_capability_that_is_withdrawn(tmp_path: Path, files: tuple[Listening, Tls]) -> None:
+    """What was handed over ends, the connection stays; when the name is bound again, it is handed over again."""
+    got: list[str] = []
+    bound: list[Handle] = []
+    opened = trio.Event()
+    async with open_system() as system:
+        broker = Broker([f"unix://{tmp_path}/s"], opened=lambda _: opened.set())
+        system.spawn(broker, name="broker")
+        await opened.wait()
+
+        def give() -> None:
+            assert broker.space is not None
+            assert broker.ds is not None
+            bound.append(bind(ref(broker.space), "more", KEY, broker.ds))
+
+        def client() -> None:
+            @connect(broker.addresses[0], mint("more", KEY))
+            def on_connected(ds: Ref) -> None:
+                got.append("+")
+                on_stop(lambda: got.append("-"))
+
+        broker.enter(give)
+        async with open_system(client):
+            await until(lambda: got == ["+"])
+            broker.enter(bound[0].retract)
+            await until(lambda: got == ["+", "-"])
+            (session,) = [actor for actor in system.actors if actor.name.startswith("session")]
+            broker.enter(give)
+            await until(lambda: got == ["+", "-", "+"])
+            assert session in system.actors
