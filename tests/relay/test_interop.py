@@ -39,7 +39,7 @@ def python() -> Path:
     if not (PEER / "stamp").exists():
         subprocess.run([sys.executable, "-m", "venv", PEER], check=True)
         packages = ["syndicate-py==0.19.3", "websockets"]
-        pip = [PEER / "bin/python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
+        pip = [str(PEER / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages]
         subprocess.run(pip, check=True, env={**os.environ, "PIP_CONSTRAINT": str(ROOT / "constraints.txt")})
         (PEER / "stamp").touch()
     return PEER / "bin/python"
@@ -202,10 +202,10 @@ def test_capabilities_pass_between_them(join: Join) -> None:
 
 def test_all_values_cross(join: Join) -> None:
     """Values of every kind arrive at another of them as they were sent."""
-    values = [
-        "#t", "#f", "0", "-1", "128", "-129", "123456789012345678901234567890", "-2305843009213693952", "1.5", "-0.0",
-        '"text \\u00e4\\ud83d\\ude00"', '#x"00ff"', "symbol", "'odd symbol'", "[]", "[1 [2 []]]", "<r>", '<"r" 1>', "{a: 1}", "#{1}",
-    ]  # fmt: skip
+    numbers = ["0", "-1", "128", "-129", "123456789012345678901234567890", "-2305843009213693952", "1.5", "-0.0"]
+    texts = ['""', '"a \\u00e4"', '#x"00ff"', "symbol", "'odd symbol'"]
+    compounds = ["[]", "[1 [2 []]]", "<r>", '<"r" 1>', "{a: 1}", "#{1}"]
+    values = ["#t", "#f", *numbers, *texts, *compounds]
     alice, bob = join(), join()
     bob.tell("observe", "all", "<group <rec V> {0: <bind <_>>}>")
     bob.tell("sync", "ready")

@@ -1,4 +1,4 @@
-"""A client on syndicate-py 0.19.3: does what it is told on stdin, and says on stdout what it sees, a JSON object a line.
+"""A client on syndicate-py 0.19.3: obeys what it reads, and says what it sees, a JSON object a line.
 
 Run by a Python that has syndicate-py and not this project, since both packages are called ``syndicate``.  syndicate-py
 is GPL-3: it stays in a process of its own, and nothing of it is copied here.
@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import json
 import sys
+from functools import partial
 
 from preserves import Embedded
+
 from syndicate import Record, Symbol, actor, parse, relay, stringify, turn
 from syndicate.schema import gatekeeper
 
 
 def say(**what):
+    """Print an object."""
     print(json.dumps(what), flush=True)
 
 
@@ -98,12 +101,13 @@ ADDRESS, CAP, *STANDING = sys.argv[1:]
 
 @actor.run_system(name="peer", debug=False)
 def main():
+    """Connect, and obey."""
     commands = []
 
     @turn.linked_task(run_in_executor=True)
     def obey(facet):
         for line in sys.stdin:
-            turn.external(commands[-1].facet, lambda order=json.loads(line): commands[-1].do(**order))
+            turn.external(commands[-1].facet, partial(commands[-1].do, **json.loads(line)))
         turn.external(facet, turn.stop_actor)
         return True
 
