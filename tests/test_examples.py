@@ -23,8 +23,9 @@ HOUSE = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 EXAMPLES = sorted(path.stem for path in (HOUSE / "examples").glob("*.py"))
 README = (HOUSE / "README.md").read_text()
-PYTHON_BLOCKS = re.findall(r"^```python\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
-SHELL_BLOCKS = re.findall(r"^```\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+_BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+PYTHON_BLOCKS = [block for language, block in _BLOCKS if language == "python"]
+SHELL_BLOCKS = [block for language, block in _BLOCKS if not language]
 
 CRASHES = {"dining_philosophers": "dead", "presence": "stumbles", "supervised": "paper jam"}
 """The examples that show a crash, and what its traceback says."""
