@@ -1,0 +1,68 @@
+"""PomoFlow: collections that change, and circuits that keep what is computed of them up to date.
+
+A collection is a **Z-set**: elements with integer weights.  So is a change of one, and to change is to add.  A
+**circuit** is a query as data: nodes joined by streams, built by the methods of a stream.  A **step** gives it the
+changes of its sources and returns the changes of its sinks; it costs what changed, not what is stored.
+
+>>> from syndicate.flow import Circuit, aggregates
+>>> c = Circuit(); visits = c.source("visits")
+>>> c.sink("each", visits.index_with(lambda v: v[0]).aggregate(aggregates.count))
+>>> c.step({"visits": {("ann", "mon"): 1, ("ann", "tue"): 1}})["each"]
+ZSet({('ann', 2): 1})
+>>> c.step({"visits": {("ann", "mon"): -1, ("bob", "tue"): 1}})["each"]
+ZSet({('ann', 2): -1, ('ann', 1): 1, ('bob', 1): 1})
+
+The files, in the order of reading:
+
+* data: ``element`` (identity, and what a dictionary is keyed by), ``time`` (product order), ``zset``, ``trace``
+* the circuit, without any execution: ``node``, ``aggregates``, ``stream`` (the operators), ``circuit``, and what can
+  be known without running: ``nature``; ``incremental`` rewrites a query over whole collections into one over changes
+* the local engine: ``local`` (a step is a transaction), ``scope`` (what runs when), ``loop`` (to the fixed point),
+  ``restart`` (when computing anew is cheaper), ``operators/`` (one file a family)
+
+Four ideas carry the engine.
+
+* **Batches, not elements.**  An operator's step takes a whole batch, a dictionary ``{key: weight}`` or a list of rows
+  ``(key, value, weight)``, through comprehensions, and tests the types of what a user's function made once a batch.
+* **One memory a stream.** All joins on an index share its arrangement, from inside loops too; rows of the running
+  step lie beside it until the step has succeeded.  Other state is changed at once, with its inverse in a log.
+* **Flat streams need no times.** In a loop, only what depends on the loop itself has any, and then no epoch: past
+  epochs are one (reference/flow.md, section 5).
+* **Monotone loops are free to choose.** A set closed under joins and unions may derive each element at any iteration,
+  so the engine keeps the one it has (``operators.distinct``).
+
+All state is in dictionaries of Python objects.  A columnar form would have its place in ``operators.arrangement``,
+behind ``index`` and ``add_rows``, for functions that are known (``itemgetter``, :func:`rearranges`): what a user's
+lambda costs a row, no layout of the state can save.
+
+Source: seed 003; reference/flow.md; DESIGN 6.4.
+"""
+
+from __future__ import annotations
+
+from syndicate.flow import aggregates
+from syndicate.flow.circuit import Circuit
+from syndicate.flow.element import rearranges
+from syndicate.flow.local import LocalEngine, Outputs
+from syndicate.flow.node import Carries, Kind, Node, Port
+from syndicate.flow.stream import Stream
+from syndicate.flow.trace import NO_VALUE, Trace
+from syndicate.flow.zset import IndexedZSet, TimedZSet, ZSet
+
+__all__ = [
+    "NO_VALUE",
+    "Carries",
+    "Circuit",
+    "IndexedZSet",
+    "Kind",
+    "LocalEngine",
+    "Node",
+    "Outputs",
+    "Port",
+    "Stream",
+    "TimedZSet",
+    "Trace",
+    "ZSet",
+    "aggregates",
+    "rearranges",
+]

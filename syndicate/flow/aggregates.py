@@ -1,0 +1,244 @@
+"""Aggregates: what a group of an indexed stream is summed up to.
+
+An aggregate is data: engines choose their own way to keep it up to date by its *form*; :meth:`Aggregate.of` says what
+it is, for one whole group.  ``count``, ``sum`` and ``avg`` are linear: they weigh each value with its weight, and a
+group has no row if its weights add up to 0.  ``min``, ``max`` and ``top_k`` look at the values of positive weight,
+each once, and a group without such has no row.  So no group ever shows a count of 0.
+
+Called with a function, ``sum`` and its like take what the function makes of each value: ``sum(lambda row: row[2])``.
+Floats are summed exactly and rounded once, so that the order of changes does not matter and a retraction leaves nothing
+behind.  A user's aggregate is a function of a group, ``{value: weight}``; None means no row.  It must be pure.
+
+>>> sum(lambda row: row[1]).of({("a", 2): 1, ("b", 5): 2}), min.of({3: 1, 2: -1}), count.of({})
+(12, 3, None)
+>>> top_k(2, lambda row: row[1]).of({("a", 2): 1, ("b", 5): 1, ("c", 3): 1})
+(('b', 5), ('c', 3))
+
+Source: seed 003, 2.9.1; reference/flow.md, section 3.1.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from attrs import field, frozen
+
+from syndicate.errors import CircuitError
+from syndicate.flow.element import Element, rank
+
+Group: TypeAlias = Mapping[Element, int]
+"""The values of a group with their weights, none of them 0."""
+
+_ORDERED: Final = frozenset({int, str, bytes})  # whose own order is the natural one
+LINEAR: Final = frozenset({"count", "sum", "avg"})
+
+
+@frozen
+class Aggregate:
+    """What is computed of a group: *form* is ``count sum avg min max top`` or ``user``."""
+
+    form: str
+    by: Callable[[Any], Any] | None = None
+    function: Callable[[Group], Element] | None = None
+    size: int = 0
+    name: str = field(default="")
+
+    def __call__(self, by: Callable[[Any], Any]) -> Aggregate:
+        """The same of what *by* makes of each value."""
+        if self.form in ("user", "top", "count") or self.by is not None:
+            raise CircuitError(f"{self} takes no function: index_with(key, value) chooses what is aggregated")
+        return Aggregate(self.form, by)
+
+    def of(self, group: Group) -> Element:
+        """The result for one group, None for no row."""
+        if self.function is not None:
+            return self.function(group)
+        by = self.by
+        if self.form in LINEAR:
+            number = builtins.sum(group.values())
+            if self.form == "count" or not number:
+                return number or None
+            total = Total()
+            for value, weight in group.items():
+                total.add(value if by is None else by(value), weight)
+            return total.result() if self.form == "sum" else total.mean(number)
+        present = [value for value, weight in group.items() if weight > 0]
+        if not present:
+            return None
+        if self.form == "top":
+            return tuple(sorted(present, key=self.place)[: self.size])
+        measures = present if by is None else list(map(by, present))
+        kinds = set(map(type, measures))
+        if len(kinds) == 1 and kinds <= _ORDERED:
+            return (builtins.min if self.form == "min" else builtins.max)(measures)
+        return measures[present.index(builtins.min(present, key=self.place))]
+
+    def place(self, value: Element) -> tuple[Any, ...]:
+        """The sort key by which the first value is the best."""
+        by = self.by
+        measure = natural_order(value if by is None else by(value))
+        if self.form != "min":
+            measure = Descending(measure)
+        return (measure,) if by is None else (measure, rank(value))
+
+    def __str__(self) -> str:
+        return self.name or self.form
+
+
+class Descending:
+    """A sort key turned round."""
+
+    __slots__ = ("key",)
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def __lt__(self, other: Descending) -> bool:
+        return bool(other.key < self.key)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Descending) and self.key == other.key
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def natural_order(value: Any) -> Any:
+    """A sort key: numbers by size whatever their type (``nan`` last), all else in the order of values.
+
+    >>> sorted([2, 1.5, True, "a"], key=natural_order)
+    [True, 1.5, 2, 'a']
+    """
+    if type(value) in (int, float, bool):
+        if value != value:  # noqa: PLR0124  # nan
+            return (1, 0, 0)
+        return (0, value, 0 if type(value) is int else 1 if type(value) is bool else 2)
+    if type(value) is tuple:
+        return (2, [natural_order(item) for item in value])
+    return (3, rank(value))
+
+
+_UNIT: Final = 1074
+"""All doubles are multiples of 2**-1074."""
+
+
+class Total:
+    """A sum of numbers with weights from which each can be taken away again exactly."""
+
+    __slots__ = ("floats", "odd", "other", "scaled", "whole")
+
+    def __init__(self) -> None:
+        self.whole = 0
+        self.floats = 0
+        self.scaled = 0
+        self.odd: dict[str, int] = {}
+        self.other: Any = 0
+
+    def add(self, value: Any, weight: int) -> None:
+        """Add *value* *weight* times."""
+        kind = type(value)
+        if kind is int or kind is bool:
+            self.whole += value * weight
+        elif kind is float:
+            self.floats += weight
+            try:
+                numerator, denominator = value.as_integer_ratio()
+            except (ValueError, OverflowError):
+                self.odd[repr(value)] = self.odd.get(repr(value), 0) + weight
+            else:
+                self.scaled += (numerator << _UNIT + 1 - denominator.bit_length()) * weight
+        else:
+            self.other = self.other + value * weight
+
+    @classmethod
+    def of(cls, whole: int) -> Total:
+        """A total of integers that add up to *whole*."""
+        made = cls()
+        made.whole = whole
+        return made
+
+    def plus(self, whole: int) -> Total:
+        """A new total with *whole* more."""
+        return self.plus_total(Total.of(whole))
+
+    def plus_total(self, other: Total) -> Total:
+        """The sum of two, a new one."""
+        made = Total()
+        made.whole = self.whole + other.whole
+        made.floats = self.floats + other.floats
+        made.scaled = self.scaled + other.scaled
+        made.other = self.other + other.other
+        made.odd = dict(self.odd)
+        for name, weight in other.odd.items():
+            made.odd[name] = made.odd.get(name, 0) + weight
+            if not made.odd[name]:
+                del made.odd[name]
+        return made
+
+    def __bool__(self) -> bool:
+        """Whether anything is left."""
+        return bool(self.whole or self.floats or self.scaled or self.odd or self.other)
+
+    def result(self) -> Any:
+        """The sum: an ``int`` where all numbers were, else rounded once to a ``float``."""
+        if not self.floats and not self.scaled:
+            return self.whole + self.other if self.other else self.whole
+        return _rounded(self._numerator(), 1 << _UNIT, self.odd) + self.other
+
+    def mean(self, number: int) -> Any:
+        """The sum over *number*, rounded once."""
+        if self.other:
+            return self.result() / number
+        return _rounded(self._numerator(), number << _UNIT, self.odd)
+
+    def _numerator(self) -> int:
+        return self.scaled + (self.whole << _UNIT)
+
+
+def _rounded(numerator: int, denominator: int, odd: Mapping[str, int]) -> float:
+    present = {name for name, weight in odd.items() if weight}
+    if present:
+        return float(present.pop()) if len(present) == 1 else float("nan")
+    if denominator < 0:  # else nothing over something negative would be -0.0
+        numerator, denominator = -numerator, -denominator
+    try:
+        return numerator / denominator
+    except OverflowError:
+        return math.inf if numerator > 0 else -math.inf
+
+
+count: Final = Aggregate("count")
+sum: Final = Aggregate("sum")  # noqa: A001  # the contract's name
+avg: Final = Aggregate("avg")
+min: Final = Aggregate("min")  # noqa: A001
+max: Final = Aggregate("max")  # noqa: A001
+
+
+def top_k(size: int, by: Callable[[Any], Any] | None = None) -> Aggregate:
+    """The *size* greatest values (by *by*), the greatest first, as one tuple; ties by the order of values."""
+    if type(size) is not int or size < 1:
+        raise CircuitError(f"top_k needs how many values to keep, 1 or more, not {size!r}")
+    return Aggregate("top", by, size=size)
+
+
+def user(function: Callable[[Group], Element], name: str = "") -> Aggregate:
+    """A function of a group, ``{value: weight}``, as an aggregate; it must be pure, and None means no row.
+
+    >>> user(lambda group: ",".join(sorted(group))).of({"b": 1, "a": 2})
+    'a,b'
+    """
+    return Aggregate("user", function=function, name=name or getattr(function, "__name__", "user"))
+
+
+def aggregate_of(given: Aggregate | Callable[[Group], Element]) -> Aggregate:
+    """An aggregate as the user writes it: one of these, or a function."""
+    if isinstance(given, Aggregate):
+        return given
+    known = {builtins.sum: sum, builtins.min: min, builtins.max: max}
+    if given in known:
+        return known[given]
+    if not callable(given):
+        raise CircuitError(f"{given!r} is no aggregate: use one of syndicate.flow.aggregates, or a function of a group")
+    return user(given)

@@ -1,0 +1,355 @@
+"""Circuits: query plans over changing collections, as data.
+
+A circuit is built by methods (see :mod:`syndicate.flow.stream`) and executed by an engine: :meth:`Circuit.step` by the
+local one, ``SparkEngine(circuit, session)`` on Spark.  No execution happens here, and nothing of an engine is kept in
+the nodes, so that both engines, the oracle of the tests, graphs and rewrites read the same object.
+
+A loop is a child circuit, in which a feedback carries each iteration's result to the next, until nothing changes any
+more.  What a loop needs from outside enters by import nodes: at iteration 0 of each epoch, and only then (delta0),
+since the sum over the iterations is the collection.  What it gives is the sum of its changes over all iterations.
+
+>>> c = Circuit(); edges = c.source("edges")
+>>> steps = edges.index_with(lambda e: e[0])
+>>> longer = lambda paths: paths.index_with(lambda p: p[1]).join(steps, lambda k, p, e: (p[0], e[1]))
+>>> c.sink("paths", c.recursive(lambda paths: edges + longer(paths)))
+>>> c.step({"edges": {("a", "b"): 1, ("b", "c"): 1}})["paths"]
+ZSet({('a', 'b'): 1, ('b', 'c'): 1, ('a', 'c'): 1})
+>>> c.step({"edges": {("b", "c"): -1}})["paths"]
+ZSet({('b', 'c'): -1, ('a', 'c'): -1})
+
+Source: seed 003, 2.6 to 2.8; reference/flow.md, section 7; DESIGN 6.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from syndicate.errors import CircuitError
+from syndicate.flow.contents import integral
+from syndicate.flow.graph import explain, graph
+from syndicate.flow.local import LocalEngine, Outputs
+from syndicate.flow.node import Carries, GlobalId, Kind, Node, Port, in_order
+from syndicate.flow.profile import Profile, profile
+from syndicate.flow.snapshot import restored, snapshot
+from syndicate.flow.stream import Stream
+from syndicate.flow.trace import Trace
+from syndicate.flow.zset import IndexedZSet, ZSet
+
+MAX_ITERATIONS: Final = 100_000
+"""How many iterations a loop may take in one step before it is called endless."""
+
+
+class Circuit:
+    """A directed graph of nodes: the root, or the inside of a child node."""
+
+    def __init__(self, *, above: Circuit | None = None, node: Node | None = None) -> None:
+        """An empty circuit; the arguments are for children, see :meth:`child`."""
+        self.above = above
+        self.nodes: list[Node] = []
+        self.imports: list[Node] = []
+        self.exports: list[Port] = []
+        self.path: GlobalId = () if node is None else node.global_id
+        self.child_node = node
+        self.sources: dict[str, Node] = {}
+        self.sinks: dict[str, Node] = {}
+        self._shared: dict[Any, Node] = {}
+        self._imported: dict[Port, Node] = {}
+        self._building: list[Circuit] = [self] if above is None else above._building
+        self._engine: LocalEngine | None = None
+        self._watched = False
+
+    # --------------------------------------------------------------------------------------------------- ends
+
+    def source(self, name: str, *, key: Callable[[Any], Any] | None = None) -> Stream:
+        """Input from outside: the deltas given to a step under this name.
+
+        With *key*, a map by primary key: a step gives the new elements (the old one of the same key goes), or
+        ``{key: element}``, where None deletes.
+        """
+        self._at_root("source")
+        if name in self.sources:
+            raise CircuitError(f"the circuit has a source {name!r} already: use the stream that source({name!r}) gave")
+        node = self.add(Kind.SOURCE, "source", [], [Carries.ZSET], {"key": key} if key else {}, share=False)
+        node.name = name
+        self.sources[name] = node
+        return Stream(self, Port(node.id))
+
+    def constant(self, zset: Any, *, name: str = "constant") -> Stream:
+        """A collection that is there from the first step on: a ZSet, or ``{element: weight}``.
+
+        >>> c = Circuit(); c.sink("all", c.constant({"a": 1}) + c.source("more")); c.step()["all"], c.step()["all"]
+        (ZSet({'a': 1}), ZSet({}))
+        """
+        self._at_root("constant")
+        node = self.add(Kind.SOURCE, "constant", [], [Carries.ZSET], {"zset": ZSet(zset)}, share=False)
+        node.name = name
+        return Stream(self, Port(node.id))
+
+    def sink(self, name: str, *streams: Stream) -> None:
+        """Output to outside: what changed in a step, under this name; a tuple of that for several streams."""
+        self._at_root("sink")
+        if name in self.sinks:
+            raise CircuitError(f"the circuit has a sink {name!r} already: choose another name")
+        if not streams:
+            raise CircuitError(f"the sink {name!r} needs a stream")
+        for stream in streams:
+            if getattr(stream, "circuit", None) is not self:
+                raise CircuitError(f"the sink {name!r} needs a stream of this circuit, not {stream!r}")
+            stream._need("sink", Carries.ZSET, Carries.INDEXED)
+        node = self.add(Kind.SINK, "sink", [stream.port for stream in streams], [], {}, share=False)
+        node.name = name
+        self.sinks[name] = node
+
+    def _at_root(self, what: str) -> None:
+        if self.above is not None:
+            raise CircuitError(f"a {what} belongs to the root circuit: use export() to bring a stream out of a loop")
+
+    # --------------------------------------------------------------------------------------------------- loops
+
+    def recursive(self, body: Callable[[Stream], Stream], *, name: str = "", limit: int = MAX_ITERATIONS) -> Stream:
+        """The least fixed point of ``r = distinct(body(r))``, kept up to date under insertions and deletions.
+
+        While a source has elements of negative weight (something was deleted that is not there yet), ``r`` may differ
+        from what iterating the body would give; it is right again when they have come.
+
+        Raises :class:`EndlessLoop` at a step that takes more than *limit* iterations.
+        """
+        return self.recursive_many([name or "loop"], lambda r: dict.fromkeys(r, body(*r.values())), limit=limit)[
+            name or "loop"
+        ]
+
+    def recursive_many(
+        self,
+        names: Iterable[str],
+        bodies: Callable[[dict[str, Stream]], Mapping[str, Stream]],
+        *,
+        limit: int = MAX_ITERATIONS,
+    ) -> dict[str, Stream]:
+        """Several collections that depend on each other: from a stream for each name to a body for each name.
+
+        >>> c = Circuit(); start = c.source("start")
+        >>> both = c.recursive_many(["even", "odd"], lambda r: {
+        ...     "even": start + r["odd"].map(lambda n: n + 1).filter(lambda n: n < 6),
+        ...     "odd": r["even"].map(lambda n: n + 1).filter(lambda n: n < 6)})
+        >>> c.sink("odd", both["odd"]); c.step({"start": {0: 1}})["odd"]
+        ZSet({1: 1, 3: 1, 5: 1})
+        """
+        names = list(names)
+        child = self.child(", ".join(names), limit=limit)
+        loops = {name: child.feedback().named(name) for name in names}
+        child._building.append(child)
+        try:
+            found = bodies(dict(loops))
+        finally:
+            child._building.pop()
+        if set(found) != set(names):
+            raise CircuitError(f"a recursion over {sorted(names)} needs a body for each, but got {sorted(found)}")
+        results = {}
+        for name in names:
+            inner = child.bring(found[name], "recursive")
+            inner._need("recursive", Carries.ZSET)
+            made = child.add(Kind.OPERATOR, "distinct", [inner.port], [Carries.ZSET], {}, share=False)
+            made.name = name
+            stream = Stream(child, Port(made.id))
+            loops[name].connect(stream)
+            results[name] = child.export(stream)
+        return results
+
+    def child(self, name: str = "loop", *, limit: int = MAX_ITERATIONS) -> Circuit:
+        """An empty loop, to be wired by hand with ``feedback``, ``connect`` and ``export``; imports are made as needed.
+
+        Within the body of a recursion it is a loop in that loop.
+        """
+        above = self._building[-1] if self.above is None else self
+        node = above.add(Kind.CHILD, "loop", [], [], {"limit": limit}, share=False)
+        node.name = name
+        node.child = Circuit(above=above, node=node)
+        return node.child
+
+    def feedback(self, carries: Carries = Carries.ZSET) -> Stream:
+        """A stream that will be what another was one tick earlier: ``connect`` it."""
+        op = "z1_trace" if carries is Carries.TRACE else "z1"
+        return Stream(self, Port(self.add(Kind.FEEDBACK, op, [], [carries], {}, share=False).id))
+
+    def forward(self, carries: Carries = Carries.ZSET) -> Stream:
+        """A stream that will be what another is in the same tick: ``connect`` it.  For building out of order."""
+        return Stream(self, Port(self.add(Kind.OPERATOR, "forward", [], [carries], {}, share=False).id))
+
+    def connect(self, end: Stream, stream: Stream) -> None:
+        """Feed *end*, a feedback or forward of this circuit, from *stream*."""
+        node = end.node
+        if node.op not in ("z1", "z1_trace", "forward"):
+            raise CircuitError(f"{node} cannot be connected: only what feedback() and forward() gave can")
+        if node.inputs:
+            raise CircuitError(f"{node} is connected already")
+        brought = self.bring(stream, "connect")
+        brought._need("connect", end.carries)
+        self._changeable()
+        node.inputs.append(brought.port)
+
+    def bring(self, stream: Stream, what: str = "import") -> Stream:
+        """*stream* in this circuit: imported if it belongs to one around it."""
+        if stream.circuit is self:
+            return stream
+        if self.above is None or len(stream.circuit.path) >= len(self.path):
+            raise CircuitError(
+                f"{what} cannot use {stream.node}: it belongs to another circuit or loop; export() it from there"
+            )
+        outer = self.above.bring(stream, what)
+        outer._need("import", Carries.ZSET, Carries.INDEXED)
+        known = self._imported.get(outer.port)
+        if known is None:
+            known = self.add(Kind.IMPORT, "import", [outer.port], [outer.carries], {}, share=False)
+            known.name = outer.node.name
+            self._imported[outer.port] = known
+            self.imports.append(known)
+        return Stream(self, Port(known.id))
+
+    def export(self, stream: Stream) -> Stream:
+        """A stream of this loop in the circuit around it: the sum of its batches over all iterations."""
+        if self.above is None or self.child_node is None:
+            raise CircuitError("export() is for loops; a stream of the root circuit ends in a sink()")
+        brought = self.bring(stream, "export")
+        brought._need("export", Carries.ZSET, Carries.INDEXED)
+        if brought.port not in self.exports:
+            self._changeable()
+            self.exports.append(brought.port)
+            self.child_node.carries.append(brought.carries)
+        return Stream(self.above, Port(self.child_node.id, self.exports.index(brought.port)))
+
+    # --------------------------------------------------------------------------------------------------- the graph
+
+    def add(
+        self, kind: Kind, op: str, inputs: list[Port], carries: list[Carries], params: dict[str, Any], *, share: bool
+    ) -> Node:
+        """A new node, or with *share* the node that has the same operator, inputs and functions."""
+        alike = (op, tuple(inputs), tuple((name, id(value)) for name, value in params.items()))
+        if share and alike in self._shared:
+            return self._shared[alike]
+        self._changeable()
+        node = Node(self, len(self.nodes), kind, op, inputs, carries, params)
+        self.nodes.append(node)
+        if share:
+            self._shared[alike] = node
+        return node
+
+    def _changeable(self) -> None:
+        if self.root._engine is not None:
+            raise CircuitError("the circuit is running: add nodes before the first step, or build another circuit")
+
+    @property
+    def root(self) -> Circuit:
+        """The outermost circuit."""
+        return self if self.above is None else self.above.root
+
+    @property
+    def depth(self) -> int:
+        """0 for the root, 1 for a loop in it, and so on."""
+        return len(self.path)
+
+    def order(self) -> list[Node]:
+        """The nodes so that each comes after those it depends on; raises :class:`CycleError`."""
+        for node in self.nodes:
+            if not node.inputs and node.op in ("z1", "z1_trace", "forward"):
+                raise CircuitError(f"{node} was never connected: call connect(stream) on it")
+        return in_order(self.nodes)
+
+    def walk(self) -> Iterator[Node]:
+        """All nodes, those of a child after the child's."""
+        for node in self.nodes:
+            yield node
+            if node.child is not None:
+                yield from node.child.walk()
+
+    def find(self, global_id: GlobalId) -> Node:
+        """The node with this global id."""
+        node = self.root.nodes[global_id[0]]
+        for local in global_id[1:]:
+            assert node.child is not None
+            node = node.child.nodes[local]
+        return node
+
+    # --------------------------------------------------------------------------------------------------- running
+
+    @property
+    def engine(self) -> LocalEngine:
+        """The local engine of this circuit, made at first use; from then on the circuit cannot be changed."""
+        self._at_root("step")
+        if self._engine is None:
+            self._engine = LocalEngine(self)
+            self._engine.watch(on=self._watched)
+        return self._engine
+
+    def step(self, deltas: Mapping[str, Any] | None = None) -> Outputs:
+        """One epoch on the local engine: deltas of sources in, changes of sinks out.
+
+        Raises :class:`UnknownStream` for a name that is no source, :class:`StepFailed` if a function of the circuit
+        raised, :class:`EndlessLoop`; the circuit is then as it was before.
+        """
+        return self.engine.step(deltas or {})
+
+    # --------------------------------------------------------------------------------------------------- looking in
+
+    def watch(self, *, on: bool = True) -> None:
+        """Measure each node from the next step on, or stop; :meth:`profile` and :meth:`graph` show it.
+
+        The circuit may not be complete yet.
+        """
+        self._at_root("watch")
+        self._watched = on
+        if self._engine is not None:
+            self._engine.watch(on=on)
+
+    def profile(self) -> Profile:
+        """What each node keeps, and has cost since :meth:`watch`: prints as a table, ``lines`` are data."""
+        return profile(self.engine)
+
+    def state(self, what: str | Stream) -> ZSet | IndexedZSet | Trace:
+        """The collection that the changes of a stream add up to, if something in the circuit keeps it.
+
+        *what* is a stream or the name of a sink, a source or a node.  Raises :class:`CircuitError` where nothing does.
+
+        >>> c = Circuit(); c.sink("seen", c.source("visits").distinct())
+        >>> _ = c.step({"visits": {"ann": 2}}), c.step({"visits": {"bob": 1}})
+        >>> c.state("seen"), c.state("visits")
+        (ZSet({'ann': 1, 'bob': 1}), ZSet({'ann': 2, 'bob': 1}))
+        """
+        return integral(self, what)
+
+    def graph(self, form: str = "mermaid") -> str:
+        """The circuit as a drawing: text in the language of ``mermaid``, of ``dot`` (Graphviz), or as ``json``.
+
+        While it is watched, nodes have their entries and the times of the last step, edges their rows.
+        """
+        return graph(self, form)
+
+    def explain(self) -> str:
+        """The nodes in the order in which they run, as a table in text."""
+        return explain(self)
+
+    @property
+    def running(self) -> LocalEngine | None:
+        """The local engine, if there is one yet."""
+        return self.root._engine
+
+    def snapshot(self) -> bytes:
+        """All that the running circuit keeps, as bytes: see :mod:`syndicate.flow.snapshot`.
+
+        Raises :class:`UnwritableElement` for an element of a type that snapshots do not know.
+        """
+        return snapshot(self.engine)
+
+    def restore(self, data: bytes) -> None:
+        """Go on from a snapshot of a circuit that was built like this one, whatever has happened in this one.
+
+        Raises :class:`SnapshotDamaged` or :class:`SnapshotMismatch`; the circuit is then as it was before.
+        """
+        self._at_root("restore")
+        engine = restored(self, data)
+        engine.watch(on=self._watched)
+        self._engine = engine
+
+    def __repr__(self) -> str:
+        where = ".".join(map(str, self.path))
+        return f"<Circuit{' ' + where if where else ''} of {len(self.nodes)} nodes>"

@@ -1,0 +1,291 @@
+"""Elements: what a Z-set may hold, and how it is told apart in a dictionary.
+
+Python's ``==`` confuses ``1``, ``1.0`` and ``True``, so no Z-set may key on raw values.  But nearly all elements of
+real circuits are tuples of strings and integers, on which Python's own identity is the right one, and user functions
+want to see these tuples, not frozen forms.  So an element has a **key**: itself if it is *plain*, and otherwise a
+:class:`Typed`, which holds the element and compares by a typed form.
+
+* plain: ``str``, ``bytes``, ``int``, ``None``, symbols, references, floats that equal no integer and not themselves
+  unequal (``2.5``, not ``2.0``, ``-0.0`` or ``nan``), and tuples of plain values, all of exactly these types
+* typed: ``bool``, other floats, records, frozen sets, dictionaries of :mod:`syndicate.values`; any other hashable
+  object, told apart by its class and its own ``==``; tuples that hold such
+* refused: what cannot be hashed (a ``list``, a ``dict``)
+
+A plain element costs one dictionary operation.  Whether elements are plain is asked once a batch, where a user's
+function has made new ones, by ``set(map(type, ...))``: 25 ns for each atom (measured), against 400 for freezing a
+tuple and 115 for a dictionary operation with a :class:`Typed`.  A batch that holds a :class:`Typed` is a
+:class:`Mixed`, so that one type test tells an operator whether it must unwrap.
+
+Contract: equal values have equal keys, and ``natural(key_of(x))`` is ``x``.
+
+>>> len({key_of(x) for x in (1, 1.0, True, float("nan"), float("nan"), 0.0, -0.0)})
+6
+
+Source: DESIGN, decision 1; reference/flow.md, section 2 (Python traps).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from operator import itemgetter
+from typing import Any, Final, TypeAlias, TypeVar
+
+from syndicate.errors import NotAValue, PatternError, SyndicateError, UnhashableElement
+from syndicate.values import MAX_DEPTH, Ref, Symbol, freeze, order
+
+Element: TypeAlias = Any
+"""What a user puts in and gets out."""
+
+Key: TypeAlias = Any
+"""What a dictionary is keyed by: a plain element, or a :class:`Typed`."""
+
+F = TypeVar("F")
+
+ATOMS: Final = frozenset({str, bytes, int, type(None), Symbol, Ref})
+ATOMS_AND_FLOATS: Final = ATOMS | {float}
+_TUPLE: Final = frozenset({tuple})
+_FROZEN: Final = object()
+
+
+class Typed:
+    """The key of an element that is not plain."""
+
+    __slots__ = ("form", "hashed", "value")
+
+    def __init__(self, value: Element, form: Any) -> None:
+        self.value = value
+        self.form = form
+        self.hashed = hash(form)
+
+    def __hash__(self) -> int:
+        return self.hashed
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is Typed and self.hashed == other.hashed and bool(self.form == other.form)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+class Mixed(dict[Key, int]):
+    """A batch that holds, or may hold, typed keys."""
+
+    __slots__ = ()
+
+
+class Rows(list[tuple[Key, Key, int]]):
+    """A batch of an indexed stream, ``(key, value, weight)``, that holds no typed keys.  Not consolidated."""
+
+    __slots__ = ()
+
+
+class MixedRows(Rows):
+    """The same, where there may be typed keys."""
+
+    __slots__ = ()
+
+
+def rearranges(function: F) -> F:
+    """Mark a function that makes its results of nothing but its arguments' parts: plain in, plain out, no check.
+
+    ``operator.itemgetter`` needs no mark.
+
+    >>> swap = rearranges(lambda pair: (pair[1], pair[0])); swap((1, 2))
+    (2, 1)
+    """
+    function.rearranges = True  # type: ignore[attr-defined]
+    return function
+
+
+def is_rearranging(function: Any) -> bool:
+    """Whether *function* was marked, or is an ``itemgetter``."""
+    return type(function) is itemgetter or getattr(function, "rearranges", False) is True
+
+
+def natural(key: Key) -> Element:
+    """The element of a key."""
+    return key.value if type(key) is Typed else key
+
+
+def naturals(keys: Iterable[Key]) -> list[Element]:
+    """The elements of keys."""
+    return [key.value if type(key) is Typed else key for key in keys]
+
+
+def all_plain(elements: Iterable[Element]) -> bool:
+    """Whether each of *elements*, which can be walked twice, is plain: the test of a batch, at C speed."""
+    kinds = set(map(type, elements))
+    if kinds <= ATOMS:
+        return True
+    for _ in range(MAX_DEPTH):
+        if float in kinds and not _plain_floats(elements):
+            return False
+        if tuple not in kinds:
+            return kinds <= ATOMS_AND_FLOATS
+        if len(kinds) > 1:
+            if not kinds - _TUPLE <= ATOMS_AND_FLOATS:
+                return False
+            elements = [item for item in elements if type(item) is tuple]
+        elements = list(chain.from_iterable(elements))
+        kinds = set(map(type, elements))
+        if kinds <= ATOMS:
+            return True
+    raise UnhashableElement(f"an element nested deeper than {MAX_DEPTH} levels: flatten it")
+
+
+def _plain_floats(elements: Iterable[Element]) -> bool:
+    floats = [item for item in elements if type(item) is float]
+    return not any(map(float.is_integer, floats)) and not any(item != item for item in floats)  # noqa: PLR0124  # nan
+
+
+def key_of(element: Element) -> Key:
+    """The key of one element; raises :class:`UnhashableElement`."""
+    if type(element) in ATOMS:
+        return element
+    form = _form(element, 0)
+    return element if form is element else Typed(element, form)
+
+
+def keys_of(elements: list[Element]) -> tuple[list[Key], bool]:
+    """The keys of *elements*, and whether there are typed ones among them.
+
+    >>> keys_of([(1, "a"), (True, "a")])
+    ([(1, 'a'), (True, 'a')], True)
+    """
+    if all_plain(elements):
+        return elements, False
+    return [key_of(element) for element in elements], True
+
+
+def _form(element: Element, depth: int) -> Any:
+    """A hashable with the right identity: *element* itself if it is plain."""
+    kind = type(element)
+    if kind in ATOMS:
+        return element
+    if depth > MAX_DEPTH:
+        raise UnhashableElement(f"an element nested deeper than {MAX_DEPTH} levels: flatten it")
+    if kind is tuple:
+        forms = [_form(item, depth + 1) for item in element]
+        return element if all(map(_is, forms, element)) else tuple(forms)
+    if kind is float and not element.is_integer() and element == element:  # noqa: PLR0124  # nan
+        return element
+    if kind in (list, dict, set, bytearray):
+        raise UnhashableElement(_REFUSED.format(kind=kind.__name__, element=_short(element), remedy=_REMEDIES[kind]))
+    if getattr(
+        kind, "own_identity", False
+    ):  # a lattice value: to freeze a large one in each batch would cost all of it
+        return (kind, element)
+    try:
+        return (_FROZEN, freeze(element))
+    except (NotAValue, PatternError):
+        pass
+    try:
+        hash(element)
+    except (TypeError, SyndicateError):
+        remedy = "give its class __hash__ and __eq__"
+        raise UnhashableElement(_REFUSED.format(kind=kind.__name__, element=_short(element), remedy=remedy)) from None
+    return (kind, element)
+
+
+def _is(a: object, b: object) -> bool:
+    return a is b
+
+
+_REFUSED: Final = "a {kind} cannot be an element of a Z-set, nor a part of one: {element}. Remedy: {remedy}."
+_REMEDIES: Final[dict[type, str]] = {
+    list: "write a tuple",
+    dict: "write a record, a tuple, or syndicate.Dictionary(...)",
+    set: "write a frozenset",
+    bytearray: "write bytes(...)",
+}
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+# ------------------------------------------------------------------------------------------------------------- batches
+
+
+def collect(elements: list[Element], weights: Iterable[int]) -> dict[Key, int]:
+    """The canonical batch of *elements*, new ones, and their weights, of which none is 0: equal elements are added."""
+    if all_plain(elements):
+        return collect_keys(elements, weights)
+    return mixed(zip(map(key_of, elements), weights, strict=True))
+
+
+def collect_keys(keys: list[Key], weights: Iterable[int]) -> dict[Key, int]:
+    """The same for elements that are known to be plain."""
+    if len(keys) < 2:
+        return dict(zip(keys, weights, strict=True))
+    weights = list(weights)
+    batch = dict(zip(keys, weights, strict=True))
+    if len(batch) == len(keys):
+        return batch
+    if weights.count(1) == len(weights):
+        return dict(Counter(keys))  # counts in C
+    return add_up({}, zip(keys, weights, strict=True))
+
+
+def mixed(pairs: Iterable[tuple[Key, int]]) -> dict[Key, int]:
+    """The canonical batch of keys and weights, some of them typed."""
+    return add_up(Mixed(), pairs)
+
+
+B = TypeVar("B", bound=dict[Key, int])
+
+
+def add_up(batch: B, pairs: Iterable[tuple[Key, int]]) -> B:
+    """Add weights into *batch*, which stays canonical."""
+    get = batch.get
+    for key, weight in pairs:
+        total = get(key, 0) + weight
+        if total:
+            batch[key] = total
+        elif key in batch:
+            del batch[key]
+    return batch
+
+
+def plus(a: dict[Key, int], b: dict[Key, int]) -> dict[Key, int]:
+    """The sum of two batches; neither is changed, either may be returned."""
+    if not a:
+        return b
+    if not b:
+        return a
+    if len(a) < len(b):
+        a, b = b, a
+    total = Mixed(a) if type(a) is Mixed or type(b) is Mixed else dict(a)
+    return add_up(total, b.items())
+
+
+def negated(batch: dict[Key, int]) -> dict[Key, int]:
+    """The batch with each weight negated."""
+    made = {key: -weight for key, weight in batch.items()}
+    return Mixed(made) if type(batch) is Mixed else made
+
+
+def rank(element: Element) -> tuple[Any, ...]:
+    """A sort key: the total order of :mod:`syndicate.values`, with ``None`` first and what is no value last.
+
+    >>> sorted(["b", 2, True, None, (0,), 1.5], key=rank)
+    [None, True, 1.5, 2, 'b', (0,)]
+    """
+    if element is None:
+        return (-1,)
+    if type(element) is Typed:
+        element = element.value
+    if type(element) is tuple:
+        return (7, [rank(item) for item in element])
+    try:
+        return order(freeze(element))
+    except (NotAValue, PatternError):
+        return (11, type(element).__qualname__, repr(element))
+
+
+def in_order(keys: Iterable[Key]) -> Iterator[Key]:
+    """Keys by the total order of their elements."""
+    return iter(sorted(keys, key=rank))

@@ -1,0 +1,229 @@
+"""The local engine: a circuit executed in process, one epoch a step.
+
+A step is a transaction.  Inputs are checked first; then the nodes that have something to do run (see
+:mod:`syndicate.flow.scope`); if anything raises, each change of state is taken back from a log, and the circuit is at
+the last good step.  State is never copied: a change and its inverse are all that the log holds.
+
+Source: DESIGN, decision 5 and 6.4; reference/flow.md, sections 7 and 11.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from syndicate.errors import CircuitError, StepFailed, UnknownStream
+from syndicate.flow.element import Key, Mixed, add_up, key_of
+from syndicate.flow.loop import Loop
+from syndicate.flow.measure import Measures
+from syndicate.flow.node import Carries, GlobalId, Node, Port
+from syndicate.flow.scope import Scope
+from syndicate.flow.zset import IndexedZSet, ZSet, batch_of
+
+if TYPE_CHECKING:
+    from syndicate.flow.circuit import Circuit
+
+
+class Outputs(dict[str, Any]):
+    """What changed in a step, by sink: only what changed is iterated over; any other sink gives an empty ZSet."""
+
+    def __init__(self, empties: Mapping[str, Any]) -> None:
+        super().__init__()
+        self._empties = empties
+
+    def __missing__(self, name: str) -> Any:
+        if name not in self._empties:
+            raise UnknownStream(f"the circuit has no sink {name!r}; its sinks are {sorted(self._empties)}")
+        return self._empties[name]
+
+
+class Upserts:
+    """The elements of a source with a primary key, so that a new one replaces the old."""
+
+    __slots__ = ("current", "key")
+
+    def __init__(self, key: Callable[[Any], Any]) -> None:
+        self.key = key
+        self.current: dict[Key, Key] = {}
+
+    def delta(self, given: Any) -> tuple[dict[Key, int], list[tuple[Key, Key | None]]]:
+        """The batch that makes what is given current, and the entries to restore if the step fails."""
+        if isinstance(given, ZSet):
+            raise CircuitError("a source with a key takes {key: element or None} or elements, not a ZSet of weights")
+        pairs = given.items() if isinstance(given, Mapping) else map(self.keyed, given)
+        wanted = {key_of(key): None if element is None else key_of(element) for key, element in pairs}
+        weights: list[tuple[Key, int]] = []
+        saved: list[tuple[Key, Key | None]] = []
+        for key, new in wanted.items():
+            old = self.current.get(key)
+            if old == new:
+                continue
+            saved.append((key, old))
+            weights += [(element, weight) for element, weight in ((old, -1), (new, 1)) if element is not None]
+            self.put(key, new)
+        return add_up(Mixed(), weights), saved
+
+    def keyed(self, element: Any) -> tuple[Any, Any]:
+        """An element with its key."""
+        try:
+            return self.key(element), element
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            raise StepFailed(f"the key of a source raised {text} at {element!r}. Nothing was changed.") from error
+
+    def put(self, key: Key, element: Key | None) -> None:
+        """Let an element be current under a key."""
+        if element is None:
+            self.current.pop(key, None)
+        else:
+            self.current[key] = element
+
+    def restore(self, saved: list[tuple[Key, Key | None]]) -> None:
+        """Take a step back."""
+        for key, element in saved:
+            self.put(key, element)
+
+
+class LocalEngine:
+    """A circuit with its state.
+
+    ``states`` maps the global id of each node to what it keeps; ``epoch`` counts the steps done; ``measures``, when
+    watching is on, what each node has cost.
+    """
+
+    def __init__(self, circuit: Circuit) -> None:
+        self.circuit = circuit
+        self.epoch = 0
+        self.undo: list[tuple[Callable[[Any], None], Any]] = []
+        self.commits: list[Any] = []
+        self.states: dict[GlobalId, list[Any]] = {}
+        self.measures: Measures | None = None
+        self._outputs = Outputs({})
+        self._empties = {
+            name: _shown(node, [_EMPTY[kind] for kind in _kinds(node)]) for name, node in circuit.sinks.items()
+        }
+        self._busy = False
+        self.root = Scope(self, circuit)
+        self._sources = {name: self.root.slots[Port(node.id)] for name, node in circuit.sources.items()}
+        self._constants = [
+            (self.root.slots[Port(node.id)], node.params["zset"].batch)
+            for node in circuit.nodes
+            if node.op == "constant" and len(node.params["zset"])
+        ]
+        self._upserts = {
+            name: self.root.state(node, Upserts(node.params["key"]))
+            for name, node in circuit.sources.items()
+            if node.params
+        }
+
+    def make_loop(self, circuit: Circuit, above: Scope, position: int) -> Loop:
+        """The scope of a child circuit."""
+        return Loop(self, circuit, above, position)
+
+    def watch(self, *, on: bool = True) -> None:
+        """Measure each node from now on, or stop."""
+        self.measures = Measures() if on else None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a step is running, or was interrupted."""
+        return self._busy
+
+    def step(self, deltas: Mapping[str, Any]) -> Outputs:
+        """One epoch; see :meth:`syndicate.flow.circuit.Circuit.step`."""
+        if self._busy:
+            raise StepFailed(
+                "a step of this circuit was interrupted, or is running and called for another: a function of a circuit "
+                "must not step it; after an interrupt build it anew, or restore a snapshot"
+            )
+        self._busy = True  # for good, if it is interrupted
+        root = self.root
+        if self.measures is not None:
+            self.measures.begin()
+        outputs = self._outputs = Outputs(self._empties)
+        # The collector would walk the whole state again and again while a large step adds to it: half of the time of a
+        # first load (measured).  A step makes no cycles.
+        collecting = gc.isenabled()
+        gc.disable()
+        try:
+            for name, given in deltas.items():
+                batch = self._batch(name, given)
+                if batch:
+                    root.put(self._sources[name], batch)
+            if self.epoch == 0:
+                for slot, batch in self._constants:
+                    root.put(slot, batch)
+            for slot, batch in root.delayed.items():
+                root.put(slot, batch)
+            root.run()
+            delayed = root.finish()
+        except Exception:
+            self._roll_back()
+            self._busy = False
+            raise
+        else:
+            for changed in self.commits:
+                changed.commit()
+        finally:
+            if collecting:
+                gc.enable()
+        root.delayed = delayed
+        self.commits.clear()
+        self.undo.clear()
+        self.epoch += 1
+        self._busy = False
+        return outputs
+
+    def _roll_back(self) -> None:
+        for take_back, what in reversed(self.undo):
+            take_back(what)
+        for changed in self.commits:
+            changed.discard()
+        self.undo.clear()
+        self.commits.clear()
+        self.root.reset()
+
+    def _batch(self, name: str, given: Any) -> dict[Key, int]:
+        if name not in self._sources:
+            known = ", ".join(map(repr, sorted(self._sources))) or "none"
+            raise UnknownStream(f"the circuit has no source {name!r}; its sources are {known}")
+        upserts = self._upserts.get(name)
+        if upserts is not None:
+            batch, saved = upserts.delta(given)
+            self.undo.append((upserts.restore, saved))
+            return batch
+        if isinstance(given, ZSet):
+            return given.batch
+        if isinstance(given, IndexedZSet):
+            raise CircuitError(f"the source {name!r} takes a ZSet, not an IndexedZSet: give its pairs()")
+        return batch_of(given)
+
+    def sink(self, node: Node, cells: list[Any], inputs: list[int]) -> Callable[[], None]:
+        """The step of a sink."""
+        name, first = node.name, inputs[0]
+        show: Callable[[Any], Any] = ZSet.adopt if _kinds(node)[0] is Carries.ZSET else IndexedZSet.adopt
+
+        def step() -> None:
+            self._outputs[name] = show(cells[first])
+
+        def step_of_several() -> None:
+            self._outputs[name] = _shown(node, [cells[i] for i in inputs])
+
+        return step if len(inputs) == 1 else step_of_several
+
+
+_EMPTY: dict[Carries, Any] = {Carries.ZSET: {}, Carries.INDEXED: []}
+
+
+def _kinds(node: Node) -> list[Carries]:
+    return [node.circuit.nodes[port.node].carries[port.output] for port in node.inputs]
+
+
+def _shown(node: Node, batches: Iterable[Any]) -> Any:
+    """The batches of a sink as the user gets them."""
+    shown = tuple(
+        ZSet.adopt(batch) if kind is Carries.ZSET else IndexedZSet.adopt(batch)
+        for kind, batch in zip(_kinds(node), batches, strict=True)
+    )
+    return shown[0] if len(shown) == 1 else shown

@@ -1,0 +1,93 @@
+"""Measures: what each node of a watched circuit has cost and given, in all and in the last step.
+
+Nothing here runs while watching is off: an engine that is not watched has no measures, which is asked once a tick.
+
+Source: DESIGN 6.4; issue 4, part 6.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrs import define
+
+from syndicate.flow.node import Carries, GlobalId, Kind, Node, Port
+
+if TYPE_CHECKING:
+    from syndicate.flow.scope import Scope
+
+
+@define(eq=False)
+class Measure:
+    """What one node has cost since watching began, in seconds, and how many rows it read and gave.
+
+    Of the last step that it had a part in, ``step``, it knows what it was before.  The time of a loop holds that of its
+    nodes.
+    """
+
+    reads: tuple[int, ...] = ()
+    runs: int = 0
+    seconds: float = 0.0
+    rows_in: int = 0
+    rows: int = 0
+    step: int = 0
+    before: tuple[int, float, int, int] = (0, 0.0, 0, 0)
+
+    def begin(self, step: int) -> None:
+        """It has a part in another step."""
+        self.step = step
+        self.before = (self.runs, self.seconds, self.rows_in, self.rows)
+
+    def gave(self, step: int, rows: int) -> None:
+        """The node gave *rows* without running, as sources and loops do."""
+        if self.step != step:
+            self.begin(step)
+        self.rows += rows
+
+    def last(self, step: int) -> tuple[int, float, int, int]:
+        """Runs, seconds, rows in and rows out of a step, the last one of the circuit."""
+        if self.step != step:
+            return (0, 0.0, 0, 0)
+        runs, seconds, rows_in, rows = self.before
+        return (self.runs - runs, self.seconds - seconds, self.rows_in - rows_in, self.rows - rows)
+
+
+class Measures(dict[GlobalId, Measure]):
+    """The measures of a circuit: of each node that ran, by its global id; ``places`` has one for each cell."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step = 0
+        self.places: dict[GlobalId, list[Measure]] = {}
+
+    def begin(self) -> None:
+        """Another step: also one that fails is one, so that its cost is not the next one's."""
+        self.step += 1
+
+    def of(self, scope: Scope) -> list[Measure]:
+        """The measures of one scope, by position."""
+        path = scope.circuit.path
+        found = self.places.get(path)
+        if found is None:
+            found = self.places[path] = [Measure() for _ in scope.cells]
+            nodes = scope.circuit.nodes
+            for place, node in reversed(list(enumerate(scope.nodes))):  # of a loop's places the first is its own
+                if node.kind not in (Kind.SOURCE, Kind.IMPORT, Kind.FEEDBACK):
+                    rows = (port for port in ports_of(node) if nodes[port.node].carries[port.output] != Carries.TRACE)
+                    found[place].reads = tuple([scope.slots[port] for port in dict.fromkeys(rows)])
+        return found
+
+
+def ports_of(node: Node) -> list[Port]:
+    """What a node reads: of a loop, what its imports do."""
+    if node.child is None:
+        return [] if node.kind is Kind.IMPORT else node.inputs
+    return [port for imported in node.child.imports for port in imported.inputs]
+
+
+def size(batch: Any) -> int:
+    """How many rows a cell holds; of a trace, those that this tick has added."""
+    try:
+        return len(batch)
+    except TypeError:
+        return sum(len(values) for groups, _ in batch.added for values in groups.values()) if batch is not None else 0

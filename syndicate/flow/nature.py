@@ -1,0 +1,114 @@
+"""The nature of a stream: what can be known of it from the circuit alone, before anything runs.
+
+* **flat**: it changes at most once an epoch, at the first iteration: at the root, and in a loop what depends on nothing
+  but imports of flat streams.  Flat streams need no times.
+* **positive**: no weight of the collection is below 0, as long as none of a source's is.
+* **free** (of a loop): all that it computes are sets of the monotone kind, and it keeps nothing else.
+* **monotone**: within a loop, what lies behind a node can only grow from one iteration to the next, and as a function
+  of what enters the loop.  Such a loop has a least fixed point, whatever way it is reached.
+
+Source: reference/flow.md, section 2 (linearity) and 7.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from syndicate.flow.node import LINEAR, Carries, Kind, Node, Port
+
+if TYPE_CHECKING:
+    from syndicate.flow.circuit import Circuit
+
+MONOTONE: Final = frozenset({
+    *("map", "filter", "flat_map", "index_with", "plus", "join", "pairs", "keys", "values", "forward", "distinct"),
+    *("inspect", "z1"),
+})  # fmt: skip
+POSITIVE: Final = frozenset({"distinct", "aggregate", "source", "constant"})
+UNFLAT: Final = frozenset({"integrate", "differentiate", "consolidate", "inspect", "join_trace"})
+
+
+class Nature:
+    """The natures of the streams of one circuit, found when asked for."""
+
+    def __init__(self, circuit: Circuit, above: Nature | None = None) -> None:
+        """*above* is the nature of the circuit around, for a loop."""
+        self.circuit = circuit
+        self.above = above
+        self._free: bool | None = None
+        self._flat: dict[Port, bool] = {}
+        self._positive: dict[Port, bool] = {}
+
+    def is_flat(self, port: Port) -> bool:
+        """Whether a stream changes at most once an epoch, at the first iteration."""
+        if self.above is None:
+            return True
+        known = self._flat.get(port)
+        if known is None:
+            known = self._flat[port] = self._is_flat(self.circuit.nodes[port.node], self.above)
+        return known
+
+    def _is_flat(self, node: Node, above: Nature) -> bool:
+        if node.kind is Kind.FEEDBACK or node.op in UNFLAT:
+            return False
+        if node.kind is Kind.IMPORT:
+            return above.is_flat(node.inputs[0])
+        ports = node.inputs if node.child is None else [port for each in node.child.imports for port in each.inputs]
+        return all(map(self.is_flat, ports))
+
+    def is_free(self) -> bool:
+        """Whether this is a loop in the root that makes sets of the monotone kind, and keeps nothing else."""
+        if self._free is None:
+            circuit = self.circuit
+            exported = [(circuit.nodes[port.node], port.output) for port in circuit.exports]
+            self._free = (
+                circuit.depth == 1
+                and all(map(self._fits, circuit.nodes))
+                and all(node.op == "distinct" and node.carries[i] is Carries.ZSET for node, i in exported)
+            )
+        return self._free
+
+    def _fits(self, node: Node) -> bool:
+        if node.op == "join":
+            flat = [port for port in node.inputs if self.is_flat(port)]
+            return len(flat) < 2 and all(self.circuit.nodes[port.node].kind is Kind.IMPORT for port in flat)
+        if node.op == "distinct":
+            return not self.is_flat(node.inputs[0]) and self.is_monotone(node)
+        return node.kind is Kind.IMPORT or node.op == "z1" or node.op in LINEAR - {"inspect"}
+
+    def is_monotone(self, node: Node) -> bool:
+        """Whether all that lies behind a node in this loop can only grow as the iterations go on."""
+        pending, seen = list(node.inputs), set()
+        while pending:
+            port = pending.pop()
+            if port in seen:
+                continue
+            seen.add(port)
+            behind = self.circuit.nodes[port.node]
+            if self.is_flat(port):
+                if not self.is_positive(port):
+                    return False
+            elif behind.op in MONOTONE:
+                pending += behind.inputs
+            elif behind.params.get("part") and self.is_flat(self.circuit.nodes[behind.inputs[1].node].inputs[1]):
+                pending.append(behind.inputs[0])  # an antijoin with what does not change in the loop
+            else:
+                return False
+        return True
+
+    def is_positive(self, port: Port) -> bool:
+        """Whether no weight of a collection is below 0, as long as none of a source's is."""
+        known = self._positive.get(port)
+        if known is None:
+            self._positive[port] = True  # of a cycle, what the rest of it says
+            known = self._positive[port] = self._is_positive(self.circuit.nodes[port.node], port)
+        return known
+
+    def _is_positive(self, node: Node, port: Port) -> bool:
+        if node.op in POSITIVE:
+            return True
+        if node.kind is Kind.IMPORT:
+            assert self.above is not None
+            return self.above.is_positive(node.inputs[0])
+        if node.child is not None:
+            return Nature(node.child, self).is_positive(node.child.exports[port.output])
+        return (node.op in MONOTONE or "part" in node.params) and all(map(self.is_positive, node.inputs))

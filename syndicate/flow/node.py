@@ -1,0 +1,164 @@
+"""Nodes: the vertices of a circuit, as data, and the order in which they run.
+
+There are six kinds. A node names its inputs by the local ids of nodes of the same circuit; an import names a node of
+the circuit above.  The local id is the index in the circuit, the global id the path of local ids from the root: both
+are the same in every run that builds the circuit alike, so that snapshots and profiles may refer to them.
+
+A feedback node delays by one tick. It emits what it took in at the previous tick before any other node runs, and takes
+in what the others made after all have run; so its input is no dependency within a tick, and a cycle through it is none.
+A child runs after the nodes that its imports name.
+
+Source: seed 003, 2.6 to 2.8; reference/flow.md, sections 2 and 7.
+"""
+
+from __future__ import annotations
+
+import enum
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from attrs import define, field, frozen
+
+from syndicate.errors import CycleError
+
+if TYPE_CHECKING:
+    from syndicate.flow.circuit import Circuit
+
+
+class Kind(enum.Enum):
+    """What a node is for."""
+
+    OPERATOR = "operator"
+    CHILD = "child"
+    FEEDBACK = "feedback"
+    IMPORT = "import"
+    SINK = "sink"
+    SOURCE = "source"
+
+
+class Carries(enum.Enum):
+    """What a stream's values are."""
+
+    ZSET = "ZSet"
+    INDEXED = "Indexed ZSet"
+    TRACE = "Trace"
+
+
+GlobalId: TypeAlias = tuple[int, ...]
+
+
+@frozen
+class Port:
+    """An output of a node: the node's local id and the number of the output, which is 0 except for a child's."""
+
+    node: int
+    output: int = 0
+
+
+@define(eq=False, repr=False)
+class Node:
+    """One vertex.  *op* names the operator as the stream's method does; *params* hold the user's functions as given."""
+
+    circuit: Circuit
+    id: int
+    kind: Kind
+    op: str
+    inputs: list[Port]
+    carries: list[Carries]
+    params: dict[str, Any] = field(factory=dict)
+    name: str = ""
+    child: Circuit | None = None
+
+    @property
+    def global_id(self) -> GlobalId:
+        """The path of local ids from the root."""
+        return (*self.circuit.path, self.id)
+
+    @property
+    def dependencies(self) -> Iterator[int]:
+        """The local ids of the nodes that run before this one within a tick."""
+        if self.child is not None:
+            return (port.node for node in self.child.imports for port in node.inputs)
+        if self.kind in (Kind.FEEDBACK, Kind.IMPORT):
+            return iter(())
+        return (port.node for port in self.inputs)
+
+    def __str__(self) -> str:
+        """What a message calls the node: ``map "halve" (node 3, rules.py:12)``."""
+        where = ".".join(map(str, self.global_id))
+        name = f' "{self.name}"' if self.name else ""
+        place = next(filter(None, map(_place, self.params.values())), "")
+        return f"{self.op}{name} (node {where}{place})"
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
+
+def _place(value: Any) -> str:
+    code = getattr(value, "__code__", None)
+    if code is None:
+        return ""
+    function = "" if code.co_name == "<lambda>" else f"{code.co_name}, "
+    return f", {function}{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}"
+
+
+def in_order(nodes: Sequence[Node]) -> list[Node]:
+    """The nodes of one circuit so that each comes after those it depends on, else by id.
+
+    Raises :class:`CycleError` if some depend on each other within one tick.
+    """
+    missing = [set(node.dependencies) for node in nodes]
+    waiting: dict[int, list[int]] = {}
+    for node in nodes:
+        for needed in missing[node.id]:
+            waiting.setdefault(needed, []).append(node.id)
+    ready = [node.id for node in nodes if not missing[node.id]]
+    heapq.heapify(ready)
+    found = []
+    while ready:
+        done = heapq.heappop(ready)
+        found.append(nodes[done])
+        for later in waiting.get(done, ()):
+            missing[later].discard(done)
+            if not missing[later]:
+                heapq.heappush(ready, later)
+    if len(found) < len(nodes):
+        cycle = " -> ".join(str(nodes[i]) for i in _cycle(missing))
+        raise CycleError(
+            f"a cycle without feedback: {cycle}. Let one edge of it pass through z1() or feedback(), or use recursive()"
+        )
+    return found
+
+
+def _cycle(missing: Sequence[set[int]]) -> Iterable[int]:
+    """One cycle in what is left, from its smallest node back to it."""
+    at = next(i for i, needed in enumerate(missing) if needed)
+    seen: dict[int, int] = {}
+    path: list[int] = []
+    while at not in seen:
+        seen[at] = len(path)
+        path.append(at)
+        at = min(i for i in missing[at] if missing[i])
+    path = path[seen[at] :][::-1]
+    start = path.index(min(path))
+    return [*path[start:], *path[:start], path[start]]
+
+
+LINEAR: Final = frozenset(
+    {
+        "map",
+        "filter",
+        "flat_map",
+        "index_with",
+        "negate",
+        "plus",
+        "minus",
+        "inspect",
+        "pairs",
+        "keys",
+        "values",
+        "forward",
+    }
+)
+"""The operators that are linear and time-invariant: the incremental version of each is itself."""

@@ -1,0 +1,79 @@
+"""Blame: at which element a user's function raised, found by asking it again for one element after the other.
+
+Functions are applied to whole batches, where an exception does not say which element it was.  They are pure, so asking
+again is harmless, and only a step that has failed pays for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from syndicate.flow.element import Element, naturals
+from syndicate.flow.node import Node
+from syndicate.flow.operators.groups import GroupView
+
+if TYPE_CHECKING:
+    from syndicate.flow.scope import Scope
+
+
+def found_element(scope: Scope, node: Node) -> str:
+    """`` at <element>``, or nothing where no element can be named."""
+    for function, arguments in _calls(scope, node):
+        try:
+            function(*arguments)
+        except Exception:
+            shown = ", ".join(map(repr, arguments))
+            return " at " + (shown if len(shown) <= 300 else shown[:297] + "...")
+    return ""
+
+
+def _calls(scope: Scope, node: Node) -> Iterator[tuple[Callable[..., Element], tuple[Element, ...]]]:
+    batches = [scope.cells[i] for i in scope.inputs(node)]
+    params = node.params
+    if node.op in ("map", "filter"):
+        yield from ((params["function"], (element,)) for element in naturals(batches[0]))
+    elif node.op == "flat_map":
+        yield from ((lambda element: list(params["function"](element)), (element,)) for element in naturals(batches[0]))
+    elif node.op == "index_with":
+        for element in naturals(batches[0]):
+            yield params["key"], (element,)
+            if params["value"] is not None:
+                yield params["value"], (element,)
+    elif node.op == "join":
+        yield from _join_calls(scope, node, batches)
+    elif node.op == "join_stream":
+        yield from _pairs(params["function"], batches[0], [(row[0], row[1]) for row in batches[1]], flipped=False)
+    elif node.op.startswith("aggregate") and params["aggregate"].by is not None:
+        yield from ((params["aggregate"].by, (value,)) for value in naturals(row[1] for row in batches[0]))
+    elif node.op.startswith("aggregate"):
+        yield from _aggregate_calls(scope, node, batches[0])
+
+
+def _aggregate_calls(scope: Scope, node: Node, rows: Any) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    groups = scope.engine.states.get(node.global_id, [{}])[0]
+    for key in dict.fromkeys(row[0] for row in rows):
+        if isinstance(groups, dict) and isinstance(groups.get(key), dict):
+            yield (lambda key, values: node.params["aggregate"].of(GroupView(values)), (key, groups[key]))
+
+
+def _join_calls(scope: Scope, node: Node, batches: list[Any]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    function = node.params["function"]
+    for this, other, flipped in ((0, 1, False), (1, 0, True)):
+        arrangement = scope.arrangement(node.inputs[other])
+        known: list[tuple[Any, Any]] = [(row[0], row[1]) for row in arrangement.rows]
+        for key in {row[0] for row in batches[this]}:
+            levels: Any = arrangement.index.get(key, {})
+            for value, inside in levels.items():
+                known += [(key, each) for each in inside] if isinstance(inside, dict) else [(key, value)]
+        yield from _pairs(function, batches[this], known, flipped=flipped)
+
+
+def _pairs(
+    function: Any, rows: Any, known: list[tuple[Any, Any]], *, flipped: bool
+) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    for key, value, _ in rows:
+        for other_key, other in known:
+            if key == other_key:
+                left, right = (other, value) if flipped else (value, other)
+                yield function, tuple(naturals((key, left, right)))

@@ -1,0 +1,235 @@
+"""Distinct: which elements have a weight above 0, as changes.
+
+On a flat stream one number an element is enough: with its sum before and after the batch, the element appears, goes, or
+neither (``H`` of the reference; the seed's prose about opposite signs is wrong).
+
+In a loop the sum depends on the iteration too.  With ``S(e, i)`` the sum of an element's weights at all times before
+``(e, i)`` in product order, the output is ``[S(e,i)>0] - [S(e,i-1)>0] - [S(e-1,i)>0] + [S(e-1,i-1)>0]``: the change
+over both clocks.  Past epochs are merged, since only ``e0 < e`` counts.  An element can change at an iteration at
+which nothing arrives, if it arrived at an earlier one in this epoch and there is an entry of a past epoch: it is
+scheduled.
+
+**Monotone loops** take another way to the same collection.  Where nothing in a loop but joins, unions and the like lies
+behind a distinct, the result of the loop is the least set that is closed under its rules, whatever iteration an
+element is said to enter at, as long as it then follows from elements that entered before.  So an element keeps its
+iteration, though a shorter derivation has come up, and moves only when the derivations up to that iteration are gone.
+An edge added to a graph then costs the paths that it makes possible, not all those that it shortens.
+
+Contract of the monotone form: weights of the collections that enter the loop are not negative.  While some are, the
+form still ends, which iterating need not, and it is right again when they have been made up for.
+
+Source: seed 003, 2.9.3, 2.9.11, 2.9.18; reference/flow.md, sections 3.3, 3.11, 3.18 and 5.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from syndicate.flow.element import Key, Mixed, MixedRows, Rows, add_up, collect_keys
+from syndicate.flow.node import Node
+
+if TYPE_CHECKING:
+    from syndicate.flow.operators import Step
+    from syndicate.flow.scope import Scope
+
+Profile: TypeAlias = tuple[int, ...]
+"""The derivations of one element: iteration, weight, next iteration, weight, ...; a tuple, since there are many and
+nearly all are alike."""
+
+
+def paired(rows: Any) -> dict[Key, int]:
+    """Rows as a canonical batch of pairs, for what must see each pair once."""
+    if not isinstance(rows, list):
+        return rows  # type: ignore[no-any-return]
+    pairs, weights = [row[:2] for row in rows], [row[2] for row in rows]
+    batch = collect_keys(pairs, weights)
+    return Mixed(batch) if type(rows) is MixedRows else batch
+
+
+def unpaired(batch: dict[Key, int]) -> Rows:
+    """A batch of pairs as rows."""
+    rows = ((key, value, weight) for (key, value), weight in batch.items())
+    return MixedRows(rows) if type(batch) is Mixed else Rows(rows)
+
+
+def like(batch: dict[Key, int]) -> dict[Key, int]:
+    """An empty batch of the same kind."""
+    return Mixed() if type(batch) is Mixed else {}
+
+
+def make_distinct_stream(scope: Scope, node: Node) -> Step:
+    """``distinct_stream``: of this tick's batch."""
+    cells, i = scope.cells, scope.inputs(node)[0]
+
+    def step() -> Any:
+        batch = paired(cells[i])
+        out = like(batch)
+        out.update((key, 1) for key, weight in batch.items() if weight > 0)
+        return out if batch is cells[i] else unpaired(out)
+
+    return step
+
+
+def make_flat_distinct(scope: Scope, node: Node) -> Step:
+    """``distinct`` of a flat stream; gives pairs where the stream is indexed."""
+    cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
+    state: dict[Key, int] = scope.state(node, {})
+    get = state.get
+
+    def step() -> Any:
+        batch = paired(cells[i])
+        out = like(batch)
+        undo.append((take_back, batch))
+        for key, weight in batch.items():
+            old = get(key, 0)
+            new = old + weight
+            if new:
+                state[key] = new
+            else:
+                del state[key]
+            if old <= 0:
+                if new > 0:
+                    out[key] = 1
+            elif new <= 0:
+                out[key] = -1
+        return out
+
+    def take_back(batch: dict[Key, int]) -> None:
+        add_up(state, ((key, -weight) for key, weight in batch.items()))
+
+    return step
+
+
+def make_monotone_distinct(scope: Scope, node: Node) -> Step:  # noqa: C901  # one pass over the batch, the hottest of all
+    """``distinct`` in a monotone loop; gives pairs where the stream is indexed."""
+    cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
+    # An element's derivations by iteration, and the iteration at which it is in the set.
+    derived: dict[Key, Profile] = scope.state(node, {})
+    entered: dict[Key, int] = scope.state(node, {})
+    wanted: dict[int, dict[Key, None]] = scope.put_aside(node)
+    # In the set without any derivation, until the iteration comes at which they leave.
+    orphans: set[Key] = scope.passing(set())
+    typed = scope.flag(node)
+
+    def step() -> Any:
+        now: int = scope.now
+        batch = paired(cells[i])
+        if type(batch) is Mixed:
+            typed.value = True
+        out: dict[Key, int] = Mixed() if typed.value else {}
+        undo.append((take_back, (batch, out, now)))
+        later: dict[int, list[Key]] = {}
+        look, since = derived.get, entered.get
+        once = (now, 1)
+        due = wanted.pop(now, {})
+        for key, weight in batch.items():
+            profile = look(key)
+            if profile is None and key not in orphans:
+                if weight > 0:
+                    derived[key] = once if weight == 1 else (now, weight)
+                    entered[key] = now
+                    out[key] = 1
+                else:
+                    derived[key] = (now, weight)
+                continue
+            if profile and weight > 0 and profile[0] < now and profile[1] > 0 and key not in due:
+                derived[key] = added(profile, now, weight)  # one derivation more of what is in the set
+                continue
+            at = since(key)
+            profile = added(profile, now, weight)
+            if profile:
+                derived[key] = profile
+                if orphans:
+                    orphans.discard(key)
+            else:
+                del derived[key]
+                if at is not None and at > now:
+                    orphans.add(key)
+            if at is None or at == now:
+                decide(key, profile, at, now, out, later)
+            elif weight < 0 and now < at:
+                later.setdefault(at, []).append(key)
+        for key in due:
+            if key not in batch:
+                at = since(key)
+                if at is None or at == now:
+                    decide(key, look(key, ()), at, now, out, later)
+        for time, keys in later.items():
+            wanted.setdefault(time, {}).update(dict.fromkeys(keys))
+            scope.schedule(time, node)
+        return out
+
+    def decide(
+        key: Key, profile: Profile, at: int | None, now: int, out: dict[Key, int], later: dict[int, list[Key]]
+    ) -> None:
+        total, following = 0, 0
+        for n in range(0, len(profile), 2):
+            if profile[n] > now:
+                following = profile[n]
+                break
+            total += profile[n + 1]
+        if total > 0:
+            if at is None:
+                entered[key] = now
+                out[key] = 1
+            return
+        if at is not None:
+            del entered[key]
+            out[key] = -1
+            orphans.discard(key)
+        if following:
+            later.setdefault(following, []).append(key)
+
+    def take_back(what: tuple[dict[Key, int], dict[Key, int], int]) -> None:
+        batch, out, time = what
+        for key, weight in batch.items():
+            profile = added(derived.get(key, ()), time, -weight)
+            if profile:
+                derived[key] = profile
+            else:
+                del derived[key]
+        for key, weight in out.items():
+            if weight > 0:
+                del entered[key]
+            else:
+                entered[key] = time
+
+    return step
+
+
+def added(profile: Profile | None, time: int, weight: int) -> Profile:
+    """A profile with a weight added at a time; the empty one for nothing at all.
+
+    >>> added((3, 1), 5, 2), added((3, 1, 5, 2), 3, -1), added((3, 1), 3, -1), added((5, 1), 3, 1)
+    ((3, 1, 5, 2), (5, 2), (), (3, 1, 5, 1))
+    """
+    if not profile:
+        return (time, weight)
+    if time > profile[-2]:
+        return (*profile, time, weight)
+    n = 0
+    while profile[n] < time:
+        n += 2
+    if profile[n] > time:
+        return (*profile[:n], time, weight, *profile[n:])
+    total = profile[n + 1] + weight
+    return (*profile[:n], time, total, *profile[n + 2 :]) if total else (*profile[:n], *profile[n + 2 :])
+
+
+def make_distinct_incremental(scope: Scope, node: Node) -> Step:
+    """``distinct_incremental``: the batch against the totals of a trace that does not hold it yet."""
+    cells, (i, j) = scope.cells, scope.inputs(node)
+
+    def step() -> Any:
+        batch, view = paired(cells[i]), cells[j]
+        indexed = batch is not cells[i]
+        out = like(batch)
+        for key, weight in batch.items():
+            old = view.total(*key) if indexed else view.total(key)
+            if old <= 0 < old + weight:
+                out[key] = 1
+            elif old + weight <= 0 < old:
+                out[key] = -1
+        return out
+
+    return step

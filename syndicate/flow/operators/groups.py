@@ -1,0 +1,268 @@
+"""Aggregates of an indexed stream, kept up to date: for each group that changed, the old row out, the new row in.
+
+``count``, ``sum`` and ``avg`` keep a number or two a group. All others keep the group's values with their weights,
+since a retraction may make an older value the best again; of large groups the values are also kept sorted
+(:class:`syndicate.flow.operators.ranking.Ranking`), so that neither the best nor its successor is searched for.
+
+Contract: a group whose result stays the same gives nothing; a group that lost its last value only retracts, and takes
+no room any more.
+
+Source: seed 003, 2.9.1; reference/flow.md, section 3.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from syndicate.flow.aggregates import LINEAR, Aggregate, Total
+from syndicate.flow.element import ATOMS, Element, Key, MixedRows, Typed, add_up, key_of, mixed, natural
+from syndicate.flow.node import Node
+from syndicate.flow.operators.arrangement import Index, add_rows
+from syndicate.flow.operators.ranking import LARGE, Ranking
+
+if TYPE_CHECKING:
+    from syndicate.flow.operators import Step
+    from syndicate.flow.scope import Scope
+
+
+class GroupView(Mapping[Element, int]):
+    """A group as the user's function sees it: natural values, told apart by value identity."""
+
+    __slots__ = ("weights",)
+
+    def __init__(self, weights: dict[Key, int]) -> None:
+        self.weights = weights
+
+    def __getitem__(self, value: Element) -> int:
+        return self.weights[key_of(value)]
+
+    def __iter__(self) -> Iterator[Element]:
+        return map(natural, self.weights)
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+
+def by_key(rows: Any) -> Index:
+    """Rows as groups."""
+    groups: Index = {}
+    add_rows(groups, rows)
+    return groups
+
+
+def keyed_result(key: Key, result: Element) -> Key:
+    """The key of the element ``(key, result)``."""
+    return key_of((natural(key), result))
+
+
+def make_flat_aggregate(scope: Scope, node: Node) -> Step:
+    """``aggregate`` of a flat stream."""
+    aggregate: Aggregate = node.params["aggregate"]
+    if aggregate.form == "count":
+        return _make_count(scope, node)
+    if aggregate.form in LINEAR:
+        return _make_linear(scope, node, aggregate)
+    return _make_grouped(scope, node, aggregate)
+
+
+def make_aggregate_stream(scope: Scope, node: Node) -> Step:
+    """``aggregate_stream``: of this tick's batch."""
+    cells, i, aggregate = scope.cells, scope.inputs(node)[0], node.params["aggregate"]
+
+    def step() -> Any:
+        results = ((key, aggregate.of(GroupView(group))) for key, group in by_key(cells[i]).items())
+        return mixed((keyed_result(key, result), 1) for key, result in results if result is not None)
+
+    return step
+
+
+def changes(results: list[tuple[Key, Element, Element]]) -> dict[Key, int]:
+    """The batch of ``(key, old result, new result)``, where None is no row."""
+    plain = True
+    for key, old, new in results:
+        if type(key) is Typed or not (type(old) in ATOMS and type(new) in ATOMS):
+            plain = False
+            break
+    if plain:
+        results = [entry for entry in results if entry[1] != entry[2]]
+        out = {(key, old): -1 for key, old, _ in results if old is not None}
+        out.update({(key, new): 1 for key, _, new in results if new is not None})
+        return out
+    pairs: list[tuple[Key, int]] = []
+    for key, old, new in results:
+        gone = None if old is None else keyed_result(key, old)
+        come = None if new is None else keyed_result(key, new)
+        if gone != come:
+            pairs += [(pair, weight) for pair, weight in ((gone, -1), (come, 1)) if pair is not None]
+    return mixed(pairs)
+
+
+def _restorer(state: dict[Key, Any]) -> Callable[[list[tuple[Key, Any]]], None]:
+    def restore(saved: list[tuple[Key, Any]]) -> None:
+        for key, old in reversed(saved):
+            if old is None:
+                state.pop(key, None)
+            else:
+                state[key] = old
+
+    return restore
+
+
+def _make_count(scope: Scope, node: Node) -> Step:
+    cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
+    state: dict[Key, int] = scope.state(node, {})
+    restore = _restorer(state)
+
+    def step() -> Any:
+        rows = cells[i]
+        change: dict[Key, int] = {}
+        seen = change.get
+        for key, _, weight in rows:
+            change[key] = seen(key, 0) + weight
+        saved: list[tuple[Key, int | None]] = []
+        undo.append((restore, saved))
+        results: list[tuple[Key, Element, Element]] = []
+        known = state.get
+        for key, weight in change.items():
+            if weight:
+                old = known(key)
+                saved.append((key, old))
+                new = weight if old is None else old + weight
+                if new:
+                    state[key] = new
+                    results.append((key, old, new))
+                else:
+                    del state[key]
+                    results.append((key, old, None))
+        return changes(results)
+
+    return step
+
+
+def linear_result(entry: tuple[int, int, Total | None] | None, *, mean: bool) -> Element:
+    """What ``sum`` or ``avg`` makes of what is kept of a group."""
+    if entry is None or not entry[0]:
+        return None
+    number, whole, total = entry
+    if total is None:
+        return whole if not mean else Total.of(whole).mean(number)
+    return total.plus(whole).mean(number) if mean else total.plus(whole).result()
+
+
+def _make_linear(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
+    """``sum`` and ``avg``: the sum of the weights, the sum of all integers, and a Total of whatever else there is."""
+    cells, i, undo, by = scope.cells, scope.inputs(node)[0], scope.undo, aggregate.by
+    state: dict[Key, tuple[int, int, Total | None]] = scope.state(node, {})
+    restore = _restorer(state)
+    result = partial(linear_result, mean=aggregate.form == "avg")
+
+    def step() -> Any:
+        groups: dict[Key, tuple[int, int, Total | None]] = {}
+        rows = cells[i]
+        typed = type(rows) is MixedRows
+        for key, value, weight in rows:
+            number = natural(value) if typed else value
+            if by is not None:
+                number = by(number)
+            count, whole, total = groups.get(key) or (0, 0, None)
+            if type(number) is int:
+                groups[key] = (count + weight, whole + number * weight, total)
+            else:
+                total = total or Total()
+                total.add(number, weight)
+                groups[key] = (count + weight, whole, total)
+        saved: list[tuple[Key, Any]] = []
+        undo.append((restore, saved))
+        results = []
+        for key, change in groups.items():
+            old = state.get(key)
+            saved.append((key, old))
+            new = change if old is None else _sum(old, change)
+            if new[0] or new[1] or new[2]:
+                state[key] = new
+            elif old is not None:
+                del state[key]
+            results.append((key, result(old), result(new)))
+        return changes(results)
+
+    return step
+
+
+def _sum(a: tuple[int, int, Total | None], b: tuple[int, int, Total | None]) -> tuple[int, int, Total | None]:
+    if a[2] is None:
+        total = b[2]
+    elif b[2] is None:
+        total = a[2]
+    else:
+        total = a[2].plus_total(b[2])
+    return a[0] + b[0], a[1] + b[1], total or None
+
+
+def _make_grouped(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
+    cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
+    groups: Index = scope.state(node, {})
+    results: dict[Key, Element] = scope.state(node, {})
+    rankings: dict[Key, Ranking] = {}
+    restore = _restorer(results)
+    ordered = aggregate.form != "user"
+    typed = scope.flag(node)
+
+    def compute(key: Key, group: dict[Key, int], change: dict[Key, int]) -> Element:
+        if not ordered:
+            return aggregate.of(GroupView(group) if typed.value else MappingProxyType(group))
+        ranking = rankings.get(key)
+        if ranking is None:
+            if len(group) <= LARGE:
+                return aggregate.of(GroupView(group) if typed.value else group)
+            ranking = rankings[key] = Ranking(aggregate.place)
+            change = group
+        elif len(group) <= LARGE // 4:
+            del rankings[key]
+            return aggregate.of(GroupView(group) if typed.value else group)
+        for value in change:
+            ranking.put(natural(value), value, present=group.get(value, 0) > 0)
+        return ranking.result(aggregate)
+
+    def step() -> Any:
+        rows = cells[i]
+        if type(rows) is MixedRows:
+            typed.value = True
+        arrived = by_key(rows)
+        saved: list[tuple[Key, Element]] = []
+        undo.append((take_back, arrived))
+        undo.append((restore, saved))
+        found = []
+        for key, change in arrived.items():
+            group = groups.setdefault(key, {})
+            add_up(group, change.items())
+        for key, change in arrived.items():
+            old = results.get(key)
+            group = groups[key]
+            if group:
+                new = compute(key, group, change)
+            else:
+                new = None
+                del groups[key]
+                rankings.pop(key, None)
+            if new is old and (new is None or type(new) in ATOMS):
+                continue
+            saved.append((key, old))
+            if new is None:
+                results.pop(key, None)
+            else:
+                results[key] = new
+            found.append((key, old, new))
+        return changes(found)
+
+    def take_back(arrived: Index) -> None:
+        for key, change in arrived.items():
+            rankings.pop(key, None)
+            group = groups.setdefault(key, {})
+            add_up(group, ((value, -weight) for value, weight in change.items()))
+            if not group:
+                del groups[key]
+
+    return step

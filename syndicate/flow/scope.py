@@ -1,0 +1,378 @@
+"""A scope: one circuit, root or loop, made ready to run.
+
+Each node has a position in topological order, and a cell with its batch of the current tick.  Only what has something
+to do runs: a batch that is not empty marks the nodes that read it, and a heap of marked positions gives the next one.
+So a tick costs what changed, however many nodes the circuit has.
+
+Contract: after a tick all cells are empty, no position is marked, and no work is put aside.
+
+Source: seed 003, 2.6 to 2.8; reference/flow.md, section 7 (half-nodes, clocks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+
+from attrs import define
+
+from syndicate.errors import EndlessLoop, InternalError, NotAValue, StepFailed, UnhashableElement
+from syndicate.flow.measure import Measures, size
+from syndicate.flow.nature import Nature
+from syndicate.flow.node import Carries, Kind, Node, Port
+from syndicate.flow.operators import MAKERS, Step
+from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, TimedArrangement
+from syndicate.flow.operators.blame import found_element
+from syndicate.flow.operators.nested import History
+from syndicate.flow.operators.traces import Ageing, View, absorb
+from syndicate.flow.time import Time, lub
+from syndicate.flow.trace import Trace
+
+if TYPE_CHECKING:
+    from syndicate.flow.circuit import Circuit
+    from syndicate.flow.local import LocalEngine
+    from syndicate.flow.loop import Loop
+
+S = TypeVar("S")
+A = TypeVar("A", bound=dict[Any, Any] | set[Any])
+AnyArrangement: TypeAlias = Arrangement | TimedArrangement
+
+EMPTY: Final[dict[Carries, Any]] = {Carries.ZSET: {}, Carries.INDEXED: NO_ROWS, Carries.TRACE: None}
+STATIC: Final = frozenset({Kind.SOURCE, Kind.IMPORT, Kind.FEEDBACK})
+
+
+@define(eq=False)
+class Cell:
+    """A value that an operator keeps from tick to tick."""
+
+    value: Any
+
+    def restore(self, value: Any) -> None:
+        """What it was."""
+        self.value = value
+
+
+class Scope:
+    """One circuit made ready to run; see the module."""
+
+    def __init__(self, engine: LocalEngine, circuit: Circuit, above: Scope | None = None, position: int = 0) -> None:
+        self.engine = engine
+        self.circuit = circuit
+        self.above = above
+        self.position = position
+        self.depth: int = circuit.depth
+        self.undo: list[tuple[Callable[[Any], None], Any]] = engine.undo
+        self.prefix: Any = ()
+        self.now: Any = 0
+        self.lub: Callable[[Any, Any], Any] = max if self.depth < 2 else lub
+        self.cells: list[Any] = []
+        self.empties: list[Any] = []
+        self.steps: list[Step] = []
+        self.nodes: list[Node] = []
+        self.readers: list[list[int]] = []
+        self.takers: list[AnyArrangement | None] = []
+        self.slots: dict[Port, int] = {}
+        self.children: list[Loop] = []
+        self.always: list[int] = []
+        self.absorbers: dict[int, list[int]] = {}
+        self.traces: list[tuple[Trace, int]] = []
+        self.begun: list[Cell] = []
+        self.asides: list[dict[Any, Any] | set[Any]] = []
+        self.queue: list[int] = []
+        self.touched: list[int] = []
+        self.closing: list[TimedArrangement] = []
+        self.delayed: dict[int, Any] = {}
+        self.agenda: dict[Any, dict[int, dict[int, None]]] = {}
+        self.nature: Nature = Nature(circuit, None if above is None else above.nature)
+        self.is_flat = self.nature.is_flat
+        self._build()
+        self.dirty = bytearray(len(self.steps))
+
+    # --------------------------------------------------------------------------------------------------- building
+
+    def _build(self) -> None:
+        order = self.circuit.order()
+        for node in order:
+            outputs = len(node.carries) if node.child is not None else 0
+            if node.child is not None or not node.carries:
+                self._place(node, Carries.ZSET)
+            for output in range(outputs or len(node.carries)):
+                self.slots[Port(node.id, output)] = self._place(node, node.carries[output])
+        at = 0
+        for node in order:
+            self._make(node, at)
+            at += 1 + (len(node.carries) if node.child is not None else 0)
+
+    def _place(self, node: Node, carries: Carries) -> int:
+        self.cells.append(EMPTY[carries])
+        self.empties.append(EMPTY[carries])
+        self.steps.append(_nothing)
+        self.nodes.append(node)
+        self.readers.append([])
+        self.takers.append(None)
+        return len(self.cells) - 1
+
+    def _make(self, node: Node, at: int) -> None:
+        if node.child is not None:
+            for imported in node.child.imports:
+                self.readers[self.slots[imported.inputs[0]]].append(at)
+            inner = self.engine.make_loop(node.child, self, at)
+            self.children.append(inner)
+            self.steps[at] = inner.run_loop
+            return
+        if node.kind is Kind.FEEDBACK:
+            if node.op == "z1_trace":
+                trace = self.state(node, Trace())
+                self.cells[at] = View(trace)
+                self.traces.append((trace, self.slots[node.inputs[0]]))
+            else:
+                self.absorbers.setdefault(self.slots[node.inputs[0]], []).append(at)
+            return
+        if node.kind in STATIC:
+            return
+        for i in self.inputs(node):
+            if at not in self.readers[i]:
+                self.readers[i].append(at)
+        if node.kind is Kind.SINK:
+            self.steps[at] = self.engine.sink(node, self.cells, self.inputs(node))
+            return
+        if node.carries[0] is Carries.TRACE:
+            self.cells[at] = View(self.cells[self.inputs(node)[-1]].base)
+        self.steps[at] = MAKERS[node.op](self, node)
+
+    # What makers ask for.
+
+    def inputs(self, node: Node) -> list[int]:
+        """The cells that a node reads."""
+        return [self.slots[port] for port in node.inputs]
+
+    def place_of(self, node: Node) -> int:
+        """The position of an operator."""
+        return self.slots[Port(node.id)]
+
+    def state(self, node: Node, state: S) -> S:
+        """Register what a node keeps from step to step, under its global id."""
+        self.engine.states.setdefault(node.global_id, []).append(state)
+        return state
+
+    def cell(self, node: Node, value: Any) -> Cell:
+        """A value that is emptied at the start of each epoch, if this is a loop."""
+        made = self.state(node, Cell(value))
+        if self.depth:
+            self.begun.append(made)
+        return made
+
+    def flag(self, node: Node) -> Cell:
+        """Whether a node has ever seen typed keys: it then has to expect them among what it keeps."""
+        return self.state(node, Cell(False))
+
+    def history(self, node: Node, history: History[Any]) -> History[Any]:
+        """A history that is merged into the past when a step has succeeded."""
+        return self.state(node, history)
+
+    def put_aside(self, node: Node) -> dict[Any, Any]:
+        """A place for work of later iterations; :meth:`schedule` lets the node run then."""
+        return self.passing({})
+
+    def passing(self, aside: A) -> A:
+        """Something that is empty between steps, and is emptied when a step fails."""
+        self.asides.append(aside)
+        return aside
+
+    def run_always(self, node: Node) -> None:
+        """Let a node run in each tick, also without input."""
+        self.always.append(self.place_of(node))
+
+    def arrangement(self, port: Port) -> AnyArrangement:
+        """The memory of an indexed stream, one for all that ask."""
+        node = self.circuit.nodes[port.node]
+        if node.kind is Kind.IMPORT and self.is_flat(port):
+            assert self.above is not None
+            return self.above.arrangement(node.inputs[0])
+        slot = self.slots[port]
+        found = self.takers[slot]
+        if found is None:
+            found = self.takers[slot] = self.state(node, Arrangement() if self.is_flat(port) else TimedArrangement())
+        return found
+
+    def schedule(self, when: Any, node: Node) -> None:
+        """Let a node run at a later inner time of this epoch: only a loop has such."""
+        raise InternalError(f"{node} has work for a later iteration, but is in no loop")
+
+    def schedule_at(self, when: Any, position: int) -> None:
+        """The same of a position."""
+        self.schedule(when, self.nodes[position])
+
+    def again(self, node: Node) -> None:
+        """Let a node run in the next iteration, if this is a loop."""
+
+    # --------------------------------------------------------------------------------------------------- running
+
+    def inner(self) -> tuple[int, ...]:
+        """The iterations of all loops around here, the outermost first."""
+        if self.depth == 0:
+            return ()
+        return (self.now,) if self.depth == 1 else self.now
+
+    def time(self) -> Time:
+        """The epoch, refined by the iterations."""
+        return (self.engine.epoch, *self.inner()) if self.depth else self.engine.epoch
+
+    def mark(self, position: int) -> None:
+        """Let a node run in this tick."""
+        if not self.dirty[position]:
+            self.dirty[position] = 1
+            heappush(self.queue, position)
+
+    def put(self, slot: int, batch: Any) -> None:
+        """Give a cell its batch, and mark its readers."""
+        self.cells[slot] = batch
+        self.touched.append(slot)
+        taker = self.takers[slot]
+        if taker is not None:
+            taker.take(batch)
+            if isinstance(taker, TimedArrangement):
+                self.closing.append(taker)
+            else:
+                self.engine.commits.append(taker)
+        for reader in self.readers[slot]:
+            self.mark(reader)
+
+    def run(self) -> None:
+        """Run what is marked, in order."""
+        queue, cells, steps, dirty, readers, touched, takers = (
+            self.queue, self.cells, self.steps, self.dirty, self.readers, self.touched, self.takers
+        )  # fmt: skip
+        for position in self.always:
+            self.mark(position)
+        position = -1
+        try:
+            if self.engine.measures is not None:
+                self._run_measured(self.engine.measures)
+            while queue:
+                position = heappop(queue)
+                dirty[position] = 0
+                batch = steps[position]()
+                if batch:
+                    cells[position] = batch
+                    touched.append(position)
+                    if takers[position] is not None:
+                        touched.pop()
+                        self.put(position, batch)
+                        continue
+                    for reader in readers[position]:
+                        if not dirty[reader]:
+                            dirty[reader] = 1
+                            heappush(queue, reader)
+        except Exception as error:
+            raise self._blamed(position, error) from error
+
+    def _run_measured(self, measures: Measures) -> None:
+        found, step, cells, touched = measures.of(self), measures.step, self.cells, self.touched
+        queue, dirty, steps = self.queue, self.dirty, self.steps
+        for slot in touched:
+            found[slot].gave(step, size(cells[slot]))
+        position = -1
+        try:
+            while queue:
+                position = heappop(queue)
+                dirty[position] = 0
+                measure = found[position]
+                if measure.step != step:
+                    measure.begin(step)
+                    if not measure.runs:
+                        measures[self.nodes[position].global_id] = measure
+                for slot in measure.reads:
+                    measure.rows_in += len(cells[slot])
+                measure.runs += 1
+                seen = len(touched)
+                start = perf_counter()
+                batch = steps[position]()
+                measure.seconds += perf_counter() - start
+                if len(touched) > seen:  # a loop gives its outputs itself
+                    for slot in touched[seen:]:
+                        found[slot].gave(step, size(cells[slot]))
+                if batch:
+                    measure.rows += size(batch)
+                    self.put(position, batch)
+        except Exception as error:
+            raise self._blamed(position, error) from error
+
+    def _blamed(self, position: int, error: Exception) -> Exception:
+        """The error as the user is told it: at which node, at which element."""
+        if isinstance(error, (StepFailed, EndlessLoop)) or position < 0:
+            return error
+        node = self.nodes[position]
+        if isinstance(error, (UnhashableElement, NotAValue)):
+            return UnhashableElement(f"{node}: {error}")
+        where = found_element(self, node)
+        text = f"{type(error).__name__}: {error}"
+        return StepFailed(f"{node} raised {text}{where}. The circuit is as it was before this step.")
+
+    def finish(self) -> dict[int, Any]:
+        """End a tick: what the feedbacks take in, and empty cells."""
+        taken: dict[int, Any] = {}
+        cells, absorbers = self.cells, self.absorbers
+        if absorbers:
+            for slot in self.touched:
+                for feedback in absorbers.get(slot, ()):
+                    taken[feedback] = cells[slot]
+        if self.traces:
+            self._absorb_traces()
+        for arrangement in self.closing:
+            self.undo.append((arrangement.undo, (arrangement.close(self.now), self.now)))
+        self.closing.clear()
+        self.clear()
+        return taken
+
+    def _absorb_traces(self) -> None:
+        views = [(trace, self.cells[slot]) for trace, slot in self.traces]
+        for trace, view in views:
+            if view.base is not trace:
+                copy = view.merged()
+                self.undo.append((_restore_groups, (trace, trace.groups)))
+                trace.groups = copy.groups
+        for trace, view in views:
+            if view.base is trace:
+                for groups, time in view.added:
+                    self.undo.append((_take_back, (trace, groups, time)))
+                    absorb(trace, groups, time, 1)
+                    self.engine.commits.append(Ageing(trace, groups, self.engine.epoch))
+
+    def clear(self) -> None:
+        """Empty the cells."""
+        cells, empties = self.cells, self.empties
+        for slot in self.touched:
+            if type(cells[slot]) is View:
+                cells[slot] = View(cells[slot].base)
+            else:
+                cells[slot] = empties[slot]
+        self.touched.clear()
+
+    def reset(self) -> None:
+        """Forget a tick that failed."""
+        self.clear()
+        self.queue.clear()
+        self.dirty = bytearray(len(self.steps))
+        for arrangement in self.closing:
+            arrangement.discard()
+        self.closing.clear()
+        self.agenda.clear()
+        for aside in self.asides:
+            aside.clear()
+        for child in self.children:
+            child.reset()
+
+
+def _nothing() -> None:
+    return None
+
+
+def _take_back(what: tuple[Trace, Any, Time]) -> None:
+    absorb(*what, -1)
+
+
+def _restore_groups(what: tuple[Trace, Any]) -> None:
+    what[0].groups = what[1]

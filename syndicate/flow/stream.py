@@ -1,0 +1,413 @@
+"""Streams: the edges of a circuit, and the methods that add nodes to it.
+
+A stream stands for one output of a node; nothing runs when a method is called.  The methods have the seed's names.
+``join``, ``distinct`` and ``aggregate`` are incremental: they take the changes of collections and give the changes of
+the result.  Their ``_stream`` forms work on what one tick brings and remember nothing: they are for circuits over whole
+collections (see :mod:`syndicate.flow.incremental`) and for events.
+
+A binary method may mix streams of a loop with streams of the circuits around it: those are imported.  A method on a
+stream of an outer circuit adds its node there, where it runs once and not once an iteration.  The same method with the
+same function on the same stream gives the same node, so that two joins on one index share its trace.
+
+Source: seed 003, 2.7 and 2.9; DESIGN 6.4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import frozen
+
+from syndicate.errors import CircuitError
+from syndicate.flow.aggregates import Aggregate, aggregate_of
+from syndicate.flow.element import Element, rearranges
+from syndicate.flow.node import Carries, Kind, Node, Port
+
+if TYPE_CHECKING:
+    from syndicate.flow.circuit import Circuit
+    from syndicate.flow.zset import IndexedZSet, ZSet
+
+JoinFunction = Callable[[Any, Any, Any], Element]
+
+_HINTS: Final = {
+    (Carries.ZSET, Carries.INDEXED): "call index_with(key) first",
+    (Carries.ZSET, Carries.TRACE): "call trace_append() first",
+    (Carries.INDEXED, Carries.ZSET): "call pairs() or values() first",
+    (Carries.INDEXED, Carries.TRACE): "call trace_append() first",
+    (Carries.TRACE, Carries.ZSET): "call consolidate() first",
+    (Carries.TRACE, Carries.INDEXED): "call consolidate() and index_with(key) first",
+}
+ZSETS: Final = (Carries.ZSET, Carries.INDEXED)
+
+
+@rearranges
+def both(key: Element, left: Element, right: Element) -> Element:
+    """The default of joins: ``(key, (left, right))``."""
+    return (key, (left, right))
+
+
+@rearranges
+def key_and_left(key: Element, left: Element, right: Element) -> Element:
+    """A join that only asks whether there is a match."""
+    return (key, left)
+
+
+@rearranges
+def second(pair: Element) -> Element:
+    """The value of a pair ``(key, value)``."""
+    return pair[1]
+
+
+@rearranges
+def itself(element: Element) -> Element:
+    """The element as its own key."""
+    return element
+
+
+def nothing(element: Element) -> None:
+    """No value: for an index of which only the keys count."""
+
+
+nothing.rearranges = True  # type: ignore[attr-defined]
+
+
+def unit(element: Element) -> tuple[()]:
+    """The one key of a product."""
+    return ()
+
+
+unit.rearranges = True  # type: ignore[attr-defined]
+
+
+class Padded:
+    """The function of an outer join for a row without a partner: the other side is None."""
+
+    __slots__ = ("function", "left")
+
+    def __init__(self, function: JoinFunction, *, left: bool) -> None:
+        self.function = function
+        self.left = left
+
+    def __call__(self, pair: Element) -> Element:
+        """The padded row."""
+        key, value = pair
+        return self.function(key, value, None) if self.left else self.function(key, None, value)
+
+
+@frozen
+class Stream:
+    """One output of a node."""
+
+    circuit: Circuit
+    port: Port
+
+    @property
+    def node(self) -> Node:
+        """The node that feeds the stream."""
+        return self.circuit.nodes[self.port.node]
+
+    @property
+    def carries(self) -> Carries:
+        """What its values are."""
+        return self.node.carries[self.port.output]
+
+    def named(self, name: str) -> Stream:
+        """The same stream; messages, graphs and profiles call its node by this name."""
+        self.node.name = name
+        return self
+
+    # --------------------------------------------------------------------------------------------------- linear
+
+    def map(self, function: Callable[[Any], Element]) -> Stream:
+        """``function(element)`` for each element; weights of equal results are added."""
+        return self._operator("map", self._need("map", Carries.ZSET), function=_callable("map", function))
+
+    def filter(self, predicate: Callable[[Any], object]) -> Stream:
+        """The elements for which *predicate* is true, with their weights."""
+        stream = self._need("filter", Carries.ZSET)
+        return self._operator("filter", stream, function=_callable("filter", predicate))
+
+    def flat_map(self, function: Callable[[Any], Iterable[Element]]) -> Stream:
+        """All elements of ``function(element)`` for each element."""
+        stream = self._need("flat_map", Carries.ZSET)
+        return self._operator("flat_map", stream, function=_callable("flat_map", function))
+
+    def index_with(self, key: Callable[[Any], Element], value: Callable[[Any], Element] | None = None) -> Stream:
+        """Pairs ``(key(element), element)``, found by key; ``value(element)`` is kept in place of the element."""
+        stream = self._need("index_with", Carries.ZSET)
+        _callable("index_with", key)
+        if value is not None:
+            _callable("index_with", value)
+        return self._operator("index_with", stream, Carries.INDEXED, key=key, value=value)
+
+    def negate(self) -> Stream:
+        """Opposite weights."""
+        self._need("negate", *ZSETS)
+        return self._operator("negate", self, self.carries)
+
+    def plus(self, *others: Stream) -> Stream:
+        """The sum: the union of bags.  Also written ``a + b``."""
+        total = self
+        for other in others:
+            total = total._binary("plus", other)
+        return total
+
+    def minus(self, other: Stream) -> Stream:
+        """The difference of weights.  Also written ``a - b``; the difference of sets is :meth:`antijoin`."""
+        return self._binary("minus", other)
+
+    def _binary(self, op: str, other: Stream) -> Stream:
+        left, right = _together(op, self, other)
+        left._need(op, *ZSETS)
+        right._need(op, left.carries)
+        return left._operator(op, left, left.carries, right)
+
+    def __add__(self, other: Stream) -> Stream:
+        return self.plus(other)
+
+    def __sub__(self, other: Stream) -> Stream:
+        return self.minus(other)
+
+    def __neg__(self) -> Stream:
+        return self.negate()
+
+    def inspect(self, callback: Callable[[ZSet | IndexedZSet], object]) -> Stream:
+        """The same stream; *callback* gets each tick's batch, also an empty one.  Its result is ignored."""
+        self._need("inspect", *ZSETS)
+        return self._operator("inspect", self, self.carries, share=False, callback=_callable("inspect", callback))
+
+    def pairs(self) -> Stream:
+        """An Indexed ZSet as a ZSet of ``(key, value)``."""
+        return self._operator("pairs", self._need("pairs", Carries.INDEXED))
+
+    def keys(self) -> Stream:
+        """The keys of an Indexed ZSet, with the sum of the weights under each."""
+        return self._operator("keys", self._need("keys", Carries.INDEXED))
+
+    def values(self) -> Stream:
+        """The values of an Indexed ZSet, without the keys."""
+        return self._operator("values", self._need("values", Carries.INDEXED))
+
+    # --------------------------------------------------------------------------------------------------- joins
+
+    def join(self, other: Stream, function: JoinFunction = both) -> Stream:
+        """``function(key, left, right)`` for each two values under one key; weights are multiplied.
+
+        Incremental.  Both streams are indexed; the default gives ``(key, (left, right))``.
+        """
+        left, right = self._two_indexed("join", other)
+        return left._operator("join", left, Carries.ZSET, right, function=_callable("join", function))
+
+    def join_stream(self, other: Stream, function: JoinFunction = both) -> Stream:
+        """The join of what the two streams bring in the same tick; remembers nothing."""
+        left, right = self._two_indexed("join_stream", other)
+        return left._operator("join_stream", left, Carries.ZSET, right, function=_callable("join_stream", function))
+
+    def join_trace(self, trace: Stream, function: JoinFunction = both) -> Stream:
+        """The join of this tick's batch with a trace (the seed's 2.9.13)."""
+        left, right = _together("join_trace", self, trace)
+        left._need("join_trace", Carries.INDEXED)
+        right._need("join_trace", Carries.TRACE)
+        return left._operator("join_trace", left, Carries.ZSET, right, function=_callable("join_trace", function))
+
+    def product(self, other: Stream, function: Callable[[Any, Any], Element] | None = None) -> Stream:
+        """``function(left, right)`` for all pairs of elements; the default gives ``(left, right)``."""
+        left = self._need("product", Carries.ZSET).index_with(unit)
+        right = _stream("product", other)._need("product", Carries.ZSET).index_with(unit)
+        if function is None:
+            return left.join(right).map(second)
+        return left.join(right).map(second).map(Spread(_callable("product", function)))
+
+    def semijoin(self, other: Stream) -> Stream:
+        """What has a partner: the values whose key is among the keys of *other*.
+
+        A ZSet counts as indexed by its elements, on either side.  A key counts as present where the weights under it
+        add up to more than 0; weights of the result are those of this stream.
+        """
+        return self._matching("semijoin", other).map(second)
+
+    def antijoin(self, other: Stream) -> Stream:
+        """What has no partner: the values whose key is not among the keys of *other*.  See :meth:`semijoin`."""
+        return self._unmatched("antijoin", other).map(second)
+
+    def left_join(self, other: Stream, function: JoinFunction = both) -> Stream:
+        """The join, and ``function(key, left, None)`` for what has no partner."""
+        unmatched = self._unmatched("left_join", other).map(Padded(function, left=True))
+        return self.join(other, function).plus(unmatched)
+
+    def right_join(self, other: Stream, function: JoinFunction = both) -> Stream:
+        """The join, and ``function(key, None, right)`` for what has no partner."""
+        unmatched = _stream("right_join", other)._unmatched("right_join", self).map(Padded(function, left=False))
+        return self.join(other, function).plus(unmatched)
+
+    def full_join(self, other: Stream, function: JoinFunction = both) -> Stream:
+        """The join, and what has no partner on either side, padded with None."""
+        unmatched = _stream("full_join", other)._unmatched("full_join", self).map(Padded(function, left=False))
+        return self.left_join(other, function).plus(unmatched)
+
+    def _matching(self, op: str, other: Stream) -> Stream:
+        """The pairs ``(key, value)`` whose key is in *other*."""
+        left, right = self._by_key(op), _stream(op, other)._by_key(op)
+        return left.join(right.keys().distinct().index_with(itself, nothing), key_and_left)
+
+    def _unmatched(self, op: str, other: Stream) -> Stream:
+        """The pairs whose key is not in *other*: a difference that is known to take away a part."""
+        matching = self._matching(op, other)
+        pairs = matching.circuit.bring(self._by_key(op), op).pairs()
+        return pairs._operator("minus", pairs, Carries.ZSET, matching, part=True)
+
+    def _by_key(self, op: str) -> Stream:
+        self._need(op, *ZSETS)
+        return self if self.carries is Carries.INDEXED else self.index_with(itself)
+
+    def _two_indexed(self, op: str, other: Stream) -> tuple[Stream, Stream]:
+        left, right = _together(op, self, other)
+        return left._need(op, Carries.INDEXED), right._need(op, Carries.INDEXED)
+
+    # --------------------------------------------------------------------------------------------------- sets, groups
+
+    def distinct(self) -> Stream:
+        """Incremental: the change of the set of elements whose weight is above 0."""
+        self._need("distinct", *ZSETS)
+        return self._operator("distinct", self, self.carries)
+
+    def distinct_stream(self) -> Stream:
+        """Weight 1 for each element of positive weight in this tick's batch (the seed's 2.9.3)."""
+        self._need("distinct_stream", *ZSETS)
+        return self._operator("distinct_stream", self, self.carries)
+
+    def distinct_incremental(self, trace: Stream) -> Stream:
+        """The change of the distinct elements, given the trace of all earlier ticks (the seed's 2.9.18; root only)."""
+        return self._with_trace("distinct_incremental", trace, Carries.ZSET)
+
+    def distinct_trace(self, trace: Stream) -> Stream:
+        """The same by product-order times, right in loops too (the seed's 2.9.11)."""
+        return self._with_trace("distinct_trace", trace, Carries.ZSET)
+
+    def aggregate(self, aggregate: Aggregate | Callable[[Any], Element]) -> Stream:
+        """Incremental: the change of ``(key, result)`` for each group of an indexed stream.
+
+        *aggregate* is one of :mod:`syndicate.flow.aggregates`, or a function of a group, a mapping of values to
+        weights.
+        """
+        stream = self._need("aggregate", Carries.INDEXED)
+        return self._operator("aggregate", stream, aggregate=aggregate_of(aggregate))
+
+    def aggregate_stream(self, aggregate: Aggregate | Callable[[Any], Element]) -> Stream:
+        """The aggregate of this tick's batch (the seed's 2.9.1)."""
+        stream = self._need("aggregate_stream", Carries.INDEXED)
+        return self._operator("aggregate_stream", stream, aggregate=aggregate_of(aggregate))
+
+    # --------------------------------------------------------------------------------------------------- time
+
+    def z1(self) -> Stream:
+        """The previous tick's batch.  In a loop it is emptied at the start of each epoch."""
+        self._need("z1", *ZSETS)
+        return self._operator("z1", self, self.carries, kind=Kind.FEEDBACK, share=False)
+
+    def z1_trace(self) -> Stream:
+        """The trace as it was in the previous tick.  In a loop it keeps past epochs."""
+        self._need("z1_trace", Carries.TRACE)
+        return self._operator("z1_trace", self, Carries.TRACE, kind=Kind.FEEDBACK, share=False)
+
+    def integrate(self) -> Stream:
+        """The sum of all batches so far, each tick."""
+        self._need("integrate", *ZSETS)
+        return self._operator("integrate", self, self.carries)
+
+    def differentiate(self) -> Stream:
+        """This tick's batch less the previous one."""
+        self._need("differentiate", *ZSETS)
+        return self._operator("differentiate", self, self.carries)
+
+    def trace_append(self, trace: Stream | None = None) -> Stream:
+        """The trace with this tick's batch added at the current time.
+
+        Without *trace*, it is the node's own output of the previous tick: the sum of all batches so far.
+        """
+        return self._append("trace_append", trace)
+
+    def untimed_trace_append(self, trace: Stream | None = None) -> Stream:
+        """The same without times: all entries are at time 0."""
+        return self._append("untimed_trace_append", trace)
+
+    def consolidate(self) -> Stream:
+        """All deltas of a trace in one ZSet: of its elements, or of ``(key, value)``."""
+        return self._operator("consolidate", self._need("consolidate", Carries.TRACE))
+
+    def _append(self, op: str, trace: Stream | None) -> Stream:
+        if trace is not None:
+            return self._with_trace(op, trace, Carries.TRACE)
+        self._need(op, *ZSETS)
+        feedback = self.circuit.feedback(Carries.TRACE)
+        appended = self._with_trace(op, feedback, Carries.TRACE)
+        self.circuit.connect(feedback, appended)
+        return appended
+
+    def _with_trace(self, op: str, trace: Stream, carries: Carries) -> Stream:
+        left, right = _together(op, self, trace)
+        left._need(op, *ZSETS)
+        right._need(op, Carries.TRACE)
+        return left._operator(op, left, carries, right)
+
+    # --------------------------------------------------------------------------------------------------- building
+
+    def connect(self, stream: Stream) -> None:
+        """Feed a :meth:`~syndicate.flow.circuit.Circuit.feedback` or ``forward`` from *stream*, once."""
+        self.circuit.connect(self, stream)
+
+    def _need(self, op: str, *kinds: Carries) -> Stream:
+        if self.carries in kinds:
+            return self
+        wanted = " or ".join(f"a stream of {kind.value}s" for kind in kinds)
+        raise CircuitError(
+            f"{op} needs {wanted}, but {self.node} carries a {self.carries.value}: {_HINTS[self.carries, kinds[0]]}"
+        )
+
+    def _operator(
+        self,
+        op: str,
+        first: Stream,
+        carries: Carries = Carries.ZSET,
+        *others: Stream,
+        kind: Kind = Kind.OPERATOR,
+        share: bool = True,
+        **params: Any,
+    ) -> Stream:
+        ports = [first.port, *[other.port for other in others]]
+        node = first.circuit.add(kind, op, ports, [carries], params, share=share)
+        return Stream(first.circuit, Port(node.id))
+
+
+class Spread:
+    """A function of two arguments as one of a pair."""
+
+    __slots__ = ("function", "rearranges")
+
+    def __init__(self, function: Callable[[Any, Any], Element]) -> None:
+        self.function = function
+        self.rearranges = getattr(function, "rearranges", False)
+
+    def __call__(self, pair: Element) -> Element:
+        """The function of both."""
+        return self.function(pair[0], pair[1])
+
+
+def _callable(op: str, function: Any) -> Any:
+    if not callable(function):
+        raise CircuitError(f"{op} needs a function, not {function!r}")
+    return function
+
+
+def _stream(op: str, given: Any) -> Stream:
+    if isinstance(given, Stream):
+        return given
+    raise CircuitError(f"{op} needs a stream, not {given!r}")
+
+
+def _together(op: str, *given: Any) -> list[Stream]:
+    """The streams, imported into the innermost of their circuits."""
+    streams = [_stream(op, stream) for stream in given]
+    inner = max((stream.circuit for stream in streams), key=lambda circuit: len(circuit.path))
+    return [inner.bring(stream, op) for stream in streams]

@@ -1,0 +1,101 @@
+"""The structure of a circuit as lines of text, one a node: what a snapshot must fit.
+
+A line says the node's global id, kind, operator, name, inputs and parameters.  Of a user's function it says the
+qualified name only, since code has no identity that survives an edit of a comment: who changes what a function does and
+keeps its name restores the old state under the new function.  The bound of a loop may differ.
+
+>>> from syndicate.flow import Circuit
+>>> c = Circuit(); c.sink("lengths", c.source("words").map(len).distinct())
+>>> for line in structure(c): print(line)
+0 source "words"
+1 map(0) function=len
+2 distinct(1)
+3 sink "lengths"(2)
+"""
+
+from __future__ import annotations
+
+import functools
+from hashlib import blake2b
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from syndicate.errors import UnwritableElement
+from syndicate.flow.aggregates import Aggregate
+from syndicate.flow.encoding import encoded
+from syndicate.flow.node import Carries, Kind, Node, Port
+from syndicate.flow.stream import Padded, Spread
+from syndicate.flow.zset import ZSet
+
+if TYPE_CHECKING:
+    from syndicate.flow.circuit import Circuit
+
+
+def structure(circuit: Circuit) -> list[str]:
+    """A line for each node, those of a child after the child's."""
+    return [line_of(node) for node in circuit.walk()]
+
+
+def line_of(node: Node) -> str:
+    """One node."""
+    ports = node.child.exports if node.child is not None else node.inputs
+    inputs = f"({', '.join(map(shown, ports))})" if ports else ""
+    carried = "".join(f" -> {kind.value}" for kind in node.carries if kind is not Carries.ZSET)
+    params = "".join(
+        f" {key}={described(value)}" for key, value in node.params.items() if value is not None and key != "limit"
+    )
+    return f"{identity(node)} {labelled(node)}{inputs}{carried}{params}"
+
+
+def labelled(node: Node) -> str:
+    """The operator and the name."""
+    op = "import" if node.kind is Kind.IMPORT else node.op
+    return f"{op} {quoted(node.name)}" if node.name else op
+
+
+def identity(node: Node) -> str:
+    """The global id as it is written: ``3.1``."""
+    return ".".join(map(str, node.global_id))
+
+
+def shown(port: Port) -> str:
+    """A port as it is written: the local id, and the output if it is another than the first."""
+    return f"{port.node}:{port.output}" if port.output else str(port.node)
+
+
+def quoted(name: str) -> str:
+    """A name in quotes, on one line."""
+    return '"' + name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
+
+
+def described(value: Any) -> str:
+    """A parameter: functions by their qualified names.
+
+    >>> described(itemgetter(1)), described(functools.partial(max, 0)), described(True)
+    ('itemgetter(1)', 'partial(max)', 'True')
+    """
+    if isinstance(value, Aggregate):
+        parts = [described(part) for part in (value.by, value.function) if part is not None]
+        parts += [str(value.size)] if value.size else []
+        return f"{value}({', '.join(parts)})" if parts else str(value)
+    if isinstance(value, functools.partial):
+        return f"partial({described(value.func)})"
+    if isinstance(value, (Padded, Spread)):
+        side = "" if isinstance(value, Spread) else "left, " if value.left else "right, "
+        return f"{type(value).__name__}({side}{described(value.function)})"
+    if isinstance(value, itemgetter):
+        return repr(value).removeprefix("operator.")
+    if isinstance(value, bool):
+        return str(value)
+    if isinstance(value, ZSet):
+        return f"{len(value)} elements {_digest(value)}"
+    return getattr(value, "__qualname__", "") or type(value).__qualname__
+
+
+def _digest(zset: ZSet) -> str:
+    """Tells the contents of two constants apart, whatever their order."""
+    try:
+        entries = sorted(encoded([entry]) for entry in zset.items())
+    except UnwritableElement:
+        return "of a type that snapshots do not know"
+    return blake2b(b"".join(entries), digest_size=8).hexdigest()

@@ -1,0 +1,346 @@
+"""Z-sets: elements with integer weights, the values that streams carry.
+
+A positive weight counts derivations, a negative one deletions; a change of a collection is itself a Z-set, and changes
+are added.  :class:`ZSet` and :class:`IndexedZSet` are timeless, since a circuit's clock gives the time; what is kept
+over several times is a :class:`syndicate.flow.trace.Trace`, or a :class:`TimedZSet` where the seed writes triples.
+
+Contract: canonical (no weight is 0), immutable, typed identity (``1``, ``1.0`` and ``True`` are three elements; see
+:mod:`syndicate.flow.element`).
+
+>>> delta = ZSet({("ann", 1): 1}) + ZSet([(("bob", 2), 2), (("ann", 1), -1)]); delta
+ZSet({('bob', 2): 2})
+>>> ZSet([(1, 1), (True, 1), (1, 2)]) == ZSet([(True, 1), (1, 3)])
+True
+
+Source: seed 003, 2.1, 2.2, 2.4; reference/flow.md, section 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from syndicate.errors import WeightError
+from syndicate.flow.element import (
+    Element,
+    Key,
+    Mixed,
+    MixedRows,
+    Rows,
+    add_up,
+    in_order,
+    key_of,
+    keys_of,
+    natural,
+    naturals,
+    negated,
+    plus,
+    rank,
+)
+from syndicate.flow.time import Time, parts
+
+Triple: TypeAlias = tuple[Element, Time | None, int]
+"""``(element, time, weight)``, as the seed writes Z-sets; the time is None in a timeless one."""
+
+
+def checked(weights: Iterable[Any]) -> list[int]:
+    """Weights, if they are integers; raises :class:`WeightError`."""
+    found = list(weights)
+    if set(map(type, found)) <= {int}:
+        return found
+    wrong = next(weight for weight in found if type(weight) is not int)
+    raise WeightError(
+        f"the weight {wrong!r} is a {type(wrong).__name__}, not an int: weights count: 1 inserts, -1 deletes"
+    )
+
+
+def batch_of(given: Mapping[Element, int] | Iterable[tuple[Element, int]]) -> dict[Key, int]:
+    """The canonical batch of elements and weights as a user writes them."""
+    if isinstance(given, Mapping):
+        elements, weights = list(given), checked(given.values())
+    else:
+        pairs = list(given)
+        if not all(type(pair) is tuple and len(pair) == 2 for pair in pairs):
+            raise WeightError("a ZSet is made of a mapping {element: weight} or of pairs (element, weight)")
+        elements, weights = [pair[0] for pair in pairs], checked([pair[1] for pair in pairs])
+    keys, typed = keys_of(elements)
+    batch: dict[Key, int] = Mixed() if typed else {}
+    batch.update(zip(keys, weights, strict=True))
+    if len(batch) < len(keys) or 0 in weights:
+        batch.clear()
+        add_up(batch, zip(keys, weights, strict=True))
+    return batch
+
+
+class ZSet:
+    """A finite map from elements to weights, none of them 0."""
+
+    __slots__ = ("batch",)
+    __hash__ = None  # type: ignore[assignment]
+    batch: dict[Key, int]
+
+    def __init__(self, weights: Mapping[Element, int] | Iterable[tuple[Element, int]] = ()) -> None:
+        """Of ``{element: weight}``, or of pairs, in which elements may recur.
+
+        Raises :class:`WeightError` if a weight is no ``int``, :class:`UnhashableElement` if an element has no identity.
+        """
+        self.batch = weights.batch if isinstance(weights, ZSet) else batch_of(weights)
+
+    @classmethod
+    def adopt(cls, batch: dict[Key, int]) -> ZSet:
+        """Of a canonical batch of the engine's, which nobody changes from now on."""
+        made = object.__new__(cls)
+        made.batch = batch
+        return made
+
+    @classmethod
+    def of(cls, *elements: Element) -> ZSet:
+        """Each element once more than it occurred before.
+
+        >>> ZSet.of("a", "b", "a")
+        ZSet({'a': 2, 'b': 1})
+        """
+        return cls((element, 1) for element in elements)
+
+    @classmethod
+    def from_triples(cls, triples: Iterable[Triple]) -> ZSet:
+        """Of triples without time, as the seed writes them.
+
+        >>> ZSet.from_triples([("a", None, 1), ("b", None, 0)])
+        ZSet({'a': 1})
+        """
+        triples = list(triples)
+        timed = next((triple for triple in triples if triple[1] is not None), None)
+        if timed is not None:
+            raise WeightError(f"{timed!r} has a time: use TimedZSet.from_triples, or a Trace")
+        return cls((element, weight) for element, _, weight in triples)
+
+    def triples(self) -> list[Triple]:
+        """``(element, None, weight)``, by element in the total order."""
+        return [(natural(key), None, self.batch[key]) for key in in_order(self.batch)]
+
+    def items(self) -> Iterator[tuple[Element, int]]:
+        """Elements and weights, in the order of insertion."""
+        if type(self.batch) is dict:
+            return iter(self.batch.items())
+        return ((natural(key), weight) for key, weight in self.batch.items())
+
+    def in_order(self) -> Iterator[tuple[Element, int]]:
+        """Elements and weights, by the total order of elements."""
+        return ((natural(key), self.batch[key]) for key in in_order(self.batch))
+
+    def negate(self) -> ZSet:
+        """The same elements with opposite weights."""
+        return ZSet.adopt(negated(self.batch))
+
+    def distinct(self) -> ZSet:
+        """Weight 1 for each element of positive weight.
+
+        >>> ZSet({0: 1, 1: 2, 2: -1}).distinct()
+        ZSet({0: 1, 1: 1})
+        """
+        made = {key: 1 for key, weight in self.batch.items() if weight > 0}
+        return ZSet.adopt(Mixed(made) if type(self.batch) is Mixed else made)
+
+    def __iter__(self) -> Iterator[Element]:
+        return iter(self.batch) if type(self.batch) is dict else iter(naturals(self.batch))
+
+    def __len__(self) -> int:
+        return len(self.batch)
+
+    def __getitem__(self, element: Element) -> int:
+        """The weight, 0 for what is absent."""
+        return self.batch.get(key_of(element), 0)
+
+    def __contains__(self, element: Element) -> bool:
+        return key_of(element) in self.batch
+
+    def __eq__(self, other: object) -> bool:
+        return self.batch == other.batch if isinstance(other, ZSet) else NotImplemented
+
+    def __add__(self, other: object) -> ZSet:
+        if not isinstance(other, ZSet):
+            return NotImplemented
+        return ZSet.adopt(plus(self.batch, other.batch))
+
+    def __sub__(self, other: object) -> ZSet:
+        if not isinstance(other, ZSet):
+            return NotImplemented
+        return ZSet.adopt(plus(self.batch, negated(other.batch)))
+
+    __neg__ = negate
+
+    def __repr__(self) -> str:
+        return f"ZSet({{{', '.join(f'{key!r}: {weight}' for key, weight in self.batch.items())}}})"
+
+
+class IndexedZSet:
+    """A ZSet of pairs ``(key, value)`` that is found by key.
+
+    >>> grouped = IndexedZSet({("a", 1): 1, ("a", 2): 3, ("b", 1): -1}); grouped["a"]
+    ZSet({1: 1, 2: 3})
+    >>> grouped - IndexedZSet({("a", 2): 3})
+    IndexedZSet({('a', 1): 1, ('b', 1): -1})
+    """
+
+    __slots__ = ("groups", "typed")
+    __hash__ = None  # type: ignore[assignment]
+    groups: dict[Key, dict[Key, int]]
+    typed: bool
+
+    def __init__(self, weights: Mapping[tuple[Element, Element], int] | Iterable[tuple[Any, int]] = ()) -> None:
+        """Of ``{(key, value): weight}``, or of pairs ``((key, value), weight)``; raises as :class:`ZSet` does."""
+        pairs = list(weights.items() if isinstance(weights, Mapping) else weights)
+        if not all(type(pair[0]) is tuple and len(pair[0]) == 2 for pair in pairs):
+            raise WeightError("an IndexedZSet is made of pairs (key, value) and their weights")
+        keys, typed = keys_of([pair[0][0] for pair in pairs])
+        values, typed_values = keys_of([pair[0][1] for pair in pairs])
+        counts = checked([pair[1] for pair in pairs])
+        self.typed = typed or typed_values
+        self.groups = grouped(zip(keys, values, counts, strict=True))
+
+    @classmethod
+    def adopt(cls, rows: Iterable[tuple[Key, Key, int]]) -> IndexedZSet:
+        """Of rows ``(key, value, weight)`` of the engine's."""
+        made = object.__new__(cls)
+        made.typed = not isinstance(rows, Rows) or type(rows) is MixedRows
+        made.groups = grouped(rows)
+        return made
+
+    def rows(self) -> Rows:
+        """``(key, value, weight)``, consolidated."""
+        found = ((key, value, weight) for key, group in self.groups.items() for value, weight in group.items())
+        return MixedRows(found) if self.typed else Rows(found)
+
+    @classmethod
+    def from_triples(cls, triples: Iterable[Triple]) -> IndexedZSet:
+        """Of ``((key, value), None, weight)``, as the seed writes them."""
+        return cls((pair, weight) for pair, _, weight in triples)
+
+    def triples(self) -> list[Triple]:
+        """``((key, value), None, weight)``, by key, then by value, in the total order."""
+        return [((key, value), None, weight) for (key, value), weight in self.in_order()]
+
+    def items(self) -> Iterator[tuple[tuple[Element, Element], int]]:
+        """Pairs and weights, in no particular order."""
+        return (((natural(key), natural(value)), weight) for key, value, weight in self.rows())
+
+    def in_order(self) -> Iterator[tuple[tuple[Element, Element], int]]:
+        """Pairs and weights, by key, then by value, in the total order."""
+        for key in in_order(self.groups):
+            group = self.groups[key]
+            for value in in_order(group):
+                yield (natural(key), natural(value)), group[value]
+
+    def keys(self) -> Iterator[Element]:
+        """Each key once."""
+        return iter(naturals(self.groups))
+
+    def pairs(self) -> ZSet:
+        """The same as a ZSet of pairs."""
+        return ZSet(self.items())
+
+    def negate(self) -> IndexedZSet:
+        """The same pairs with opposite weights."""
+        return IndexedZSet.adopt(MixedRows((key, value, -weight) for key, value, weight in self.rows()))
+
+    def __getitem__(self, key: Element) -> ZSet:
+        """The values under a key."""
+        group = self.groups.get(key_of(key), {})
+        return ZSet.adopt(Mixed(group) if self.typed else group)
+
+    def __iter__(self) -> Iterator[tuple[Element, Element]]:
+        return (pair for pair, _ in self.items())
+
+    def __len__(self) -> int:
+        return sum(map(len, self.groups.values()))
+
+    def __eq__(self, other: object) -> bool:
+        return self.groups == other.groups if isinstance(other, IndexedZSet) else NotImplemented
+
+    def __add__(self, other: object) -> IndexedZSet:
+        if not isinstance(other, IndexedZSet):
+            return NotImplemented
+        return IndexedZSet.adopt(MixedRows([*self.rows(), *other.rows()]))
+
+    def __sub__(self, other: object) -> IndexedZSet:
+        if not isinstance(other, IndexedZSet):
+            return NotImplemented
+        return self + other.negate()
+
+    __neg__ = negate
+
+    def __repr__(self) -> str:
+        inner = ", ".join(f"({key!r}, {value!r}): {weight}" for key, value, weight in self.rows())
+        return f"IndexedZSet({{{inner}}})"
+
+
+def grouped(rows: Iterable[tuple[Key, Key, int]]) -> dict[Key, dict[Key, int]]:
+    """Rows by key, consolidated: no weight of 0, no empty group."""
+    groups: dict[Key, dict[Key, int]] = {}
+    for key, value, weight in rows:
+        group = groups.get(key)
+        if group is None:
+            if weight:
+                groups[key] = {value: weight}
+            continue
+        total = group.get(value, 0) + weight
+        if total:
+            group[value] = total
+        elif value in group:
+            del group[value]
+            if not group:
+                del groups[key]
+    return groups
+
+
+class TimedZSet:
+    """A ZSet whose elements have times: one timeless ZSet for each time.
+
+    Streams carry one time a tick and so do without; this is for the seed's notation, and for what spans several ticks.
+
+    >>> batch = TimedZSet.from_triples([(0, 0, 1), (1, 0, 2), (2, 1, -3)])
+    >>> batch.each(ZSet.negate).triples()
+    [(0, 0, -1), (1, 0, -2), (2, 1, 3)]
+    """
+
+    __slots__ = ("at",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, at: Mapping[Time, ZSet]) -> None:
+        """Of ``{time: ZSet}``; raises :class:`WeightError` where a time is none."""
+        self.at: dict[Time, ZSet] = {time: zset for time, zset in at.items() if parts(time) and len(zset)}
+
+    @classmethod
+    def from_triples(cls, triples: Iterable[tuple[Element, Time, int]]) -> TimedZSet:
+        """Of ``(element, time, weight)``, as the seed writes them."""
+        at: dict[Time, list[tuple[Element, int]]] = {}
+        for element, time, weight in triples:
+            at.setdefault(time, []).append((element, weight))
+        return cls({time: ZSet(pairs) for time, pairs in at.items()})
+
+    def triples(self) -> list[tuple[Element, Time, int]]:
+        """``(element, time, weight)``, by element, then by time."""
+        found = [(element, time, weight) for time, zset in self.at.items() for element, weight in zset.items()]
+        return sorted(found, key=lambda triple: (rank(triple[0]), parts(triple[1])))
+
+    def each(self, function: Callable[[ZSet], ZSet]) -> TimedZSet:
+        """*function* applied at each time."""
+        return TimedZSet({time: function(zset) for time, zset in self.at.items()})
+
+    def __add__(self, other: TimedZSet) -> TimedZSet:
+        times = self.at.keys() | other.at.keys()
+        return TimedZSet({time: self.at.get(time, ZSet()) + other.at.get(time, ZSet()) for time in times})
+
+    def negate(self) -> TimedZSet:
+        """The same elements and times with opposite weights."""
+        return self.each(ZSet.negate)
+
+    def __sub__(self, other: TimedZSet) -> TimedZSet:
+        return self + other.negate()
+
+    def __eq__(self, other: object) -> bool:
+        return self.at == other.at if isinstance(other, TimedZSet) else NotImplemented
+
+    def __repr__(self) -> str:
+        return f"TimedZSet({self.triples()!r})"
