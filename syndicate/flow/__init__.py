@@ -42,6 +42,7 @@ from __future__ import annotations
 
 from syndicate.flow import aggregates
 from syndicate.flow.circuit import Circuit
+from syndicate.flow.columns import Columns, where
 from syndicate.flow.element import rearranges
 from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Kind, Node, Port
@@ -53,6 +54,7 @@ __all__ = [
     "NO_VALUE",
     "Carries",
     "Circuit",
+    "Columns",
     "IndexedZSet",
     "Kind",
     "LocalEngine",
@@ -65,4 +67,5 @@ __all__ = [
     "ZSet",
     "aggregates",
     "rearranges",
+    "where",
 ]

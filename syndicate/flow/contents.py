@@ -48,6 +48,7 @@ Held = dict[tuple["GlobalId", int], Any]
 
 def kept(engine: LocalEngine) -> Held:
     """All that a circuit keeps, by node and number."""
+    engine.settle()
     held: Held = {}
     for path, states in sorted(engine.states.items()):
         held.update(((path, number), state) for number, state in enumerate(states))
@@ -219,6 +220,7 @@ def _named(circuit: Circuit, name: str) -> tuple[Port, Circuit]:
 
 
 def _integral(engine: LocalEngine, circuit: Circuit, port: Port) -> ZSet | IndexedZSet | Trace | None:
+    engine.settle()
     node = circuit.nodes[port.node]
     if node.child is not None:
         return _integral(engine, node.child, node.child.exports[port.output])

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from syndicate.errors import CircuitError, StepFailed, UnknownStream
+from syndicate.flow.columns import SMALL, Columns
 from syndicate.flow.element import Key, Mixed, add_up, key_of
 from syndicate.flow.loop import Loop
 from syndicate.flow.measure import Measures
@@ -23,6 +24,7 @@ from syndicate.flow.zset import IndexedZSet, ZSet, batch_of
 
 if TYPE_CHECKING:
     from syndicate.flow.circuit import Circuit
+    from syndicate.flow.columnar.steps import Readied
 
 
 class Outputs(dict[str, Any]):
@@ -99,7 +101,8 @@ class LocalEngine:
         self.commits: list[Any] = []
         self.states: dict[GlobalId, list[Any]] = {}
         self.measures: Measures | None = None
-        self._outputs = Outputs({})
+        self.outputs = Outputs({})
+        self.readied: Readied | None = None  # for columns, at the first
         self._empties = {
             name: _shown(node, [_EMPTY[kind] for kind in _kinds(node)]) for name, node in circuit.sinks.items()
         }
@@ -141,7 +144,7 @@ class LocalEngine:
         root = self.root
         if self.measures is not None:
             self.measures.begin()
-        outputs = self._outputs = Outputs(self._empties)
+        outputs = self.outputs = Outputs(self._empties)
         # The collector would walk the whole state again and again while a large step adds to it: half of the time of a
         # first load (measured).  A step makes no cycles.
         collecting = gc.isenabled()
@@ -184,11 +187,15 @@ class LocalEngine:
         self.commits.clear()
         self.root.reset()
 
-    def _batch(self, name: str, given: Any) -> dict[Key, int]:
+    def _batch(self, name: str, given: Any) -> Any:
         if name not in self._sources:
             known = ", ".join(map(repr, sorted(self._sources))) or "none"
             raise UnknownStream(f"the circuit has no source {name!r}; its sources are {known}")
         upserts = self._upserts.get(name)
+        if isinstance(given, Columns):
+            if upserts is not None:
+                raise CircuitError(f"the source {name!r} has a key: it takes elements, not Columns with weights")
+            return self._columnar(name, given)
         if upserts is not None:
             batch, saved = upserts.delta(given)
             self.undo.append((upserts.restore, saved))
@@ -199,16 +206,31 @@ class LocalEngine:
             raise CircuitError(f"the source {name!r} takes a ZSet, not an IndexedZSet: give its pairs()")
         return batch_of(given)
 
+    def _columnar(self, name: str, given: Columns) -> Any:
+        table = given.table() if len(given) >= SMALL else None
+        if table is None:
+            return given.batch()
+        if self.readied is None:
+            from syndicate.flow.columnar.steps import Readied
+
+            self.readied = Readied(self)
+        return table.rows(indexed=False) if self._sources[name] in self.readied.by_rows else table
+
+    def settle(self) -> None:
+        """Let all that is kept be in dictionaries, for who reads them between steps."""
+        if self.readied is not None:
+            self.readied.settle()
+
     def sink(self, node: Node, cells: list[Any], inputs: list[int]) -> Callable[[], None]:
         """The step of a sink."""
         name, first = node.name, inputs[0]
         show: Callable[[Any], Any] = ZSet.adopt if _kinds(node)[0] is Carries.ZSET else IndexedZSet.adopt
 
         def step() -> None:
-            self._outputs[name] = show(cells[first])
+            self.outputs[name] = show(cells[first])
 
         def step_of_several() -> None:
-            self._outputs[name] = _shown(node, [cells[i] for i in inputs])
+            self.outputs[name] = _shown(node, [cells[i] for i in inputs])
 
         return step if len(inputs) == 1 else step_of_several
 

@@ -15,9 +15,12 @@ Source: reference/flow.md, sections 5, 6 and 11 (one trace shared, never copied)
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from syndicate.flow.element import Key, MixedRows, Rows
+
+if TYPE_CHECKING:
+    from syndicate.flow.columnar.joins import ArrangedTail
 
 Index: TypeAlias = dict[Key, dict[Key, int]]
 NO_ROWS: Final = Rows()
@@ -57,19 +60,32 @@ class Arriving:
 class Arrangement(Arriving):
     """The sum of a flat stream's rows, by key, less those of the running step."""
 
-    __slots__ = ("index",)
+    __slots__ = ("index", "tail")
 
     def __init__(self) -> None:
         super().__init__()
         self.index: Index = {}
+        self.tail: ArrangedTail | None = None  # where columns come, the columnar part of the sum
+
+    def take(self, rows: Any) -> None:
+        """Rows arrive, or a table where there is a tail."""
+        super().take(rows if self.tail is None else self.tail.take(rows))
 
     def commit(self) -> None:
         """The step has succeeded: its rows are of the past now."""
+        if self.tail is not None:
+            self.tail.commit()
         if self._grouped is not None and not self.index:
             self.index = self._grouped
         else:
             add_rows(self.index, self.rows)
         self.discard()
+
+    def discard(self) -> None:
+        """Forget the rows."""
+        super().discard()
+        if self.tail is not None:
+            self.tail.discard()
 
     def whole(self) -> Rows:
         """All rows, with those of the running step."""

@@ -1,0 +1,303 @@
+"""A circuit made ready for columns: at the first of them, each node of the root gets a step that takes tables.
+
+A node whose operator or function is not known gets its input as rows, as a loop does.  So does a node whose columnar
+step finds that it cannot: see :class:`~.table.ByRows`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+
+from syndicate.flow.columnar import joins, sums
+from syndicate.flow.columnar.table import (
+    ByRows,
+    ColumnarZSet,
+    Leaf,
+    Shape,
+    Table,
+    joined,
+    kind_of,
+    traced,
+)
+from syndicate.flow.columns import where
+from syndicate.flow.element import is_rearranging
+from syndicate.flow.node import Carries, Kind, Node
+from syndicate.flow.operators.arrangement import Arrangement
+
+if TYPE_CHECKING:
+    from syndicate.flow.local import LocalEngine
+    from syndicate.flow.operators import Step
+    from syndicate.flow.scope import Scope
+
+Columnar: TypeAlias = Callable[..., Any]
+"""A node's step on the batches of its inputs, at least one of which is a table."""
+
+
+class Readied:
+    """The columnar parts of an engine's state."""
+
+    __slots__ = ("by_rows", "indexed", "tails")
+
+    def __init__(self, engine: LocalEngine) -> None:
+        scope = engine.root
+        self.indexed = {
+            slot: scope.circuit.nodes[port.node].carries[port.output] is Carries.INDEXED
+            for port, slot in scope.slots.items()
+        }
+        self.tails: list[joins.ArrangedTail | sums.SummedTail] = []
+        self.by_rows: set[int] = set(scope.absorbers)
+        self._arrange(scope)
+        seen: set[int] = set()
+        for at, node in enumerate(scope.nodes):
+            if node.id not in seen:  # the other places of a loop are its outputs
+                seen.add(node.id)
+                scope.steps[at] = self._made(scope, node, at)
+
+    def settle(self) -> None:
+        """Let the heads hold everything, for who reads them."""
+        for tail in self.tails:
+            tail.settle()
+
+    def _arrange(self, scope: Scope) -> None:
+        """Give arrangements tails, if all who read them know of tails, and so do those that they are joined with."""
+        nodes = scope.circuit.nodes
+        taken = {slot: taker for slot, taker in enumerate(scope.takers) if taker is not None}
+        known = {
+            slot
+            for slot, taker in taken.items()
+            if isinstance(taker, Arrangement) and slot not in scope.absorbers and scope.nodes[slot].child is None
+        }
+        for node in nodes:
+            if node.child is not None:
+                known -= {scope.slots[imported.inputs[0]] for imported in node.child.imports}
+        readers = [
+            ({scope.slots[port] for port in node.inputs}, is_rearranging(node.params["function"]))
+            for node in nodes
+            if node.op == "join"
+        ]
+        while wrong := [sides for sides, plain in readers if sides & known and not (plain and sides <= known)]:
+            known -= set[int]().union(*wrong)
+        for slot, taker in taken.items():
+            if slot in known and isinstance(taker, Arrangement):
+                taker.tail = joins.ArrangedTail(taker)
+                self.tails.append(taker.tail)
+            else:
+                self.by_rows.add(slot)
+
+    def _made(self, scope: Scope, node: Node, at: int) -> Step:
+        old = scope.steps[at]
+        if node.kind in (Kind.SOURCE, Kind.IMPORT, Kind.FEEDBACK):
+            return old
+        ports = node.inputs if node.child is None else [each.inputs[0] for each in node.child.imports]
+        slots = [scope.slots[port] for port in ports]
+        if node.op == "join":
+            made = self._join(scope, node, old)
+        elif node.op in ("distinct", "aggregate"):
+            made = self._summed(scope, node, old)
+        else:
+            made = self._either(scope.cells, slots, old, _columnar(scope, node))
+        return _as_rows(made, indexed=node.carries[0] is Carries.INDEXED) if at in self.by_rows else made
+
+    def _summed(self, scope: Scope, node: Node, old: Step) -> Step:
+        cells, i = scope.cells, scope.inputs(node)[0]
+        form = None
+        if node.op == "aggregate":
+            form = sums.aggregated(node.params["aggregate"])
+        elif node.carries[0] is Carries.ZSET:
+            form = sums.distinct()
+        if form is None:
+            return self._either(cells, [i], old, None)
+        tail = sums.SummedTail(scope, scope.engine.states[node.global_id][0], form)
+        self.tails.append(tail)
+        indexed = node.op == "aggregate"
+        rest = self._either(cells, [i], old, None)
+
+        def step() -> Any:
+            batch = cells[i]
+            if isinstance(batch, Table):
+                try:
+                    return tail.step(batch)
+                except ByRows:
+                    batch = batch.rows(indexed=indexed)
+            tail.pull(joins.row_keys(batch) if indexed else batch)
+            return rest()
+
+        return step
+
+    def _either(self, cells: list[Any], slots: list[int], old: Step, columnar: Columnar | None) -> Step:
+        """A step that takes tables where it can, and else gets rows; after a failure the cells have rows, for the blame."""
+        indexed = self.indexed
+
+        def step() -> Any:
+            tables = [(i, table) for i in slots if isinstance(table := cells[i], Table)]
+            if not tables:
+                return old()
+            if columnar is not None:
+                try:
+                    return columnar(*[cells[i] for i in slots])
+                except ByRows:
+                    pass
+            for i, table in tables:
+                cells[i] = table.rows(indexed=indexed[i])
+            made = old()
+            for i, table in tables:
+                cells[i] = table
+            return made
+
+        return step
+
+    def _join(self, scope: Scope, node: Node, old: Step) -> Step:
+        cells, (i, j) = scope.cells, scope.inputs(node)
+        left, right = scope.takers[i], scope.takers[j]
+        tails = [each.tail if isinstance(each, Arrangement) else None for each in (left, right)]
+        rest = self._either(cells, [i, j], old, None)
+        if tails[0] is None or tails[1] is None:
+            return rest
+        one, other = tails[0], tails[1]
+
+        def step() -> Any:
+            a, b = cells[i], cells[j]
+            if isinstance(a, Table) or isinstance(b, Table):
+                try:
+                    return joins.change(node, one, other)
+                except ByRows:
+                    one.by_rows()
+                    other.by_rows()
+            if a and other.tail.runs:
+                other.pull(joins.row_keys(_rows_of(a, indexed=True)))
+            if b and one.tail.runs:
+                one.pull(joins.row_keys(_rows_of(b, indexed=True)))
+            return rest()
+
+        return step
+
+
+def _rows_of(batch: Any, *, indexed: bool) -> Any:
+    return batch.rows(indexed=indexed) if isinstance(batch, Table) else batch
+
+
+def _as_rows(step: Step, *, indexed: bool) -> Step:
+    return lambda: _rows_of(step(), indexed=indexed)
+
+
+class _Traced:
+    """The shape that a function makes of a shape, found once."""
+
+    __slots__ = ("function", "made", "seen")
+
+    def __init__(self, function: Callable[[Any], Any]) -> None:
+        self.function = function
+        self.seen: Shape = None
+        self.made: Shape = None
+
+    def __call__(self, shape: Shape) -> Shape:
+        """The shape; raises :class:`ByRows`."""
+        if self.seen is not shape or shape is None:
+            if not is_rearranging(self.function):
+                raise ByRows
+            self.made = traced(self.function, shape)
+            self.seen = shape
+        return self.made
+
+
+def _columnar(scope: Scope, node: Node) -> Columnar | None:
+    """How a node that keeps nothing takes tables, if it can."""
+    if node.kind is Kind.SINK:
+        return _sink(scope, node)
+    if node.kind is not Kind.OPERATOR:
+        return None
+    if node.op == "map":
+        shaped = _Traced(node.params["function"])
+        return lambda table: table.shaped(shaped(table.shape))
+    if node.op == "filter" and isinstance(node.params["function"], where):
+        predicate = node.params["function"]
+        return lambda table: table.taken(_mask(predicate, table))
+    if node.op == "index_with":
+        return _index(node.params["key"], node.params["value"])
+    return _SIMPLE.get(node.op)
+
+
+def _index(key: Any, value: Any) -> Columnar:
+    keys, values = _Traced(key), None if value is None else _Traced(value)
+
+    def index(table: Table) -> Table:
+        shape = table.shape
+        return table.shaped((keys(shape), shape if values is None else values(shape)))
+
+    return index
+
+
+def _mask(predicate: where, table: Table) -> Any:
+    shape = table.shape
+    try:
+        part = shape if predicate.column is None else shape[predicate.column]
+    except (TypeError, IndexError):
+        raise ByRows from None
+    if type(part) is not Leaf:
+        raise ByRows
+    column, constant, function = table.columns[part.at], predicate.constant, predicate.function
+    kind = kind_of(column)
+    if kind == "o":
+        try:
+            return np.fromiter((bool(function(value, constant)) for value in column.tolist()), bool, len(column))
+        except Exception:
+            raise ByRows from None
+    if (kind == "i" and type(constant) is int and -(1 << 63) <= constant < 1 << 63) or (
+        kind == "f" and type(constant) is float
+    ):
+        return function(column, constant)
+    raise ByRows
+
+
+def _plus(a: Any, b: Any) -> Any:
+    if not (isinstance(a, Table) and isinstance(b, Table)):
+        if a and b:
+            raise ByRows
+        return a or b
+    a, b = a.normal(), b.normal()
+    if a.looks() != b.looks():
+        raise ByRows
+    return joined([a, b])
+
+
+def _negate(table: Table) -> Table:
+    return Table(table.columns, -table.weights, table.shape)
+
+
+def _minus(a: Any, b: Any) -> Any:
+    if isinstance(b, Table):
+        return _plus(a, _negate(b))
+    if b:
+        raise ByRows
+    return a
+
+
+_SIMPLE: Final[dict[str, Columnar]] = {
+    "pairs": lambda table: table,
+    "forward": lambda table: table,
+    "keys": lambda table: table.shaped(table.shape[0]),
+    "values": lambda table: table.shaped(table.shape[1]),
+    "negate": _negate,
+    "plus": _plus,
+    "minus": _minus,
+}
+
+
+def _sink(scope: Scope, node: Node) -> Columnar | None:
+    if (
+        len(node.inputs) != 1
+        or scope.circuit.nodes[node.inputs[0].node].carries[node.inputs[0].output] is not Carries.ZSET
+    ):
+        return None
+
+    def sink(table: Table) -> None:
+        if table.weights.min() < 0 < table.weights.max():
+            table = table.consolidated()  # so that a sink with no change is not among the outputs
+            if not len(table):
+                return
+        scope.engine.outputs[node.name] = ColumnarZSet.lazily(table)
+
+    return sink

@@ -1,0 +1,293 @@
+"""Columnar sums: ``distinct``, ``count``, ``sum`` and ``avg``, each a map of keys to integers that are added.
+
+A key is in the head or in the tail, never in both.  A run has each key once, so that what a key had before is one
+number from each run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
+from attrs import frozen
+
+from syndicate.flow.aggregates import Aggregate
+from syndicate.flow.columnar.table import (
+    SAFE,
+    Array,
+    ByRows,
+    Leaf,
+    Table,
+    bits,
+    coded,
+    equal,
+    kind_of,
+    largest,
+    leaf,
+    sums,
+    traced,
+)
+from syndicate.flow.columnar.tail import RATIO, Patience, all_encoded, encoded, weights_of
+from syndicate.flow.element import Key, is_rearranging, keys_of, naturals
+
+if TYPE_CHECKING:
+    from syndicate.flow.scope import Scope
+
+EXACT: Final = 1 << 53
+"""Integers below this are doubles, so that one division rounds once."""
+
+
+@frozen
+class Entries:
+    """Keys in normal form, sorted by code, each once; and the integers of each."""
+
+    codes: Array
+    exact: bool
+    keys: Table
+    numbers: list[Array]
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @classmethod
+    def of(cls, keys: Table, numbers: Sequence[Array]) -> Entries:
+        """Keys that may recur.  Raises :class:`ByRows` where two keys have one code, or a sum could be too large."""
+        codes, exact = coded(keys.columns, len(keys))
+        return _gathered(codes, exact, keys, numbers)
+
+    def taken(self, which: Array) -> Entries:
+        """Some of them."""
+        return Entries(self.codes[which], self.exact, self.keys.taken(which), [each[which] for each in self.numbers])
+
+    def found(self, codes: Array, columns: Sequence[Array]) -> tuple[Array, Array]:
+        """Where the given keys are, and whether they are there."""
+        at = np.searchsorted(self.codes, codes)
+        np.minimum(at, len(self.codes) - 1, out=at)
+        there = self.codes[at] == codes
+        if not self.exact:
+            for column, other in zip(columns, self.keys.columns, strict=True):
+                there &= equal(bits(column), bits(other)[at])
+        return at, there
+
+
+def _gathered(codes: Array, exact: bool, keys: Table, numbers: Sequence[Array]) -> Entries:
+    order = np.argsort(codes, kind="stable")
+    codes = codes[order]
+    different = np.concatenate(([True], codes[1:] != codes[:-1])) if len(codes) else np.zeros(0, dtype=bool)
+    starts = np.flatnonzero(different)
+    if not exact and len(starts) < len(codes):
+        first = starts[np.cumsum(different) - 1]
+        for column in keys.columns:
+            found = bits(column)[order]
+            if not equal(found, found[first]).all():
+                raise ByRows
+    added = [sums(each[order], starts) for each in numbers]
+    kept = np.zeros(len(starts), dtype=bool)
+    for each in added:
+        kept |= each != 0
+    return Entries(codes[starts][kept], exact, keys.taken(order[starts[kept]]), [each[kept] for each in added])
+
+
+def _merged(runs: Sequence[Entries]) -> Entries:
+    keys = [run.keys for run in runs]
+    columns = [np.concatenate(parts) for parts in zip(*(table.columns for table in keys), strict=True)]
+    together = Table(columns, np.concatenate([table.weights for table in keys]), keys[0].shape)
+    numbers = [np.concatenate(parts) for parts in zip(*(run.numbers for run in runs), strict=True)]
+    return _gathered(np.concatenate([run.codes for run in runs]), runs[0].exact, together, numbers)
+
+
+Runs: TypeAlias = list[Entries]
+
+
+@frozen
+class Form:
+    """How one operator's dictionary is read and written, and what it emits.
+
+    ``numbers`` are those of a batch; ``opened`` and ``closed`` are a dictionary's value as numbers, and back.
+    """
+
+    key: Callable[[Table], Table]
+    numbers: Callable[[Table], list[Array]]
+    opened: Callable[[Any], tuple[int, ...]]
+    closed: Callable[..., Any]
+    emitted: Callable[[Entries, list[Array], list[Array]], Table | None]
+
+
+class SummedTail:
+    """The columnar part of one operator's state."""
+
+    __slots__ = ("form", "head", "patience", "runs", "undo")
+
+    def __init__(self, scope: Scope, head: dict[Key, Any], form: Form) -> None:
+        self.head = head
+        self.form = form
+        self.undo = scope.undo
+        self.runs: Runs = []
+        self.patience = Patience()
+
+    def step(self, batch: Table) -> Table | None:
+        """The change of the result.  Raises :class:`ByRows`, and changes nothing."""
+        keys = self.form.key(batch).normal()
+        if self.runs and self.runs[0].keys.looks() != keys.looks():
+            raise ByRows
+        entries = Entries.of(keys, self.form.numbers(batch))
+        if self.head:
+            self.patience.attempt(len(self.head), lambda: self._push(keys))
+        old = [np.zeros(len(entries), np.int64) for _ in entries.numbers]
+        for run in self.runs:
+            at, there = run.found(entries.codes, entries.keys.columns)
+            for total, numbers in zip(old, run.numbers, strict=True):
+                _guard(total, numbers)
+                total += np.where(there, numbers[at], 0)
+        for total, numbers in zip(old, entries.numbers, strict=True):
+            _guard(total, numbers)
+        new = [total + numbers for total, numbers in zip(old, entries.numbers, strict=True)]
+        made = self.form.emitted(entries, old, new)
+        runs = _appended(self.runs, entries)
+        self.undo.append((self._restore, self.runs))
+        self.runs = runs
+        return made if made is not None and len(made) else None
+
+    def _restore(self, runs: Runs) -> None:
+        self.runs = runs
+
+    def _push(self, like: Table) -> None:
+        columns = all_encoded(naturals(self.head), like.shape, like.columns)
+        opened = [self.form.opened(value) for value in self.head.values()]
+        numbers = [weights_of(each) for each in zip(*opened, strict=True)]
+        keys = Table(columns, np.ones(len(opened), np.int64), like.shape)
+        self.runs = _appended(self.runs, Entries.of(keys, numbers))
+        self.head.clear()
+
+    def pull(self, keys: Iterable[Key]) -> None:
+        """Let the head hold some keys, each given once."""
+        if not self.runs:
+            return
+        like = self.runs[0].keys
+        columns, elements = encoded(naturals(keys), like.shape, like.columns)
+        if not elements:
+            return
+        codes, _ = coded(columns, len(elements))
+        totals = [[0] * len(elements) for _ in self.runs[0].numbers]
+        for run in self.runs:
+            at, there = run.found(codes, columns)
+            where = np.flatnonzero(there)
+            places = at[where]
+            for total, numbers in zip(totals, run.numbers, strict=True):
+                for place, number in zip(where.tolist(), numbers[places].tolist(), strict=True):
+                    total[place] += number
+                numbers[places] = 0
+        self._put(elements, totals)
+
+    def settle(self) -> None:
+        """Let the head hold everything."""
+        for run in self.runs:
+            elements = run.keys.elements(run.keys.shape)
+            self._put(elements, [numbers.tolist() for numbers in run.numbers])
+        self.runs = []
+
+    def _put(self, elements: list[Any], totals: list[list[int]]) -> None:
+        keys, _ = keys_of(elements)
+        for key, *numbers in zip(keys, *totals, strict=True):
+            if any(numbers):
+                old = self.head.get(key)
+                if old is not None:
+                    numbers = [a + b for a, b in zip(self.form.opened(old), numbers, strict=True)]
+                if any(numbers):
+                    self.head[key] = self.form.closed(*numbers)
+                else:
+                    del self.head[key]
+
+
+def _appended(runs: Runs, entries: Entries) -> Runs:
+    if not len(entries):
+        return runs
+    taken, size, at = [entries], len(entries), len(runs)
+    while at and len(runs[at - 1]) < RATIO * size:
+        at -= 1
+        taken.append(runs[at])
+        size += len(runs[at])
+    made = _merged(taken) if len(taken) > 1 else entries
+    return [*runs[:at], made] if len(made) else runs[:at]
+
+
+def _guard(a: Array, b: Array) -> None:
+    if largest(a) + largest(b) >= SAFE:
+        raise ByRows
+
+
+# ------------------------------------------------------------------------------------------------------------ operators
+
+
+def distinct() -> Form:
+    """``distinct``: the weight of each element."""
+
+    def emitted(entries: Entries, old: list[Array], new: list[Array]) -> Table:
+        weights = (new[0] > 0).astype(np.int64) - (old[0] > 0)
+        changed = np.flatnonzero(weights)
+        keys = entries.keys.taken(changed)
+        return Table(keys.columns, weights[changed], keys.shape)
+
+    return Form(lambda batch: batch, lambda batch: [batch.weights], lambda weight: (weight,), int, emitted)
+
+
+def aggregated(aggregate: Aggregate) -> Form | None:
+    """``count``, ``sum`` and ``avg``, by what is in a column."""
+    by = aggregate.by
+    if aggregate.form == "count":
+        return Form(_key, lambda batch: [batch.weights], lambda weight: (weight,), int, _emitter(_first))
+    if aggregate.form not in ("sum", "avg") or not (by is None or is_rearranging(by)):
+        return None
+
+    def numbers(batch: Table) -> list[Array]:
+        measured = batch.shape[1] if by is None else traced(by, batch.shape[1])
+        if type(measured) is not Leaf or kind_of(values := batch.columns[measured.at]) != "i":
+            raise ByRows
+        if largest(values) * largest(batch.weights) >= SAFE:
+            raise ByRows
+        return [batch.weights, values * batch.weights]
+
+    def opened(entry: Any) -> tuple[int, int]:
+        if entry[2] is not None:
+            raise ByRows
+        return entry[0], entry[1]
+
+    result = _second if aggregate.form == "sum" else _mean
+    return Form(_key, numbers, opened, lambda count, whole: (count, whole, None), _emitter(result))
+
+
+def _key(batch: Table) -> Table:
+    return batch.shaped(batch.shape[0])
+
+
+def _first(numbers: list[Array]) -> Array:
+    return numbers[0]
+
+
+def _second(numbers: list[Array]) -> Array:
+    return numbers[1]
+
+
+def _mean(numbers: list[Array]) -> Array:
+    count, whole = numbers
+    if max(largest(count), largest(whole)) >= EXACT:
+        raise ByRows
+    return whole / np.where(count == 0, 1, count)
+
+
+def _emitter(result: Callable[[list[Array]], Array]) -> Callable[[Entries, list[Array], list[Array]], Table]:
+    """A row ``(key, result)`` out where there was one, a row in where there is one, if they differ."""
+
+    def emitted(entries: Entries, old: list[Array], new: list[Array]) -> Table:
+        was, now = result(old), result(new)
+        had, has = old[0] != 0, new[0] != 0
+        differ = (had != has) | (bits(was) != bits(now))
+        gone, come = np.flatnonzero(had & differ), np.flatnonzero(has & differ)
+        rows = np.concatenate((gone, come))
+        results = np.concatenate((was[gone], now[come]))
+        weights = np.concatenate((np.full(len(gone), -1), np.ones(len(come), np.int64)))
+        columns = [*(column[rows] for column in entries.keys.columns), results]
+        return Table(columns, weights, (entries.keys.shape, leaf(len(columns) - 1)))
+
+    return emitted

@@ -1,0 +1,299 @@
+"""Tables: batches as columns of numpy, and the shape of the elements that they stand for.
+
+A shape is nested tuples with a :class:`Leaf` for each value that is in a column, and plain constants.  Elements
+``(a, (a, b))`` of two columns have the shape ``(Leaf(0), (Leaf(0), Leaf(1)))``.
+
+A column is of a kind: ``i`` int64, ``f`` float64 (told apart by its bits, as elements are: ``0.0`` is not ``-0.0``),
+``b`` bool, ``o`` plain objects, such as ``str``, on which Python's own identity is right.  Kinds never meet: elements
+of different types differ.
+
+Contract: no weight is 0; equal elements may recur, as in ``Rows``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from itertools import repeat
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from syndicate.flow.element import ATOMS, Element, Key, MixedRows, Rows, collect, collect_keys, keys_of
+from syndicate.flow.zset import ZSet
+
+Array: TypeAlias = NDArray[Any]
+Shape: TypeAlias = Any
+SAFE: Final = 1 << 62
+"""Sums of weights, and of values, stay below this; where one could not, rows are taken, whose integers have no end."""
+
+
+class ByRows(Exception):  # no error: a way
+    """This step cannot be columnar; nothing was changed."""
+
+
+class Leaf:
+    """The name of a column, as a function of elements gets it in place of a value: it may pass it on, and no more."""
+
+    __slots__ = ("at",)
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+
+    def _refused(self, *_: object) -> Any:
+        raise ByRows
+
+    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __len__ = __iter__ = _refused
+    __repr__ = __str__ = __format__ = __contains__ = __int__ = __float__ = __index__ = __call__ = _refused
+
+
+@lru_cache
+def leaf(at: int) -> Leaf:
+    """The leaf of a column."""
+    return Leaf(at)
+
+
+@lru_cache
+def row_shape(columns: int) -> Shape:
+    """The shape of tuples of so many columns."""
+    return tuple(leaf(at) for at in range(columns))
+
+
+def traced(function: Callable[..., Any], *shapes: Shape) -> Shape:
+    """The shape of what a rearranging function makes; raises :class:`ByRows` if it does more, or fails."""
+    try:
+        made = function(*shapes)
+        _check(made)
+    except Exception as error:
+        raise ByRows from error
+    return made
+
+
+def _check(shape: Shape) -> None:
+    if type(shape) is tuple:
+        for part in shape:
+            _check(part)
+    elif type(shape) is not Leaf and type(shape) not in ATOMS:
+        raise ByRows
+
+
+def leaves(shape: Shape) -> Iterator[int]:
+    """The columns of a shape, from left to right."""
+    if type(shape) is tuple:
+        for part in shape:
+            yield from leaves(part)
+    elif type(shape) is Leaf:
+        yield shape.at
+
+
+def renamed(shape: Shape, names: dict[int, int]) -> Shape:
+    """The shape with other columns."""
+    if type(shape) is tuple:
+        return tuple([renamed(part, names) for part in shape])
+    return leaf(names[shape.at]) if type(shape) is Leaf else shape
+
+
+def signature(shape: Shape) -> Any:
+    """What two shapes have in common if they are alike: comparable, unlike a shape."""
+    if type(shape) is tuple:
+        return ("tuple", *map(signature, shape))
+    return shape.at if type(shape) is Leaf else (type(shape).__name__, shape)
+
+
+def kind_of(column: Array) -> str:
+    """``i``, ``f``, ``b`` or ``o``."""
+    return {"i": "i", "f": "f", "b": "b"}.get(column.dtype.kind, "o")
+
+
+def bits(column: Array) -> Array:
+    """A column as what its values are told apart by."""
+    return column.view(np.int64) if column.dtype.kind == "f" else column
+
+
+class Table:
+    """A batch as columns; see the module."""
+
+    __slots__ = ("_rows", "columns", "shape", "weights")
+
+    def __init__(self, columns: Sequence[Array], weights: Array, shape: Shape) -> None:
+        self.columns = columns
+        self.weights = weights
+        self.shape = shape
+        self._rows: dict[bool, Any] = {}
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def shaped(self, shape: Shape) -> Table:
+        """The same columns, of which other elements are made."""
+        return Table(self.columns, self.weights, shape)
+
+    def taken(self, which: Array) -> Table:
+        """Some of the rows, by a mask or by their numbers."""
+        used = set(leaves(self.shape))
+        columns = [column[which] if at in used else column for at, column in enumerate(self.columns)]
+        return Table(columns, self.weights[which], self.shape)
+
+    def normal(self) -> Table:
+        """With no column more than the shape needs, in the order of their first use: so alike tables look alike."""
+        order = list(dict.fromkeys(leaves(self.shape)))
+        if order == list(range(len(self.columns))):
+            return self
+        names = {at: number for number, at in enumerate(order)}
+        return Table([self.columns[at] for at in order], self.weights, renamed(self.shape, names))
+
+    def kinds(self) -> str:
+        """The kinds of the columns."""
+        return "".join(map(kind_of, self.columns))
+
+    def looks(self) -> tuple[Any, str]:
+        """What tables must share to be in one tail, or to be added."""
+        return signature(self.shape), self.kinds()
+
+    def rows(self, *, indexed: bool) -> Any:
+        """As other operators take it: a canonical batch, or rows if the stream is *indexed*; made once."""
+        found = self._rows.get(indexed)
+        if found is None:
+            found = self._rows[indexed] = self._made_rows() if indexed else self._made_batch()
+        return found
+
+    def _made_batch(self) -> dict[Key, int]:
+        collected = collect_keys if self._is_plain(self.shape) else collect
+        return collected(self.elements(self.shape), self.weights.tolist())
+
+    def _made_rows(self) -> Rows:
+        key, value = self.shape
+        keys, values = self.elements(key), self.elements(value)
+        typed = False
+        if not self._is_plain(self.shape):
+            keys, typed_keys = keys_of(keys)
+            values, typed_values = keys_of(values)
+            typed = typed_keys or typed_values
+        return (MixedRows if typed else Rows)(zip(keys, values, self.weights.tolist(), strict=True))
+
+    def elements(self, shape: Shape) -> list[Element]:
+        """The elements, or what a part of the shape says of them, as Python objects."""
+        made = list(self._parts(shape, {}))
+        return made if type(shape) is Leaf else made[: len(self)]
+
+    def _parts(self, shape: Shape, lists: dict[int, list[Any]]) -> Iterable[Any]:
+        if type(shape) is tuple:
+            parts = [self._parts(part, lists) for part in shape]
+            return zip(*parts, strict=True) if parts else repeat((), len(self))
+        if type(shape) is Leaf:
+            if shape.at not in lists:
+                lists[shape.at] = self.columns[shape.at].tolist()
+            return lists[shape.at]
+        return repeat(shape, len(self))
+
+    def _is_plain(self, shape: Shape) -> bool:
+        for at in set(leaves(shape)):
+            column = self.columns[at]
+            if column.dtype.kind == "b" or (
+                column.dtype.kind == "f" and bool(np.any((np.trunc(column) == column) | np.isnan(column)))
+            ):
+                return False
+        return True
+
+    def consolidated(self) -> Table:
+        """Each element once, and none that cancels out; raises :class:`ByRows` where two have one code."""
+        table = self.normal()
+        codes, _ = coded(table.columns, len(table))
+        order = np.argsort(codes, kind="stable")
+        table, codes = added_up(table.taken(order), codes[order])
+        if (codes[1:] == codes[:-1]).any():
+            raise ByRows
+        return table
+
+
+def added_up(table: Table, codes: Array) -> tuple[Table, Array]:
+    """Neighbours of the same code that are equal become one; with their codes."""
+    same = codes[1:] == codes[:-1]
+    if not same.any():
+        return table, codes
+    for column in table.columns:
+        found = bits(column)
+        same &= equal(found[1:], found[:-1])
+    starts = np.flatnonzero(np.concatenate(([True], ~same)))
+    weights = sums(table.weights, starts)
+    kept = weights != 0
+    starts = starts[kept]
+    return Table([column[starts] for column in table.columns], weights[kept], table.shape), codes[starts]
+
+
+def equal(a: Array, b: Array) -> Array:
+    """Where two columns are equal, of the same kind, floats as bits."""
+    return np.asarray(a == b, dtype=bool)
+
+
+def sums(values: Array, starts: Array) -> Array:
+    """The sum of each stretch; raises :class:`ByRows` where it could leave 64 bits."""
+    if len(values) and largest(values) * len(values) >= SAFE:
+        raise ByRows
+    return np.add.reduceat(values, starts) if len(starts) else values[:0]
+
+
+def largest(values: Array) -> int:
+    """The largest absolute value, as an integer without end."""
+    return max(abs(int(values.max())), abs(int(values.min()))) if len(values) else 0
+
+
+_ODD: Final = np.uint64(0x9E3779B97F4A7C15)
+_SHIFT: Final = np.uint64(32)
+
+
+def coded(columns: Sequence[Array], length: int) -> tuple[Array, bool]:
+    """A 64-bit code of each row, and whether different rows always have different ones."""
+    if not columns:
+        return np.zeros(length, np.int64), True
+    codes = [_codes(column) for column in columns]
+    if len(columns) == 1:
+        return codes[0], kind_of(columns[0]) != "o"
+    return mixed_up(codes), False
+
+
+def _codes(column: Array) -> Array:
+    kind = kind_of(column)
+    if kind == "o":
+        return np.fromiter(map(hash, column.tolist()), np.int64, len(column))
+    return bits(column) if kind in "if" else column.astype(np.int64)
+
+
+def mixed_up(codes: Sequence[Array]) -> Array:
+    """One hash of several."""
+    mixed = codes[0].view(np.uint64) * _ODD
+    for code in codes[1:]:
+        mixed ^= mixed >> _SHIFT
+        mixed += code.view(np.uint64)
+        mixed *= _ODD
+    mixed ^= mixed >> _SHIFT
+    return mixed.view(np.int64)
+
+
+def joined(tables: Sequence[Table]) -> Table:
+    """Tables that look alike, one after the other."""
+    if len(tables) == 1:
+        return tables[0]
+    columns = [np.concatenate(parts) for parts in zip(*(table.columns for table in tables), strict=True)]
+    return Table(columns, np.concatenate([table.weights for table in tables]), tables[0].shape)
+
+
+class ColumnarZSet(ZSet):
+    """What a sink gives where the input was columnar: a ZSet whose elements are made when they are looked at."""
+
+    __slots__ = ("_batch", "table")
+
+    table: Table
+
+    @classmethod
+    def lazily(cls, table: Table) -> ColumnarZSet:
+        """Of a table."""
+        made = object.__new__(cls)
+        made.table = table
+        return made
+
+    @property
+    def batch(self) -> dict[Key, int]:  # type: ignore[override]
+        """The elements and weights, made now if they have not been."""
+        return self.table.rows(indexed=False)  # type: ignore[no-any-return]
