@@ -1,6 +1,7 @@
 """Columnar joins: the matches of sorted runs, and the arrangement's tail that they share.
 
-The change is ``a * B + A * b + a * b``, as by rows, where ``A`` and ``B`` are all runs of a side.
+The change is ``a * B + A * b + a * b``, as by rows, where ``A`` and ``B`` are all runs of a side; or the
+new product less the old, where that makes fewer rows.
 
 Source: reference/flow.md, sections 3.12 and 11.
 """
@@ -22,12 +23,15 @@ from syndicate.flow.columnar.table import (
     renamed,
     traced,
 )
-from syndicate.flow.columnar.tail import Patience, Run, Tail, all_encoded, weights_of
+from syndicate.flow.columnar.tail import Patience, Run, Tail, all_encoded, merged, weights_of
 from syndicate.flow.element import Key, MixedRows, Rows, natural, naturals
 from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, add_rows
 
 if TYPE_CHECKING:
     from syndicate.flow.node import Node
+
+LARGE: Final = 0.25
+"""Where both sides change by more than this part of what they are, the new product less the old may be cheaper."""
 
 HEAD: Final = 1024
 """A head with more rows than this, and than half of its tail, is pushed into it: rows of both may cancel out."""
@@ -36,19 +40,20 @@ HEAD: Final = 1024
 class ArrangedTail:
     """The columnar part of an arrangement: what has come as tables, and what comes as one now."""
 
-    __slots__ = ("_run", "arrangement", "patience", "put", "table", "tail")
+    __slots__ = ("_run", "_whole", "arrangement", "patience", "put", "table", "tail")
 
     def __init__(self, arrangement: Arrangement) -> None:
         self.arrangement = arrangement
         self.tail = Tail()
         self.table: Table | None = None
         self._run: Run | None = None
+        self._whole: Run | None = None
         self.put = 0  # rows put into the head since it was pushed
         self.patience = Patience()
 
     def take(self, batch: Rows | Table) -> Rows:
         """A batch arrives; what is left for the arrangement itself."""
-        self._run = None
+        self._run = self._whole = None
         self.table = batch.normal() if isinstance(batch, Table) else None
         return NO_ROWS if isinstance(batch, Table) else batch
 
@@ -68,6 +73,14 @@ class ArrangedTail:
             self.patience.attempt(len(self.arrangement.index), self._push)
         return self.tail.runs
 
+    def whole(self) -> Run:
+        """All that is kept, with what arrives; made once.  Raises :class:`ByRows`."""
+        run = self.run()
+        assert run is not None
+        if self._whole is None:
+            self._whole = merged([run, *self.runs()], whole=True)
+        return self._whole
+
     def _push(self) -> None:
         like = self.tail.runs[0].table if self.tail.runs else self.table
         if like is None:
@@ -84,7 +97,7 @@ class ArrangedTail:
         """Let what arrives be rows."""
         if self.table is not None:
             rows = self.table.rows(indexed=True)
-            self.table = self._run = None
+            self.discard()
             Arrangement.take(self.arrangement, rows)
 
     def pull(self, keys: list[Key]) -> None:
@@ -111,8 +124,11 @@ class ArrangedTail:
             try:
                 run = self.run()
                 assert run is not None
-                self.tail.append(run)
-                self.table = self._run = None
+                if self._whole is not None and not self.arrangement.index:
+                    self.tail.runs = [self._whole] if len(self._whole) else []
+                else:
+                    self.tail.append(run)
+                self.discard()
             except ByRows:
                 self.settle()
                 self.by_rows()
@@ -125,15 +141,26 @@ class ArrangedTail:
 
     def discard(self) -> None:
         """The step has failed."""
-        self.table = self._run = None
+        self.table = self._run = self._whole = None
 
 
 def change(node: Node, left: ArrangedTail, right: ArrangedTail) -> Table | None:
     """What a join brings forth; None for nothing.  Raises :class:`ByRows`."""
     a, b = left.run(), right.run()
-    pairs = list(_meetings(a, b, right.runs() if a else [], left.runs() if b else []))
-    parts = [part for some, others in pairs if (part := _product(node.params["function"], some, others)) is not None]
+    lefts, rights = left.runs() if b else [], right.runs() if a else []
+    pairs = [(*pair, 1) for pair in _meetings(a, b, rights, lefts)]
+    if a and b and min(len(a) / (len(left.tail) + 1), len(b) / (len(right.tail) + 1)) > LARGE:
+        was = [(some, others, -1) for some in lefts for others in rights]
+        anew = [*was, (left.whole(), right.whole(), 1)]
+        if _cost(anew) < _cost(pairs):
+            pairs = anew
+    function = node.params["function"]
+    parts = [part for some, others, sign in pairs if (part := _product(function, some, others, sign)) is not None]
     return joined(parts) if parts else None
+
+
+def _cost(pairs: list[tuple[Run, Run, int]]) -> int:
+    return sum([some.meets(others) for some, others, _ in pairs])
 
 
 def _meetings(a: Run | None, b: Run | None, rights: list[Run], lefts: list[Run]) -> Iterator[tuple[Run, Run]]:
@@ -145,7 +172,7 @@ def _meetings(a: Run | None, b: Run | None, rights: list[Run], lefts: list[Run])
         yield from ((run, b) for run in lefts)
 
 
-def _product(function: Callable[..., Any], left: Run, right: Run) -> Table | None:
+def _product(function: Callable[..., Any], left: Run, right: Run, sign: int) -> Table | None:
     if left.looks() != right.looks():
         raise ByRows
     if len(left) <= len(right):
@@ -165,7 +192,7 @@ def _product(function: Callable[..., Any], left: Run, right: Run) -> Table | Non
     shape, used = _result_shape(function, left.table, right.table)
     size = len(left.table.columns)
     columns = [left.table.columns[at][i] if at < size else right.table.columns[at - size][j] for at in used]
-    return Table(columns, left.table.weights[i] * right.table.weights[j], shape)
+    return Table(columns, left.table.weights[i] * right.table.weights[j] * sign, shape)
 
 
 def _result_shape(function: Callable[..., Any], left: Table, right: Table) -> tuple[Shape, list[int]]:

@@ -54,7 +54,7 @@ class Entries:
     def of(cls, keys: Table, numbers: Sequence[Array]) -> Entries:
         """Keys that may recur.  Raises :class:`ByRows` where two keys have one code, or a sum could be too large."""
         codes, exact = coded(keys.columns, len(keys))
-        return _gathered(codes, exact, keys, numbers)
+        return _gathered(codes, exact, keys, numbers, np.argsort(codes))
 
     def taken(self, which: Array) -> Entries:
         """Some of them."""
@@ -71,8 +71,7 @@ class Entries:
         return at, there
 
 
-def _gathered(codes: Array, exact: bool, keys: Table, numbers: Sequence[Array]) -> Entries:
-    order = np.argsort(codes, kind="stable")
+def _gathered(codes: Array, exact: bool, keys: Table, numbers: Sequence[Array], order: Array) -> Entries:  # noqa: FBT001
     codes = codes[order]
     different = np.concatenate(([True], codes[1:] != codes[:-1])) if len(codes) else np.zeros(0, dtype=bool)
     starts = np.flatnonzero(different)
@@ -94,7 +93,9 @@ def _merged(runs: Sequence[Entries]) -> Entries:
     columns = [np.concatenate(parts) for parts in zip(*(table.columns for table in keys), strict=True)]
     together = Table(columns, np.concatenate([table.weights for table in keys]), keys[0].shape)
     numbers = [np.concatenate(parts) for parts in zip(*(run.numbers for run in runs), strict=True)]
-    return _gathered(np.concatenate([run.codes for run in runs]), runs[0].exact, together, numbers)
+    codes = np.concatenate([run.codes for run in runs])
+    order = np.argsort(codes, kind="stable")  # what is sorted in stretches is quick to merge
+    return _gathered(codes, runs[0].exact, together, numbers, order)
 
 
 Runs: TypeAlias = list[Entries]

@@ -200,26 +200,26 @@ class Table:
         """Each element once, and none that cancels out; raises :class:`ByRows` where two have one code."""
         table = self.normal()
         codes, _ = coded(table.columns, len(table))
-        order = np.argsort(codes, kind="stable")
-        table, codes = added_up(table.taken(order), codes[order])
+        order = np.argsort(codes)
+        codes = codes[order]
+        table, firsts = added_up(table.taken(order), codes)
+        codes = codes[firsts]
         if (codes[1:] == codes[:-1]).any():
             raise ByRows
         return table
 
 
 def added_up(table: Table, codes: Array) -> tuple[Table, Array]:
-    """Neighbours of the same code that are equal become one; with their codes."""
+    """Neighbours of the same code that are equal become one; and the number of the first of each."""
     same = codes[1:] == codes[:-1]
-    if not same.any():
-        return table, codes
     for column in table.columns:
         found = bits(column)
         same &= equal(found[1:], found[:-1])
-    starts = np.flatnonzero(np.concatenate(([True], ~same)))
+    starts = np.flatnonzero(np.concatenate(([True], ~same))) if len(codes) else np.zeros(0, np.int64)
     weights = sums(table.weights, starts)
     kept = weights != 0
     starts = starts[kept]
-    return Table([column[starts] for column in table.columns], weights[kept], table.shape), codes[starts]
+    return Table([column[starts] for column in table.columns], weights[kept], table.shape), starts
 
 
 def equal(a: Array, b: Array) -> Array:

@@ -84,6 +84,12 @@ class Run:
             mine, theirs = mine[kept], theirs[kept]
         return mine, theirs
 
+    def meets(self, other: Run) -> int:
+        """How many rows of the two have keys of one code."""
+        some, others = (self, other) if len(self) < len(other) else (other, self)
+        low, high = (np.searchsorted(others.codes, some.codes, side) for side in ("left", "right"))
+        return int((high - low).sum())
+
     def take(self, codes: Array, columns: Sequence[Array]) -> Table:
         """Take the rows of some keys out, each key given once."""
         _, found = self.matches(codes, columns)
@@ -105,13 +111,13 @@ def merged(runs: Sequence[Run], *, whole: bool) -> Run:
     if whole:
         entries, _ = coded(table.columns[runs[0].width :], len(table))
         entries = mixed_up([codes, entries])
-        order = np.lexsort((entries, codes))
-        table, codes = added_up(table.taken(order), codes[order])
+        order = np.argsort(entries)
+        table, firsts = added_up(table.taken(order), entries[order])
+        codes = codes[order][firsts]
         if len(table) and largest(table.weights) >= SAFE:
             raise ByRows
-    else:
-        order = np.argsort(codes, kind="stable")
-        table, codes = table.taken(order), codes[order]
+    order = np.argsort(codes, kind=None if whole else "stable")  # what is sorted in stretches is quick to merge
+    table, codes = table.taken(order), codes[order]
     run = Run(table, runs[0].width, codes, exact=runs[0].exact)
     return run.trimmed() if any(each.gone for each in runs) else run
 
