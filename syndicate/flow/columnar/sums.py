@@ -82,10 +82,16 @@ def _gathered(codes: Array, exact: bool, keys: Table, numbers: Sequence[Array], 
             if not equal(found, found[first]).all():
                 raise ByRows
     added = [sums(each[order], starts) for each in numbers]
-    kept = np.zeros(len(starts), dtype=bool)
-    for each in added:
-        kept |= each != 0
+    kept = _any(added)
     return Entries(codes[starts][kept], exact, keys.taken(order[starts[kept]]), [each[kept] for each in added])
+
+
+def _any(numbers: Sequence[Array]) -> Array:
+    """Where one of the numbers is not 0."""
+    found = numbers[0] != 0
+    for each in numbers[1:]:
+        found |= each != 0
+    return found
 
 
 def _merged(runs: Sequence[Entries]) -> Entries:
@@ -118,7 +124,7 @@ class Form:
 class SummedTail:
     """The columnar part of one operator's state."""
 
-    __slots__ = ("form", "head", "patience", "runs", "undo")
+    __slots__ = ("form", "head", "patience", "pulled", "runs", "undo")
 
     def __init__(self, scope: Scope, head: dict[Key, Any], form: Form) -> None:
         self.head = head
@@ -126,6 +132,7 @@ class SummedTail:
         self.undo = scope.undo
         self.runs: Runs = []
         self.patience = Patience()
+        self.pulled = 0
 
     def step(self, batch: Table) -> Table | None:
         """The change of the result.  Raises :class:`ByRows`, and changes nothing."""
@@ -179,7 +186,11 @@ class SummedTail:
                 for place, number in zip(where.tolist(), numbers[places].tolist(), strict=True):
                     total[place] += number
                 numbers[places] = 0
+            self.pulled += len(where)
         self._put(elements, totals)
+        if 2 * self.pulled > sum(map(len, self.runs)):
+            self.runs = [left for run in self.runs if len(left := run.taken(np.flatnonzero(_any(run.numbers))))]
+            self.pulled = 0
 
     def settle(self) -> None:
         """Let the head hold everything."""

@@ -148,3 +148,260 @@ def test_any_mixture(rng: random.Random, kinds: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(syndicate.flow.local, "SMALL", 0)
         check(circuit(rng, 3), changes(rng, 8, kinds=kinds, signed=False))
+
+
+@pytest.mark.usefixtures("eager", "collisions")
+@pytest.mark.parametrize("seed", range(30))
+def test_negative_collections(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deletions of what is not there, and joins where much changes on both sides."""
+    if seed % 2:
+        monkeypatch.setattr(joins, "LARGE", 0.0)
+    rng = random.Random(seed)
+    c, a, b = two_sources()
+    c.sink("join", a.index_with(first).join(b.index_with(second), ends))
+    c.sink("self", a.index_with(first).join(a.index_with(first), others).distinct())
+    c.sink("count", (a - b).index_with(first).aggregate(agg.count))
+    c.sink("anti", a.distinct().antijoin(b))
+    check(c, changes(rng, 25, kinds=1 + seed % 2))
+
+
+NUMBERS: tuple[agg.Aggregate, ...] = (
+    agg.count, agg.sum, agg.avg, agg.min, agg.max, agg.sum(first), agg.avg(second), agg.max(second), agg.top_k(2)
+)  # fmt: skip
+
+
+@pytest.mark.usefixtures("eager", "collisions")
+@pytest.mark.parametrize("aggregate", NUMBERS, ids=str)
+@pytest.mark.parametrize("signed", [False, True])
+def test_aggregates(aggregate: agg.Aggregate, signed: bool) -> None:
+    """Groups come, change and go, by rows and by columns."""
+    c, a, _ = two_sources()
+    value = None if aggregate.by is not None else second
+    c.sink("out", a.index_with(first, value).aggregate(aggregate))
+    for seed in range(4):
+        rng = random.Random(seed)
+        some = [(rng.randrange(5), rng.randrange(-4, 5)) for _ in range(12)]
+        steps = []
+        present: list[Any] = []
+        for _ in range(30):
+            pairs = [(rng.choice(some), rng.choice((1, 1, -1, 3) if signed else (1, 2))) for _ in range(rng.randrange(6))]
+            if not signed:
+                pairs += [(present.pop(), -1) for _ in range(rng.randrange(len(present) + 1))]
+                present += [pair for pair, weight in pairs for _ in range(max(weight, 0))]
+                rng.shuffle(present)
+            columns = Columns([[p[0] for p, _ in pairs], [p[1] for p, _ in pairs]], [w for _, w in pairs])
+            steps.append({"a": columns if rng.random() < 0.7 else ZSet(pairs)})
+        twin, source, _ = two_sources()
+        twin.sink("out", source.index_with(first, value).aggregate(aggregate))
+        check(twin, steps)
+
+
+@pytest.mark.usefixtures("eager", "collisions")
+@pytest.mark.parametrize("seed", range(20))
+def test_failed_steps_and_snapshots(seed: int) -> None:
+    """A step that fails changes nothing, and a snapshot at any step goes on the same, whatever is in columns."""
+
+    def build() -> tuple[Circuit, list[bool]]:
+        rng = random.Random(seed)
+        c = circuit(rng, 5)
+        failing = [False]
+
+        def fail(pair: Any) -> Any:
+            if failing[0]:
+                raise ValueError("as told")
+            return pair
+
+        for name, node in list(c.sinks.items()):
+            stream = Stream(c, node.inputs[0])
+            c.sink(f"{name}!", stream.map(fail))
+        return c, failing
+
+    rng = random.Random(seed)
+    (c, failing), (twin, _) = build(), build()
+    for deltas, wrong in zip(changes(rng, 12, kinds=2), changes(random.Random(-seed), 12, kinds=2), strict=True):
+        failing[0] = True
+        try:
+            out = c.step(wrong)
+            twin.step(wrong)
+            assert not out
+        except StepFailed as error:
+            assert "as told" in str(error)
+        failing[0] = False
+        if rng.random() < 0.2:
+            data = c.snapshot()
+            c, failing = build()
+            c.restore(data)
+        mine, theirs = c.step(deltas), twin.step(deltas)
+        assert {name: bag_of(z) for name, z in mine.items()} == {name: bag_of(z) for name, z in theirs.items()}
+
+
+def numbers(low: int, high: int, weight: int = 1) -> Columns:
+    """Pairs of integers."""
+    at = np.arange(low, high)
+    return Columns([at // 3, at], np.full(high - low, weight))
+
+
+def kept(c: Circuit) -> int:
+    """How many rows the tails hold, and the heads."""
+    readied = c.engine.readied
+    assert readied is not None
+    total = 0
+    for each in readied.tails:
+        if isinstance(each, joins.ArrangedTail):
+            total += sum(map(len, each.tail.runs)) + sum(map(len, each.arrangement.index.values()))
+        else:
+            total += sum(map(len, each.runs)) + len(each.head)
+    return total
+
+
+@pytest.mark.parametrize("by_rows", [False, True])
+def test_memory_returns(by_rows: bool) -> None:
+    """After inverse changes, by columns or a few rows at a time, nothing is kept."""
+    c, a, b = two_sources()
+    c.sink("join", a.index_with(first).join(b.index_with(first), ends).index_with(first).aggregate(agg.count))
+    c.sink("sum", a.index_with(first, second).aggregate(agg.sum))
+    c.sink("set", b.distinct())
+    for at in range(0, 6000, 2000):
+        c.step({"a": numbers(at, at + 2000), "b": numbers(at, at + 2000)})
+    assert kept(c) > 20_000
+    size = 50 if by_rows else 500
+    for at in range(0, 6000, size):
+        gone = numbers(at, at + size, -1)
+        c.step({name: ZSet(gone.items()) if by_rows else gone for name in "ab"})
+    assert kept(c) <= (2 * joins.HEAD if by_rows else 0)
+    assert c.step({"a": numbers(0, 90), "b": numbers(0, 90)})["set"] == ZSet(numbers(0, 90).items())
+    assert len(c.state("set")) == 90
+
+
+def test_few_runs() -> None:
+    """Many changes make few runs, and a growing state of columns does not slow a step by what it is."""
+    c, a, b = two_sources()
+    c.sink("join", a.index_with(first).join(b.index_with(first), ends))
+    for at in range(0, 20_000, 100):
+        c.step({"a": numbers(at, at + 100), "b": numbers(at, at + 100)})
+    assert c.engine.readied is not None
+    for each in c.engine.readied.tails:
+        assert isinstance(each, joins.ArrangedTail)
+        assert len(each.tail.runs) <= 6
+        assert len(each.tail) == 20_000
+
+
+@pytest.mark.usefixtures("eager")
+def test_beyond_64_bits() -> None:
+    """Sums that leave 64 bits are exact, since they go by rows; and come back."""
+    c, a, b = two_sources()
+    c.sink("sum", a.index_with(first, second).aggregate(agg.sum))
+    c.sink("join", a.index_with(first).join(b.index_with(first), rearranges(lambda k, x, y: k)))
+    big = 2**62
+    steps = [
+        {"a": Columns([[1, 1], [big, big - 1]])},
+        {"a": Columns([[1, 2], [big + 5, 3]]), "b": Columns([[1, 2], [3, 4]], [2**40, 2**40])},
+        {"a": Columns([[1, 2], [7, 3]], [2**40, 2**61])},
+        {"a": Columns([[2, 3], [3, 4]], [2**61, 1])},
+        {"a": Columns([[2, 2], [3, 3]], [2**61, 2**61])},
+        {"a": Columns([[2, 1], [3, 7]], [-(2**62), -(2**40)]), "b": Columns([[1, 2], [3, 4]], [-(2**40), 2**60])},
+        {"a": Columns([[2**63, 2], [1, 3]])},
+    ]
+    check(c, steps)
+
+
+def test_what_a_sink_gives() -> None:
+    """A ZSet like any other, made when it is looked at; a sink without a change is not among the outputs."""
+    c, a, b = two_sources()
+    c.sink("both", a + b)
+    c.sink("pairs", a.index_with(first))
+    out = c.step({"a": numbers(0, 100)})
+    assert out["both"] == ZSet(numbers(0, 100).items()) == ZSet(out["both"])
+    assert (3, 9) in out["both"]
+    assert len(out["pairs"]) == 100
+    assert (out["both"] - ZSet(numbers(0, 100).items())) == ZSet()
+    assert "both" not in c.step({"a": numbers(0, 100), "b": numbers(0, 100, -1)})
+
+
+def test_sources_of_columns() -> None:
+    """Arrays, lists, mappings, frames; each becomes the elements that it shows, of the right types."""
+    rows = {(1, "a"): 1, (2, "b"): 1}
+    pandas, pyarrow = pytest.importorskip("pandas"), pytest.importorskip("pyarrow")
+    for given_columns in (
+        [[1, 2], ["a", "b"]],
+        {"n": np.array([1, 2], np.uint8), "s": np.array(["a", "b"])},
+        pandas.DataFrame({"n": [1, 2], "s": ["a", "b"]}),
+        pyarrow.table({"n": [1, 2], "s": ["a", "b"]}),
+    ):
+        assert ZSet(Columns(given_columns).items()) == ZSet(rows)
+    for values in ([1, 2], [1.0, float("nan")], [True, False], ["a", None], [2**64, 1], [(1, 2), 3], [1, True]):
+        c = Circuit()
+        c.sink("out", c.source("s"))
+        repeated = values * 40
+        made = np.empty(80, dtype=object)
+        made[:] = repeated
+        assert bag_of(c.step({"s": Columns(made)})["out"]) == Bag((value, 1) for value in repeated)
+
+
+def test_arrays_are_copied() -> None:
+    """What the caller does with an array afterwards is no concern of the circuit."""
+    mine = np.arange(100)
+    c = Circuit()
+    c.sink("out", c.source("s").distinct())
+    columns = Columns([mine, mine])
+    mine[:] = 0
+    assert len(c.step({"s": columns})["out"]) == 100
+    assert not c.step({"s": columns})
+
+
+WRONG: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
+    (lambda: Columns([[1, 2], [3]]), CircuitError, "2, 1 rows"),
+    (lambda: Columns([]), CircuitError, "a column at least"),
+    (lambda: Columns("ab"), CircuitError, "takes arrays"),
+    (lambda: Columns(["ab"]), CircuitError, "an array or a list"),
+    (lambda: Columns([[1]], [1.5]), WeightError, "must be integers"),
+    (lambda: Columns([[1]], [True]), WeightError, "must be integers"),
+    (lambda: Columns([[1]], [1, 2]), CircuitError, "2 weights"),
+    (lambda: Columns([np.ones((2, 2))]), CircuitError, "one dimension"),
+    (lambda: Columns([np.array(["2020-01-01"], dtype="datetime64[D]")]), CircuitError, "no elements of its own"),
+    (lambda: Columns([np.ma.masked_array([1], [True])]), CircuitError, "masked"),
+    (lambda: where(0, "~", 1), CircuitError, "where"),
+)
+
+
+@pytest.mark.parametrize(("wrong", "error", "text"), WRONG)
+def test_wrong_columns(wrong: Callable[[], object], error: type[Exception], text: str) -> None:
+    """What is no column, or no weight, is refused at once."""
+    with pytest.raises(error, match=text):
+        wrong()
+
+
+def test_wrong_for_the_source() -> None:
+    """A source with a key takes no weights; an element without identity is named."""
+    c = Circuit()
+    c.sink("out", c.source("s", key=first))
+    with pytest.raises(CircuitError, match="has a key"):
+        c.step({"s": numbers(0, 100)})
+    c = Circuit()
+    c.sink("out", c.source("s"))
+    with pytest.raises(UnhashableElement):
+        c.step({"s": Columns([[[1]] * 100])})
+
+
+def test_functions_that_look() -> None:
+    """A function that is marked, and looks at values all the same, is run row by row, as is one that fails."""
+    c = Circuit()
+    s = c.source("s")
+    c.sink("larger", s.map(rearranges(lambda pair: pair[0] if pair[0] > pair[1] else pair[1])))
+    c.sink("index", s.index_with(rearranges(lambda pair: pair[1] or pair[0])).keys())
+    out = c.step({"s": numbers(0, 100)})
+    assert out["larger"] == ZSet.of(*range(100))
+    assert out["index"] == ZSet.of(*(n or n // 3 for n in range(100)))
+    wrong = Circuit()
+    wrong.sink("out", wrong.source("s").map(itemgetter(5)))
+    with pytest.raises(StepFailed, match=r"IndexError.*at \(0, 0\)"):
+        wrong.step({"s": numbers(0, 100)})
+
+
+def test_lazily_imported() -> None:
+    """Importing the flow imports no numpy, nor does a circuit without columns."""
+    program = (
+        "import sys; from syndicate.flow import Circuit; c = Circuit(); c.sink('o', c.source('s').distinct());"
+        "c.step({'s': {1: 1}}); assert 'numpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
