@@ -79,6 +79,7 @@ class Scope:
         self.absorbers: dict[int, list[int]] = {}
         self.traces: list[tuple[Trace, int]] = []
         self.begun: list[Cell] = []
+        self.caches: dict[int, dict[Any, Any] | set[Any]] = {}
         self.asides: list[dict[Any, Any] | set[Any]] = []
         self.queue: list[int] = []
         self.touched: list[int] = []
@@ -171,6 +172,11 @@ class Scope:
     def history(self, node: Node, history: History[Any]) -> History[Any]:
         """A history that is merged into the past when a step has succeeded."""
         return self.state(node, history)
+
+    def cache(self, node: Node, cache: A) -> A:
+        """Register what a node can make anew from what it keeps: it is emptied when that is taken over by columns."""
+        self.caches[node.id] = cache
+        return cache
 
     def put_aside(self, node: Node) -> dict[Any, Any]:
         """A place for work of later iterations; :meth:`schedule` lets the node run then."""

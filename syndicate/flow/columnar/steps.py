@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
-from syndicate.flow.columnar import joins, sums
+from syndicate.flow.columnar import extremes, joins, sums
 from syndicate.flow.columnar.table import (
     ByRows,
     ColumnarZSet,
@@ -47,7 +47,7 @@ class Readied:
             slot: scope.circuit.nodes[port.node].carries[port.output] is Carries.INDEXED
             for port, slot in scope.slots.items()
         }
-        self.tails: list[joins.ArrangedTail | sums.SummedTail] = []
+        self.tails: list[joins.ArrangedTail | sums.SummedTail | extremes.ExtremeTail] = []
         self.by_rows: set[int] = set(scope.absorbers)
         self._arrange(scope)
         seen: set[int] = set()
@@ -103,14 +103,9 @@ class Readied:
 
     def _summed(self, scope: Scope, node: Node, old: Step) -> Step:
         cells, i = scope.cells, scope.inputs(node)[0]
-        form = None
-        if node.op == "aggregate":
-            form = sums.aggregated(node.params["aggregate"])
-        elif node.carries[0] is Carries.ZSET:
-            form = sums.distinct()
-        if form is None:
+        tail = _summed_tail(scope, node)
+        if tail is None:
             return self._either(cells, [i], old, None)
-        tail = sums.SummedTail(scope, scope.engine.states[node.global_id][0], form)
         self.tails.append(tail)
         indexed = node.op == "aggregate"
         rest = self._either(cells, [i], old, None)
@@ -181,6 +176,18 @@ def _rows_of(batch: Any, *, indexed: bool) -> Any:
 
 def _as_rows(step: Step, *, indexed: bool) -> Step:
     return lambda: _rows_of(step(), indexed=indexed)
+
+
+def _summed_tail(scope: Scope, node: Node) -> sums.SummedTail | extremes.ExtremeTail | None:
+    if not scope.is_flat(node.inputs[0]):
+        return None
+    if node.op == "distinct":
+        form = sums.distinct() if node.carries[0] is Carries.ZSET else None
+    elif extremes.knows(node.params["aggregate"]):
+        return extremes.ExtremeTail(scope, node)
+    else:
+        form = sums.aggregated(node.params["aggregate"])
+    return None if form is None else sums.SummedTail(scope, scope.engine.states[node.global_id][0], form)
 
 
 class _Traced:

@@ -235,13 +235,13 @@ def _guard(a: Array, b: Array) -> None:
 def distinct() -> Form:
     """``distinct``: the weight of each element."""
 
-    def emitted(entries: Entries, old: list[Array], new: list[Array]) -> Table:
+    def changed_set(entries: Entries, old: list[Array], new: list[Array]) -> Table:
         weights = (new[0] > 0).astype(np.int64) - (old[0] > 0)
         changed = np.flatnonzero(weights)
         keys = entries.keys.taken(changed)
         return Table(keys.columns, weights[changed], keys.shape)
 
-    return Form(lambda batch: batch, lambda batch: [batch.weights], lambda weight: (weight,), int, emitted)
+    return Form(lambda batch: batch, lambda batch: [batch.weights], lambda weight: (weight,), int, changed_set)
 
 
 def aggregated(aggregate: Aggregate) -> Form | None:
@@ -289,17 +289,18 @@ def _mean(numbers: list[Array]) -> Array:
 
 
 def _emitter(result: Callable[[list[Array]], Array]) -> Callable[[Entries, list[Array], list[Array]], Table]:
+    def emitter(entries: Entries, old: list[Array], new: list[Array]) -> Table:
+        return emitted(entries.keys, old[0] != 0, result(old), new[0] != 0, result(new))
+
+    return emitter
+
+
+def emitted(keys: Table, had: Array, was: Array, has: Array, now: Array) -> Table:
     """A row ``(key, result)`` out where there was one, a row in where there is one, if they differ."""
-
-    def emitted(entries: Entries, old: list[Array], new: list[Array]) -> Table:
-        was, now = result(old), result(new)
-        had, has = old[0] != 0, new[0] != 0
-        differ = (had != has) | (bits(was) != bits(now))
-        gone, come = np.flatnonzero(had & differ), np.flatnonzero(has & differ)
-        rows = np.concatenate((gone, come))
-        results = np.concatenate((was[gone], now[come]))
-        weights = np.concatenate((np.full(len(gone), -1), np.ones(len(come), np.int64)))
-        columns = [*(column[rows] for column in entries.keys.columns), results]
-        return Table(columns, weights, (entries.keys.shape, leaf(len(columns) - 1)))
-
-    return emitted
+    differ = (had != has) | (bits(was) != bits(now))
+    gone, come = np.flatnonzero(had & differ), np.flatnonzero(has & differ)
+    rows = np.concatenate((gone, come))
+    results = np.concatenate((was[gone], now[come]))
+    weights = np.concatenate((np.full(len(gone), -1), np.ones(len(come), np.int64)))
+    columns = [*(column[rows] for column in keys.columns), results]
+    return Table(columns, weights, (keys.shape, leaf(len(columns) - 1)))

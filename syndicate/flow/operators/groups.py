@@ -205,7 +205,7 @@ def _make_grouped(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     groups: Index = scope.state(node, {})
     results: dict[Key, Element] = scope.state(node, {})
-    rankings: dict[Key, Ranking] = {}
+    rankings: dict[Key, Ranking] = scope.cache(node, {})
     restore = _restorer(results)
     ordered = aggregate.form != "user"
     typed = scope.flag(node)

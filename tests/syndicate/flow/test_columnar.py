@@ -51,6 +51,8 @@ UNARY: tuple[Callable[[Stream], Stream], ...] = (
     lambda s: s.index_with(first).aggregate(agg.count),
     lambda s: s.index_with(twice).aggregate(agg.count).map(first),
     lambda s: s.index_with(second).aggregate(agg.min(lambda pair: str(pair[0]))),
+    lambda s: s.index_with(second).aggregate(agg.count).index_with(second, second).aggregate(agg.max),
+    lambda s: s.index_with(first).aggregate(agg.count).index_with(first).aggregate(agg.min(second)),
 )
 KEYS = (first, second, first, lambda pair: pair[0])
 BINARY: tuple[Callable[[Stream, Stream, random.Random], Stream], ...] = (
@@ -166,7 +168,8 @@ def test_negative_collections(seed: int, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 NUMBERS: tuple[agg.Aggregate, ...] = (
-    agg.count, agg.sum, agg.avg, agg.min, agg.max, agg.sum(first), agg.avg(second), agg.max(second), agg.top_k(2)
+    agg.count, agg.sum, agg.avg, agg.min, agg.max, agg.sum(first), agg.avg(second), agg.max(second), agg.top_k(2),
+    agg.min(swapped), agg.max(first)
 )  # fmt: skip
 
 
@@ -249,8 +252,10 @@ def kept(c: Circuit) -> int:
     for each in readied.tails:
         if isinstance(each, joins.ArrangedTail):
             total += sum(map(len, each.tail.runs)) + sum(map(len, each.arrangement.index.values()))
-        else:
+        elif isinstance(each, sums.SummedTail):
             total += sum(map(len, each.runs)) + len(each.head)
+        else:
+            total += sum(map(len, each.tail.runs)) + sum(map(len, each.groups.values())) + len(each.results)
     return total
 
 
@@ -260,6 +265,7 @@ def test_memory_returns(by_rows: bool) -> None:
     c, a, b = two_sources()
     c.sink("join", a.index_with(first).join(b.index_with(first), ends).index_with(first).aggregate(agg.count))
     c.sink("sum", a.index_with(first, second).aggregate(agg.sum))
+    c.sink("max", b.index_with(first, second).aggregate(agg.max))
     c.sink("set", b.distinct())
     for at in range(0, 6000, 2000):
         c.step({"a": numbers(at, at + 2000), "b": numbers(at, at + 2000)})

@@ -1,0 +1,133 @@
+"""Columnar ``min`` and ``max``: the rows of the groups that change, gathered from the tail and summed up anew.
+
+That costs as much as the groups that change are large; where they are much larger than the change, rows are taken,
+whose rankings cost what changed.  A key is in the head or in the tail, never in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from syndicate.flow.aggregates import Aggregate
+from syndicate.flow.columnar.sums import Entries, emitted
+from syndicate.flow.columnar.table import Array, ByRows, Leaf, Table, joined, kind_of, row_shape, traced
+from syndicate.flow.columnar.tail import Patience, Run, Tail, all_encoded, weights_of
+from syndicate.flow.element import Key, MixedRows, is_rearranging, natural, naturals
+from syndicate.flow.operators.arrangement import Index, add_rows
+from syndicate.flow.operators.groups import GroupView
+from syndicate.flow.scope import Cell
+
+if TYPE_CHECKING:
+    from syndicate.flow.node import Node
+    from syndicate.flow.scope import Scope
+
+MANY: Final = 32
+"""Rows that a changed row may make it gather, on average; beyond, rankings are cheaper."""
+
+
+def knows(aggregate: Aggregate) -> bool:
+    """Whether an aggregate is one of these, by what is in a column."""
+    return aggregate.form in ("min", "max") and (aggregate.by is None or is_rearranging(aggregate.by))
+
+
+class ExtremeTail:
+    """The columnar part of one operator's state."""
+
+    __slots__ = ("aggregate", "caches", "groups", "patience", "results", "tail", "typed", "undo")
+
+    def __init__(self, scope: Scope, node: Node) -> None:
+        self.groups: Index
+        self.results: dict[Key, Any]
+        self.typed: Cell
+        self.groups, self.results, self.typed = scope.engine.states[node.global_id]
+        self.caches = scope.caches[node.id]
+        self.aggregate: Aggregate = node.params["aggregate"]
+        self.undo = scope.undo
+        self.tail = Tail()
+        self.patience = Patience()
+
+    def step(self, batch: Table) -> Table | None:
+        """The change of the result.  Raises :class:`ByRows`, and changes nothing."""
+        table = batch.normal()
+        if not self.tail.accepts(table):
+            raise ByRows
+        by = self.aggregate.by
+        measured = table.shape[1] if by is None else traced(by, table.shape[1])
+        if type(measured) is not Leaf or kind_of(table.columns[measured.at]) != "i":
+            raise ByRows
+        run = Run.of(table)
+        keys = Table(table.columns[: run.width], table.weights, table.shape[0])
+        changed = Entries.of(keys, [np.ones(len(table), np.int64)])
+        if self.groups:
+            self.patience.attempt(len(self.groups), lambda: self._push(table))
+        found = self._found(changed, [*self.tail.runs, run])
+        group = np.concatenate([numbers for _, (numbers, _) in found])
+        gathered = joined([each.table.taken(rows) for each, (_, rows) in found])
+        known = np.arange(len(group)) < len(group) - len(run)
+        columns = [*gathered.columns, group]
+        rows = Table(columns, gathered.weights, row_shape(len(columns)))
+        totals = Entries.of(rows, [gathered.weights * known, gathered.weights])
+        values, group = totals.keys.columns[measured.at], totals.keys.columns[-1]
+        order = np.lexsort((values, group))
+        (old, had), (new, has) = (
+            self._best(values[kept], group[kept], len(changed))
+            for kept in (order[numbers[order] > 0] for numbers in totals.numbers)
+        )
+        made = emitted(changed.keys, had, old, has, new)
+        before = list(self.tail.runs)
+        self.tail.append(run)
+        self.undo.append((self._restore, before))
+        return made if len(made) else None
+
+    def _found(self, changed: Entries, runs: list[Run]) -> list[tuple[Run, tuple[Array, Array]]]:
+        found = [(run, run.matches(changed.codes, changed.keys.columns)) for run in runs]
+        if sum([len(each[0]) for _, each in found]) > MANY * len(runs[-1]) + MANY:
+            raise ByRows
+        return found
+
+    def _best(self, values: Array, group: Array, groups: int) -> tuple[Array, Array]:
+        """The result of each group, and whether it has one; values are sorted by group, then by size."""
+        best, has = np.zeros(groups, np.int64), np.zeros(groups, dtype=bool)
+        if len(group):
+            edges = np.flatnonzero(group[1:] != group[:-1])
+            best_at = np.append(0, edges + 1) if self.aggregate.form == "min" else np.append(edges, len(group) - 1)
+            best[group[best_at]] = values[best_at]
+            has[group] = True
+        return best, has
+
+    def _restore(self, runs: list[Run]) -> None:
+        self.tail.runs = runs
+
+    def _push(self, like: Table) -> None:
+        rows = [(key, value, weight) for key, group in self.groups.items() for value, weight in group.items()]
+        columns = all_encoded([(natural(key), natural(value)) for key, value, _ in rows], like.shape, like.columns)
+        self.tail.append(Run.of(Table(columns, weights_of([row[2] for row in rows]), like.shape)))
+        for each in (self.groups, self.results, self.caches):
+            each.clear()
+
+    def pull(self, keys: Iterable[Key]) -> None:
+        """Let the head hold some groups, each key given once."""
+        self._put(self.tail.take(naturals(keys)))
+
+    def settle(self) -> None:
+        """Let the head hold everything."""
+        tables = [run.trimmed().table for run in self.tail.runs]
+        self.tail.runs = []
+        self._put(tables)
+
+    def _put(self, tables: list[Table]) -> None:
+        pulled: dict[Key, None] = {}
+        for table in tables:
+            rows = table.rows(indexed=True)
+            if type(rows) is MixedRows:
+                self.typed.value = True
+            add_rows(self.groups, rows)
+            pulled.update(dict.fromkeys([row[0] for row in rows]))
+        for key in pulled:
+            group: Any = self.groups.get(key, {})
+            result = self.aggregate.of(GroupView(group) if self.typed.value else group)
+            if result is not None:
+                self.results[key] = result
