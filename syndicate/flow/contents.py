@@ -47,18 +47,23 @@ Held = dict[tuple["GlobalId", int], Any]
 
 
 def kept(engine: LocalEngine) -> Held:
-    """All that a circuit keeps, by node and number."""
+    """All that a circuit keeps, by node and number; what is in columns becomes dictionaries first."""
     engine.settle()
-    held: Held = {}
+    return held(engine)
+
+
+def held(engine: LocalEngine) -> Held:
+    """The same, without what is in columns."""
+    found: Held = {}
     for path, states in sorted(engine.states.items()):
-        held.update(((path, number), state) for number, state in enumerate(states))
+        found.update(((path, number), state) for number, state in enumerate(states))
     root = engine.root
     for slot in sorted(chain.from_iterable(root.absorbers.values())):
-        held[root.nodes[slot].global_id, -1] = Delayed(root, slot)
+        found[root.nodes[slot].global_id, -1] = Delayed(root, slot)
     for scope in scopes(root):
         if isinstance(scope, Loop) and scope.restart is not None:
-            held[scope.node.global_id, -2] = scope.restart
-    return held
+            found[scope.node.global_id, -2] = scope.restart
+    return found
 
 
 def scopes(scope: Scope) -> Iterator[Scope]:

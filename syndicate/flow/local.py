@@ -221,6 +221,10 @@ class LocalEngine:
         if self.readied is not None:
             self.readied.settle()
 
+    def in_columns(self) -> list[tuple[Node, int]]:
+        """How many entries of a node are in columns and no dictionary."""
+        return [] if self.readied is None else [(node, len(tail)) for node, tail in self.readied.tails]
+
     def sink(self, node: Node, cells: list[Any], inputs: list[int]) -> Callable[[], None]:
         """The step of a sink."""
         name, first = node.name, inputs[0]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import asdict, frozen
 
-from syndicate.flow.contents import kept, scopes, size_of
+from syndicate.flow.contents import held, scopes, size_of
 from syndicate.flow.measure import Measure
 from syndicate.flow.structure import identity, labelled
 
@@ -133,8 +133,10 @@ class Reading:
 def readings(engine: LocalEngine) -> dict[GlobalId, Reading]:
     """Of each node of a running circuit."""
     sizes: dict[GlobalId, int] = {}
-    for (path, _), state in kept(engine).items():
+    for (path, _), state in held(engine).items():
         sizes[path] = sizes.get(path, 0) + size_of(state)
+    for node, size in engine.in_columns():
+        sizes[node.global_id] += size
     step = engine.measures.step if engine.measures is not None else -1
     found: dict[GlobalId, Reading] = {}
     for scope in reversed(list(scopes(engine.root))):

@@ -49,6 +49,9 @@ class ExtremeTail:
         self.tail = Tail()
         self.patience = Patience()
 
+    def __len__(self) -> int:
+        return len(self.tail)
+
     def step(self, batch: Table) -> Table | None:
         """The change of the result.  Raises :class:`ByRows`, and changes nothing."""
         table = batch.normal()

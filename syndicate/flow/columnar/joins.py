@@ -18,7 +18,6 @@ from syndicate.flow.columnar.table import (
     Shape,
     Table,
     joined,
-    largest,
     leaves,
     renamed,
     traced,
@@ -50,6 +49,9 @@ class ArrangedTail:
         self._whole: Run | None = None
         self.put = 0  # rows put into the head since it was pushed
         self.patience = Patience()
+
+    def __len__(self) -> int:
+        return len(self.tail)
 
     def take(self, batch: Rows | Table) -> Rows:
         """A batch arrives; what is left for the arrangement itself."""
@@ -187,7 +189,7 @@ def _product(function: Callable[..., Any], left: Run, right: Run, sign: int) -> 
             i, j = i[kept], j[kept]
     if not len(i):
         return None
-    if largest(left.table.weights) * largest(right.table.weights) >= SAFE:
+    if left.most * right.most >= SAFE:
         raise ByRows
     shape, used = _result_shape(function, left.table, right.table)
     size = len(left.table.columns)

@@ -47,7 +47,7 @@ class Readied:
             slot: scope.circuit.nodes[port.node].carries[port.output] is Carries.INDEXED
             for port, slot in scope.slots.items()
         }
-        self.tails: list[joins.ArrangedTail | sums.SummedTail | extremes.ExtremeTail] = []
+        self.tails: list[tuple[Node, joins.ArrangedTail | sums.SummedTail | extremes.ExtremeTail]] = []
         self.by_rows: set[int] = set(scope.absorbers)
         self._arrange(scope)
         seen: set[int] = set()
@@ -58,7 +58,7 @@ class Readied:
 
     def settle(self) -> None:
         """Let the heads hold everything, for who reads them."""
-        for tail in self.tails:
+        for _, tail in self.tails:
             tail.settle()
 
     def _arrange(self, scope: Scope) -> None:
@@ -83,7 +83,7 @@ class Readied:
         for slot, taker in taken.items():
             if slot in known and isinstance(taker, Arrangement):
                 taker.tail = joins.ArrangedTail(taker)
-                self.tails.append(taker.tail)
+                self.tails.append((scope.nodes[slot], taker.tail))
             else:
                 self.by_rows.add(slot)
 
@@ -106,7 +106,7 @@ class Readied:
         tail = _summed_tail(scope, node)
         if tail is None:
             return self._either(cells, [i], old, None)
-        self.tails.append(tail)
+        self.tails.append((node, tail))
         indexed = node.op == "aggregate"
         rest = self._either(cells, [i], old, None)
 
@@ -123,7 +123,7 @@ class Readied:
         return step
 
     def _either(self, cells: list[Any], slots: list[int], old: Step, columnar: Columnar | None) -> Step:
-        """A step that takes tables where it can, and else gets rows; after a failure the cells have rows, for the blame."""
+        """A step that takes tables where it can, else rows; after a failure its cells hold rows, for the blame."""
         indexed = self.indexed
 
         def step() -> Any:

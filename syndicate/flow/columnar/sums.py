@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
-from attrs import frozen
+from attrs import field, frozen
 
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.columnar.table import (
@@ -46,6 +46,12 @@ class Entries:
     exact: bool
     keys: Table
     numbers: list[Array]
+    most: list[int] = field(init=False)
+    """No number of each is larger."""
+
+    @most.default
+    def _most(self) -> list[int]:
+        return list(map(largest, self.numbers))
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -71,7 +77,7 @@ class Entries:
         return at, there
 
 
-def _gathered(codes: Array, exact: bool, keys: Table, numbers: Sequence[Array], order: Array) -> Entries:  # noqa: FBT001
+def _gathered(codes: Array, exact: bool, keys: Table, numbers: Sequence[Array], order: Array) -> Entries:
     codes = codes[order]
     different = np.concatenate(([True], codes[1:] != codes[:-1])) if len(codes) else np.zeros(0, dtype=bool)
     starts = np.flatnonzero(different)
@@ -88,7 +94,7 @@ def _gathered(codes: Array, exact: bool, keys: Table, numbers: Sequence[Array], 
 
 def _any(numbers: Sequence[Array]) -> Array:
     """Where one of the numbers is not 0."""
-    found = numbers[0] != 0
+    found: Array = numbers[0] != 0
     for each in numbers[1:]:
         found |= each != 0
     return found
@@ -134,6 +140,9 @@ class SummedTail:
         self.patience = Patience()
         self.pulled = 0
 
+    def __len__(self) -> int:
+        return sum(map(len, self.runs))
+
     def step(self, batch: Table) -> Table | None:
         """The change of the result.  Raises :class:`ByRows`, and changes nothing."""
         keys = self.form.key(batch).normal()
@@ -142,14 +151,14 @@ class SummedTail:
         entries = Entries.of(keys, self.form.numbers(batch))
         if self.head:
             self.patience.attempt(len(self.head), lambda: self._push(keys))
+        bounds = [entries.most, *(run.most for run in self.runs)]
+        if any(sum(each) >= SAFE for each in zip(*bounds, strict=True)):
+            raise ByRows
         old = [np.zeros(len(entries), np.int64) for _ in entries.numbers]
         for run in self.runs:
             at, there = run.found(entries.codes, entries.keys.columns)
             for total, numbers in zip(old, run.numbers, strict=True):
-                _guard(total, numbers)
-                total += np.where(there, numbers[at], 0)
-        for total, numbers in zip(old, entries.numbers, strict=True):
-            _guard(total, numbers)
+                np.add(total, numbers[at], out=total, where=there)
         new = [total + numbers for total, numbers in zip(old, entries.numbers, strict=True)]
         made = self.form.emitted(entries, old, new)
         runs = _appended(self.runs, entries)
@@ -204,10 +213,10 @@ class SummedTail:
         for key, *numbers in zip(keys, *totals, strict=True):
             if any(numbers):
                 old = self.head.get(key)
-                if old is not None:
-                    numbers = [a + b for a, b in zip(self.form.opened(old), numbers, strict=True)]
-                if any(numbers):
-                    self.head[key] = self.form.closed(*numbers)
+                known = (0,) * len(numbers) if old is None else self.form.opened(old)
+                added = [a + b for a, b in zip(known, numbers, strict=True)]
+                if any(added):
+                    self.head[key] = self.form.closed(*added)
                 else:
                     del self.head[key]
 
@@ -222,11 +231,6 @@ def _appended(runs: Runs, entries: Entries) -> Runs:
         size += len(runs[at])
     made = _merged(taken) if len(taken) > 1 else entries
     return [*runs[:at], made] if len(made) else runs[:at]
-
-
-def _guard(a: Array, b: Array) -> None:
-    if largest(a) + largest(b) >= SAFE:
-        raise ByRows
 
 
 # ------------------------------------------------------------------------------------------------------------ operators

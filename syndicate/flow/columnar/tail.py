@@ -42,7 +42,7 @@ _DTYPES: Final[dict[str, Any]] = {"i": np.int64, "f": np.float64, "b": np.bool_,
 class Run:
     """Rows ``(key, value)`` sorted by the code of the key, whose parts are the first *width* columns."""
 
-    __slots__ = ("codes", "exact", "gone", "table", "width")
+    __slots__ = ("codes", "exact", "gone", "most", "table", "width")
 
     def __init__(self, table: Table, width: int, codes: Array, *, exact: bool) -> None:
         self.table = table
@@ -50,6 +50,7 @@ class Run:
         self.codes = codes
         self.exact = exact
         self.gone = 0
+        self.most = largest(table.weights)  # no weight is larger
 
     @classmethod
     def of(cls, table: Table) -> Run:
@@ -114,11 +115,11 @@ def merged(runs: Sequence[Run], *, whole: bool) -> Run:
         order = np.argsort(entries)
         table, firsts = added_up(table.taken(order), entries[order])
         codes = codes[order][firsts]
-        if len(table) and largest(table.weights) >= SAFE:
-            raise ByRows
     order = np.argsort(codes, kind=None if whole else "stable")  # what is sorted in stretches is quick to merge
     table, codes = table.taken(order), codes[order]
     run = Run(table, runs[0].width, codes, exact=runs[0].exact)
+    if run.most >= SAFE:
+        raise ByRows
     return run.trimmed() if any(each.gone for each in runs) else run
 
 
@@ -189,7 +190,7 @@ def _fits(element: Element, shape: Shape, kinds: Sequence[str], row: list[Any]) 
         return (
             type(element) is tuple
             and len(element) == len(shape)
-            and all([_fits(part, each, kinds, row) for part, each in zip(element, shape, strict=True)])
+            and all(_fits(part, each, kinds, row) for part, each in zip(element, shape, strict=True))
         )
     if type(shape) is not Leaf:
         return bool(key_of(element) == key_of(shape))
