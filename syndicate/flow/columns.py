@@ -97,10 +97,10 @@ class Columns:
         return zip(elements, self.weights.tolist(), strict=True)
 
     def table(self) -> Table | None:
-        """As the engine takes them, if they can be worked on as columns: no part may be an object that is not plain."""
+        """As the engine takes them, if it can: no part may be None, or an object that is not plain."""
         from syndicate.flow.columnar.table import Table, leaf, row_shape
 
-        if not all(array.dtype.kind != "O" or all_plain(array.tolist()) for array in self.arrays):
+        if not all(array.dtype.kind != "O" or _can_be_column(array.tolist()) for array in self.arrays):
             return None
         table = Table(self.arrays, self.weights, leaf(0) if self.single else row_shape(len(self.arrays)))
         return table if self.weights.all() else table.taken(self.weights != 0)
@@ -111,6 +111,10 @@ class Columns:
 
     def __repr__(self) -> str:
         return f"<Columns: {len(self.arrays)} of {len(self)} rows>"
+
+
+def _can_be_column(values: list[Any]) -> bool:
+    return type(None) not in set(map(type, values)) and all_plain(values)
 
 
 def _parts(columns: Any) -> Sequence[Any]:

@@ -90,6 +90,7 @@ class MixedRows(Rows):
 def rearranges(function: F) -> F:
     """Mark a function that makes its results of nothing but its arguments' parts: plain in, plain out, no check.
 
+    It must not ask for the type of a part: a columnar step calls it once, on the names of columns in place of values.
     ``operator.itemgetter`` needs no mark.
 
     >>> swap = rearranges(lambda pair: (pair[1], pair[0])); swap((1, 2))

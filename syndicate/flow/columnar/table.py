@@ -34,7 +34,11 @@ class ByRows(Exception):  # no error: a way
 
 
 class Leaf:
-    """The name of a column, as a function of elements gets it in place of a value: it may pass it on, and no more."""
+    """The name of a column, as a function of elements gets it in place of a value: it may pass it on, and no more.
+
+    What it cannot notice is ``is None``, and no column holds None; and ``type()``, which the contract of
+    :func:`~syndicate.flow.element.rearranges` forbids.
+    """
 
     __slots__ = ("at",)
 
@@ -44,6 +48,7 @@ class Leaf:
     def _refused(self, *_: object) -> Any:
         raise ByRows
 
+    __class__ = property(_refused)  # what isinstance() asks
     __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __len__ = __iter__ = _refused
     __repr__ = __str__ = __format__ = __contains__ = __int__ = __float__ = __index__ = __call__ = _refused
 

@@ -200,7 +200,7 @@ def _fits(element: Element, shape: Shape, kinds: Sequence[str], row: list[Any]) 
     kind = kinds[shape.at]
     if kind == "i":
         return type(element) is int and -(1 << 63) <= element < 1 << 63
-    return key_of(element) is element if kind == "o" else type(element) is _KINDS[kind]
+    return (element is not None and key_of(element) is element) if kind == "o" else type(element) is _KINDS[kind]
 
 
 def all_encoded(elements: Sequence[Element], shape: Shape, like: Sequence[Array]) -> list[Array]:

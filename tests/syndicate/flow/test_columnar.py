@@ -402,10 +402,12 @@ def test_functions_that_look() -> None:
     """A function that is marked, and looks at values all the same, is run row by row, as is one that fails."""
     c = Circuit()
     s = c.source("s")
-    c.sink("larger", s.map(rearranges(lambda pair: max(pair))))
+    c.sink("larger", s.map(rearranges(lambda pair: max(*pair))))
+    c.sink("kinds", s.map(rearranges(lambda pair: pair[0] if isinstance(pair[0], int) else pair[1])))
     c.sink("index", s.index_with(rearranges(lambda pair: pair[1] or pair[0])).keys())
     out = c.step({"s": numbers(0, 100)})
     assert out["larger"] == ZSet.of(*range(100))
+    assert out["kinds"] == ZSet((n // 3, 1) for n in range(100))
     assert out["index"] == ZSet.of(*(n or n // 3 for n in range(100)))
     wrong = Circuit()
     wrong.sink("out", wrong.source("s").map(itemgetter(5)))
@@ -420,3 +422,13 @@ def test_lazily_imported() -> None:
         "c.step({'s': {1: 1}}); assert 'numpy' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.usefixtures("eager")
+def test_nothing_in_columns() -> None:
+    """A column with None goes by rows, so that a marked function may ask for it."""
+    c, a, b = two_sources()
+    known = rearranges(lambda key, left, right: left[1] if right[1] is None else right[1])
+    c.sink("out", a.index_with(first).join(b.index_with(first), known))
+    steps = [{"a": Columns([[1, 2], ["x", "y"]]), "b": Columns([[1, 2], ["z", None]])}]
+    check(c, [*steps, {"b": ZSet.of((1, None))}, *steps, {"a": Columns([[1, 2], ["v", "w"]])}])
