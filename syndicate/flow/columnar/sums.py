@@ -82,10 +82,9 @@ def _gathered(codes: Array, exact: bool, keys: Table, numbers: Sequence[Array], 
     different = np.concatenate(([True], codes[1:] != codes[:-1])) if len(codes) else np.zeros(0, dtype=bool)
     starts = np.flatnonzero(different)
     if not exact and len(starts) < len(codes):
-        first = starts[np.cumsum(different) - 1]
-        for column in keys.columns:
-            found = bits(column)[order]
-            if not equal(found, found[first]).all():
+        near = np.flatnonzero(~different)
+        for column in map(bits, keys.columns):
+            if not equal(column[order[near]], column[order[near - 1]]).all():
                 raise ByRows
     added = [sums(each[order], starts) for each in numbers]
     kept = _any(added)

@@ -205,26 +205,26 @@ class Table:
         """Each element once, and none that cancels out; raises :class:`ByRows` where two have one code."""
         table = self.normal()
         codes, _ = coded(table.columns, len(table))
-        order = np.argsort(codes)
-        codes = codes[order]
-        table, firsts = added_up(table.taken(order), codes)
-        codes = codes[firsts]
+        rows, weights = added_up(table, codes, np.argsort(codes))
+        codes = codes[rows]
         if (codes[1:] == codes[:-1]).any():
             raise ByRows
-        return table
+        return Table([column[rows] for column in table.columns], weights, table.shape)
 
 
-def added_up(table: Table, codes: Array) -> tuple[Table, Array]:
-    """Neighbours of the same code that are equal become one; and the number of the first of each."""
+def added_up(table: Table, codes: Array, order: Array) -> tuple[Array, Array]:
+    """The rows that stand for all others that equal them, in an order by *codes*; and the sums of their weights."""
+    codes = codes[order]
     same = codes[1:] == codes[:-1]
-    for column in table.columns:
-        found = bits(column)
-        same &= equal(found[1:], found[:-1])
-    starts = np.flatnonzero(np.concatenate(([True], ~same))) if len(codes) else np.zeros(0, np.int64)
-    weights = sums(table.weights, starts)
+    near = np.flatnonzero(same)
+    if len(near):
+        some, others = order[near], order[near + 1]
+        for column in map(bits, table.columns):
+            same[near] &= equal(column[some], column[others])
+    starts = np.flatnonzero(np.concatenate(([True], ~same))) if len(codes) else near
+    weights = sums(table.weights[order], starts)
     kept = weights != 0
-    starts = starts[kept]
-    return Table([column[starts] for column in table.columns], weights[kept], table.shape), starts
+    return order[starts[kept]], weights[kept]
 
 
 def equal(a: Array, b: Array) -> Array:
@@ -236,7 +236,7 @@ def sums(values: Array, starts: Array) -> Array:
     """The sum of each stretch; raises :class:`ByRows` where it could leave 64 bits."""
     if len(values) and largest(values) * len(values) >= SAFE:
         raise ByRows
-    return np.add.reduceat(values, starts) if len(starts) else values[:0]
+    return np.add.reduceat(values, starts) if len(starts) < len(values) else values
 
 
 def largest(values: Array) -> int:

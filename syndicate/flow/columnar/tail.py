@@ -35,6 +35,9 @@ from syndicate.flow.columnar.table import (
 from syndicate.flow.element import Element, key_of
 
 RATIO: Final = 4
+SAMPLE: Final = 1024
+"""How many keys an estimate looks at."""
+
 _KINDS: Final[dict[str, type]] = {"i": int, "f": float, "b": bool}
 _DTYPES: Final[dict[str, Any]] = {"i": np.int64, "f": np.float64, "b": np.bool_, "o": object}
 
@@ -86,10 +89,11 @@ class Run:
         return mine, theirs
 
     def meets(self, other: Run) -> int:
-        """How many rows of the two have keys of one code."""
+        """About how many rows of the two have keys of one code."""
         some, others = (self, other) if len(self) < len(other) else (other, self)
-        low, high = (np.searchsorted(others.codes, some.codes, side) for side in ("left", "right"))
-        return int((high - low).sum())
+        every = max(1, len(some) // SAMPLE)
+        low, high = (np.searchsorted(others.codes, some.codes[::every], side) for side in ("left", "right"))
+        return int((high - low).sum()) * every
 
     def take(self, codes: Array, columns: Sequence[Array]) -> Table:
         """Take the rows of some keys out, each key given once."""
@@ -112,11 +116,13 @@ def merged(runs: Sequence[Run], *, whole: bool) -> Run:
     if whole:
         entries, _ = coded(table.columns[runs[0].width :], len(table))
         entries = mixed_up([codes, entries])
-        order = np.argsort(entries)
-        table, firsts = added_up(table.taken(order), entries[order])
-        codes = codes[order][firsts]
-    order = np.argsort(codes, kind=None if whole else "stable")  # what is sorted in stretches is quick to merge
-    table, codes = table.taken(order), codes[order]
+        rows, weights = added_up(table, entries, np.argsort(entries))
+        order = np.argsort(codes[rows])
+        rows, weights = rows[order], weights[order]
+    else:
+        rows = np.argsort(codes, kind="stable")  # what is sorted in stretches is quick to merge
+        weights = table.weights[rows]
+    table, codes = Table([column[rows] for column in table.columns], weights, table.shape), codes[rows]
     run = Run(table, runs[0].width, codes, exact=runs[0].exact)
     if run.most >= SAFE:
         raise ByRows
