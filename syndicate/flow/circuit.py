@@ -315,7 +315,8 @@ class Circuit:
         >>> c.state("seen"), c.state("visits")
         (ZSet({'ann': 1, 'bob': 1}), ZSet({'ann': 2, 'bob': 1}))
         """
-        return integral(self, what)
+        with self.root.engine.settled():
+            return integral(self, what)
 
     def graph(self, form: str = "mermaid") -> str:
         """The circuit as a drawing: text in the language of ``mermaid``, of ``dot`` (Graphviz), or as ``json``.
@@ -338,7 +339,8 @@ class Circuit:
 
         Raises :class:`UnwritableElement` for an element of a type that snapshots do not know.
         """
-        return snapshot(self.engine)
+        with self.engine.settled():
+            return snapshot(self.engine)
 
     def restore(self, data: bytes) -> None:
         """Go on from a snapshot of a circuit that was built like this one, whatever has happened in this one.

@@ -48,7 +48,8 @@ Held = dict[tuple["GlobalId", int], Any]
 
 def kept(engine: LocalEngine) -> Held:
     """All that a circuit keeps, by node and number; what is in columns becomes dictionaries first."""
-    engine.settle()
+    if engine.readied is not None:
+        engine.readied.settle()
     return held(engine)
 
 
@@ -225,7 +226,6 @@ def _named(circuit: Circuit, name: str) -> tuple[Port, Circuit]:
 
 
 def _integral(engine: LocalEngine, circuit: Circuit, port: Port) -> ZSet | IndexedZSet | Trace | None:
-    engine.settle()
     node = circuit.nodes[port.node]
     if node.child is not None:
         return _integral(engine, node.child, node.child.exports[port.output])

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from syndicate.errors import CircuitError, StepFailed, UnknownStream
@@ -216,10 +217,9 @@ class LocalEngine:
             self.readied = Readied(self)
         return table.rows(indexed=False) if self._sources[name] in self.readied.by_rows else table
 
-    def settle(self) -> None:
-        """Let all that is kept be in dictionaries, for who reads them between steps."""
-        if self.readied is not None:
-            self.readied.settle()
+    def settled(self) -> AbstractContextManager[None]:
+        """All that is kept is in dictionaries meanwhile, for who reads them between steps."""
+        return nullcontext() if self.readied is None else self.readied.settled()
 
     def in_columns(self) -> list[tuple[Node, int]]:
         """How many entries of a node are in columns and no dictionary."""

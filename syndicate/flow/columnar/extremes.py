@@ -6,7 +6,8 @@ whose rankings cost what changed.  A key is in the head or in the tail, never in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -74,10 +75,9 @@ class ExtremeTail:
         rows = Table(columns, gathered.weights, row_shape(len(columns)))
         totals = Entries.of(rows, [gathered.weights * known, gathered.weights])
         values, group = totals.keys.columns[measured.at], totals.keys.columns[-1]
-        order = np.lexsort((values, group))
         (old, had), (new, has) = (
-            self._best(values[kept], group[kept], len(changed))
-            for kept in (order[numbers[order] > 0] for numbers in totals.numbers)
+            self._best(values[present], group[present], len(changed))
+            for present in (numbers > 0 for numbers in totals.numbers)
         )
         made = emitted(changed.keys, had, old, has, new)
         before = list(self.tail.runs)
@@ -92,13 +92,12 @@ class ExtremeTail:
         return found
 
     def _best(self, values: Array, group: Array, groups: int) -> tuple[Array, Array]:
-        """The result of each group, and whether it has one; values are sorted by group, then by size."""
-        best, has = np.zeros(groups, np.int64), np.zeros(groups, dtype=bool)
-        if len(group):
-            edges = np.flatnonzero(group[1:] != group[:-1])
-            best_at = np.append(0, edges + 1) if self.aggregate.form == "min" else np.append(edges, len(group) - 1)
-            best[group[best_at]] = values[best_at]
-            has[group] = True
+        """The result of each group, and whether it has one."""
+        limits = np.iinfo(np.int64)
+        best = np.full(groups, limits.max if self.aggregate.form == "min" else limits.min)
+        (np.minimum if self.aggregate.form == "min" else np.maximum).at(best, group, values)
+        has = np.zeros(groups, dtype=bool)
+        has[group] = True
         return best, has
 
     def _restore(self, runs: list[Run]) -> None:
@@ -108,6 +107,9 @@ class ExtremeTail:
         rows = [(key, value, weight) for key, group in self.groups.items() for value, weight in group.items()]
         columns = all_encoded([(natural(key), natural(value)) for key, value, _ in rows], like.shape, like.columns)
         self.tail.append(Run.of(Table(columns, weights_of([row[2] for row in rows]), like.shape)))
+        self._clear()
+
+    def _clear(self) -> None:
         for each in (self.groups, self.results, self.caches):
             each.clear()
 
@@ -120,6 +122,19 @@ class ExtremeTail:
         tables = [run.trimmed().table for run in self.tail.runs]
         self.tail.runs = []
         self._put(tables)
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """The head holds everything meanwhile."""
+        runs = list(self.tail.runs)
+        was_empty = not self.groups
+        self.settle()
+        try:
+            yield
+        finally:
+            if was_empty:
+                self.tail.runs = runs
+                self._clear()
 
     def _put(self, tables: list[Table]) -> None:
         pulled: dict[Key, None] = {}

@@ -9,6 +9,7 @@ Source: reference/flow.md, sections 3.12 and 11.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -111,6 +112,20 @@ class ArrangedTail:
         tables = [run.trimmed().table for run in self.tail.runs]
         self.tail.runs = []
         self._put(tables)
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """The head holds everything meanwhile."""
+        runs = list(self.tail.runs)
+        was_empty = not self.arrangement.index
+        self.settle()
+        try:
+            yield
+        finally:
+            if was_empty:
+                self.tail.runs = runs
+                self.arrangement.index.clear()
+                self.put = 0
 
     def _put(self, tables: list[Table]) -> None:
         for table in tables:

@@ -6,7 +6,8 @@ number from each run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -206,6 +207,19 @@ class SummedTail:
             elements = run.keys.elements(run.keys.shape)
             self._put(elements, [numbers.tolist() for numbers in run.numbers])
         self.runs = []
+
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """The head holds everything meanwhile."""
+        runs = list(self.runs)
+        was_empty = not self.head
+        self.settle()
+        try:
+            yield
+        finally:
+            if was_empty:
+                self.runs = runs
+                self.head.clear()
 
     def _put(self, elements: list[Any], totals: list[list[int]]) -> None:
         keys, _ = keys_of(elements)

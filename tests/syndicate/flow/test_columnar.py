@@ -288,6 +288,34 @@ def test_memory_returns(by_rows: bool) -> None:
     assert len(c.state("set")) == 90
 
 
+def test_looking_on() -> None:
+    """Who reads a circuit sees what is in columns, and leaves it there."""
+    made = []
+    for change in (numbers(0, 3000), ZSet(numbers(0, 3000).items())):
+        c, a, b = two_sources()
+        c.watch()
+        c.sink("join", a.index_with(first).join(b.index_with(first), ends))
+        c.sink("max", a.index_with(first, second).aggregate(agg.max).named("max"))
+        c.sink("sum", a.index_with(first, second).aggregate(agg.sum))
+        c.sink("set", b.distinct())
+        c.step({"a": change, "b": change})
+        c.step({"a": change})
+        made.append(c)
+    one, other = made
+    assert one.engine.readied is not None
+    before = kept(one)
+    for name in ("set", "sum", "max"):
+        assert one.state(name) == other.state(name)
+    assert len(one.snapshot()) > 10_000
+    assert kept(one) == before
+    assert all(len(each) for _, each in one.engine.readied.tails)
+    mine, theirs = ({line.node: line for line in c.profile().lines} for c in made)
+    assert mine.keys() == theirs.keys()
+    for node, line in mine.items():
+        assert line.runs == theirs[node].runs
+        assert line.entries == theirs[node].entries or "max" in line.label  # no results
+
+
 def test_few_runs() -> None:
     """Many changes make few runs, and a growing state of columns does not slow a step by what it is."""
     c, a, b = two_sources()
