@@ -31,9 +31,10 @@ Four ideas carry the engine.
 * **Monotone loops are free to choose.** A set closed under joins and unions may derive each element at any iteration,
   so the engine keeps the one it has (``operators.distinct``).
 
-All state is in dictionaries of Python objects.  A columnar form would have its place in ``operators.arrangement``,
-behind ``index`` and ``add_rows``, for functions that are known (``itemgetter``, :func:`rearranges`): what a user's
-lambda costs a row, no layout of the state can save.
+State is in dictionaries of Python objects, until a change comes as :class:`Columns`: then joins, ``distinct``,
+``count sum avg min max`` keep a tail of sorted arrays beside their dictionary (``columnar/``).  That is for
+functions that are known (``itemgetter``, :func:`rearranges`, :class:`where`): what a user's lambda costs a row, no
+layout of the state can save.
 
 Source: seed 003; reference/flow.md; DESIGN 6.4.
 """

@@ -17,6 +17,7 @@ import syndicate.flow.local
 from syndicate.errors import CircuitError, StepFailed, UnhashableElement, WeightError
 from syndicate.flow import Circuit, Columns, Stream, ZSet, rearranges, where
 from syndicate.flow import aggregates as agg
+from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import two_sources
 from tests.syndicate.flow.oracle import Bag, bag_of, check
 
@@ -156,6 +157,29 @@ def test_any_mixture(rng: random.Random, kinds: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(syndicate.flow.local, "SMALL", 0)
         check(circuit(rng, 3), changes(rng, 8, kinds=kinds, signed=False))
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("build", [circuits.flat, circuits.monotone, circuits.levelled, circuits.nested])
+@pytest.mark.parametrize("alike", [False, True])
+@pytest.mark.parametrize("seed", range(8))
+def test_circuits_of_the_oracle(
+    build: Callable[[random.Random], Circuit], alike: bool, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The circuits of the other tests, with loops, when some of their functions are known and some changes columns."""
+    for function in (circuits.first, circuits.second, circuits.ends, circuits.others):
+        monkeypatch.setattr(function, "rearranges", True, raising=False)
+    rng = random.Random(seed)
+    c = build(rng)
+    alike = alike and build is circuits.monotone
+    steps = circuits.deltas(rng, ["a", "b"], 8, alike=alike, negative=build is circuits.flat)
+    check(c, [{name: as_columns(z) if rng.random() < 0.6 else z for name, z in step.items()} for step in steps])
+
+
+def as_columns(zset: ZSet) -> Columns:
+    """Pairs as columns."""
+    lefts, rights = ([pair[at] for pair in zset] for at in (0, 1))
+    return Columns([lefts, rights], [weight for _, weight in zset.items()])
 
 
 @pytest.mark.usefixtures("eager", "collisions")
