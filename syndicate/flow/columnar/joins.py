@@ -147,7 +147,6 @@ class ArrangedTail:
                     self.tail.append(run)
                 self.discard()
             except ByRows:
-                self.settle()
                 self.by_rows()
         self.put += len(self.arrangement.rows)
         if self.put > HEAD and self.tail.runs and 2 * self.put > len(self.tail):

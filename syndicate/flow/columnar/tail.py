@@ -124,8 +124,6 @@ def merged(runs: Sequence[Run], *, whole: bool) -> Run:
         weights = table.weights[rows]
     table, codes = Table([column[rows] for column in table.columns], weights, table.shape), codes[rows]
     run = Run(table, runs[0].width, codes, exact=runs[0].exact)
-    if run.most >= SAFE:
-        raise ByRows
     return run.trimmed() if any(each.gone for each in runs) else run
 
 

@@ -312,6 +312,16 @@ def test_memory_returns(by_rows: bool) -> None:
     assert len(c.state("set")) == 90
 
 
+def test_memory_returns_unasked() -> None:
+    """Rows that delete what is in columns do so in the end, though no join ever asks for their keys."""
+    c, a, b = two_sources()
+    c.sink("join", a.index_with(first).join(b.index_with(first), ends))
+    c.step({"a": numbers(0, 6000)})
+    for at in range(0, 6000, 50):
+        c.step({"a": ZSet(numbers(at, at + 50, -1).items())})
+    assert kept(c) <= 2 * joins.HEAD
+
+
 def test_looking_on() -> None:
     """Who reads a circuit sees what is in columns, and leaves it there."""
     made = []
@@ -359,6 +369,7 @@ def test_beyond_64_bits() -> None:
     c, a, b = two_sources()
     c.sink("sum", a.index_with(first, second).aggregate(agg.sum))
     c.sink("join", a.index_with(first).join(b.index_with(first), rearranges(lambda k, x, y: k)))
+    c.sink("set", a.map(first).distinct())
     big = 2**62
     steps = [
         {"a": Columns([[1, 1], [big, big - 1]])},
@@ -368,6 +379,11 @@ def test_beyond_64_bits() -> None:
         {"a": Columns([[2, 2], [3, 3]], [2**61, 2**61])},
         {"a": Columns([[2, 1], [3, 7]], [-(2**62), -(2**40)]), "b": Columns([[1, 2], [3, 4]], [-(2**40), 2**60])},
         {"a": Columns([[2**63, 2], [1, 3]])},
+        {"a": Columns([[4] * 5, [2**61] * 5])},
+        {"a": Columns([[5] * 8, [1] * 8], [2**61] * 8)},
+        {"a": Columns([[5] * 8, [1] * 8], [-(2**61)] * 8)},
+        *[{"a": Columns([[6], [1]], [weight])} for weight in [2**61] * 5 + [-(2**61)] * 5],
+        {"b": Columns([[4, 5, 6], [3, 3, 3]])},
     ]
     check(c, steps)
 
