@@ -371,19 +371,21 @@ def test_beyond_64_bits() -> None:
     c.sink("join", a.index_with(first).join(b.index_with(first), rearranges(lambda k, x, y: k)))
     c.sink("set", a.map(first).distinct())
     big = 2**62
-    steps = [
+    steps: list[dict[str, Any]] = [
+        {"a": Columns([[5] * 8, [1] * 8], [2**61] * 8)},
+        {"a": Columns([[5] * 8, [1] * 8], [-(2**61)] * 8)},
         {"a": Columns([[1, 1], [big, big - 1]])},
         {"a": Columns([[1, 2], [big + 5, 3]]), "b": Columns([[1, 2], [3, 4]], [2**40, 2**40])},
         {"a": Columns([[1, 2], [7, 3]], [2**40, 2**61])},
         {"a": Columns([[2, 3], [3, 4]], [2**61, 1])},
         {"a": Columns([[2, 2], [3, 3]], [2**61, 2**61])},
         {"a": Columns([[2, 1], [3, 7]], [-(2**62), -(2**40)]), "b": Columns([[1, 2], [3, 4]], [-(2**40), 2**60])},
-        {"a": Columns([[2**63, 2], [1, 3]])},
         {"a": Columns([[4] * 5, [2**61] * 5])},
         {"a": Columns([[5] * 8, [1] * 8], [2**61] * 8)},
         {"a": Columns([[5] * 8, [1] * 8], [-(2**61)] * 8)},
         *[{"a": Columns([[6], [1]], [weight])} for weight in [2**61] * 5 + [-(2**61)] * 5],
         {"b": Columns([[4, 5, 6], [3, 3, 3]])},
+        {"a": Columns([[2**63, 2], [1, 3]])},
     ]
     check(c, steps)
 
