@@ -50,6 +50,8 @@ class Aggregate:
         """The same of what *by* makes of each value."""
         if self.form in ("user", "top", "count") or self.by is not None:
             raise CircuitError(f"{self} takes no function: index_with(key, value) chooses what is aggregated")
+        if not callable(by):
+            raise CircuitError(f"{self} takes a function of each value, not {by!r}: {self}(lambda row: row[1])")
         return Aggregate(self.form, by)
 
     def of(self, group: Group) -> Element:
@@ -74,7 +76,8 @@ class Aggregate:
         kinds = set(map(type, measures))
         if len(kinds) == 1 and kinds <= _ORDERED:
             return (builtins.min if self.form == "min" else builtins.max)(measures)
-        return measures[present.index(builtins.min(present, key=self.place))]
+        best = builtins.min(present, key=self.place)
+        return best if by is None else by(best)
 
     def place(self, value: Element) -> tuple[Any, ...]:
         """The sort key by which the first value is the best."""
@@ -108,17 +111,21 @@ class Descending:
 def natural_order(value: Any) -> Any:
     """A sort key: numbers by size whatever their type (``nan`` last), all else in the order of values.
 
-    >>> sorted([2, 1.5, True, "a"], key=natural_order)
-    [True, 1.5, 2, 'a']
+    No two values have the same: what is the best of a group must not depend on what came first.
+
+    >>> sorted([2, 1.5, 1.0, True, "a", 1, 0.0, -0.0], key=natural_order)
+    [-0.0, 0.0, 1, True, 1.0, 1.5, 2, 'a']
     """
     if type(value) in (int, float, bool):
         if value != value:  # noqa: PLR0124  # nan
             return (1, 0, 0)
-        return (0, value, 0 if type(value) is int else 1 if type(value) is bool else 2)
+        return (0, value, _AMONG_EQUALS[type(value)] if value or type(value) is not float else math.copysign(2, value))
     if type(value) is tuple:
         return (2, [natural_order(item) for item in value])
     return (3, rank(value))
 
+
+_AMONG_EQUALS: Final = {int: 0, bool: 1, float: 2}
 
 _UNIT: Final = 1074
 """All doubles are multiples of 2**-1074."""
@@ -239,6 +246,6 @@ def aggregate_of(given: Aggregate | Callable[[Group], Element]) -> Aggregate:
     known = {builtins.sum: sum, builtins.min: min, builtins.max: max}
     if given in known:
         return known[given]
-    if not callable(given):
+    if given is top_k or not callable(given):
         raise CircuitError(f"{given!r} is no aggregate: use one of syndicate.flow.aggregates, or a function of a group")
     return user(given)
