@@ -6,8 +6,9 @@ group has no row if its weights add up to 0.  ``min``, ``max`` and ``top_k`` loo
 each once, and a group without such has no row.  So no group ever shows a count of 0.
 
 Called with a function, ``sum`` and its like take what the function makes of each value: ``sum(lambda row: row[2])``.
-Floats are summed exactly and rounded once, so that the order of changes does not matter and a retraction leaves nothing
-behind.  A user's aggregate is a function of a group, ``{value: weight}``; None means no row.  It must be pure.
+Floats and decimals are summed exactly, and floats rounded once, so that the order of changes does not matter and a
+retraction leaves nothing behind.  A user's aggregate is a function of a group, ``{value: weight}``; None means no row.
+It must be pure.
 
 >>> sum(lambda row: row[1]).of({("a", 2): 1, ("b", 5): 2}), min.of({3: 1, 2: -1}), count.of({})
 (12, 3, None)
@@ -22,6 +23,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Mapping
+from decimal import Context, Inexact, localcontext
 from typing import Any, Final, TypeAlias
 
 from attrs import field, frozen
@@ -127,6 +129,9 @@ def natural_order(value: Any) -> Any:
 
 _AMONG_EQUALS: Final = {int: 0, bool: 1, float: 2}
 
+_EXACT: Final = Context(prec=2500, traps=[Inexact])
+"""Decimals of any sensible size add up exactly; where they do not, better an error than a rest that stays for ever."""
+
 _UNIT: Final = 1074
 """All doubles are multiples of 2**-1074."""
 
@@ -157,7 +162,8 @@ class Total:
             else:
                 self.scaled += (numerator << _UNIT + 1 - denominator.bit_length()) * weight
         else:
-            self.other = self.other + value * weight
+            with localcontext(_EXACT):
+                self.other = self.other + value * weight
 
     @classmethod
     def of(cls, whole: int) -> Total:
@@ -176,7 +182,8 @@ class Total:
         made.whole = self.whole + other.whole
         made.floats = self.floats + other.floats
         made.scaled = self.scaled + other.scaled
-        made.other = self.other + other.other
+        with localcontext(_EXACT):
+            made.other = self.other + other.other
         made.odd = dict(self.odd)
         for name, weight in other.odd.items():
             made.odd[name] = made.odd.get(name, 0) + weight
@@ -191,7 +198,8 @@ class Total:
     def result(self) -> Any:
         """The sum: an ``int`` where all numbers were, else rounded once to a ``float``."""
         if not self.floats and not self.scaled:
-            return self.whole + self.other if self.other else self.whole
+            with localcontext(_EXACT):
+                return self.whole + self.other if self.other else self.whole
         return _rounded(self._numerator(), 1 << _UNIT, self.odd) + self.other
 
     def mean(self, number: int) -> Any:
@@ -246,6 +254,7 @@ def aggregate_of(given: Aggregate | Callable[[Group], Element]) -> Aggregate:
     known = {builtins.sum: sum, builtins.min: min, builtins.max: max}
     if given in known:
         return known[given]
-    if given is top_k or not callable(given):
+    makers: tuple[Any, ...] = (top_k, user)
+    if given in makers or not callable(given):
         raise CircuitError(f"{given!r} is no aggregate: use one of syndicate.flow.aggregates, or a function of a group")
     return user(given)

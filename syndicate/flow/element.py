@@ -8,7 +8,7 @@ want to see these tuples, not frozen forms.  So an element has a **key**: itself
 * plain: ``str``, ``bytes``, ``int``, ``None``, symbols, references, floats that equal no integer and not themselves
   unequal (``2.5``, not ``2.0``, ``-0.0`` or ``nan``), and tuples of plain values, all of exactly these types
 * typed: ``bool``, other floats, records, frozen sets, dictionaries of :mod:`syndicate.values`; any other hashable
-  object, told apart by its class and its own ``==``, also of a subclass of ``str``, ``int`` or ``tuple``; tuples that hold such
+  object, told apart by its class and its own ``==``, also of a subclass of ``str`` or ``tuple``; tuples that hold such
 * refused: what cannot be hashed (a ``list``, a ``dict``)
 
 A plain element costs one dictionary operation.  Whether elements are plain is asked once a batch, where a user's

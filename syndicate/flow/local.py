@@ -147,6 +147,9 @@ class LocalEngine:
 
     def step(self, deltas: Mapping[str, Any]) -> Outputs:
         """One epoch; see :meth:`syndicate.flow.circuit.Circuit.step`."""
+        if not issubclass(type(deltas), Mapping):
+            known = ", ".join(f"{name!r}: ..." for name in self._sources)
+            raise CircuitError(f"a step takes a mapping {{{known}}} of sources to their changes, not {deltas!r}")
         if self._busy:
             raise StepFailed(
                 "a step of this circuit was interrupted, or is running and called for another: a function of a circuit "

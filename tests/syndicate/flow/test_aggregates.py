@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from itertools import permutations
 from typing import Any
 
@@ -43,3 +44,15 @@ def test_a_ranking_takes_away_the_right_one(aggregate: agg.Aggregate) -> None:
         ((_, best),) = total
         assert form(best) in (form(left), form((left, -1)))
         total += c.step({"s": [(gone, 1)]})["out"]
+
+
+@pytest.mark.parametrize("aggregate", [agg.sum, agg.avg], ids=str)
+def test_decimals_are_taken_away_exactly(aggregate: agg.Aggregate) -> None:
+    """A large decimal that came and went leaves neither an error nor a rest."""
+    c = Circuit()
+    c.sink("out", c.source("s").index_with(lambda v: 0).aggregate(aggregate))
+    large, small = Decimal("1e40"), Decimal("0.1")
+    total = c.step({"s": ZSet.of(large, small)})["out"] + c.step({"s": {large: -1}})["out"]
+    assert total == ZSet({(0, small): 1})
+    assert total + c.step({"s": {small: -1}})["out"] == ZSet()
+    assert not any(state for states in c.engine.states.values() for state in states)

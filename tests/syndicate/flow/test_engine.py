@@ -344,6 +344,16 @@ def test_distinct_by_a_trace_of_an_index(op: str) -> None:
     assert given["kinds"] == ZSet({"bool": 1, "int": 1})
 
 
+def test_a_body_that_raises() -> None:
+    """The loop that was begun is an empty one, and the circuit is good for another try."""
+    c = Circuit()
+    a = c.source("a")
+    with pytest.raises(ZeroDivisionError):
+        c.recursive(lambda r: a + r if 1 // 0 else r)
+    c.sink("out", c.recursive(lambda r: a + r))
+    assert c.step({"a": {1: 1}})["out"] == ZSet({1: 1})
+
+
 def test_a_loop_without_end() -> None:
     """The bound's error names the loop, and the step is taken back."""
     c = Circuit()
@@ -417,6 +427,7 @@ def wired_wrongly() -> dict[str, tuple[Callable[[Circuit, Stream], Any], type[Ex
         "no body": (lambda c, a: c.recursive(lambda r: None), CircuitError, "recursive needs a stream, not None"),  # type: ignore[arg-type, return-value]
         "sink of another": (lambda c, a: c.sink("x", Circuit().source("z")), CircuitError, r'source "z".*export\(\)'),
         "sink of nothing": (lambda c, a: c.sink("x", a.map), CircuitError, "needs a stream, not <bound"),  # type: ignore[arg-type]
+        "limit": (lambda c, a: c.recursive(lambda r: a + r, limit=0), CircuitError, "1 or more, not 0"),
         "key": (lambda c, a: c.source("x", key="id"), CircuitError, "not 'id'"),  # type: ignore[arg-type]
         "measure": (lambda c, a: agg.sum("x"), CircuitError, "not 'x'"),  # type: ignore[arg-type]
         "no size": (lambda c, a: a.index_with(first).aggregate(agg.top_k), CircuitError, "no aggregate"),

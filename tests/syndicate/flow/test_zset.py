@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -172,6 +172,20 @@ class Name(str):
     __slots__ = ()
 
 
+class Point(NamedTuple):
+    """A tuple with names."""
+
+    x: Any
+    y: Any
+
+
+class Size(NamedTuple):
+    """Another."""
+
+    x: Any
+    y: Any
+
+
 class Level(enum.IntEnum):
     """A number with a name."""
 
@@ -180,9 +194,12 @@ class Level(enum.IntEnum):
 
 def test_subclasses_of_atoms() -> None:
     """A subclass's object is another value than the atom it is made of, and than another subclass's."""
-    values = [1, Level.LOW, True, "a", Name("a"), np.str_("a"), 1.0, np.float64(1.0), 2.5, np.float64(2.5)]
+    values: list[Any] = [1, Level.LOW, True, "a", Name("a"), np.str_("a"), 1.0, np.float64(1.0), 2.5, np.float64(2.5)]
+    values += [(1, 2), Point(1, 2), Size(1, 2), Point(1.0, 2)]
     zset = ZSet([(value, 1) for value in values])
     assert len(zset) == len(values)
-    assert ZSet.of(
-        Name("a"), Name("a"), np.float64(0.0), np.float64(-0.0), np.float64("nan"), np.float64("nan")
-    ) == ZSet([(Name("a"), 2), (np.float64(0.0), 1), (np.float64(-0.0), 1), (np.float64("nan"), 2)])
+    with pytest.raises(UnhashableElement, match=r"a list cannot .*\[1\]"):
+        ZSet.of(Point([1], 2))
+    zero, nan = np.float64(0.0), np.float64("nan")
+    given = ZSet.of(Name("a"), zero, nan, Name("a"), -zero, np.float64("nan"))
+    assert given == ZSet([(Name("a"), 2), (zero, 1), (-zero, 1), (nan, 2)])
