@@ -7,6 +7,7 @@ SHELL := bash
 .NOTPARALLEL:
 
 PYTHON_BIN := .venv/bin/python
+FLOW_PEERS := pathway pydbsp duckdb polars
 CODE := $(wildcard syndicate relay tests examples benchmarks)
 
 # The environment is to hold what constraints.txt says, whatever the shell's own settings for Python and pip.
@@ -38,8 +39,16 @@ check: .venv/stamps/dev ## ruff, mypy --strict and the architecture test
 	@$(PYTHON_BIN) -m pytest -q tests/test_architecture.py
 
 .PHONY: bench
-bench: .venv/stamps/dev .peers/syndicate-py/stamp java ## the benchmarks, side by side with peers
+bench: .venv/stamps/dev .peers/syndicate-py/stamp $(FLOW_PEERS:%=.peers/%/stamp) java ## the benchmarks, side by side with peers
 	@$(PYTHON_BIN) -m benchmarks
+	@$(PYTHON_BIN) -m benchmarks.flow
+
+.PHONY: nightly
+nightly: .venv/stamps/dev .peers/syndicate-py/stamp ## long campaigns: 50 million mutated frames, 2,000 kills, 200 drains (some hours)
+	@$(PYTHON_BIN) -m tests.relay.codec.fuzz --frames 50000000 --codec all
+	@SYNDICATE_KILLS=2000 SYNDICATE_CRASHES=200000 SYNDICATE_FLIPS=10000 SYNDICATE_DRAINS=200 \
+	    $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/test_journal.py tests/relay/test_durable.py \
+	    tests/relay/test_durable_server.py tests/relay/test_server.py
 
 .PHONY: clean
 clean: ## remove what make has made
@@ -104,3 +113,23 @@ java:
 	@echo "Installing the peer syndicate-py into .peers ..."
 	@set -o pipefail; .peers/syndicate-py/bin/python -m pip install syndicate-py==0.19.3 websockets $(progress) || $(failed)
 	@touch $@
+
+# The peers of the flow benchmarks, one in each .peers/<name>.  One that cannot be installed is left out, and the tables
+# say why: that is what `absent` is for; make tries it again next time.  pydbsp needs Python 3.12 or newer.
+FLOW_PINS := benchmarks/peers/constraints.txt
+$(FLOW_PEERS:%=.peers/%/stamp): .peers/%/stamp: $(FLOW_PINS)
+	@rm -rf .peers/$* && mkdir -p .peers/$*
+	@least=11; if [ $* = pydbsp ]; then least=12; fi; found=; \
+	for python in $(PYTHON) python3 python3.13 python3.12 python3.11 "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.1[1-9]*/bin/python3; do \
+	    "$$python" -c "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, $$least))" >/dev/null 2>&1 || continue; \
+	    found=$$python; break; \
+	done; \
+	if [ -z "$$found" ]; then \
+	    echo "$* needs Python 3.$$least or newer, and none was found" | tee .peers/$*/absent >&2; exit 0; \
+	fi; \
+	echo "Installing the peer $* into .peers, with $$("$$found" --version) ..."; \
+	"$$found" -m venv .peers/$*; set -o pipefail; \
+	numpy=; if [ $* = duckdb ]; then numpy=numpy; fi; \
+	if PIP_CONSTRAINT=$(FLOW_PINS) .peers/$*/bin/python -m pip install $* $$numpy $(progress); then touch $@; else \
+	    echo "pip could not install $* for $$("$$found" --version)" | tee .peers/$*/absent >&2; \
+	fi

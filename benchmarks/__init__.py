@@ -5,6 +5,10 @@ and what is to be reached), ``dataspace`` (our side of each workload), ``insight
 ours cost), ``peers/`` (the other side, run by a Python of its own), ``measure`` (one figure in one fresh
 process, the sides in turn), ``report`` (the tables).
 
+The relay: ``relay`` and ``stopped`` (the workloads), ``load`` (what is sent to a broker, and what comes back),
+``server`` (the broker), ``follower`` and ``watched`` (a consumer, and a broker under a profiler, each a process),
+``relay_report`` (the tables).
+
 Machines drift by a factor of two while they measure, both sides alike.  Hence the sides alternate, each
 figure is the median of several rounds, and what counts is the ratio.
 """

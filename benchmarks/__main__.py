@@ -15,7 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from benchmarks.cases import GROUPS, Case, cases, select
 from benchmarks.measure import PEER, ROOT, NoPeer, Result, measure, peer_versions, processes
 from benchmarks.profile import profilable, profile
-from benchmarks.report import section, surroundings, write
+from benchmarks.relay_report import PROFILED, relay_section
+from benchmarks.report import Surroundings, section, surroundings, write
 
 RESULTS = ROOT / "benchmarks/RESULTS.md"
 
@@ -57,9 +58,9 @@ def main(
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """Measure a dataspace side by side with the same index on syndicate-py.
+    """Measure a dataspace side by side with the same index on syndicate-py, and a broker under load.
 
-    A full run takes about six minutes on an idle machine; keep it idle.  Progress goes to stderr, the tables to
+    A full run takes about ten minutes on an idle machine; keep it idle.  Progress goes to stderr, the tables to
     stdout.
     """
     chosen = _chosen(profiled or only, cases(quick))
@@ -69,7 +70,7 @@ def main(
     if profiled:
         _profile(chosen)
         return
-    python = None if alone else peer_python or ROOT / PEER
+    python = None if alone or all(case.alone for case in chosen) else peer_python or ROOT / PEER
     try:
         versions = peer_versions(python) if python else None
     except NoPeer as missing:
@@ -78,8 +79,7 @@ def main(
     rounds = rounds or (1 if quick else 3)
     around = surroundings(shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]), rounds, versions)
     results = _measure(chosen, python, rounds)
-    profiles = {result.case.key: profile(result.case) for result in results if result.below}
-    text = section(results, around, profiles)
+    sections = _sections(results, around)
     if as_json:
         click.echo(
             json.dumps(
@@ -87,15 +87,32 @@ def main(
             )
         )
     else:
-        click.echo(text, nl=False)
+        click.echo("\n".join(sections.values()), nl=False)
     target = output or (None if quick or only or alone else RESULTS)
     if target:
-        write(target, "dataspace", text)
+        for name, text in sections.items():
+            write(target, name, text)
         click.echo(f"written to {target}", err=True)
     failures = [result.failure for result in results if result.failure]
     for failure in failures:
         click.echo(failure, err=True)
     sys.exit(1 if failures else 0)
+
+
+def _sections(results: list[Result], around: Surroundings) -> dict[str, str]:
+    """The text of each section for which something was measured, by name."""
+    relayed = [result for result in results if result.case.group == "relay"]
+    others = [result for result in results if result.case.group != "relay"]
+    sections = {}
+    if others:
+        profiles = {result.case.key: profile(result.case) for result in others if result.below}
+        sections["dataspace"] = section(others, around, profiles)
+    if relayed:
+        profiles = {
+            result.case.key: profile(result.case) for result in relayed if result.ours and result.case.key in PROFILED
+        }
+        sections["relay"] = relay_section(relayed, around, profiles)
+    return sections
 
 
 def _chosen(wanted: str | None, among: list[Case]) -> list[Case]:
@@ -117,7 +134,7 @@ def _show(chosen: list[Case]) -> None:
 def _profile(chosen: list[Case]) -> None:
     for case in chosen:
         if not profilable(case):
-            raise click.UsageError(f"{case.key} cannot be profiled: name a workload of a to f")
+            raise click.UsageError(f"{case.key} cannot be profiled: name a workload of a to f, or relay-turns")
         click.echo(f"{case.key}\n\n{profile(case)}\n")
 
 

@@ -18,6 +18,7 @@ from attrs import frozen
 
 ASSERTIONS_OF_SCALE = (10_000, 30_000, 100_000)
 OBSERVERS_OF_GROWTH = (10, 100, 1_000, 10_000)
+CONNECTIONS = (1, 10, 100)
 
 GROUPS = {
     "a": "messages to one of N observers with different constants",
@@ -30,6 +31,7 @@ GROUPS = {
     "scale": "100,000 assertions and 10,000 observers in one dataspace",
     "generation": "what it costs to generate a table, and what that brings; ours alone",
     "tracing": "what tracing costs; ours alone",
+    "relay": "load on a broker in a process of its own, by the number of connections; ours alone",
 }
 
 
@@ -73,6 +75,7 @@ def cases(quick: bool = False) -> list[Case]:
         *_scale(quick),
         Case("generation", "", "generation", {"skeletons": 20, "count": 5_000}, alone=True, module="insight"),
         Case("tracing", "", "tracing", {"count": 20_000}, alone=True, module="insight"),
+        *_relay(quick),
     ]
 
 
@@ -196,3 +199,28 @@ def _scale(quick: bool) -> Iterator[Case]:
         yield Case(f"scale-{m}", f"M={m:,}", "scale", {"assertions": m}, less=True)
     together = {"assertions": sizes[-1], "observers": sizes[-1] // 10}
     yield Case("scale-memory", "", "memory_together", together, less=True, exact=True)
+
+
+def _relay(quick: bool) -> Iterator[Case]:
+    seconds = 0.4 if quick else 1.0
+    preserves = {"encoding": "preserves"}
+    for name, title, function, arguments, sizes in (
+        ("turns", "messages, one a turn", "messages", {}, CONNECTIONS),
+        ("trips", "messages, one on its way", "trips", {}, CONNECTIONS),
+        ("batched", "messages, 100 a turn", "messages", {"batch": 100}, CONNECTIONS),
+        ("changes", "assertion changes, to one observer", "changes", {}, CONNECTIONS),
+        ("fanout", "messages of one, to N observers", "fanout", {}, CONNECTIONS),
+        ("preserves-turns", "messages, one a turn, in Preserves", "messages", preserves, CONNECTIONS[1:2]),
+        (
+            "preserves-batched",
+            "messages, 100 a turn, in Preserves",
+            "messages",
+            {"batch": 100, **preserves},
+            CONNECTIONS[1:2],
+        ),
+    ):
+        for n in sizes:
+            sized = {"connections": n, "seconds": seconds, **arguments}
+            yield Case(f"relay-{name}-{n}", title, function, sized, "events/s", alone=True, module="relay")
+    hung = {"healthy": 50, "calm": 1.0, "during": 4.0} if quick else {"healthy": 50}
+    yield Case("relay-stopped", "one stopped consumer", "stopped", hung, alone=True, module="relay")

@@ -12,6 +12,10 @@ from collections.abc import Callable
 from typing import Any
 
 
+class Broken(Exception):
+    """What was to be measured did not do what it is there for, so that its figure would mean nothing."""
+
+
 def answer(*functions: Callable[..., Any]) -> None:
     """Run the function that the command line names, with its JSON arguments, and print its figure as JSON.
 

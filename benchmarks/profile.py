@@ -11,22 +11,29 @@ import pstats
 from pathlib import Path
 from typing import Any
 
-from benchmarks import dataspace
+from benchmarks import dataspace, relay
 from benchmarks.cases import Case
 from benchmarks.stopwatch import Stopwatch
 
 LINES = 15
+_IDLE = "<method 'poll' of 'select.epoll' objects>"
 _ROOT = f"{Path(__file__).parents[1]}/"
 
 
 def profilable(case: Case) -> bool:
     """Whether a case has one part that counts: what compares two things has none."""
-    return case.module == "dataspace" and case.function != "memory_together"
+    return (case.module == "dataspace" and case.function != "memory_together") or _of_messages(case)
+
+
+def _of_messages(case: Case) -> bool:
+    return case.module == "relay" and case.function in ("messages", "trips")
 
 
 def profile(case: Case) -> str:
     """A table, in Markdown, of where a case of our side spends its seconds, or its bytes for each item."""
     arguments = dict(case.arguments)
+    if _of_messages(case):
+        return of_time(relay.profiled(**arguments, window=1 if case.function == "trips" else None))
     if case.function == "memory":
         return _of_memory(**arguments)
     passes = arguments.pop("passes", 1)
@@ -37,11 +44,13 @@ def profile(case: Case) -> str:
             workload(**arguments)
     finally:
         Stopwatch.profiler = None
-    return _of_time(pstats.Stats(profiler))
+    return of_time(pstats.Stats(profiler))
 
 
-def _of_time(stats: pstats.Stats) -> str:
+def of_time(stats: pstats.Stats) -> str:
+    """A table, in Markdown, of the functions that take the most time by themselves."""
     functions: dict[tuple[str, int, str], tuple[int, int, float, float, Any]] = stats.stats  # type: ignore[attr-defined]
+    functions = {which: figures for which, figures in functions.items() if which[2] != _IDLE}
     total = sum(own for _, _, own, _, _ in functions.values())
     rows = sorted(functions.items(), key=lambda item: -item[1][2])[:LINES]
     lines = ["| own time | with callees | calls | function |", "|---:|---:|---:|---|"]

@@ -96,10 +96,13 @@ def section(results: list[Result], around: Surroundings, profiles: dict[str, str
         parts += ["### Tracing", _named(groups["tracing"][0])]
     for key, text in profiles.items():
         parts += [f"### Profile of {key}", text]
+    return "\n\n".join([*parts, *failed(results)]) + "\n"
+
+
+def failed(results: list[Result]) -> list[str]:
+    """What ends a section in which something has failed."""
     failures = [f"- {result.failure}" for result in results if result.failure]
-    if failures:
-        parts += ["### Failed", "\n".join(failures)]
-    return "\n\n".join(parts) + "\n"
+    return ["### Failed", "\n".join(failures)] if failures else []
 
 
 def _about(around: Surroundings) -> str:
@@ -126,8 +129,8 @@ def _workloads(rows: list[Result]) -> str:
     ]
     for result in rows:
         case = result.case
-        peer = _number(median(result.peer)) if result.peer else "-"
-        ours = f"{_number(median(result.ours))} {case.unit}" if result.ours else "-"
+        peer = number(median(result.peer)) if result.peer else "-"
+        ours = f"{number(median(result.ours))} {case.unit}" if result.ours else "-"
         verdict = _verdict(result.ratio, result.ratios, case.reach, case.stretch)
         lines.append(
             f"| {case.title} | {peer} | {ours} | {_ratio(result.ratio, result.ratios)} "
@@ -148,13 +151,13 @@ def _growth(results: list[Result]) -> str:
     for title in titles:
         of_title = [result for result in results if result.case.title == title and result.ours]
         figures = {result.case.arguments["observers"]: median(result.ours) for result in of_title}
-        cells = [_number(figures[size]) if size in figures else "-" for size in sizes]
+        cells = [number(figures[size]) if size in figures else "-" for size in sizes]
         found, verdict = "-", "-"
         if len(figures) > 1:
             fitted = exponent({size: 1 / figure for size, figure in figures.items()})
             each = [
-                exponent({result.case.arguments["observers"]: 1 / result.ours[number] for result in of_title})
-                for number in range(min(len(result.ours) for result in of_title))
+                exponent({result.case.arguments["observers"]: 1 / result.ours[i] for result in of_title})
+                for i in range(min(len(result.ours) for result in of_title))
             ]
             found = f"{fitted:.3f} ({min(each):.3f} to {max(each):.3f})"
             verdict = "reach" if fitted <= EXPONENT else "**below**"
@@ -202,9 +205,9 @@ def _scale(results: list[Result]) -> Iterable[str]:
         ]
         for name, reach, stretch in (("bytes an assertion", 2.0, 3.0), ("bytes an observer", 2.5, 4.0)):
             ratio = peer[name] / ours[name] if peer else None
-            shown = _number(peer[name]) if peer else "-"
+            shown = number(peer[name]) if peer else "-"
             lines.append(
-                f"| {name} | {shown} | {_number(ours[name])} | {_ratio(ratio, [])} "
+                f"| {name} | {shown} | {number(ours[name])} | {_ratio(ratio, [])} "
                 f"| {_target(reach)} | {_target(stretch)} | {_verdict(ratio, [], reach, stretch)} |"
             )
         yield "\n".join(lines)
@@ -221,7 +224,7 @@ def _timed(timed: dict[int, Result]) -> str:
     ours = {size: median(timed[size].ours) for size in sizes}
     peer = {size: median(timed[size].peer) for size in sizes} if both else {}
     for name in ours[sizes[0]]:
-        cells = [_number(figures[size][name]) for figures in ([peer, ours] if both else [ours]) for size in sizes]
+        cells = [number(figures[size][name]) for figures in ([peer, ours] if both else [ours]) for size in sizes]
         grown = exponent({size: ours[size][name] for size in sizes})
         if both:
             cells.append(f"{exponent({size: peer[size][name] for size in sizes}):.2f}")
@@ -240,7 +243,7 @@ def _named(result: Result) -> str:
         [
             "| figure | |",
             "|---|---:|",
-            *[f"| {name} | {_number(value)} |" for name, value in median(result.ours).items()],
+            *[f"| {name} | {number(value)} |" for name, value in median(result.ours).items()],
         ]
     )
 
@@ -248,10 +251,10 @@ def _named(result: Result) -> str:
 # ---------------------------------------------------------------------------------------------------- cells
 
 
-def _number(figure: float) -> str:
+def number(figure: float) -> str:
     """Three digits that count, thousands apart.
 
-    >>> _number(1234567.8), _number(12.345), _number(0.01234)
+    >>> number(1234567.8), number(12.345), number(0.01234)
     ('1,230,000', '12.3', '0.0123')
     """
     if figure == 0:

@@ -104,7 +104,7 @@ class Backlog:
             else:
                 self._close()
                 self._closed.append(note)
-                self._messages += weight(value)
+                self._messages += weight(value) + ENTRY
         self.entries = len(self._closed) + len(self._additions) + len(self._removals)
 
     def _retract(self, proxy: Any, handle: Any) -> None:
@@ -151,7 +151,7 @@ class Backlog:
                 if self._leaving.pop((proxy, handle), None) is None:
                     self._stale -= 1
             elif kind != RETRACT:
-                self._messages -= cost - _NODE
+                self._messages -= cost - _NODE + ENTRY
         self.entries -= len(taken)
         return taken
 
@@ -168,7 +168,7 @@ class Backlog:
 
     @property
     def size(self) -> int:
-        """Bytes of memory, about, of all that waits."""
+        """Bytes of memory, about and rather too many, of all that waits."""
         return self._messages + ENTRY * self.entries
 
     def _close(self) -> None:

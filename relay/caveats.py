@@ -16,11 +16,11 @@ A caveat takes a value and gives a value, or drops it::
 Caveats are added at the right, and the newest runs first: whoever adds one can only narrow what the others let pass.
 
 >>> from syndicate.values import Record, thaw
->>> dropped = written("<reject <rec Says [<lit \"bob\"> <_>]>>")
->>> signed = written("<rewrite <rec Says [<_> <bind String>]> <rec Says [<lit \"alice\"> <ref 0>]>>")
->>> thaw(rewrite([dropped, signed], freeze(Record("Says", ["bob", "hi"]))))
-Record(Symbol('Says'), ['alice', 'hi'])
->>> rewrite([signed, dropped], freeze(Record("Says", ["bob", "hi"]))) is None
+>>> dropped = written("<reject <rec speaks [<lit \"bob\"> <_>]>>")
+>>> signed = written("<rewrite <rec speaks [<_> <bind String>]> <rec speaks [<lit \"alice\"> <ref 0>]>>")
+>>> thaw(rewrite([dropped, signed], freeze(Record("speaks", ["bob", "hi"]))))
+Record(Symbol('speaks'), ['alice', 'hi'])
+>>> rewrite([signed, dropped], freeze(Record("speaks", ["bob", "hi"]))) is None
 True
 
 Contract: a caveat is checked and compiled once, to closures over frozen forms, and then applied in time proportional to

@@ -108,7 +108,8 @@ class Peer:
     @property
     def waiting(self) -> int:
         """Bytes that it has not taken yet, about."""
-        return self.session.statistics().waiting_bytes if self.session is not None else 0
+        session = self.session
+        return 0 if session is None else session.outbox.waiting + session.backlog.size
 
     def counts(self) -> dict[str, int]:
         """What has passed and what waits, by name."""

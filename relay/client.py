@@ -178,7 +178,8 @@ class _Keeper:
             if not self.facet.alive:
                 return
             self._failures = 1 if attempt.lasted >= _STEADY else self._failures + 1
-            if not (reconnect if self.ever else attempts is None or self._failures < attempts):
+            again = attempts is None or (self._failures < attempts and not attempt.silent)  # it would be silent again
+            if not (reconnect if self.ever else again):
                 self.facet.enter(partial(send, self.wanted.arrival, attempt.reason))
                 await trio.sleep_forever()  # until the actor that asked has ended by that, and so this one
             if not self._told and (self.ever or attempts is None):
@@ -201,6 +202,7 @@ class _Attempt(Entity):
 
     def __init__(self, keeper: _Keeper) -> None:
         self.reason = ""
+        self.silent = False
         self._since: float | None = None
         self._keeper = keeper
         self._session: Session | None = None
@@ -217,6 +219,7 @@ class _Attempt(Entity):
             with trio.move_on_after(wanted.limits.opening):
                 await self._news.wait()
             if not self._news.is_set():
+                self.silent = True
                 keeper.facet.enter(partial(self._give_up, silent(wanted.address, wanted.limits)))
             await self._over.wait()
         finally:

@@ -28,9 +28,9 @@ class Limits:
     longer than 50 ms to decode.  *nodes*, for which the reference has 64 k, is what a Turn of 4096 small events needs,
     at twelve each, and no more: nodes are what a packet's time and memory go to.
 
-    **A session.** *handles* are the assertions that a peer has standing with us; *oids* the references that it has made
-    us know, or that we keep exported for it; *resolves* its requests to the gatekeeper that wait for an answer; *debt*
-    the bytes of it that we have read and not yet handled, beyond which it is not read on.
+    **A session.** *handles* are the assertions that a peer has standing with us, of about 400 bytes each; *oids* the
+    references that it has made us know, or that we keep exported for it; *resolves* its requests to the gatekeeper that
+    wait for an answer; *debt* the bytes of it that we have read and not yet handled, beyond which it is not read on.
 
     **A durable dataspace.** *kept* are the values that it keeps, whoever asserts them.
 
@@ -54,8 +54,8 @@ class Limits:
     keyed: int = 1 << 14
     events: int = 4096
 
-    handles: int = 1 << 20
-    oids: int = 1 << 16
+    handles: int = 100_000
+    oids: int = 1 << 15
     resolves: int = 256
     debt: int = 1 << 20
 

@@ -1,8 +1,8 @@
 """A link: one stream that carries one session.
 
-Three tasks, whatever the number of events: one reads, and hands what a read has brought to the session as one turn; one
-asks the session for packets, and writes them; one looks after the time.  The reader does not read on before its turn
-was taken, nor while the peer owes more than it may (``limits.debt``), so that a peer cannot fill our queue.
+Three tasks, whatever the number of events: one reads, and hands what a read has brought to the session; one asks the
+session for packets, and writes them; one looks after the time.  The reader does not read on before the session has done
+all of it, nor while the peer owes more than it may (``limits.debt``), so that a peer cannot fill our queue.
 
 Times are kept as they come, and one task looks at them, at most once in the shortest of their limits: no timer is set
 for a packet.
@@ -63,9 +63,10 @@ class Link:
             self._burdened = trio.current_time()
 
     def repaid(self) -> None:
-        """The debt has shrunk."""
-        if self._repaid is not None and self.session.debt <= self._limits.debt // 2:
+        """What was read is done, or the debt has shrunk."""
+        if self._repaid is not None and not self.session.busy and self.session.debt <= self._limits.debt:
             self._repaid.set()
+            self._repaid = None
 
     # ---------------------------------------------------------------------------------------------------- tasks
 
@@ -113,7 +114,7 @@ class Link:
             whole.cancel()
 
     async def _read(self) -> None:
-        session, most = self.session, self._limits.debt
+        session = self.session
         while True:
             try:
                 data = await self._stream.receive()
@@ -123,18 +124,10 @@ class Link:
                 return
             self._heard = _NEVER  # we do not listen
             session.debt += len(data)
-            taken = trio.Event()
-            session.facet.enter(functools.partial(self._take, data, taken))
-            await taken.wait()
-            if session.debt > most:
-                self._repaid = trio.Event()
-                await self._repaid.wait()
-                self._repaid = None
+            self._repaid = repaid = trio.Event()
+            session.facet.enter(functools.partial(session.feed, data))
+            await repaid.wait()
             self._heard = trio.current_time()
-
-    def _take(self, data: bytes, taken: trio.Event) -> None:
-        taken.set()
-        self.session.feed(data)
 
     # ---------------------------------------------------------------------------------------------------- time
 

@@ -2,7 +2,8 @@
 
 A reference of ours that is mentioned to the peer gets a number, its *oid*, and is *exported*; on the wire it is
 ``[0 oid]``, "mine".  A number of the peer's is *imported*: a proxy stands for it here.  What comes home, "yours"
-``[1 oid]``, is the very reference that went out; with caveats, ``[1 oid caveat ...]``, it is that reference attenuated.
+``[1 oid]``, is the very reference that went out (of a handler, one that lets reach it only what it has asked for); with
+caveats, ``[1 oid caveat ...]``, it is that reference attenuated.
 The peer's word is not relied on for ours: what we have attenuated, be it a reference of the peer's own, is exported
 like any other, and the caveats are kept here.
 
@@ -25,7 +26,7 @@ from attrs import define
 from relay.caveats import attenuated
 from relay.observer import Observer, publish
 from relay.packets import MINE, YOURS, WireRef
-from relay.passage import compacted
+from relay.passage import Passage, compacted
 from syndicate.errors import CaveatError, NotAValue, ProtocolError
 from syndicate.skeleton.interest import INTEREST, expand
 from syndicate.values import DICT, SET, Frozen, Ref, Symbol, Tag, order
@@ -35,11 +36,15 @@ _ATOMS: Final = frozenset({str, int, bytes, Symbol, Tag})
 
 @define(eq=False)
 class Crossing:
-    """A reference that has crossed: as the wire has it in what we send, and how many mentions and assertions count."""
+    """A reference that has crossed: as the wire has it in what we send, and how many mentions and assertions count.
+
+    *home* is what a mention by the peer means here, if that is not *ref* itself.
+    """
 
     ref: Ref
     wire: WireRef
     count: int = 0
+    home: Ref | None = None
 
 
 class Membrane:
@@ -157,7 +162,8 @@ class Membrane:
         if pins is not None:
             crossing.count += 1
             pins.append(crossing)
-        return self._narrowed(crossing.ref, wire.caveats) if wire.caveats else crossing.ref
+        ref = crossing.home or crossing.ref
+        return self._narrowed(ref, wire.caveats) if wire.caveats else ref
 
     def _narrowed(self, ref: Ref, caveats: tuple[Frozen, ...]) -> Ref:
         try:
@@ -186,15 +192,21 @@ class Membrane:
                 table = self.exports if crossing.wire.whose == MINE else self.imports
                 if table.get(crossing.wire.oid) is crossing:
                     del table[crossing.wire.oid]
-                if self._crossings.get(crossing.ref) is crossing:
-                    del self._crossings[crossing.ref]
+                for ref in (crossing.ref, crossing.home):
+                    if ref is not None and self._crossings.get(ref) is crossing:
+                        del self._crossings[ref]
 
     def _export(self, ref: Ref) -> Crossing:
         oid = self._number(ref)
         if oid is not None:  # a proxy that was forgotten here, and kept by somebody
             return self.imports.get(oid) or self._cross(self.imports, Crossing(ref, WireRef(YOURS, oid)))
         self._next += 1
-        return self._cross(self.exports, Crossing(ref, WireRef(MINE, self._next - 1)))
+        crossing = self._cross(self.exports, Crossing(ref, WireRef(MINE, self._next - 1)))
+        if getattr(ref.entity, "asked", None) is not None:
+            # A handler's: what the peer has others tell it must be what it has asked for, as well.
+            crossing.home = Ref(ref.facet, Passage(ref), True)
+            self._crossings[crossing.home] = crossing
+        return crossing
 
     def _import(self, oid: int) -> Crossing:
         return self._cross(self.imports, Crossing(self._proxy(oid), WireRef(YOURS, oid)))

@@ -77,7 +77,7 @@ class _Collector:
         yield Gauge("syndicate_draining", "Whether the server is about to end", census.draining)
         if census.system is not None:
             yield Gauge("syndicate_queue_length", "Turns that wait", len(census.system.queue))
-            yield Counter("syndicate_turns", "Turns that were taken", census.system.taken)
+            yield Counter("syndicate_handled", "Events that actors have handled", census.system.taken)
         for name, value in sorted(self._journal().items()):
             yield Counter(f"syndicate_journal_{name}", name.replace("_", " ").capitalize(), value)
         yield Gauge("process_resident_memory_bytes", "Memory of the process", resident())

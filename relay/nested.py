@@ -139,7 +139,9 @@ def nested(outer: Ref, boot: Callable[..., object] | None = None, *args: Any, na
 
 
 def _observe(ds: Ref, pattern: Any, entity: Entity) -> None:
-    current("nested").assert_form(current_facet(), ds, interest(pattern, ref(entity)))
+    form = interest(pattern, ref(entity))
+    entity.asked = form[1]
+    current("nested").assert_form(current_facet(), ds, form)
 
 
 # ----------------------------------------------------------------------------------------------- what crosses
@@ -239,7 +241,9 @@ class _Interests(Entity):
         self.inside[handle] = key
         self.wanted.add(key)
         if key not in self.standing:
-            form = (INTEREST, *key, ref(_Inward(self.inner, self.once)))
+            inward = _Inward(self.inner, self.once)
+            inward.asked = key[0]
+            form = (INTEREST, *key, ref(inward))
             self.standing[key] = current("nested").assert_form(current_facet(), self.outer, form)
 
     def retract(self, handle: Any) -> None:

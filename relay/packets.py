@@ -25,7 +25,6 @@ from typing import Any, Final, TypeAlias
 
 from attrs import frozen
 
-from relay.limits import DEFAULT
 from syndicate.errors import ProtocolError
 from syndicate.values import FALSE, SEQ, Frozen, Symbol, Tag
 
@@ -54,9 +53,6 @@ Event: TypeAlias = tuple[Any, ...]
 
 Entry: TypeAlias = tuple[int, Event]
 """The number of the receiver's export that an event is for, and the event."""
-
-MAX_EVENTS: Final = DEFAULT.events
-"""The events of one Turn, unless the session's limits say otherwise."""
 
 
 @frozen
@@ -110,8 +106,8 @@ def write(packet: Packet) -> Frozen:
     return FALSE
 
 
-def read(form: Frozen, events: int = MAX_EVENTS) -> Packet:
-    """The packet that a frozen form is, a Turn of at most so many *events*; raises :class:`ProtocolError`.
+def read(form: Frozen) -> Packet:
+    """The packet that a frozen form is; raises :class:`ProtocolError`.
 
     Handles and object numbers are below 2**61 - 1 and not negative: the peers count from 0 or 1, the schema says only
     that they are integers, and a larger one would be no ``int`` in frozen form.
@@ -119,8 +115,6 @@ def read(form: Frozen, events: int = MAX_EVENTS) -> Packet:
     if type(form) is tuple:
         head = form[0]
         if head is SEQ:
-            if len(form) > events + 1:
-                raise ProtocolError(f"a turn of {len(form) - 1} events: at most {events} go into one packet")
             return Turn([_entry(item) for item in form[1:]])
         if head is ERROR and len(form) == 3 and type(form[1]) is str:
             return Error(form[1], form[2])

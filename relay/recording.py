@@ -18,19 +18,20 @@ So one file recorded in production is a test: :func:`read` it, or let :func:`rep
 >>> from syndicate import Record, capture, dataspace, on_message, run
 >>> def boot(path):
 ...     ds = dataspace()
-...     on_message(ds, Record("Says", [capture(), capture()]))(print)
+...     on_message(ds, Record("speaks", [capture(), capture()]))(print)
 ...     replayed(path, ds)
 >>> with tempfile.TemporaryDirectory() as folder:
 ...     recorder = Recorder(f"{folder}/chat", address="tcp://127.0.0.1:8001")
-...     recorder.note("!", None, '<Says "alice" "hi">')
+...     recorder.note("!", None, '<speaks "alice" "hi">')
 ...     recorder.close()
 ...     print([event.value for event in read(f"{folder}/chat")])
 ...     run(boot, f"{folder}/chat")
-[Record(Symbol('Says'), ['alice', 'hi'])]
+[Record(Symbol('speaks'), ['alice', 'hi'])]
 alice hi
 
 Contract: each turn is in the file before the next begins, so that a recording whose writer was killed is valid up to
-its last whole line.  It holds no capability; what it holds may be private all the same, and so is the file.
+its last whole line.  The capability by which it was recorded is not in it.  What somebody has asserted is, be it a
+reference that opens something: whoever may observe the dataspace has it anyway, and the file is its owner's only.
 
 Source: the reference on style, part 2: "one file recorded in production replays in pytest".
 """

@@ -10,7 +10,8 @@ facet; :meth:`Session.take` is asked for packets, at any time; *wake* is called 
 writes is in :mod:`relay.link`.
 
 What was read of a peer is its *debt* until it has been handled, by its target and by those whom the target told: a mark
-that goes through the run queue behind it, twice, says when.  No socket and no handler can hold that up.
+that goes through the run queue behind it, twice, says when.  No socket and no handler can hold that up.  A read may
+bring thousands of events: they are done in several turns, between which all others have theirs.
 
 Contract: assertions and messages keep their order; each arrives at most once.  A packet with an error in it has no
 effect, and ends the session.  A handle that the peer never got is never retracted there.  Nothing in a turn waits for
@@ -21,7 +22,8 @@ Source: the reference, sections 5.3 to 5.5; reliability, section 8 and invariant
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Final
 
 from attrs import frozen
@@ -45,9 +47,11 @@ from syndicate.values import SEQ, TRUE, Frozen, Ref, Symbol, thaw
 _PIECE: Final = 1024
 """The most events that are encoded without a look at their size."""
 
-
 _SMALL: Final = 1 << 14
 """Bytes of a peer that are taken for handled with its turn, for a mark costs as much as a small packet."""
+
+_SHARE: Final = 64
+"""The events after which a peer lets the others have their turns, before its next packet: a millisecond or two."""
 
 
 @frozen
@@ -78,7 +82,7 @@ class Session:
     """One peer.  Lives in the facet that is current when it is made, and ends with it.
 
     *codec* may come later, with the peer's first byte.  *publish* is what the peer finds under number 0.  *wake* is
-    called when there is something to take, *repaid* when the debt has shrunk.
+    called when there is something to take, *repaid* when what was fed is done, and when the debt has shrunk.
     ``reason`` says why the session ended, once it has; ``pings`` whether the peer sends Nops.
     """
 
@@ -109,10 +113,13 @@ class Session:
         self.standing = Standing(limits.handles)
         self.backlog = Backlog()
         self.debt = 0
+        self.busy = False
         self.packets_in = self.events_in = self.bytes_in = 0
         self._wake = wake
         self._repaid = repaid
         self._noted: list[Note] = []
+        self._fed: deque[bytes] = deque()
+        self._packets: Iterator[Frozen] = iter(())
         self._silent = False
         self._small = min(_SMALL, limits.debt // 64)
         self._handled = self._marked = self._hops = 0
@@ -155,11 +162,6 @@ class Session:
     def _bound(self) -> None:
         if self.burden > self.limits.outbox:
             self.cut("slow-consumer", f"more than {self.limits.outbox} bytes waited for the peer")
-
-    @property
-    def waiting(self) -> int:
-        """The bytes that are encoded, about, and have not been sent."""
-        return self.outbox.waiting
 
     @property
     def burden(self) -> int:
@@ -240,17 +242,42 @@ class Session:
         They were added to ``debt`` before.
         """
         self.bytes_in += len(data)
-        try:
+        self._fed.append(data)
+        if not self.busy:
+            self.busy = True
+            self._packets = self._decoded()
+            self._go_on()
+
+    def _decoded(self) -> Iterator[Frozen]:
+        """The packets in what was fed, one after the other."""
+        while self._fed:
+            data = self._fed[0]
             if self.codec is None:
                 self.codec = self.outbox.codec = codec_for(data[0], self.limits)
-            for form in self.codec.feed(data):
+            yield from self.codec.feed(data)
+            self._fed.popleft()
+            self._done(len(data))
+
+    def _go_on(self) -> None:
+        """Do what packets say, until it is enough for a turn, or until all is done that was fed."""
+        enough = self.events_in + _SHARE
+        try:
+            for form in self._packets:
                 if self._silent or not self.facet.alive:  # an earlier one was the last
                     return
                 self.packets_in += 1
                 self.receive(read(form))
+                if self.events_in >= enough:
+                    current("feed").enqueue(self.facet.actor, (ENTER, self.facet, self._go_on, None))
+                    return
         except ProtocolError as e:
             self.fail(e)
-        self._handled += len(data)
+            return
+        self.busy = False
+        self._repaid()
+
+    def _done(self, size: int) -> None:
+        self._handled += size
         if self.debt <= self._small:
             self.debt -= self._handled
             self._handled = 0
@@ -377,6 +404,8 @@ class Session:
         self.outbox.unsent.clear()
         self.backlog.clear()
         self.debt = self._handled = self._marked = 0
+        self._fed.clear()
+        self._packets = iter(())
 
     def statistics(self) -> Statistics:
         """What has passed, and what is there."""

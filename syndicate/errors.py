@@ -186,6 +186,38 @@ class FactError(SyndicateError, ValueError):
     """A fact that does not fit its relation: of another length, or of a relation that takes none."""
 
 
+class DedalusSyntax(SyndicateError, ValueError):
+    """Text that is no Dedalus program; *line* and *column* count from 1."""
+
+    def __init__(self, text: str, line: int = 0, column: int = 0) -> None:
+        super().__init__(text)
+        self.line, self.column = line, column
+
+
+class DedalusRejected(SyndicateError, ValueError):
+    """A Dedalus program that makes no sense; *diagnostics* are all that was found."""
+
+    def __init__(self, text: str, diagnostics: Sequence[object] = ()) -> None:
+        super().__init__(text)
+        self.diagnostics = tuple(diagnostics)
+
+
+class DedalusArithmetic(SyndicateError, ArithmeticError):
+    """Arithmetic of a Dedalus program on text, by zero, or beyond what a number can be."""
+
+
+class DedalusEndless(SyndicateError, RuntimeError):
+    """A timestep of a Dedalus program that derives ever more facts, or grows beyond its bound."""
+
+
+class DedalusParadox(SyndicateError, RuntimeError):
+    """Messages into the past under which a Dedalus program has no model: one prevents that it is sent itself."""
+
+
+class ScheduleError(SyndicateError, ValueError):
+    """A schedule of a Dedalus run that is malformed, names no send, or lets a message arrive when it cannot."""
+
+
 class UnwritableElement(SyndicateError, TypeError):
     """An element that cannot be in a snapshot: nobody said how its type is written."""
 
@@ -224,6 +256,22 @@ class KeyConflict(SyndicateError, ValueError):
 
 class LawBroken(SyndicateError, AssertionError):
     """A lattice that breaks a law; the text shows the smallest counterexample found."""
+
+
+class BloomDeclaration(SyndicateError, TypeError):
+    """A Bloom program whose collections, modules or blocks do not fit together."""
+
+
+class IllegalRule(SyndicateError, TypeError):
+    """A Bloom rule that cannot be: an operator on the wrong kind of collection, an unknown column, a mark astray."""
+
+
+class RowMisfit(SyndicateError, TypeError):
+    """What is no row, or a row with more columns than its collection has."""
+
+
+class RuleFailed(SyndicateError, RuntimeError):
+    """A function in a Bloom rule raised within a tick; ``__cause__`` is what it raised.  The tick did not happen."""
 
 
 def cut_traceback(error: BaseException) -> None:

@@ -51,7 +51,7 @@ class System:
     def __init__(self) -> None:
         self.queue: deque[Batch] = deque()
         self.taken = 0
-        """Turns so far."""
+        """Events that were handled so far."""
         self.turn = Turn(self.queue)
         self.actors: dict[Actor, None] = {}
         self._tracers: list[Tracer] = []
@@ -176,13 +176,15 @@ class System:
         outer, here.turn = here.turn, turn
         try:
             while perf_counter() < end:
-                for n in range(16):
+                left = 16  # events, and not turns: one may have thousands
+                while left > 0:
                     if not queue:
-                        self.taken += n
+                        self.taken += 16 - left
                         return
                     actor, events = queue.popleft()
                     actor.take(turn, events)
-                self.taken += 16
+                    left -= len(events)
+                self.taken += 16 - left
         finally:
             here.turn = outer
 

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import doctest
 import json
+import socket
 import subprocess
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from benchmarks import dataspace, insight
+from benchmarks import dataspace, insight, relay
 from benchmarks.cases import Case, cases, select
+from benchmarks.figure import Broken
+from benchmarks.load import Changes, Marks, Messages, Peer, Receiver, Source, codec
 from benchmarks.measure import PEER, ROOT, Result
 from benchmarks.profile import profile
+from benchmarks.relay_report import relay_section
 from benchmarks.report import Surroundings, exponent, section, write
+from relay.packets import A, M, R
+from syndicate.values import SEQ, Symbol
 
 AROUND = Surroundings("python -m benchmarks", 3, "today", "0", "CPython", "0.19.3 on Python 3", "a machine")
 TINY = {"observers": 3, "count": 200, "assertions": 40, "users": 3, "skeletons": 2}
@@ -32,7 +39,7 @@ def tiny(case: Case) -> dict[str, object]:
     return {name: TINY.get(name, value) for name, value in case.arguments.items() if name != "passes"}
 
 
-@pytest.mark.parametrize("module", ["cases", "measure", "report", "stopwatch"])
+@pytest.mark.parametrize("module", ["cases", "load", "measure", "relay_report", "report", "server", "stopwatch"])
 def test_examples(module: str) -> None:
     """The examples in the docstrings hold."""
     found = doctest.testmod(import_module(f"benchmarks.{module}"), optionflags=doctest.NORMALIZE_WHITESPACE)
@@ -146,3 +153,99 @@ def test_other_sections_stay(tmp_path: Path) -> None:
     path.write_text(text.replace("<!-- flow: end -->\n", ""))
     with pytest.raises(ValueError, match="without <!-- flow: end -->"):
         write(path, "flow", "again\n")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [case for case in select("relay", cases(quick=True)) if case.key.endswith("-10") or case.key == "relay-fanout-1"],
+    ids=lambda case: case.key,
+)
+def test_load_on_a_broker(case: Case) -> None:
+    """Each of the relay's workloads comes to its end, with nothing lost or out of order, and answers its figures."""
+    arguments = {**case.arguments, "connections": min(case.arguments["connections"], 3), "seconds": 0.1}
+    figure = getattr(relay, case.function)(**arguments)
+    assert all(value > 0 for value in figure.values())
+    text = relay_section([Result(case, [], [figure])], AROUND, {})
+    assert text.count(f"| {case.title} | ") == 1
+
+
+def test_the_brokers_profile_is_of_the_broker() -> None:
+    """A profile of a broker names what it does with packets, and not that it waits for some."""
+    text = profile(Case("relay-turns-2", "", "messages", {"connections": 2, "seconds": 0.3}, module="relay"))
+    assert "relay/codec/msgpack.py" in text
+    assert "epoll" not in text
+
+
+def source(number: int, events: int) -> Source:
+    """One that was never connected."""
+    return Source(Peer.__new__(Peer), [b""] * events, number)
+
+
+def packets(encoding: str, *turns: list[object]) -> bytes:
+    """What a broker sends."""
+    spoken = codec(encoding)
+    return b"".join(spoken.encode((SEQ, *[(SEQ, 2, event) for event in turn])) for turn in turns)
+
+
+def test_what_is_lost_is_seen() -> None:
+    """The load's receivers refuse an event that is missing, doubled or in the wrong place; a Nop is nothing."""
+    told: list[object] = [(M, (SEQ, number)) for number in (0, 1, 2, 0, 1)]
+    heard = Messages([source(0, 3)], 1)
+    heard(b"\xc2" + packets("msgpack", told[:2], told[2:]), 0.0)
+    assert (heard.counts[0], heard.packets) == (5, 2)
+    for wrong in (0, 1):
+        with pytest.raises(Broken, match="event 5 of source 0 should have come"):
+            heard(packets("msgpack", [told[wrong]]), 0.0)
+    changes = Changes([source(0, 3), source(1, 3)], 1)
+    first: list[object] = [(A, (SEQ, 1, 0), 7), (R, 7), (A, (SEQ, 0, 0), 8)]
+    changes(packets("msgpack", first), 0.0)
+    assert changes.standing == {8}
+    with pytest.raises(KeyError):
+        changes(packets("msgpack", [(R, 7)]), 0.0)
+    with pytest.raises(Broken, match="the broker said"):
+        heard(codec("msgpack").encode((Symbol("error"), "no", 1)), 0.0)
+
+
+def test_a_broker_that_hangs_up_is_seen() -> None:
+    """Whoever is let in and then dropped does not wait for ever."""
+    with socket.create_server(("127.0.0.1", 0)) as door:
+
+        def drop() -> None:
+            door.accept()[0].close()
+
+        dropping = threading.Thread(target=drop)
+        dropping.start()
+        with pytest.raises((Broken, ConnectionResetError)):
+            Peer(door.getsockname())
+        dropping.join()
+
+
+@pytest.mark.parametrize("cut", range(0, 60, 7))
+def test_messages_in_preserves_are_counted(cut: int) -> None:
+    """They are, wherever what was read ends."""
+    heard: Receiver = Marks([source(0, 3)], 1)
+    data = packets("preserves", [(M, (SEQ, 1000)), (M, (SEQ, 180))], [(M, (SEQ, 77))])
+    heard(data[:cut], 0.0)
+    heard(data[cut:], 0.0)
+    assert heard.counts[0] == 3
+
+
+def test_verdicts_on_the_stopped_consumer() -> None:
+    """What is below its gate is said to be, and so is a consumer that never came right."""
+    (case,) = select("relay-stopped", cases())
+    names = ("a second", "a broker's second", "p50 ms", "p99 ms")
+    figure = dict.fromkeys([*names, *[f"{name}, hung" for name in names]], 1.0)
+    figure |= {"rate kept": 0.89, "rate kept, by processor time": 0.9, "p99 grown": 2.1, "keys": 100}
+    figure |= {
+        "waiting entries": 400,
+        "collapsed": 5,
+        "MiB before": 90,
+        "MiB more at most": 64,
+        "MiB more in the end": 0,
+    }
+    figure |= {"s until caught up": 0.1, "s until right": 0.2}
+    text = relay_section([Result(case, [], [figure])], AROUND, {})
+    assert text.count("| **below** |") == 2
+    assert text.count("| reach |") == 3
+    failed = Result(case, failure="relay-stopped, ours: the stopped consumer: 5 values stand")
+    assert "- relay-stopped, ours: the stopped consumer" in relay_section([failed], AROUND, {})

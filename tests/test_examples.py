@@ -246,6 +246,14 @@ def test_readme_commands() -> None:
     assert "\nmake test" in (HOUSE / ".ci" / "run").read_text()
 
 
+def test_readme_circuit() -> None:
+    """The circuit of the README concludes what it says."""
+    out, err = run_to_end(PYTHON_BLOCKS[3])
+    assert out.splitlines() == ["{('a', 'b'): 1, ('b', 'c'): 1, ('a', 'c'): 1}", "{('b', 'c'): -1, ('a', 'c'): -1}"]
+    assert err == ""
+    assert "# {('b', 'c'): -1, ('a', 'c'): -1}" in PYTHON_BLOCKS[3]
+
+
 def test_readme_names_the_whole_surface() -> None:
     """The README's table of the API leaves nothing out, and has nothing that does not exist."""
     section = README.partition("## The API")[2].partition("\n## ")[0]
@@ -253,7 +261,7 @@ def test_readme_names_the_whole_surface() -> None:
     assert set(syndicate.__all__) <= words
     first_columns = re.findall(r"^\| (.*?) \|", section, re.MULTILINE)[2:]
     called = {name for column in first_columns for name in re.findall(r"`@?(\w+)", column)}
-    assert called - set(syndicate.__all__) == {"connect", "nested", "spark_source"}
+    assert called - set(syndicate.__all__) == {"attenuate", "connect", "nested", "serve", "spark_source", "view"}
 
 
 def test_readme_links() -> None:

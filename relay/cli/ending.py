@@ -7,17 +7,20 @@ Source: the project's contract (commands).
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
+from traceback import walk_tb
 from types import FrameType
 from typing import Any, Final, NoReturn
 
 import click
 
-from syndicate.errors import AddressError, ConfigError, SyndicateError, TextError
+from syndicate.errors import AddressError, ConfigError, OutputError, SyndicateError, TextError
 from syndicate.facet import Facet
 from syndicate.system import run
 from syndicate.verbs import current_facet
@@ -63,12 +66,30 @@ def _interrupt() -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Exit with 130, and without a word, after Ctrl-C."""
+    """Exit with 130, and without a word, after Ctrl-C; with 1 and a line where standard output cannot be written."""
     try:
         yield
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # again now would be a traceback of Python's own end
         sys.exit(128 + signal.SIGINT)
+    except OSError as e:
+        if not _echoing(e):
+            raise
+        give_up_output()
+        fail(Path(sys.argv[0]).name, OutputError(f"cannot write to standard output: {e.strerror}"))
+
+
+def _echoing(error: OSError) -> bool:
+    """Whether it came of something that click was to print."""
+    frames = [frame.f_globals.get("__name__") for frame, _ in walk_tb(error.__traceback__)]
+    return frames[-1] == "click.utils"
+
+
+def give_up_output() -> None:
+    """Drop what waits for standard output: Python would try again at its end, and complain."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)
 
 
 class Command(click.Command):

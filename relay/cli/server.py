@@ -12,13 +12,14 @@ from typing import Any, Final
 import click
 
 from relay.cli.cap import cap
-from relay.cli.ending import SETTINGS, fail, run_command
+from relay.cli.ending import SETTINGS, fail, give_up_output, run_command
 from relay.config import Config, configure, read_config
 from relay.service import Service
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
 from relay.units import DOCKERFILE, SYSTEMD, example
 from syndicate.errors import ConfigError
 from syndicate.log import configure as configure_log
+from syndicate.log import logger
 
 _PROGRAM: Final = "syndicate-server"
 
@@ -76,8 +77,11 @@ def server_main(config: str | None, debug: bool, log_format: str | None, log_lev
 
 
 def _announce(to_stderr: bool, lines: list[str]) -> None:
-    click.echo("\n".join(lines), err=to_stderr)
-    sys.stdout.flush()
+    try:
+        click.echo("\n".join(lines), err=to_stderr)
+    except OSError as e:  # whoever connects need not have read it here
+        give_up_output()
+        logger().warning("nobody is told the references", reason=f"cannot write to standard output: {e.strerror}")
 
 
 server_main.add_command(cap)

@@ -28,10 +28,10 @@ from relay.packets import WireRef
 from syndicate.errors import ProtocolError
 from syndicate.values import BIG, BOOL, DICT, DOUBLE, SET, Frozen, Symbol, order
 
-FEW: Final = 64
-"""So many members may have one hash: comparing each with each takes no time.
+FEW: Final = 512
+"""So many members may have one hash: comparing each with each takes some milliseconds.
 
-By chance no two have, but hash(-1) == hash(-2), so that of points around 0 in six dimensions 64 collide.
+By chance no two have, but hash(-1) == hash(-2), so that of points around 0 in nine dimensions 512 collide.
 """
 
 _COMPOUND: Final = frozenset({tuple, WireRef})
@@ -40,9 +40,9 @@ _COMPOUND: Final = frozenset({tuple, WireRef})
 def flooded(keys: Collection[Frozen]) -> bool:
     """Whether so many of *keys*, distinct values, have one hash that it was meant: do not make a set of them.
 
-    It costs the hash of each, for more than 64 of them, and no comparison.
+    It costs the hash of each, if there are more than may be alike, and no comparison.
 
-    >>> flooded([("point", x, y) for x in (-1, -2, 5) for y in range(-50, 50)])
+    >>> flooded([("point", x, y) for x in (-1, -2, 5) for y in range(-300, 300)])
     False
     >>> flooded([(-1 - n % 2, -1 - n // 2 % 2, *[-1 - (n >> k) % 2 for k in range(2, 10)]) for n in range(1024)])
     True

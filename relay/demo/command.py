@@ -55,7 +55,7 @@ def demo_command(data: Path | None, days: int | None, limit: int, as_json: bool,
     """Who is in the air?  A year of flights from New York, live in a dataspace.
 
     Spark streams 336,776 real flights in the order of events.  A flight that has departed and not landed is an
-    assertion, Airborne.  Actors count them for each carrier and airport, an alarm actor reacts when an airport is
+    assertion, Airborne.  A circuit counts them for each carrier and airport, an alarm actor reacts when an airport is
     crowded, a broker serves the dataspace on TCP, and a console in a second process tails it.  At the end the counts
     are compared with those that Spark makes alone; if they differ, the exit code is 1.
     """

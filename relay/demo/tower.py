@@ -1,19 +1,22 @@
 """The actors of the demo: what stands in the dataspace, who watches it, and what they conclude.
 
-The source asserts :class:`Airborne` for each flight in the air.  One actor for each carrier and each airport counts
-those that concern it with ``during``, and shows the number as :class:`InTheAir`.  An airport's actor sends
-:class:`Crowded` when too many of its flights are in the air; the alarm actor reacts to that with an :class:`Alarm`,
-which stands until the airport has sent :class:`Eased`.  When the stream is :class:`Over`, each counter asserts its
-:class:`Tally`, the alarm actor its :class:`Alarms`, and the clerk, once all are there, has the result.
+The source asserts :class:`Airborne` for each flight in the air.  A view, which is a circuit, counts them, and shows
+the numbers of each carrier and each airport as :class:`InTheAir`.  The watcher follows these numbers.  It sends
+:class:`Crowded` when too many flights of an airport are in the air; the alarm actor reacts to that with an
+:class:`Alarm`, which stands until it has sent :class:`Eased`.  When the stream is :class:`Over` and all is
+:class:`Final`, the watcher asserts a :class:`Tally` of each carrier and airport, the alarm actor its :class:`Alarms`,
+and the clerk, who has counted departures, once all are there has the result.
 
-No actor knows another one.  A counter looks at its number at the end of each turn, and the source makes one turn of
-each minute; so the numbers are those at the end of each minute, as in Spark's reckoning.
+No actor knows another one.  The source makes one turn of each minute, and the view one step of each turn; so the
+numbers are those at the end of each minute, as in Spark's reckoning.  The view is a turn behind the source.  So the
+watcher learns from the view, too, what day the numbers are of, and when they are the last.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Any
 
 from relay.demo.flights import Count, Schedule
 from syndicate import (
@@ -21,8 +24,6 @@ from syndicate import (
     assert_,
     capture,
     dataflow,
-    during,
-    field,
     on_asserted,
     on_message,
     query_hash,
@@ -32,8 +33,10 @@ from syndicate import (
     send,
     spawn,
 )
+from syndicate.flow import Circuit, aggregates, rearranges
 from syndicate.turn import Handle
 from syndicate.verbs import Computed
+from syndicate.views import view
 
 
 @record
@@ -63,6 +66,13 @@ class InTheAir:
     kind: str
     name: str
     count: int
+
+
+@record
+class AsOf:
+    """The day of which the numbers are."""
+
+    date: str
 
 
 @record
@@ -96,12 +106,16 @@ class Over:
 
 
 @record
+class Final:
+    """The numbers take in all of the stream; asserted for one turn."""
+
+
+@record
 class Tally:
-    """What a counter has counted: flights, the most at a time, and the day of that."""
+    """The most flights at a time that there were, and the day of that."""
 
     kind: str
     name: str
-    flights: int
     peak: int
     peak_day: str
 
@@ -116,52 +130,52 @@ class Alarms:
 
 def tower(ds: Ref, known: Schedule, limit: int, done: Callable[[list[Count]], object]) -> None:
     """Start all actors, linked to the current facet; *done* gets the counts when the stream is over."""
-    spawn(counter, ds, "all", "flights", None, name="all flights", linked=True)
-    for carrier in known.carriers:
-        spawn(counter, ds, "carrier", carrier, None, name=f"carrier {carrier}", linked=True)
-    for airport in known.airports:
-        spawn(counter, ds, "airport", airport, limit, name=f"airport {airport}", linked=True)
+    kinds = {"all": ["flights"], "carrier": known.carriers, "airport": known.airports}
+    counted = [(kind, name) for kind, names in kinds.items() for name in names]
+    inputs = {"airborne": Airborne, "today": Today}
+    outputs = {"as of": AsOf, "in the air": InTheAir, "final": Final}
+    spawn(view(ds, counts(counted), inputs, outputs, messages={"over": Over()}), name="counts", linked=True)
+    spawn(watcher, ds, counted, limit, name="watcher", linked=True)
     spawn(alarm, ds, name="alarm", linked=True)
     spawn(clerk, ds, known, done, name="clerk", linked=True)
 
 
-def counter(ds: Ref, kind: str, name: str, limit: int | None) -> None:
-    """Count the flights of a carrier, of an airport or all; send messages when they pass *limit*, if there is one."""
-    count, flights, peak, peak_day, crowded = field(0, name="count"), 0, 0, "", False
-    today = query_value(ds, Today(capture()), "")
+def counts(known: list[tuple[str, str]]) -> Circuit:
+    """How many flights are in the air; a known place counts for one itself, to have a number when there are none."""
+    circuit = Circuit()
+    counted = circuit.source("airborne").flat_map(places) + circuit.constant(dict.fromkeys(known, 1))
+    numbers = counted.index_with(rearranges(lambda place: place)).aggregate(aggregates.count)
+    circuit.sink("in the air", numbers.map(rearranges(lambda row: (*row[0], row[1] - 1))))
+    circuit.sink("as of", circuit.source("today"))
+    circuit.sink("final", circuit.source("over"))
+    return circuit
 
-    def flight(*_: object) -> Callable[[], None]:
-        nonlocal flights
-        flights += 1
-        count.value += 1
-        return landed
 
-    def landed() -> None:
-        count.value -= 1
+@rearranges
+def places(flight: tuple[str, int, str, str, str]) -> list[tuple[str, str]]:
+    """Where a flight counts, as kinds and names."""
+    carrier, _, _, origin, dest = flight
+    return [("all", "flights"), ("carrier", carrier), ("airport", origin), ("airport", dest)]
 
-    c = capture()
-    patterns = {
-        "all": [Airborne(c, c, c, c, c)],
-        "carrier": [Airborne(name, c, c, c, c)],
-        "airport": [Airborne(c, c, c, name, c), Airborne(c, c, c, c, name)],  # from there, and to there
-    }
-    for pattern in patterns[kind]:
-        during(ds, pattern)(flight)
 
-    assert_(ds, lambda: InTheAir(kind, name, count.value))
+def watcher(ds: Ref, counted: list[tuple[str, str]], limit: int) -> None:
+    """Follow all numbers; send messages when that of an airport passes *limit*."""
+    peaks = dict.fromkeys(counted, (0, ""))
+    crowded: set[str] = set()
+    day = query_value(ds, AsOf(capture()), "")
 
-    @dataflow
-    def watch() -> None:
-        nonlocal peak, peak_day, crowded
-        if count.value > peak:
-            peak, peak_day = count.value, today.value
-        if limit is not None and (count.value > limit) is not crowded:
-            crowded = not crowded
-            send(ds, Crowded(name, count.value, today.value) if crowded else Eased(name))
+    @on_asserted(ds, InTheAir(capture(), capture(), capture()))
+    def watch(kind: str, name: str, count: int) -> None:
+        if count > peaks[kind, name][0]:
+            peaks[kind, name] = count, day.value
+        if kind == "airport" and (count > limit) is not (name in crowded):
+            crowded.symmetric_difference_update([name])
+            send(ds, Crowded(name, count, day.value) if count > limit else Eased(name))
 
-    @on_message(ds, Over())
-    def over() -> None:
-        assert_(ds, Tally(kind, name, flights, peak, peak_day))
+    @on_asserted(ds, Final())
+    def final() -> None:
+        for (kind, name), (peak, peak_day) in peaks.items():
+            assert_(ds, Tally(kind, name, peak, peak_day))
 
 
 def alarm(ds: Ref) -> None:
@@ -178,24 +192,29 @@ def alarm(ds: Ref) -> None:
     def cancel(airport: str) -> None:
         standing.pop(airport).retract()
 
-    @on_asserted(ds, Tally("airport", capture(), capture(), capture(), capture()))
+    @on_asserted(ds, Tally("airport", capture(), capture(), capture()))
     def report(airport: str, *_: object) -> None:  # all messages of this airport came before its tally
         assert_(ds, Alarms(airport, number[airport]))
 
 
 def clerk(ds: Ref, known: Schedule, done: Callable[[list[Count]], object]) -> None:
-    """Gather the tallies and the numbers of alarms; when none is missing, hand them over."""
+    """Count departures, and gather the tallies and the numbers of alarms; when none is missing, hand all over."""
     c = capture()
-    tallies, alarms = query_set(ds, Tally(c, c, c, c, c)), query_hash(ds, Alarms(c, c))
-    counters, airports = len(known.carriers) + len(known.airports) + 1, len(known.airports)
+    tallies, alarms = query_set(ds, Tally(c, c, c, c)), query_hash(ds, Alarms(c, c))
+    counted, airports = len(known.carriers) + len(known.airports) + 1, len(known.airports)
+    flights: Counter[tuple[str, str]] = Counter()
+
+    @on_asserted(ds, Airborne(c, c, c, c, c))
+    def departed(*flight: Any) -> None:
+        flights.update(places(flight))
 
     @dataflow
     def complete() -> None:
-        if (len(tallies.value), len(alarms.value)) == (counters, airports):
+        if (len(tallies.value), len(alarms.value)) == (counted, airports):
             crowded = {("airport", airport): number for airport, number in alarms.value.items()}
             done(
                 [
-                    Count(kind, name, flights, peak, day, crowded.get((kind, name), 0))
-                    for kind, name, flights, peak, day in tallies.value
+                    Count(kind, name, flights[kind, name], peak, day, crowded.get((kind, name), 0))
+                    for kind, name, peak, day in tallies.value
                 ]
             )

@@ -106,6 +106,8 @@ class SocketDoor:
             why = f"the WebSocket handshake failed: {e}"
         except (trio.BrokenResourceError, trio.ClosedResourceError) as e:
             why = f"gone during the handshake: {reason(e)}"
+        except Exception as e:  # the libraries are fed with whatever a stranger makes up: it must not cost the others
+            why = f"the handshake failed: {e!r}"
         except BaseException:
             await trio.aclose_forcefully(stream)
             raise

@@ -6,8 +6,9 @@ group has no row if its weights add up to 0.  ``min``, ``max`` and ``top_k`` loo
 each once, and a group without such has no row.  So no group ever shows a count of 0.
 
 Called with a function, ``sum`` and its like take what the function makes of each value: ``sum(lambda row: row[2])``.
-Floats are summed exactly and rounded once, so that the order of changes does not matter and a retraction leaves nothing
-behind.  A user's aggregate is a function of a group, ``{value: weight}``; None means no row.  It must be pure.
+Floats and decimals are summed exactly, and floats rounded once, so that the order of changes does not matter and a
+retraction leaves nothing behind.  A user's aggregate is a function of a group, ``{value: weight}``; None means no row.
+It must be pure.
 
 >>> sum(lambda row: row[1]).of({("a", 2): 1, ("b", 5): 2}), min.of({3: 1, 2: -1}), count.of({})
 (12, 3, None)
@@ -22,6 +23,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections.abc import Callable, Mapping
+from decimal import Context, Inexact, localcontext
 from typing import Any, Final, TypeAlias
 
 from attrs import field, frozen
@@ -50,6 +52,8 @@ class Aggregate:
         """The same of what *by* makes of each value."""
         if self.form in ("user", "top", "count") or self.by is not None:
             raise CircuitError(f"{self} takes no function: index_with(key, value) chooses what is aggregated")
+        if not callable(by):
+            raise CircuitError(f"{self} takes a function of each value, not {by!r}: {self}(lambda row: row[1])")
         return Aggregate(self.form, by)
 
     def of(self, group: Group) -> Element:
@@ -74,7 +78,8 @@ class Aggregate:
         kinds = set(map(type, measures))
         if len(kinds) == 1 and kinds <= _ORDERED:
             return (builtins.min if self.form == "min" else builtins.max)(measures)
-        return measures[present.index(builtins.min(present, key=self.place))]
+        best = builtins.min(present, key=self.place)
+        return best if by is None else by(best)
 
     def place(self, value: Element) -> tuple[Any, ...]:
         """The sort key by which the first value is the best."""
@@ -108,17 +113,24 @@ class Descending:
 def natural_order(value: Any) -> Any:
     """A sort key: numbers by size whatever their type (``nan`` last), all else in the order of values.
 
-    >>> sorted([2, 1.5, True, "a"], key=natural_order)
-    [True, 1.5, 2, 'a']
+    No two values have the same: what is the best of a group must not depend on what came first.
+
+    >>> sorted([2, 1.5, 1.0, True, "a", 1, 0.0, -0.0], key=natural_order)
+    [-0.0, 0.0, 1, True, 1.0, 1.5, 2, 'a']
     """
     if type(value) in (int, float, bool):
         if value != value:  # noqa: PLR0124  # nan
             return (1, 0, 0)
-        return (0, value, 0 if type(value) is int else 1 if type(value) is bool else 2)
+        return (0, value, _AMONG_EQUALS[type(value)] if value or type(value) is not float else math.copysign(2, value))
     if type(value) is tuple:
         return (2, [natural_order(item) for item in value])
     return (3, rank(value))
 
+
+_AMONG_EQUALS: Final = {int: 0, bool: 1, float: 2}
+
+_EXACT: Final = Context(prec=2500, traps=[Inexact])
+"""Decimals of any sensible size add up exactly; where they do not, better an error than a rest that stays for ever."""
 
 _UNIT: Final = 1074
 """All doubles are multiples of 2**-1074."""
@@ -150,7 +162,8 @@ class Total:
             else:
                 self.scaled += (numerator << _UNIT + 1 - denominator.bit_length()) * weight
         else:
-            self.other = self.other + value * weight
+            with localcontext(_EXACT):
+                self.other = self.other + value * weight
 
     @classmethod
     def of(cls, whole: int) -> Total:
@@ -169,7 +182,8 @@ class Total:
         made.whole = self.whole + other.whole
         made.floats = self.floats + other.floats
         made.scaled = self.scaled + other.scaled
-        made.other = self.other + other.other
+        with localcontext(_EXACT):
+            made.other = self.other + other.other
         made.odd = dict(self.odd)
         for name, weight in other.odd.items():
             made.odd[name] = made.odd.get(name, 0) + weight
@@ -184,7 +198,8 @@ class Total:
     def result(self) -> Any:
         """The sum: an ``int`` where all numbers were, else rounded once to a ``float``."""
         if not self.floats and not self.scaled:
-            return self.whole + self.other if self.other else self.whole
+            with localcontext(_EXACT):
+                return self.whole + self.other if self.other else self.whole
         return _rounded(self._numerator(), 1 << _UNIT, self.odd) + self.other
 
     def mean(self, number: int) -> Any:
@@ -239,6 +254,7 @@ def aggregate_of(given: Aggregate | Callable[[Group], Element]) -> Aggregate:
     known = {builtins.sum: sum, builtins.min: min, builtins.max: max}
     if given in known:
         return known[given]
-    if not callable(given):
+    makers: tuple[Any, ...] = (top_k, user)
+    if given in makers or not callable(given):
         raise CircuitError(f"{given!r} is no aggregate: use one of syndicate.flow.aggregates, or a function of a group")
     return user(given)

@@ -68,6 +68,8 @@ class Circuit:
         ``{key: element}``, where None deletes.
         """
         self._at_root("source")
+        if key is not None and not callable(key):
+            raise CircuitError(f"the key of the source {name!r} is a function of its elements, not {key!r}")
         if name in self.sources:
             raise CircuitError(f"the circuit has a source {name!r} already: use the stream that source({name!r}) gave")
         node = self.add(Kind.SOURCE, "source", [], [Carries.ZSET], {"key": key} if key else {}, share=False)
@@ -94,8 +96,13 @@ class Circuit:
         if not streams:
             raise CircuitError(f"the sink {name!r} needs a stream")
         for stream in streams:
-            if getattr(stream, "circuit", None) is not self:
-                raise CircuitError(f"the sink {name!r} needs a stream of this circuit, not {stream!r}")
+            if not isinstance(stream, Stream):
+                raise CircuitError(f"the sink {name!r} needs a stream, not {stream!r}")
+            if stream.circuit is not self:
+                raise CircuitError(
+                    f"the sink {name!r} needs a stream of this circuit, but {stream.node} belongs to another circuit, "
+                    "or to a loop: export() it from there"
+                )
             stream._need("sink", Carries.ZSET, Carries.INDEXED)
         node = self.add(Kind.SINK, "sink", [stream.port for stream in streams], [], {}, share=False)
         node.name = name
@@ -138,21 +145,32 @@ class Circuit:
         names = list(names)
         child = self.child(", ".join(names), limit=limit)
         loops = {name: child.feedback().named(name) for name in names}
+        try:
+            return self._recursion(child, loops, bodies)
+        except BaseException:
+            for loop in loops.values():  # an empty loop, so that the circuit is still good for another try
+                if not loop.node.inputs:
+                    loop.connect(loop)
+            raise
+
+    def _recursion(
+        self, child: Circuit, loops: dict[str, Stream], bodies: Callable[[dict[str, Stream]], Mapping[str, Stream]]
+    ) -> dict[str, Stream]:
         child._building.append(child)
         try:
             found = bodies(dict(loops))
         finally:
             child._building.pop()
-        if set(found) != set(names):
-            raise CircuitError(f"a recursion over {sorted(names)} needs a body for each, but got {sorted(found)}")
+        if set(found) != set(loops):
+            raise CircuitError(f"a recursion over {sorted(loops)} needs a body for each, but got {sorted(found)}")
         results = {}
-        for name in names:
+        for name, loop in loops.items():
             inner = child.bring(found[name], "recursive")
             inner._need("recursive", Carries.ZSET)
             made = child.add(Kind.OPERATOR, "distinct", [inner.port], [Carries.ZSET], {}, share=False)
             made.name = name
             stream = Stream(child, Port(made.id))
-            loops[name].connect(stream)
+            loop.connect(stream)
             results[name] = child.export(stream)
         return results
 
@@ -161,6 +179,8 @@ class Circuit:
 
         Within the body of a recursion it is a loop in that loop.
         """
+        if type(limit) is not int or limit < 1:
+            raise CircuitError(f"the limit of a loop is how many iterations it may take, 1 or more, not {limit!r}")
         above = self._building[-1] if self.above is None else self
         node = above.add(Kind.CHILD, "loop", [], [], {"limit": limit}, share=False)
         node.name = name
@@ -190,6 +210,8 @@ class Circuit:
 
     def bring(self, stream: Stream, what: str = "import") -> Stream:
         """*stream* in this circuit: imported if it belongs to one around it."""
+        if not isinstance(stream, Stream):
+            raise CircuitError(f"{what} needs a stream, not {stream!r}")
         if stream.circuit is self:
             return stream
         if self.above is None or len(stream.circuit.path) >= len(self.path):
@@ -287,7 +309,7 @@ class Circuit:
         Raises :class:`UnknownStream` for a name that is no source, :class:`StepFailed` if a function of the circuit
         raised, :class:`EndlessLoop`; the circuit is then as it was before.
         """
-        return self.engine.step(deltas or {})
+        return self.engine.step({} if deltas is None else deltas)
 
     # --------------------------------------------------------------------------------------------------- looking in
 

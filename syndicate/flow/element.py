@@ -8,7 +8,7 @@ want to see these tuples, not frozen forms.  So an element has a **key**: itself
 * plain: ``str``, ``bytes``, ``int``, ``None``, symbols, references, floats that equal no integer and not themselves
   unequal (``2.5``, not ``2.0``, ``-0.0`` or ``nan``), and tuples of plain values, all of exactly these types
 * typed: ``bool``, other floats, records, frozen sets, dictionaries of :mod:`syndicate.values`; any other hashable
-  object, told apart by its class and its own ``==``; tuples that hold such
+  object, told apart by its class and its own ``==``, also of a subclass of ``str`` or ``tuple``; tuples that hold such
 * refused: what cannot be hashed (a ``list``, a ``dict``)
 
 A plain element costs one dictionary operation.  Whether elements are plain is asked once a batch, where a user's
@@ -33,7 +33,7 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias, TypeVar
 
 from syndicate.errors import NotAValue, PatternError, SyndicateError, UnhashableElement
-from syndicate.values import MAX_DEPTH, Ref, Symbol, freeze, order
+from syndicate.values import MAX_DEPTH, Ref, Symbol, freeze, is_record, order
 
 Element: TypeAlias = Any
 """What a user puts in and gets out."""
@@ -46,6 +46,7 @@ F = TypeVar("F")
 ATOMS: Final = frozenset({str, bytes, int, type(None), Symbol, Ref})
 ATOMS_AND_FLOATS: Final = ATOMS | {float}
 _TUPLE: Final = frozenset({tuple})
+_NUMBERS: Final = frozenset({bool, float})
 _FROZEN: Final = object()
 
 
@@ -178,10 +179,15 @@ def _form(element: Element, depth: int) -> Any:
         kind, "own_identity", False
     ):  # a lattice value: to freeze a large one in each batch would cost all of it
         return (kind, element)
+    if isinstance(element, tuple) and not is_record(element):  # a named tuple
+        return (kind, tuple([_form(item, depth + 1) for item in element]))
+    subclass = isinstance(element, (str, bytes, int, float)) and kind not in _NUMBERS  # is not what it is made of
     try:
-        return (_FROZEN, freeze(element))
+        return (kind if subclass else _FROZEN, freeze(element))
     except (NotAValue, PatternError):
         pass
+    if kind is frozenset:
+        return (kind, frozenset([_form(item, depth + 1) for item in element]))
     try:
         hash(element)
     except (TypeError, SyndicateError):

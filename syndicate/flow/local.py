@@ -12,7 +12,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from sys import getsizeof
+from typing import TYPE_CHECKING, Any, Final
 
 from syndicate.errors import CircuitError, StepFailed, UnknownStream
 from syndicate.flow.columns import SMALL, Columns
@@ -26,6 +27,10 @@ from syndicate.flow.zset import IndexedZSet, ZSet, batch_of
 if TYPE_CHECKING:
     from syndicate.flow.circuit import Circuit
     from syndicate.flow.columnar.steps import Readied
+
+
+_SELDOM: Final = 8
+"""Memory is looked after every so many steps."""
 
 
 class Outputs(dict[str, Any]):
@@ -52,9 +57,9 @@ class Upserts:
 
     def delta(self, given: Any) -> tuple[dict[Key, int], list[tuple[Key, Key | None]]]:
         """The batch that makes what is given current, and the entries to restore if the step fails."""
-        if isinstance(given, ZSet):
-            raise CircuitError("a source with a key takes {key: element or None} or elements, not a ZSet of weights")
-        pairs = given.items() if isinstance(given, Mapping) else map(self.keyed, given)
+        if isinstance(given, ZSet) or not isinstance(given, Iterable):
+            raise CircuitError(f"a source with a key takes {{key: element or None}} or elements, not a ZSet: {given!r}")
+        pairs = map(self.agreed, given.items()) if isinstance(given, Mapping) else map(self.keyed, given)
         wanted = {key_of(key): None if element is None else key_of(element) for key, element in pairs}
         weights: list[tuple[Key, int]] = []
         saved: list[tuple[Key, Key | None]] = []
@@ -74,6 +79,16 @@ class Upserts:
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
             raise StepFailed(f"the key of a source raised {text} at {element!r}. Nothing was changed.") from error
+
+    def agreed(self, pair: tuple[Any, Any]) -> tuple[Any, Any]:
+        """A key with its element, or with None."""
+        key, element = pair
+        if element is not None and key_of(self.keyed(element)[0]) != key_of(key):
+            raise CircuitError(
+                f"a source with a key got {element!r} under {key!r}, but its key is {self.key(element)!r}: "
+                "a step gives elements, or {key: element}, where None deletes"
+            )
+        return pair
 
     def put(self, key: Key, element: Key | None) -> None:
         """Let an element be current under a key."""
@@ -136,6 +151,9 @@ class LocalEngine:
 
     def step(self, deltas: Mapping[str, Any]) -> Outputs:
         """One epoch; see :meth:`syndicate.flow.circuit.Circuit.step`."""
+        if not issubclass(type(deltas), Mapping):
+            known = ", ".join(f"{name!r}: ..." for name in self._sources)
+            raise CircuitError(f"a step takes a mapping {{{known}}} of sources to their changes, not {deltas!r}")
         if self._busy:
             raise StepFailed(
                 "a step of this circuit was interrupted, or is running and called for another: a function of a circuit "
@@ -175,9 +193,25 @@ class LocalEngine:
         root.delayed = delayed
         self.commits.clear()
         self.undo.clear()
+        self.outputs = Outputs(self._empties)  # what a step gave is the caller's alone
         self.epoch += 1
+        if not self.epoch % _SELDOM:
+            self._give_back()
         self._busy = False
         return outputs
+
+    def _give_back(self) -> None:
+        """Make tables anew, in place, that have lost most of what they held: Python's never shrink by themselves.
+
+        A table takes 36 to 110 bytes an entry; at four times that, as many entries went as stay, so it pays.
+        """
+        for states in self.states.values():
+            for state in states:
+                table = getattr(state, "index", state)
+                if type(table) is dict and getsizeof(table) > 4096 + 400 * len(table):
+                    kept = list(table.items())
+                    table.clear()
+                    table.update(kept)
 
     def _roll_back(self) -> None:
         for take_back, what in reversed(self.undo):

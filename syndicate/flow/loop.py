@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from syndicate.errors import EndlessLoop
-from syndicate.flow.element import plus
+from syndicate.flow.element import add_up, plus
 from syndicate.flow.node import Node, Port
 from syndicate.flow.operators.linear import added_rows
 from syndicate.flow.restart import Restart
@@ -123,12 +123,5 @@ def _add(total: Any, batch: Any, *, owned: bool) -> tuple[Any, bool]:
         total.update(batch)
         return total, True
     if owned and type(total) is type(batch) and len(batch) < len(total):
-        get = total.get
-        for key, weight in batch.items():
-            new = get(key, 0) + weight
-            if new:
-                total[key] = new
-            else:
-                del total[key]
-        return total, True
+        return add_up(total, batch.items()), True
     return plus(total, batch), bool(batch)

@@ -6,12 +6,14 @@
 * **free** (of a loop): all that it computes are sets of the monotone kind, and it keeps nothing else.
 * **monotone**: within a loop, what lies behind a node can only grow from one iteration to the next, and as a function
   of what enters the loop.  Such a loop has a least fixed point, whatever way it is reached.
+* **steady** (of a loop): no node in it can tell at which iteration another's elements entered.
 
 Source: reference/flow.md, section 2 (linearity) and 7.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 from syndicate.flow.node import LINEAR, Carries, Kind, Node, Port
@@ -36,7 +38,7 @@ class Nature:
         self.above = above
         self._free: bool | None = None
         self._flat: dict[Port, bool] = {}
-        self._positive: dict[Port, bool] = {}
+        self._steady: bool | None = None
 
     def is_flat(self, port: Port) -> bool:
         """Whether a stream changes at most once an epoch, at the first iteration."""
@@ -95,20 +97,45 @@ class Nature:
                 return False
         return True
 
+    def is_steady(self) -> bool:
+        """Whether nothing in this loop can tell at which iteration an element entered, once it is in.
+
+        What is not monotone can: a negation that runs before an element has come up gives another fixed point than one
+        that runs after.
+        """
+        if self._steady is None:
+            self._steady = all(map(self._is_steady, self.circuit.nodes))
+        return self._steady
+
+    def _is_steady(self, node: Node) -> bool:
+        if node.kind is Kind.IMPORT or node.op in LINEAR or node.op in ("join", "z1"):
+            return True
+        if node.op == "distinct" and self.is_monotone(node):
+            return True
+        return all(self.is_flat(Port(node.id, output)) for output in range(len(node.carries)))
+
     def is_positive(self, port: Port) -> bool:
         """Whether no weight of a collection is below 0, as long as none of a source's is."""
-        known = self._positive.get(port)
-        if known is None:
-            self._positive[port] = True  # of a cycle, what the rest of it says
-            known = self._positive[port] = self._is_positive(self.circuit.nodes[port.node], port)
-        return known
+        pending: list[tuple[Nature, Port]] = [(self, port)]
+        seen = set()
+        while pending:
+            nature, port = pending.pop()
+            if (nature.circuit.path, port) in seen:
+                continue
+            seen.add((nature.circuit.path, port))
+            node = nature.circuit.nodes[port.node]
+            if node.kind is Kind.IMPORT:
+                assert nature.above is not None
+                pending.append((nature.above, node.inputs[0]))
+            elif node.child is not None:
+                pending.append((Nature(node.child, nature), node.child.exports[port.output]))
+            elif (node.op in MONOTONE and node.op not in POSITIVE) or "part" in node.params:
+                pending += [(nature, each) for each in node.inputs]
+            elif node.op not in POSITIVE or any(weight < 0 for weight in _given(node)):
+                return False
+        return True
 
-    def _is_positive(self, node: Node, port: Port) -> bool:
-        if node.op in POSITIVE:
-            return True
-        if node.kind is Kind.IMPORT:
-            assert self.above is not None
-            return self.above.is_positive(node.inputs[0])
-        if node.child is not None:
-            return Nature(node.child, self).is_positive(node.child.exports[port.output])
-        return (node.op in MONOTONE or "part" in node.params) and all(map(self.is_positive, node.inputs))
+
+def _given(node: Node) -> Iterable[int]:
+    """The weights of a constant."""
+    return node.params["zset"].batch.values() if node.op == "constant" else ()

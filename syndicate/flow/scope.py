@@ -101,6 +101,8 @@ class Scope:
                 self._place(node, Carries.ZSET)
             for output in range(outputs or len(node.carries)):
                 self.slots[Port(node.id, output)] = self._place(node, node.carries[output])
+        for port in self.slots:  # in order, so that the question never goes deep
+            self.is_flat(port)
         at = 0
         for node in order:
             self._make(node, at)

@@ -59,9 +59,13 @@ def batch_of(given: Mapping[Element, int] | Iterable[tuple[Element, int]]) -> di
     if isinstance(given, Mapping):
         elements, weights = list(given), checked(given.values())
     else:
-        pairs = list(given)
-        if not all(type(pair) is tuple and len(pair) == 2 for pair in pairs):
-            raise WeightError("a ZSet is made of a mapping {element: weight} or of pairs (element, weight)")
+        pairs: list[Any] = list(given) if hasattr(given, "__iter__") else [given]
+        for pair in pairs:
+            if type(pair) is not tuple or len(pair) != 2:
+                raise WeightError(
+                    f"a ZSet is made of a mapping {{element: weight}} or of pairs (element, weight), not of {pair!r}; "
+                    "for elements alone, each once more, there is ZSet.of(*elements)"
+                )
         elements, weights = [pair[0] for pair in pairs], checked([pair[1] for pair in pairs])
     keys, typed = keys_of(elements)
     batch: dict[Key, int] = Mixed() if typed else {}
@@ -190,9 +194,11 @@ class IndexedZSet:
 
     def __init__(self, weights: Mapping[tuple[Element, Element], int] | Iterable[tuple[Any, int]] = ()) -> None:
         """Of ``{(key, value): weight}``, or of pairs ``((key, value), weight)``; raises as :class:`ZSet` does."""
-        pairs = list(weights.items() if isinstance(weights, Mapping) else weights)
-        if not all(type(pair[0]) is tuple and len(pair[0]) == 2 for pair in pairs):
-            raise WeightError("an IndexedZSet is made of pairs (key, value) and their weights")
+        pairs: list[Any] = list(weights.items() if isinstance(weights, Mapping) else weights)
+        if not all(
+            type(pair) is tuple and len(pair) == 2 and type(pair[0]) is tuple and len(pair[0]) == 2 for pair in pairs
+        ):
+            raise WeightError("an IndexedZSet is made of {(key, value): weight} or of pairs ((key, value), weight)")
         keys, typed = keys_of([pair[0][0] for pair in pairs])
         values, typed_values = keys_of([pair[0][1] for pair in pairs])
         counts = checked([pair[1] for pair in pairs])

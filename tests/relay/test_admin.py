@@ -262,7 +262,7 @@ async def test_metrics() -> None:
     assert after["syndicate_events_in_total"] >= during["syndicate_events_in_total"]
     assert after["syndicate_bytes_in_total"] >= during["syndicate_bytes_in_total"] > 500
     assert after["syndicate_events_out_total"] >= 50
-    assert after["syndicate_turns_total"] > during["syndicate_turns_total"] > 10
+    assert after["syndicate_handled_total"] > during["syndicate_handled_total"] > 10
     assert after["syndicate_sessions_total"] == 1
     assert after["syndicate_handles"] == after["syndicate_waiting_bytes"] == 0
     assert after["syndicate_journal_commits_total"] == 7

@@ -17,7 +17,7 @@ import pytest
 from relay import connect
 from relay.sturdy import mint, show
 from syndicate import Record, Ref, assert_, capture, on_message, run, send, stop_actor, sync
-from tests.relay.commands import Process, Start, act, chat, end
+from tests.relay.commands import Process, Start, act, chat, command, end
 
 # ---------------------------------------------------------------------------------------------------- console
 
@@ -242,3 +242,13 @@ def test_console_colours(server: tuple[Process, str], env: dict[str, str], colou
     os.close(ours)
     assert ("\x1b[33m! " in line) is coloured
     assert '! "x"' in line
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device")
+@pytest.mark.parametrize("words", [["server", "--help"], ["console", "-h"], ["server", "print", "config"]])
+def test_output_that_cannot_be_written(words: list[str]) -> None:
+    """A line says so, and no traceback."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(command(*words), stdout=full, stderr=subprocess.PIPE, text=True, timeout=20, check=False)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert "cannot write to standard output: No space left on device" in done.stderr

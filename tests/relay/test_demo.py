@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
@@ -21,10 +22,10 @@ from relay.demo import replay as module
 from relay.demo.flights import Count, Schedule
 from relay.demo.replay import Result
 from relay.demo.tower import Airborne, Alarm, Over, Today, tower
-from syndicate import Ref, assert_, capture, dataspace, open_system, react, send, stop
+from syndicate import Ref, assert_, capture, dataspace, open_system, prevent_inert_check, react, send, stop
 from syndicate.errors import JavaMissing
 from syndicate.facet import Facet
-from syndicate.testing import watch
+from syndicate.testing import settled, watch
 from syndicate.verbs import current_facet
 
 if TYPE_CHECKING:
@@ -289,3 +290,31 @@ async def test_the_actors() -> None:
         Count("all", "flights", 4, 3, day, 0),
         Count("carrier", "AA", 4, 3, day, 0),
     ]
+
+
+def test_a_peak_is_of_the_day_of_its_minute() -> None:
+    """However far the counts are behind the source, each belongs to its minute, and the last ones count."""
+    days = [f"2013-01-{day:02}" for day in range(1, 10)]
+    counts: list[list[Count]] = []
+    made: list[Any] = []
+
+    def boot() -> None:
+        made.extend([dataspace(), current_facet()])
+        prevent_inert_check()
+        tower(made[0], Schedule("", 0, 0, 0, 1, ["AA"], ["EWR", "JFK"]), 1, counts.append)
+
+    system = settled(boot)
+    ds, facet = made
+    today: list[Any] = []
+
+    def minute(day: str) -> None:
+        if day in days[:5] or day == days[7]:
+            assert_(ds, Airborne("AA", int(day[-2:]), "N1", "JFK", "EWR"))
+        today.append(today[-1].replace(Today(day)) if today else assert_(ds, Today(day)))
+
+    for day in days:
+        facet.enter(partial(minute, day))
+    facet.enter(lambda: send(ds, Over()))
+    system.drain()
+    assert {(count.peak, count.peak_day) for count in counts[-1]} == {(6, days[7])}
+    assert len(counts[-1]) == 4

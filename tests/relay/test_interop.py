@@ -160,8 +160,8 @@ def test_two_of_them_chat(join: Join) -> None:
     """Presence and talk go both ways; what one takes back the other sees go; so it is when one is killed."""
     alice, bob = join('<Present "alice">'), join('<Present "bob">')
     for peer in (alice, bob):
-        peer.tell("observe", "who", PRESENT)
         peer.tell("observe", "talk", SAYS)
+        peer.tell("observe", "who", PRESENT)  # second, so that whoever hears of it listens already
         peer.hears("+", '["alice"]')
         peer.hears("+", '["bob"]')
     alice.tell("send", value='<Says "alice" "hi">')
@@ -224,8 +224,9 @@ def test_all_values_cross(join: Join) -> None:
 def test_it_talks_with_a_client_of_ours(join: Join, server: Server) -> None:
     """One of ours, in msgpack, and one of theirs, in Preserves, meet in one dataspace."""
     peer = join('<Present "theirs">')
-    peer.tell("observe", "who", PRESENT)
     peer.tell("observe", "talk", SAYS)
+    peer.tell("observe", "who", PRESENT)
+    peer.hears("+", '["theirs"]')
     seen: list[str] = []
 
     def boot() -> None:

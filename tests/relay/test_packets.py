@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relay.packets import MAX_EVENTS, MINE, A, Error, Extension, M, Nop, Packet, R, S, Turn, WireRef, read, write
+from relay.packets import MINE, A, Error, Extension, M, Nop, Packet, R, S, Turn, WireRef, read, write
 from syndicate import Symbol
 from syndicate.errors import ProtocolError
 from syndicate.values import FALSE, SEQ, TRUE, Frozen, freeze
@@ -66,14 +66,3 @@ def test_what_is_no_packet(form: Frozen) -> None:
     """A packet is a sequence, a record or false."""
     with pytest.raises(ProtocolError, match="not a packet"):
         read(form)
-
-
-def test_a_turn_is_bounded() -> None:
-    """A turn has at most so many events."""
-    entry = (SEQ, 0, (R, 1))
-    assert len(read((SEQ, *[entry] * MAX_EVENTS)).entries) == MAX_EVENTS  # type: ignore[union-attr]
-    with pytest.raises(ProtocolError, match="4097 events"):
-        read((SEQ, *[entry] * (MAX_EVENTS + 1)))
-    assert len(read((SEQ, entry, entry), 2).entries) == 2  # type: ignore[union-attr]
-    with pytest.raises(ProtocolError, match="a turn of 3 events: at most 2"):
-        read((SEQ, entry, entry, entry), 2)

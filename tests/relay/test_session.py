@@ -9,9 +9,11 @@ from functools import partial
 from typing import Any
 
 import pytest
+from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from relay.limits import DEFAULT
 from relay.observer import Observer
 from relay.packets import MINE, YOURS, A, Error, Event, Extension, M, Nop, R, Turn, WireRef, read, write
 from relay.packets import S as SYNCED
@@ -631,6 +633,49 @@ def test_a_peer_may_send_anything(sent: list[Turn]) -> None:
         assert ("!", "still here") in seen[0]
         wire.act(wire.right, stop)
     assert index.statistics() == values_before
+
+
+def test_handlers_of_others_are_out_of_reach() -> None:
+    """Who observes observers knows their references; none of the ways to have somebody tell them something else, which
+    would crash their actors, leads to them: the answer to a sync, an ``Observe`` with another pattern.
+    """
+    wire = Wire(dataspace)
+    ds = right_ds(wire)
+    seen: list[Seen] = []
+
+    def bystander() -> None:
+        seen.append(watch(ds, ["by", capture(str)]))
+        prevent_inert_check()
+
+    wire.act(wire.right, lambda: spawn(bystander))
+    everything = (Symbol("Observe"), (Symbol("bind"), (Symbol("_"),)), WireRef(MINE, 1))
+    wire.right.inject(Turn([(0, (A, everything, 1))]))
+    wire.system.drain()
+    (known,) = [oid for oid in wire.right.session.membrane.exports if oid]
+    theirs = WireRef(YOURS, known)
+    wire.right.inject(Turn([(0, (SYNCED, theirs))]))
+    wire.right.inject(Turn([(0, (A, (Symbol("Observe"), (Symbol("_"),), theirs), 2))]))
+    wire.right.inject(Turn([(0, (A, (Symbol("Observe"), (Symbol("bind"), (Symbol("_"),)), theirs), 3))]))
+    wire.right.inject(Turn([(0, (M, 5)), (0, (M, (SEQ, "by", 6)))]))
+    wire.right.inject(Turn([(0, (R, 2)), (0, (R, 3))]))
+    wire.act(wire.right, lambda: send(ds, ["by", "still here"]))
+    assert seen == [[("!", "still here")]]
+    wire.right.inject(Turn([(0, (R, 1))]))
+    wire.system.drain()
+    assert wire.right.session.reason is None
+    assert crossings(wire)[1] == EMPTY[1]
+
+
+def test_the_events_of_a_turn_are_bounded() -> None:
+    """By the session's own limit, be it above or below the usual one."""
+    for most in (5000, 10):
+        wire = Wire(dataspace, evolve(DEFAULT, events=most))
+        wire.right.inject(Turn([(0, (M, "x"))] * most))
+        wire.system.drain()
+        assert wire.right.session.reason is None
+        wire.right.inject(Turn([(0, (M, "x"))] * (most + 1)))
+        wire.system.drain()
+        assert f"a turn of {most + 1} events" in str(wire.right.session.reason)
 
 
 class Life:

@@ -370,7 +370,7 @@ def test_references_that_we_give_are_bounded(probe: Probe) -> None:
 
 def test_prepared_collisions(wire: Wire, probe: Probe) -> None:
     """Values that all have one hash, which a peer can make, end its session before they slow anybody down."""
-    forms = [(SEQ, *items) for items in itertools.product([-1, -2], repeat=8)]
+    forms = [(SEQ, *items) for items in itertools.product([-1, -2], repeat=11)]
     assert len({hash(form) for form in forms}) == 1, "a fact of CPython"
     wire.right.inject(turn(*[(A, form, i) for i, form in enumerate(forms)]))
     wire.system.drain()
@@ -484,3 +484,16 @@ def test_forget(wire: Wire, probe: Probe) -> None:
     assert session.take(100) == []
     wire.act(wire.left, stop)
     assert session.burden == 0
+
+
+def test_a_read_of_many_events_lets_others_have_their_turns(wire: Wire, probe: Probe) -> None:
+    """A thousand events in one read are done in several turns, between which others have theirs; in order, and all."""
+    codec, session = Msgpack(), wire.right.session
+    wire.right.hear(b"".join([codec.encode(write(Turn([(0, (M, i))]))) for i in range(1000)]))
+    seen: list[int] = []
+    wire.right.facet.enter(lambda: seen.append(session.events_in))
+    wire.system.drain()
+    assert 0 < seen[0] < 100
+    assert session.events_in == 1000
+    assert session.debt == 0
+    assert not session.busy

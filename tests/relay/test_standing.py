@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -42,19 +43,28 @@ def test_numbers() -> None:
 
 def test_too_many_of_one_hash() -> None:
     """Different values of one hash are bounded; equal ones are not, nor are those that are gone."""
-    standing = Standing(1000)
+    standing = Standing(10 * ALIKE)
     for number in range(ALIKE):
         standing.add(number, Colliding(number, 7), [])
     for number in range(ALIKE, 3 * ALIKE):
         standing.add(number, Colliding(5, 7), [])
     with pytest.raises(ProtocolError, match="have one hash"):
-        standing.add(1000, Colliding(1000, 7), [])
+        standing.add(9 * ALIKE, Colliding(9 * ALIKE, 7), [])
     assert len(standing) == 3 * ALIKE
     standing.remove(5)  # of which there are copies
     with pytest.raises(ProtocolError, match="have one hash"):
-        standing.add(1000, Colliding(1000, 7), [])
+        standing.add(9 * ALIKE, Colliding(9 * ALIKE, 7), [])
     standing.remove(6)
-    standing.add(1000, Colliding(1000, 7), [])
+    standing.add(9 * ALIKE, Colliding(9 * ALIKE, 7), [])
+
+
+def test_lists_of_minus_one_and_minus_two() -> None:
+    """An honest peer may have lists that differ in nothing but where they have -1 and where -2: they all have one hash
+    in CPython.
+    """
+    standing = Standing(10 * ALIKE)
+    for number, form in enumerate(itertools.product([-1, -2], repeat=9)):
+        assert standing.add(number, form, []) is not None
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.integers(0, 1))))

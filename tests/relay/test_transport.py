@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import trio
 
-from relay.transport import Address, Stream, open_listener, open_stream
+from relay.transport import Address, ByteStream, Stream, open_listener, open_stream
 from syndicate.errors import AddressError, ConnectError, ListenError
 from tests.relay.doors import Files, descriptors, door, listening, rest, until
 
@@ -280,3 +280,24 @@ def test_our_own_standard_streams() -> None:
     assert "ListenError: stdio: is for a program that another one starts" in done.stderr
     done = subprocess.run([sys.executable, "-c", program], input="", capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "printed\n")
+
+
+async def test_a_handshake_that_fails_oddly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a library raises over a stranger's bytes costs that stranger its connection, and nobody else anything."""
+
+    async def greet(stream: trio.SocketStream, name: str) -> Stream:
+        if await stream.receive_some(1) == b"!":
+            raise IndexError("of a library")
+        return ByteStream(stream, name)
+
+    monkeypatch.setattr("relay.transport.listener._greeting", lambda *args: greet)
+    async with listening("tcp://127.0.0.1:0") as listener:
+        for first, answer in ((b"!", b""), (b"+", b"hello"), (b"!", b""), (b"+", b"hello")):
+            stream = await open_stream(listener.address)
+            heard = b""
+            with suppress(trio.BrokenResourceError):
+                await stream.send([first + b"hello"])
+                await stream.send_eof()
+                heard = await rest(stream)
+            assert heard == answer
+            await stream.close()

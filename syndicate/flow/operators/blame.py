@@ -44,8 +44,12 @@ def _calls(scope: Scope, node: Node) -> Iterator[tuple[Callable[..., Element], t
         yield from _join_calls(scope, node, batches)
     elif node.op == "join_stream":
         yield from _pairs(params["function"], batches[0], [(row[0], row[1]) for row in batches[1]], flipped=False)
-    elif node.op.startswith("aggregate") and params["aggregate"].by is not None:
-        yield from ((params["aggregate"].by, (value,)) for value in naturals(row[1] for row in batches[0]))
+    elif node.op == "join_trace":
+        known = [(key, value) for key in {row[0] for row in batches[0]} for value in batches[1].totals(key)]
+        yield from _pairs(params["function"], batches[0], known, flipped=False)
+    elif node.op.startswith("aggregate") and params["aggregate"].function is None:
+        alone = params["aggregate"].of
+        yield from ((lambda value: alone({value: 1}), (value,)) for value in naturals(row[1] for row in batches[0]))
     elif node.op.startswith("aggregate"):
         yield from _aggregate_calls(scope, node, batches[0])
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from syndicate.flow.element import Key, Mixed, MixedRows, Rows, add_up, collect_keys
+from syndicate.flow.element import Key, Mixed, MixedRows, Rows, add_up, collect_keys, key_of, natural
 from syndicate.flow.node import Node
 
 if TYPE_CHECKING:
@@ -50,6 +50,13 @@ def unpaired(batch: dict[Key, int]) -> Rows:
     """A batch of pairs as rows."""
     rows = ((key, value, weight) for (key, value), weight in batch.items())
     return MixedRows(rows) if type(batch) is Mixed else Rows(rows)
+
+
+def whole(batch: dict[Key, int]) -> dict[Key, int]:
+    """A batch of pairs as one of elements: whether a pair is typed is asked of the whole of it."""
+    if type(batch) is not Mixed:
+        return batch
+    return Mixed((key_of((natural(key), natural(value))), weight) for (key, value), weight in batch.items())
 
 
 def like(batch: dict[Key, int]) -> dict[Key, int]:
@@ -230,6 +237,6 @@ def make_distinct_incremental(scope: Scope, node: Node) -> Step:
                 out[key] = 1
             elif old + weight <= 0 < old:
                 out[key] = -1
-        return out
+        return whole(out) if indexed else out
 
     return step

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from syndicate.flow.element import Key, Mixed, Rows, add_up, key_of, mixed, natural, negated, plus
 from syndicate.flow.node import Carries, Node
-from syndicate.flow.operators.distinct import paired, unpaired
+from syndicate.flow.operators.distinct import paired, unpaired, whole
 from syndicate.flow.operators.nested import corners, until
 from syndicate.flow.time import Time, parts
 from syndicate.flow.trace import NO_VALUE, Times, Trace
@@ -195,6 +195,6 @@ def make_distinct_trace(scope: Scope, node: Node) -> Step:
             when = meet[0] if scope.depth == 1 else meet
             wanted.setdefault(when, {}).update(keys)
             scope.schedule(when, node)
-        return out
+        return whole(out) if indexed else out
 
     return step

@@ -229,6 +229,8 @@ def test_upserts() -> None:
     assert not c.step({"users": {"u2": None}})
     with pytest.raises(CircuitError, match="not a ZSet"):
         c.step({"users": ZSet()})
+    with pytest.raises(CircuitError, match="but its key is 'u3'"):
+        c.step({"users": {"u2": ("u3", "Bob")}})
 
 
 def test_upserts_are_taken_back() -> None:
@@ -301,6 +303,7 @@ def test_interrupts_and_steps_in_steps() -> None:
             r"join .* at 0, 0, 0\.",
         ),
         (lambda a: a.index_with(lambda e: e).aggregate(agg.sum(lambda e: e["x"])), {5: 1}, r"aggregate .* at 5\."),
+        (lambda a: a.index_with(lambda e: 0).aggregate(agg.sum), {5: 1, "x": 1}, r"aggregate .* at 'x'\."),
         (
             lambda a: a.index_with(lambda e: 0).aggregate(lambda group: 1 // 0),
             {5: 1},
@@ -316,6 +319,39 @@ def test_a_function_that_raises(build: Any, delta: Any, says: str) -> None:
         c.step({"a": delta})
     assert caught.value.__cause__ is not None
     c.step({"a": {}})
+
+
+def test_a_join_with_a_trace_that_raises() -> None:
+    """It is named with what it was given."""
+    c = Circuit()
+    index = c.source("a").index_with(first)
+    c.sink("out", index.join_trace(index.trace_append().z1_trace(), lambda k, x, y: x[1] // y[1]))
+    c.step({"a": {(1, 0): 1}})
+    with pytest.raises(StepFailed, match=r"join_trace .*ZeroDivision.* at 1, \(1, 2\), \(1, 0\)\."):
+        c.step({"a": {(1, 2): 1}})
+
+
+@pytest.mark.parametrize("op", ["distinct_trace", "distinct_incremental"])
+def test_distinct_by_a_trace_of_an_index(op: str) -> None:
+    """Pairs come out as elements, with their parts as they went in, also where those are not plain."""
+    c = Circuit()
+    index = c.source("a").index_with(first)
+    out = getattr(index, op)(index.trace_append().z1_trace())
+    c.sink("out", out)
+    c.sink("kinds", out.map(lambda pair: type(pair[0]).__name__))
+    given = c.step({"a": [((True, 1), 1), ((1, 1), 1)]})
+    assert given["out"] == ZSet([((True, (True, 1)), 1), ((1, (1, 1)), 1)])
+    assert given["kinds"] == ZSet({"bool": 1, "int": 1})
+
+
+def test_a_body_that_raises() -> None:
+    """The loop that was begun is an empty one, and the circuit is good for another try."""
+    c = Circuit()
+    a = c.source("a")
+    with pytest.raises(ZeroDivisionError):
+        c.recursive(lambda r: a + r if 1 // 0 else r)
+    c.sink("out", c.recursive(lambda r: a + r))
+    assert c.step({"a": {1: 1}})["out"] == ZSet({1: 1})
 
 
 def test_a_loop_without_end() -> None:
@@ -386,6 +422,15 @@ def wired_wrongly() -> dict[str, tuple[Callable[[Circuit, Stream], Any], type[Ex
         "sink": (lambda c, a: c.step()["b"], UnknownStream, "no sink 'b'"),
         "weight": (lambda c, a: c.step({"a": {1: 0.5}}), WeightError, "0.5 is a float"),
         "element": (lambda c, a: c.step({"a": [([1], 1)]}), UnhashableElement, "a list cannot"),
+        "no mapping": (lambda c, a: c.step([("a", 1)]), CircuitError, r"mapping \{'a': \.\.\.\}"),  # type: ignore[arg-type]
+        "no delta": (lambda c, a: c.step({"a": None}), WeightError, "not of None"),
+        "no body": (lambda c, a: c.recursive(lambda r: None), CircuitError, "recursive needs a stream, not None"),  # type: ignore[arg-type, return-value]
+        "sink of another": (lambda c, a: c.sink("x", Circuit().source("z")), CircuitError, r'source "z".*export\(\)'),
+        "sink of nothing": (lambda c, a: c.sink("x", a.map), CircuitError, "needs a stream, not <bound"),  # type: ignore[arg-type]
+        "limit": (lambda c, a: c.recursive(lambda r: a + r, limit=0), CircuitError, "1 or more, not 0"),
+        "key": (lambda c, a: c.source("x", key="id"), CircuitError, "not 'id'"),  # type: ignore[arg-type]
+        "measure": (lambda c, a: agg.sum("x"), CircuitError, "not 'x'"),  # type: ignore[arg-type]
+        "no size": (lambda c, a: a.index_with(first).aggregate(agg.top_k), CircuitError, "no aggregate"),
         "an index": (lambda c, a: c.step({"a": IndexedZSet()}), CircuitError, "not an IndexedZSet"),
     }
 

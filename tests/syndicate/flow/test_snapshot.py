@@ -14,7 +14,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -93,7 +93,7 @@ def test_restored_goes_on_as_before(build: Any, seed: int, at: int, alike: bool)
     straight, fresh, used = (build(random.Random(seed)) for _ in range(3))
     for deltas in steps[:at]:
         straight.step(deltas)
-    for deltas in steps[2:5]:
+    for deltas in circuits.deltas(random.Random(seed + 1), ["a", "b"], 3):
         used.step(deltas)
     data = straight.snapshot()
     fresh.restore(data)
@@ -251,6 +251,26 @@ def test_an_unknown_type_is_named_with_its_node() -> None:
     register(Colour, "test colour", lambda colour: colour.name, lambda name: Colour[name])
     two.restore(one.snapshot())
     assert dict(two.step({"s": {(1, Colour.RED): 1, (1, Colour.BLUE): 1}})) == {"out": ZSet({(1, Colour.BLUE): 1})}
+
+
+class Level(enum.IntEnum):
+    """Something that is an integer and more."""
+
+    LOW = 1
+
+
+class Pair(NamedTuple):
+    """Something that is a tuple and more."""
+
+    left: int
+    right: int
+
+
+@pytest.mark.parametrize("element", [Level.LOW, Pair(1, 2), (1, (Pair(1, 2),)), object()], ids=str)
+def test_nothing_is_taken_for_its_base_class(element: Any) -> None:
+    """Instances of subclasses would come back as something else, so they are refused like other unknown types."""
+    with pytest.raises(UnwritableElement, match=r"cannot hold a (Level|Pair|object)"):
+        encoded([element])
 
 
 def test_registering_wrongly() -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import enum
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,7 +129,7 @@ def test_no_value_is_not_none() -> None:
     assert trace.sum("a") == trace.sum("a", NO_VALUE) == 1
 
 
-WRONG: Any = [{"a": 1.0}, {"a": "1"}, ["ab"], {"ab": 1}]
+WRONG: Any = [{"a": 1.0}, {"a": "1"}, ["ab"], {"ab": 1}, 5]
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,9 @@ WRONG: Any = [{"a": 1.0}, {"a": "1"}, ["ab"], {"ab": 1}]
         (lambda: ZSet(WRONG[0]), WeightError, "1.0 is a float, not an int"),
         (lambda: ZSet({"a": True}), WeightError, "True is a bool"),
         (lambda: ZSet(WRONG[1]), WeightError, "not an int"),
-        (lambda: ZSet(WRONG[2]), WeightError, "pairs"),
+        (lambda: ZSet(WRONG[2]), WeightError, r"pairs .*not of 'ab'.*ZSet\.of"),
+        (lambda: ZSet(WRONG[4]), WeightError, "not of 5"),
+        (lambda: IndexedZSet([WRONG[4]]), WeightError, "pairs"),
         (lambda: ZSet([([1], 1)]), UnhashableElement, "a list cannot be .*Remedy: write a tuple"),
         (lambda: ZSet([((1, {"a": 1}), 1)]), UnhashableElement, "a dict cannot be .*record"),
         (lambda: ZSet([({1}, 1)]), UnhashableElement, "frozenset"),
@@ -159,3 +163,43 @@ def test_other_hashable_objects() -> None:
     assert len(zset) == 5
     assert zset[Fraction(2, 2)] == 1
     assert zset[P(1)] == 0
+    assert len({key_of(frozenset([Fraction(1), one])) for one in (2, 2.0)}) == 2
+
+
+class Name(str):
+    """Not what it is made of."""
+
+    __slots__ = ()
+
+
+class Point(NamedTuple):
+    """A tuple with names."""
+
+    x: Any
+    y: Any
+
+
+class Size(NamedTuple):
+    """Another."""
+
+    x: Any
+    y: Any
+
+
+class Level(enum.IntEnum):
+    """A number with a name."""
+
+    LOW = 1
+
+
+def test_subclasses_of_atoms() -> None:
+    """A subclass's object is another value than the atom it is made of, and than another subclass's."""
+    values: list[Any] = [1, Level.LOW, True, "a", Name("a"), np.str_("a"), 1.0, np.float64(1.0), 2.5, np.float64(2.5)]
+    values += [(1, 2), Point(1, 2), Size(1, 2), Point(1.0, 2)]
+    zset = ZSet([(value, 1) for value in values])
+    assert len(zset) == len(values)
+    with pytest.raises(UnhashableElement, match=r"a list cannot .*\[1\]"):
+        ZSet.of(Point([1], 2))
+    zero, nan = np.float64(0.0), np.float64("nan")
+    given = ZSet.of(Name("a"), zero, nan, Name("a"), -zero, np.float64("nan"))
+    assert given == ZSet([(Name("a"), 2), (zero, 1), (-zero, 1), (nan, 2)])

@@ -1,0 +1,181 @@
+"""Our side of the flow benchmarks: the same workloads as circuits."""
+
+from __future__ import annotations
+
+import cProfile
+import gc
+import json
+import pstats
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from operator import itemgetter
+from typing import Any
+
+from benchmarks.flow_data import Change, Data
+from benchmarks.flow_side import Engine, measure
+from syndicate.flow import Circuit, ZSet, aggregates, rearranges
+from syndicate.flow.stream import Stream
+
+
+@rearranges
+def joined(key: int, left: int, right: int) -> tuple[int, int, int]:
+    """A row of the join."""
+    return (key, left, right)
+
+
+@rearranges
+def onwards(key: int, path: int, edge: int) -> tuple[int, int]:
+    """A path and an edge that begins where it ends."""
+    return (path, edge)
+
+
+def _indexed(circuit: Circuit, name: str) -> Stream:
+    return circuit.source(name).index_with(itemgetter(0), itemgetter(1))
+
+
+def circuit_of(workload: str) -> Circuit:
+    """The circuit of a workload."""
+    circuit = Circuit()
+    if workload == "join":
+        circuit.sink("out", _indexed(circuit, "0").join(_indexed(circuit, "1"), joined))
+    elif workload == "group":
+        rows = _indexed(circuit, "0")
+        circuit.sink("out", rows.aggregate(aggregates.count))
+        circuit.sink("sum", rows.aggregate(aggregates.sum))
+    elif workload == "distinct":
+        circuit.sink("out", circuit.source("0").distinct())
+    else:
+        edges = circuit.source("0")
+        by_start = edges.index_with(itemgetter(0), itemgetter(1))
+        circuit.sink(
+            "out",
+            circuit.recursive(
+                lambda paths: edges + paths.index_with(itemgetter(1), itemgetter(0)).join(by_start, onwards)
+            ),
+        )
+    return circuit
+
+
+class Ours(Engine):
+    """A circuit, stepped."""
+
+    def __init__(self, workload: str) -> None:
+        super().__init__(workload)
+        self.circuit = circuit_of(workload)
+        self.given: list[Any] = []
+
+    def ready(self, changes: list[Change]) -> dict[str, dict[Any, int]]:
+        """Elements and weights, as a user has them."""
+        return {str(side): self._weights(*change) for side, change in enumerate(changes)}
+
+    def _weights(self, inserted: Any, deleted: Any) -> dict[Any, int]:
+        if self.workload != "distinct":
+            return {**dict.fromkeys(inserted, 1), **dict.fromkeys(deleted, -1)}
+        weights: dict[Any, int] = {}
+        for rows, weight in ((inserted, 1), (deleted, -1)):
+            for key, _ in rows:
+                weights[key] = weights.get(key, 0) + weight
+        return weights
+
+    def step(self, changes: dict[str, dict[Any, int]]) -> None:
+        """One epoch."""
+        self.given.append(self.circuit.step(changes))
+
+    def _total(self, sink: str) -> ZSet:
+        total: dict[Any, int] = {}
+        for outputs in self.given:
+            for row, weight in outputs[sink].items():
+                total[row] = total.get(row, 0) + weight
+        return ZSet(total)
+
+    def rows(self) -> Iterator[tuple[int, ...]]:
+        """The integral of all outputs."""
+        sums = dict(self._total("sum")) if self.workload == "group" else {}
+        for row, weight in self._total("out").items():
+            shown = (row,) if self.workload == "distinct" else (*row, sums[row[0]]) if sums else row
+            yield from [shown] * weight
+
+
+class Scratch(Ours):
+    """Our engine recomputing: a new circuit is given all rows there are."""
+
+    def __init__(self, workload: str) -> None:
+        super().__init__(workload)
+        self.whole: list[dict[Any, int]] = []
+
+    def ready(self, changes: list[Change]) -> dict[str, dict[Any, int]]:
+        """All rows, the delta added."""
+        self.whole = self.whole or [{} for _ in changes]
+        for whole, change in zip(self.whole, changes, strict=True):
+            for row, weight in self._weights(*change).items():
+                whole[row] = whole.get(row, 0) + weight
+                if not whole[row]:
+                    del whole[row]
+        return {str(side): whole for side, whole in enumerate(self.whole)}
+
+    def step(self, changes: dict[str, dict[Any, int]]) -> None:
+        """Everything anew."""
+        self.given = [circuit_of(self.workload).step(changes)]
+
+
+ENGINES = {"ours": Ours, "scratch": Scratch}
+
+
+def memory(workload: str, rows: int, keys: int) -> dict[str, float]:
+    """Bytes that a circuit has: with all rows, when as many have come and gone again, and when all are gone.
+
+    By ``tracemalloc``; the outputs are not kept.
+    """
+    data = Data(workload, rows, keys)
+    ready = Ours(workload).ready
+    circuit = circuit_of(workload)
+    start = ready([(inserted, []) for inserted in data.start])
+    found: dict[str, float] = {}
+
+    def measured(name: str) -> None:
+        gc.collect()
+        found[name] = float(tracemalloc.get_traced_memory()[0] - before)
+
+    gc.collect()
+    tracemalloc.start()
+    before = tracemalloc.get_traced_memory()[0]
+    circuit.step(start)
+    measured("loaded")
+    for _ in range(10):
+        gone = data.clear(0.1)
+        circuit.step(ready(gone))
+        circuit.step(ready([(deleted, []) for _, deleted in gone]))
+        for side, (_, deleted) in zip(data.now, gone, strict=True):
+            side.extend(deleted)
+    measured("churned")
+    for share in (0.5, 0.5, 1.0):
+        circuit.step(ready(data.clear(share)))
+    measured("emptied")
+    return found
+
+
+def profiled(workload: str, rows: int, keys: int, delta: int, deltas: int, **_: float) -> pstats.Stats:
+    """The steps of a case under cProfile, without the preload."""
+    data = Data(workload, rows, keys)
+    side = Ours(workload)
+    side.load(side.ready([(inserted, []) for inserted in data.start]))
+    changes = [side.ready(data.delta(delta)) for _ in range(deltas)]
+    profiler = cProfile.Profile()
+    profiler.enable()
+    for change in changes:
+        side.step(change)
+    profiler.disable()
+    return pstats.Stats(profiler)
+
+
+def main() -> None:
+    """Measure what the command line says: an engine, or ``memory``, and the arguments of a case as JSON."""
+    engine, arguments = sys.argv[1], json.loads(sys.argv[2])
+    sizes = [arguments.pop(name) for name in ("workload", "rows", "keys")]
+    figures = memory(*sizes) if engine == "memory" else measure(ENGINES[engine], Data(*sizes), **arguments)
+    print(json.dumps(figures))
+
+
+if __name__ == "__main__":
+    main()

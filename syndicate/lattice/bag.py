@@ -1,0 +1,154 @@
+"""``lbag``: a multiset; merge takes the greater multiplicity of each element, ``+`` adds them.
+
+``+`` is what ``b1 <= b1 + b2`` would be for counting, but merging is idempotent: the same message merged twice does
+not count twice.  ``project`` gives the image of an element the *greatest* multiplicity of what maps to it: adding
+them, though natural, is no morphism.
+
+>>> a, b = Bag({"x": 2, "y": 1}), Bag({"x": 1, "z": 3})
+>>> a.merge(b) == Bag({"x": 2, "y": 1, "z": 3}), a + b == Bag({"x": 3, "y": 1, "z": 3}), a.intersect(b), a.size()
+(True, True, Bag({'x': 1}), Max(3))
+
+Source: seed 000, table of built-in lattices; reference/bloom.md, 3.1 and worked case 20.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Self
+
+from syndicate.flow.element import Element, Key, key_of, natural
+from syndicate.lattice.boolean import Bool
+from syndicate.lattice.contents import Entries
+from syndicate.lattice.extremum import Max
+from syndicate.lattice.lattice import Lattice, made, no_lattice, short
+from syndicate.lattice.method import Kind, monotone, morph
+from syndicate.lattice.sets import EMPTY
+from syndicate.lattice.table import Table
+
+
+def _bags(values: Any) -> list[tuple[Any]]:
+    return [(value,) for value in values]
+
+
+def _functions(values: Any) -> list[tuple[Any]]:
+    return [(lambda e: 2 if e == 1 else e,), (lambda e: 0,), (lambda e: None if e == 2 else e,)]
+
+
+def _members(values: Any) -> list[tuple[Any]]:
+    return [(1,), (2,), (True,), ("a",)]
+
+
+class Bag(Lattice):
+    """A multiset; bottom: empty; merge: for each element the greater multiplicity."""
+
+    __slots__ = ()
+
+    wrapper_name = "lbag"
+    content: Table
+
+    def __init__(self, content: Mapping[Element, int] | None = None) -> None:
+        """Hold elements with multiplicities, integers above 0; raises :class:`LatticeValue`."""
+        if content is None:
+            super().__init__(EMPTY)
+            return
+        if not isinstance(content, Mapping):
+            raise self.illegal(content, "a mapping from elements to how often they occur")
+        rows: dict[Key, int] = {}
+        for element, count in content.items():
+            no_lattice(element, "an element of a bag")
+            if type(count) is not int or count < 1:
+                raise self.illegal(count, f"integers above 0 as multiplicities (that of {short(element)} is none)")
+            rows[key_of(element)] = count
+        super().__init__(Table(rows))
+
+    @classmethod
+    def of(cls, element: Element) -> Self:
+        """A mapping as it is; of anything else, the bag that holds it once."""
+        return cls(element if isinstance(element, Mapping) else Entries(Table({key_of(element): 1})))
+
+    def merge(self, other: Self) -> Self:
+        """The greater multiplicity of each element, at the cost of the smaller bag."""
+        self.same_lattice(other)
+        big, small = (self, other) if len(self.content) >= len(other.content) else (other, self)
+        changes = big._missing(small)
+        return made(type(self), big.content.grown(changes)) if changes else big
+
+    def _missing(self, other: Self) -> dict[Key, int]:
+        if self.content is other.content:
+            return {}
+        known = self.content.rows()
+        return {key: count for key, count in other.content.rows().items() if known.get(key, 0) < count}
+
+    def beyond(self, known: Self) -> Self:
+        """The elements that *known* has less often."""
+        return made(type(self), Table(known._missing(self)))
+
+    def reveal(self) -> Entries:
+        """The multiplicities, as an immutable mapping."""
+        return Entries(self.content)
+
+    def identity(self) -> Key:
+        """The table, which compares by content."""
+        return self.content
+
+    @property
+    def is_bottom(self) -> bool:
+        """Whether the bag is empty."""
+        return not len(self.content)
+
+    def __le__(self, other: Self) -> bool:
+        self.same_lattice(other, "compare")
+        return not other._missing(self)
+
+    @morph(argument=Kind.MORPHISM, tries=_bags)
+    def intersect(self, other: Self) -> Self:
+        """The lesser multiplicity of each element that both have."""
+        self.same_lattice(other, "intersect")
+        mine, theirs = self.content.rows(), other.content.rows()
+        if len(mine) > len(theirs):
+            mine, theirs = theirs, mine
+        return made(type(self), Table({key: min(count, theirs[key]) for key, count in mine.items() if key in theirs}))
+
+    @morph(argument=Kind.MORPHISM, tries=_bags)
+    def __add__(self, other: Self) -> Self:
+        self.same_lattice(other, "add")
+        mine, theirs = self.content.rows(), other.content.rows()
+        if len(mine) < len(theirs):
+            mine, theirs = theirs, mine
+        return made(type(self), Table({**mine, **{key: count + mine.get(key, 0) for key, count in theirs.items()}}))
+
+    @morph(tries=_functions)
+    def project(self, to: Callable[[Any], Element]) -> Self:
+        """What *to* makes of each element, as often as the most frequent one that became it; None leaves it out."""
+        rows: dict[Key, int] = {}
+        for key, count in list(self.content.rows().items()):
+            image = to(natural(key))
+            if image is not None:
+                no_lattice(image, "an element of a bag")
+                image = key_of(image)
+                rows[image] = max(count, rows.get(image, 0))
+        return made(type(self), Table(rows))
+
+    @morph(tries=_members)
+    def mult(self, element: Element) -> Max:
+        """How often *element* occurs: 0 if it does not."""
+        return made(Max, self.content.rows().get(key_of(element), 0))
+
+    multiplicity = mult
+
+    @morph(tries=_members)
+    def contains(self, element: Element) -> Bool:
+        """Whether *element* occurs."""
+        return Bool(key_of(element) in self.content.rows())
+
+    @monotone
+    def size(self) -> Max:
+        """The sum of the multiplicities."""
+        return made(Max, sum(self.content.rows().values()))
+
+    def _written(self) -> tuple[Any, ...]:
+        return tuple([(natural(key), count) for key, count in self.content.rows().items()])
+
+    @classmethod
+    def _rebuilt(cls, *parts: Any) -> Self:
+        return cls(Entries(Table({key_of(element): count for element, count in parts})))

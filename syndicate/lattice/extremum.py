@@ -1,0 +1,184 @@
+"""``lmax`` and ``lmin``: the greatest, or least, of what was merged so far.
+
+The content is a number, text, bytes, a tuple of such, or of any class with ``<`` that is a total order.  Thresholds
+say only what stays true: a maximum can be asked whether it is *above* something, not whether it is below.
+
+>>> Max(3).merge(Max(5)), Max(5).gt_eq(4), Max(), Max(5) + 2, Max(5).min_of(4), Min(3).merge(Min(5)).lt(4)
+(Max(5), Bool(True), Max(), Max(7), Max(4), Bool(True))
+
+``+`` is a morphism in each operand; ``-`` only in its first (reference/bloom.md, 3.5, corrects the seed's table).
+Both give the bottom if an operand is the bottom.  Floats round: beyond 2**53, where the sum of a float and an int is
+no longer exact, the laws of ``+`` and ``-`` hold up to rounding only.
+
+Source: seed 000, table of built-in lattices; reference/bloom.md, 3.1.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syndicate.errors import LatticeValue
+from syndicate.lattice.boolean import Bool
+from syndicate.lattice.lattice import Lattice, made, short
+from syndicate.lattice.method import Kind, morph, non_monotone
+from syndicate.lattice.ordering import is_comparable, is_number, precedes
+
+
+def _thresholds(values: Any) -> list[tuple[Any]]:
+    return [(value.content,) for value in values if value.content is not None]
+
+
+def _operands(values: Any) -> list[tuple[Any]]:
+    return [(value,) for value in values] + [(1,), (-2,), (0.5,)]
+
+
+def _numbers(values: Any) -> list[tuple[Any]]:
+    return [(1,), (0,), (-2,), (0.5,)]
+
+
+def _checked(value: Lattice) -> Any:
+    content = value.content
+    if content is not None and not is_number(content):
+        raise LatticeValue(f"{short(value)} holds no number, and only numbers can be added: map it first")
+    return content
+
+
+def _operand(owner: Lattice, other: Any, verb: str) -> Any:
+    """The number that *other* is, or holds; None if it is a bottom."""
+    if isinstance(other, Lattice):
+        owner.same_lattice(other, verb)
+        return _checked(other)
+    if not is_number(other):
+        raise LatticeValue(
+            f"cannot {verb} {short(owner)} and {short(other)}: give a number, or a {type(owner).__name__}"
+        )
+    return other
+
+
+def _threshold(owner: Lattice, limit: Any) -> Any:
+    if isinstance(limit, Lattice) or not is_comparable(limit):
+        raise LatticeValue(f"{short(limit)} is no limit to compare {short(owner)} with: give a plain, comparable value")
+    return limit
+
+
+class Max(Lattice):
+    """The greatest value so far; bottom: none, below all; merge: the greater."""
+
+    __slots__ = ()
+
+    wrapper_name = "lmax"
+
+    def __init__(self, content: Any = None) -> None:
+        """Hold *content*; raises :class:`LatticeValue` for what has no order, as nan, a bool, a set."""
+        if content is not None and not is_comparable(content):
+            raise self.illegal(content, "a number, text, bytes, a tuple of them, or another value with a total order")
+        super().__init__(content)
+
+    def merge(self, other: Max) -> Max:
+        """The greater of the two; raises :class:`LatticeMismatch` if they have no common order."""
+        self.same_lattice(other)
+        if other.content is None:
+            return self
+        return other if self.content is None or precedes(self.content, other.content) else self
+
+    def __le__(self, other: Max) -> bool:
+        self.same_lattice(other, "compare")
+        return self.content is None or (other.content is not None and not precedes(other.content, self.content))
+
+    @morph(tries=_thresholds)
+    def gt(self, limit: Any) -> Bool:
+        """Whether the value is above *limit*: true once, true for ever."""
+        _threshold(self, limit)
+        return Bool(self.content is not None and bool(_compared(limit, self.content)))
+
+    @morph(tries=_thresholds)
+    def gt_eq(self, limit: Any) -> Bool:
+        """Whether the value is at or above *limit*."""
+        _threshold(self, limit)
+        return Bool(self.content is not None and not _compared(self.content, limit))
+
+    @non_monotone
+    def lt_eq(self, limit: Any) -> Bool:
+        """Whether the value is at or below *limit*: may turn false as this grows, so fit only where this is fixed."""
+        _threshold(self, limit)
+        return Bool(self.content is None or not _compared(limit, self.content))
+
+    @morph(argument=Kind.MORPHISM, tries=_operands)
+    def __add__(self, other: Any) -> Max:
+        a, b = _checked(self), _operand(self, other, "add")
+        return made(Max, None if a is None or b is None else a + b)
+
+    @morph(tries=_operands)
+    def __sub__(self, other: Any) -> Max:
+        a, b = _checked(self), _operand(self, other, "subtract")
+        return made(Max, None if a is None or b is None else a - b)
+
+    @morph(tries=_numbers)
+    def min_of(self, limit: Any) -> Max:
+        """The value, but no more than *limit*: a ceiling."""
+        _threshold(self, limit)
+        return self if self.content is None or precedes(self.content, limit) else Max(limit)
+
+
+class Min(Lattice):
+    """The least value so far; bottom: none, above all; merge: the lesser.  Growing means to become less."""
+
+    __slots__ = ()
+
+    wrapper_name = "lmin"
+
+    def __init__(self, content: Any = None) -> None:
+        """Hold *content*; raises :class:`LatticeValue` for what has no order, as nan, a bool, a set."""
+        if content is not None and not is_comparable(content):
+            raise self.illegal(content, "a number, text, bytes, a tuple of them, or another value with a total order")
+        super().__init__(content)
+
+    def merge(self, other: Min) -> Min:
+        """The lesser of the two; raises :class:`LatticeMismatch` if they have no common order."""
+        self.same_lattice(other)
+        if other.content is None:
+            return self
+        return other if self.content is None or precedes(other.content, self.content) else self
+
+    def __le__(self, other: Min) -> bool:
+        self.same_lattice(other, "compare")
+        return self.content is None or (other.content is not None and not precedes(self.content, other.content))
+
+    @morph(tries=_thresholds)
+    def lt(self, limit: Any) -> Bool:
+        """Whether the value is below *limit*: true once, true for ever."""
+        _threshold(self, limit)
+        return Bool(self.content is not None and bool(_compared(self.content, limit)))
+
+    @morph(tries=_thresholds)
+    def lt_eq(self, limit: Any) -> Bool:
+        """Whether the value is at or below *limit*."""
+        _threshold(self, limit)
+        return Bool(self.content is not None and not _compared(limit, self.content))
+
+    @non_monotone
+    def gt_eq(self, limit: Any) -> Bool:
+        """Whether the value is at or above *limit*: may turn false as this grows, so fit only where this is fixed."""
+        _threshold(self, limit)
+        return Bool(self.content is None or not _compared(self.content, limit))
+
+    @morph(argument=Kind.MORPHISM, tries=_operands)
+    def __add__(self, other: Any) -> Min:
+        a, b = _checked(self), _operand(self, other, "add")
+        return made(Min, None if a is None or b is None else a + b)
+
+    @morph(tries=_operands)
+    def __sub__(self, other: Any) -> Min:
+        a, b = _checked(self), _operand(self, other, "subtract")
+        return made(Min, None if a is None or b is None else a - b)
+
+    @morph(tries=_numbers)
+    def max_of(self, limit: Any) -> Min:
+        """The value, but no less than *limit*: a floor."""
+        _threshold(self, limit)
+        return self if self.content is None or precedes(limit, self.content) else Min(limit)
+
+
+def _compared(a: Any, b: Any) -> bool:
+    """Python's ``a < b``, as a person who writes a threshold means it: ``1`` is not above ``1.0``."""
+    return precedes(a, b) and not a == b  # noqa: SIM201  # 1 and 1.0 are two values, but no two sizes

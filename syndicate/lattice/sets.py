@@ -1,0 +1,293 @@
+"""``lset`` and ``lpset``: sets that grow; the second holds non-negative numbers, so that their sum grows too.
+
+Elements are told apart by value identity, as in Z-sets: ``Set([1, 1.0, True])`` has three.  To merge costs what is
+merged in, whatever the size of the set (:mod:`syndicate.lattice.table`).
+
+>>> votes = Set(["ann", "bob"]).merge(Set(["cid", "ann"])); sorted(votes.reveal()), votes.size().gt_eq(3)
+(['ann', 'bob', 'cid'], Bool(True))
+>>> sorted(Set([(1, "a"), (2, "b")]).eqjoin(Set([(1, "x"), (1, "y")]), {0: 0}, lambda a, b: (a[1], b[1])).reveal())
+[('a', 'x'), ('a', 'y')]
+>>> PosSet([3, 4]).sum(), PosSet([0.5]).merge(PosSet([1])).sum().gt(1)
+(Max(7), Bool(True))
+>>> PosSet([-1])
+Traceback (most recent call last):
+syndicate.errors.LatticeValue: PosSet (lpset) cannot hold -1: it takes an iterable of non-negative numbers.
+
+``eqjoin`` keeps an index of its argument by the columns joined, which grows with it: a loop that joins what is new
+to a large set does not look through the set.
+
+Source: seed 000, table of built-in lattices and the figure that implements ``lset``; reference/bloom.md, 3.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
+from itertools import starmap
+from operator import attrgetter, itemgetter
+from typing import Any, Final, Self, TypeVar
+
+from syndicate.errors import LatticeValue
+from syndicate.flow.element import Element, Key, key_of, keys_of, natural, naturals
+from syndicate.lattice.boolean import Bool
+from syndicate.lattice.contents import Elements
+from syndicate.lattice.extremum import Max
+from syndicate.lattice.lattice import LATTICES, Lattice, holds_lattice, made, no_lattice, short
+from syndicate.lattice.method import Kind, monotone, morph
+from syndicate.lattice.ordering import is_number
+from syndicate.lattice.table import Rows, Table
+
+S = TypeVar("S", bound="Set")
+
+EMPTY: Final = Table({})
+
+
+def _sets(values: Any) -> list[tuple[Any]]:
+    return [(value,) for value in values]
+
+
+def _functions(values: Any) -> list[tuple[Any]]:
+    return [(lambda e: 2 if e == 1 else e,), (lambda e: 0,), (lambda e: None if e == 2 else e,)]
+
+
+def _tests(values: Any) -> list[tuple[Any]]:
+    return [(lambda e: e != 1,), (lambda e: False,)]
+
+
+def _members(values: Any) -> list[tuple[Any]]:
+    return [(1,), (2,), (True,), ("a",)]
+
+
+def _rows_of(elements: Iterable[Element]) -> Rows:
+    """The rows of a table for *elements*; raises :class:`UnhashableElement` and :class:`LatticeAsKey`."""
+    column = list(elements)
+    keys, typed = keys_of(column)
+    if typed:
+        for element in column:
+            if holds_lattice(element):
+                no_lattice(element, "an element of a set")
+    return dict.fromkeys(keys)
+
+
+class Set(Lattice):
+    """A set; bottom: the empty set; merge: union."""
+
+    __slots__ = ()
+
+    wrapper_name = "lset"
+    content: Table
+
+    def __init__(self, content: Iterable[Element] | None = None) -> None:
+        """Hold the elements of an iterable; raises :class:`LatticeValue` if it is none, or text (wrap it in a list)."""
+        if content is None:
+            super().__init__(EMPTY)
+            return
+        if isinstance(content, (str, bytes, Mapping)) or not hasattr(content, "__iter__"):
+            raise self.illegal(content, f"an iterable of elements; for one element write {type(self).__name__}([...])")
+        column = list(content)
+        self._check(column)
+        super().__init__(Table(_rows_of(column)))
+
+    @classmethod
+    def _check(cls, elements: Sequence[Element]) -> None:
+        """Raise :class:`LatticeValue` for an element that this kind of set cannot hold."""
+
+    @classmethod
+    def of(cls, element: Element) -> Self:
+        """The set of one element, where Bud takes a row apart and unites its columns: for that, use the constructor."""
+        return cls([element])
+
+    @classmethod
+    def of_keys(cls, keys: Iterable[Key]) -> Self:
+        """The set of elements whose keys, as a circuit holds them, are these; they are trusted to be legal."""
+        return made(cls, Table(dict.fromkeys(keys)))
+
+    def merge(self, other: Self) -> Self:
+        """The union, at the cost of the smaller set if the larger is the newest version of itself."""
+        self.same_lattice(other)
+        if other.content is self.content:
+            return self
+        big, small = (self, other) if len(self.content) >= len(other.content) else (other, self)
+        fresh = big._missing(small)
+        return made(type(self), big.content.grown(fresh)) if fresh else big
+
+    def _missing(self, other: Self) -> Rows:
+        """The rows of *other* that are not here."""
+        known, rows = self.content.rows(), other.content.rows()
+        # Not the difference of the views, which walks through the right side, here the larger.
+        return {key: None for key in rows if key not in known}
+
+    def beyond(self, known: Self) -> Self:
+        """The elements that *known* has not."""
+        fresh = known._missing(self)
+        return self if len(fresh) == len(self.content) else made(type(self), Table(fresh))
+
+    def reveal(self) -> Elements:
+        """The elements, as an immutable set."""
+        return Elements(self.content)
+
+    def keys(self) -> Iterable[Key]:
+        """The keys of the elements, as a circuit holds them."""
+        return self.content.rows().keys()
+
+    def identity(self) -> Key:
+        """The table, which compares by content."""
+        return self.content
+
+    @property
+    def is_bottom(self) -> bool:
+        """Whether the set is empty."""
+        return not len(self.content)
+
+    def __le__(self, other: Self) -> bool:
+        self.same_lattice(other, "compare")
+        return self.content is other.content or (
+            len(self.content) <= len(other.content) and self.content.rows().keys() <= other.content.rows().keys()
+        )
+
+    @morph(argument=Kind.MORPHISM, tries=_sets)
+    def intersect(self, other: Self) -> Self:
+        """The elements that both have, at the cost of the smaller."""
+        self.same_lattice(other, "intersect")
+        mine, theirs = self.content.rows(), other.content.rows()
+        if len(mine) > len(theirs):
+            mine, theirs = theirs, mine
+        return made(type(self), Table({key: None for key in mine if key in theirs}))
+
+    @morph(argument=Kind.MORPHISM, tries=_sets)
+    def product(self, other: Set) -> Set:
+        """All pairs ``(a, b)`` of an element of this and one of *other*."""
+        return self.eqjoin(other)
+
+    @morph(argument=Kind.MORPHISM, tries=_sets)
+    def eqjoin(
+        self,
+        other: Set,
+        columns: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = (),
+        to: Callable[[Any, Any], Element] | None = None,
+    ) -> Set:
+        """What *to* makes of the pairs that agree in *columns*; None, from *to*, leaves a pair out.
+
+        *columns* maps a column of this to one of *other*, each an index, the name of an attribute, or a function of
+        an element; without columns it is the product.  Without *to* the pairs themselves are answered.
+        """
+        if not issubclass(type(other), Set):
+            self.same_lattice(other, "join")
+        pairs = list(columns.items() if isinstance(columns, Mapping) else columns)
+        if pairs:
+            left, right = _column([a for a, _ in pairs]), _column([b for _, b in pairs])
+            index = other.content.index(tuple(b for _, b in pairs), lambda key: right(natural(key)))
+            matches = [
+                (element, natural(key))
+                for element in naturals(self.content.rows())
+                for key in index.get(left(element), ())
+            ]
+        else:
+            theirs = naturals(other.content.rows())
+            matches = [(a, b) for a in naturals(self.content.rows()) for b in theirs]
+        return _collected(Set, matches if to is None else starmap(to, matches))
+
+    @morph(tries=_functions)
+    def project(self, to: Callable[[Any], Element]) -> Self:
+        """What *to* makes of each element; None leaves it out."""
+        return _collected(type(self), map(to, naturals(self.content.rows())))
+
+    pro = project
+
+    @morph(tries=_tests)
+    def filter(self, test: Callable[[Any], object]) -> Self:
+        """The elements that pass *test*."""
+        rows = self.content.rows()
+        return made(type(self), Table({key: None for key in list(rows) if test(natural(key))}))
+
+    @morph(tries=_members)
+    def contains(self, element: Element) -> Bool:
+        """Whether *element* is in the set."""
+        return Bool(key_of(element) in self.content.rows())
+
+    @monotone
+    def size(self) -> Max:
+        """How many elements there are.  No morphism: two sets of two may make a set of three."""
+        return made(Max, len(self.content))
+
+    @monotone(tries=lambda values: [([],)])
+    def group_count(self, columns: Sequence[Any]) -> Lattice:
+        """How many elements there are for each value of *columns*: an lmap of lmax, keyed by the tuple of columns.
+
+        Raises :class:`LatticeValue` for an element without such a column.
+        """
+        column = _column(list(columns), whole=True)
+        counts: dict[Key, int] = {}
+        for element in naturals(self.content.rows()):
+            group = column(element)
+            counts[group] = counts.get(group, 0) + 1
+        # By its name, since lmap is made of lset.
+        return made(LATTICES["lmap"], Table({group: made(Max, count) for group, count in counts.items()}))
+
+    def _written(self) -> tuple[Any, ...]:
+        return tuple(naturals(self.content.rows()))
+
+    @classmethod
+    def _rebuilt(cls, *parts: Any) -> Self:
+        return cls(parts)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({naturals(self.content.rows()) or ''})"
+
+
+class PosSet(Set):
+    """A set of non-negative numbers; otherwise like :class:`Set`.  Joins and products answer a :class:`Set`."""
+
+    __slots__ = ()
+
+    wrapper_name = "lpset"
+
+    @classmethod
+    def _check(cls, elements: Sequence[Element]) -> None:
+        for element in elements:
+            if not is_number(element) or element < 0 or element == math.inf:
+                raise cls.illegal(element, "an iterable of non-negative numbers")
+
+    @monotone
+    def sum(self) -> Max:
+        """The sum of the numbers: exact if it is whole, else rounded, and upwards where floats have no fractions."""
+        numbers = naturals(self.content.rows())
+        total = sum(map(Fraction, numbers))
+        if total.denominator == 1:
+            return Max(total.numerator)
+        # Rounded to the nearest, a larger sum could come out below a whole one that was exact.
+        return Max(float(total) if total < 2**53 else math.ceil(total))
+
+    pos_sum = sum  # noqa: A003  # the method above is meant
+
+
+def _collected(cls: type[S], elements: Iterable[Element]) -> S:
+    column = [element for element in elements if element is not None]
+    cls._check(column)
+    return made(cls, Table(_rows_of(column)))
+
+
+def _column(names: list[Any], *, whole: bool = False) -> Callable[[Any], Key]:
+    """A function from an element to the key of its columns, each an index, an attribute or a function.
+
+    The key is that of their tuple, but of a single column that of itself, unless *whole*: a join has no use for it.
+    """
+    getters = [
+        itemgetter(name) if type(name) is int else attrgetter(name) if type(name) is str else name for name in names
+    ]
+
+    single = getters[0] if len(getters) == 1 and not whole else None
+
+    def get(element: Any) -> Key:
+        try:
+            if single is not None:
+                return key_of(single(element))
+            return key_of(tuple([getter(element) for getter in getters]))
+        except (IndexError, TypeError, AttributeError) as error:
+            raise LatticeValue(
+                f"{short(element)} has no column {short(names[0] if len(names) == 1 else names)}: {error}. "
+                "Hold tuples, and count columns from 0."
+            ) from error
+
+    return get

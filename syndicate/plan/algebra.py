@@ -1,0 +1,423 @@
+"""Relational algebra as data: what a rule compiles to (PomoRA).
+
+An expression stands for a set of rows over its heading.  Nothing is computed here: a
+:class:`~syndicate.plan.program.Program` names expressions, orders them and makes one circuit of all.  Expressions are
+frozen values; equal ones, wherever they stand in a program, are computed once.
+
+>>> edge = Relation("edge", ("a", "b"))
+>>> path = NaturalJoin(edge, Rename(edge, {"a": "b", "b": "c"}))
+>>> print(Projection(path, ("a", "c")).explain())
+Projection a, c -> (a, c)
+  NaturalJoin on b -> (a, b, c)
+    Relation edge -> (a, b)
+    Rename a=b, b=c -> (b, c)
+      Relation edge -> (a, b)
+>>> Projection(edge, ("a", "d"))
+Traceback (most recent call last):
+    ...
+syndicate.errors.PlanError: Projection of edge: there is no attribute 'd'; the attributes are 'a', 'b'
+
+Contract: attributes are checked when an expression is made (:class:`PlanError`); after that it makes sense.  Python
+functions in expressions are pure.
+
+Source: PomoRA; reference/flow.md, section 8, which settles what PomoRA leaves open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+from attrs import field, frozen
+
+from syndicate.errors import PlanError
+from syndicate.flow.aggregates import Aggregate, aggregate_of
+from syndicate.plan.expression import Expression, Relation, Row, is_expression, to_names
+from syndicate.plan.heading import Heading, known, listed, once
+from syndicate.plan.scalar import Compare, Condition, Scalar, to_condition, to_scalar
+
+Renaming: TypeAlias = tuple[tuple[str, str], ...]
+
+
+@frozen(eq=False, repr=False, init=False)
+class Selection(Expression):
+    """The rows for which all conditions hold; they are asked in order, and the first that does not hold ends it."""
+
+    source: Expression
+    conditions: tuple[Condition, ...]
+
+    def __init__(self, source: Expression, *conditions: Condition) -> None:
+        """Conditions as in :mod:`syndicate.plan.scalar`."""
+        is_expression("Selection", source)
+        self.__attrs_init__(source, tuple(map(to_condition, conditions)))
+        for condition in self.conditions:
+            known(f"{self.title()} by {condition}", condition.attributes(), source.heading)
+        self._has(source.heading)
+
+    def detail(self) -> str:
+        """The conditions."""
+        return " and ".join(map(str, self.conditions))
+
+
+def _columns(given: Iterable[str | tuple[str, Any]]) -> tuple[tuple[str, Scalar], ...]:
+    pairs = given.items() if isinstance(given, Mapping) else [(c, c) if isinstance(c, str) else c for c in given]
+    return tuple((name, to_scalar(scalar)) for name, scalar in pairs)
+
+
+@frozen(eq=False, repr=False)
+class Projection(Expression):
+    """Columns: attributes by name, or pairs of a new name and a scalar (``("total", Arith("*", "n", Attr("price")))``).
+
+    In a pair, a string names an attribute; write ``Const("text")`` for text.
+    """
+
+    source: Expression
+    columns: tuple[tuple[str, Scalar], ...] = field(converter=_columns)
+
+    def __attrs_post_init__(self) -> None:
+        is_expression("Projection", self.source)
+        for _, scalar in self.columns:
+            known(self.title(), scalar.attributes(), self.source.heading)
+        self._has(name for name, _ in self.columns)
+
+    def detail(self) -> str:
+        """The columns."""
+        return ", ".join(name if str(scalar) == name else f"{name} = {scalar}" for name, scalar in self.columns)
+
+
+def _renaming(given: Mapping[str, str] | Iterable[tuple[str, str]]) -> Renaming:
+    return tuple(given.items() if isinstance(given, Mapping) else given)
+
+
+@frozen(eq=False, repr=False)
+class Rename(Expression):
+    """Other names for attributes, ``{old: new}``, all at once: ``{"a": "b", "b": "a"}`` exchanges two."""
+
+    source: Expression
+    renaming: Renaming = field(converter=_renaming)
+
+    def __attrs_post_init__(self) -> None:
+        is_expression("Rename", self.source)
+        known(self.title(), (old for old, _ in self.renaming), self.source.heading)
+        once(self.title(), (old for old, _ in self.renaming))
+        new = dict(self.renaming)
+        self._has(new.get(name, name) for name in self.source.heading)
+
+    def detail(self) -> str:
+        """Old and new names."""
+        return ", ".join(f"{old}={new}" for old, new in self.renaming)
+
+
+@frozen(eq=False, repr=False)
+class Map(Expression):
+    """``function(row)``, a pure Python function from a row (a tuple) to a row over *attributes*."""
+
+    source: Expression
+    attributes: Heading = field(converter=to_names)
+    function: Callable[[Any], Row]
+
+    def __attrs_post_init__(self) -> None:
+        _with_function(self)
+
+    def detail(self) -> str:
+        """The function."""
+        return getattr(self.function, "__name__", repr(self.function))
+
+
+@frozen(eq=False, repr=False)
+class FlatMap(Expression):
+    """All rows of ``function(row)``, a pure Python function from a row to any number of rows over *attributes*."""
+
+    source: Expression
+    attributes: Heading = field(converter=to_names)
+    function: Callable[[Any], Iterable[Row]]
+
+    def __attrs_post_init__(self) -> None:
+        _with_function(self)
+
+    def detail(self) -> str:
+        """The function."""
+        return getattr(self.function, "__name__", repr(self.function))
+
+
+def _with_function(made: Map | FlatMap) -> None:
+    is_expression(type(made).__name__, made.source)
+    if not callable(made.function):
+        raise PlanError(f"{made.title()} needs a function of a row, not {made.function!r}")
+    made._has(made.attributes)
+
+
+def _to_scalars(given: Any) -> tuple[Scalar, ...]:
+    return tuple(map(to_scalar, given if isinstance(given, (tuple, list)) else (given,)))
+
+
+@frozen(repr=False)
+class Agg:
+    """An aggregate of a scalar of each row: ``Agg(aggregates.sum, "price")``.
+
+    *aggregate* is one of :mod:`syndicate.flow.aggregates`, or a function of ``{value: how many rows}``.  With several
+    scalars the value is their tuple; with none it is None, which is all that ``count`` needs.
+    """
+
+    aggregate: Aggregate = field(converter=aggregate_of)
+    of: tuple[Scalar, ...] = field(
+        default=(),
+        converter=_to_scalars,
+    )
+
+    def __attrs_post_init__(self) -> None:
+        if not self.of and self.aggregate.form in ("sum", "avg", "min", "max", "top"):
+            raise PlanError(f"{self.aggregate} is of something: write Agg({self.aggregate}, attribute)")
+
+    def __str__(self) -> str:
+        return f"{self.aggregate}({', '.join(map(str, self.of))})"
+
+    __repr__ = __str__
+
+
+def _aggs(given: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> tuple[tuple[str, Agg], ...]:
+    pairs = given.items() if isinstance(given, Mapping) else given
+    return tuple((name, agg if isinstance(agg, Agg) else Agg(agg)) for name, agg in pairs)
+
+
+@frozen(eq=False, repr=False)
+class GroupBy(Expression):
+    """A row for each group of rows that agree on the attributes *by*: these, and the aggregates by name.
+
+    Each row of the source counts once.  There is no empty group: nothing at all gives no row, not a count of 0.
+    Where a user's aggregate gives None, there is no row.
+    """
+
+    source: Expression
+    by: Heading = field(converter=to_names)
+    aggregates: tuple[tuple[str, Agg], ...] = field(converter=_aggs)
+
+    def __attrs_post_init__(self) -> None:
+        is_expression("GroupBy", self.source)
+        known(self.title(), self.by, self.source.heading)
+        for name, agg in self.aggregates:
+            for scalar in agg.of:
+                known(f"{self.title()}, {name} = {agg}", scalar.attributes(), self.source.heading)
+        if not self.aggregates:
+            raise PlanError(f"{self.title()} has no aggregate: use Projection for the groups alone")
+        self._has((*self.by, *(name for name, _ in self.aggregates)))
+
+    def detail(self) -> str:
+        """The groups and the aggregates."""
+        return "; ".join(filter(None, [", ".join(self.by), ", ".join(f"{n} = {a}" for n, a in self.aggregates)]))
+
+
+@frozen(eq=False, repr=False)
+class NonMonotone(Expression):
+    """The source itself, marked as read in a way that is not monotone: no recursion may lead through here."""
+
+    source: Expression
+    why: str
+
+    def __attrs_post_init__(self) -> None:
+        is_expression("NonMonotone", self.source)
+        self._has(self.source.heading)
+
+    def detail(self) -> str:
+        """The reason."""
+        return self.why
+
+
+# ------------------------------------------------------------------------------------------------------- more operands
+
+
+def _alike(made: Expression, operands: tuple[Expression, ...]) -> None:
+    first = operands[0].heading
+    for other in operands[1:]:
+        if set(other.heading) != set(first):
+            raise PlanError(
+                f"{made.title()}: the operands need the same attributes, but one has {listed(first)}, the other "
+                f"{listed(other.heading)}: project or rename one of them"
+            )
+
+
+@frozen(eq=False, repr=False, init=False)
+class Union(Expression):
+    """The rows of any of the sources, which have the same attributes, in any order."""
+
+    sources: tuple[Expression, ...]
+
+    def __init__(self, *sources: Expression) -> None:
+        """One source or more."""
+        is_expression("Union", *sources)
+        self.__attrs_init__(sources)
+        if not sources:
+            raise PlanError("Union of nothing has no attributes: use Literal(attributes, ())")
+        _alike(self, sources)
+        self._has(sources[0].heading)
+
+    def parts(self) -> tuple[Expression, ...]:
+        """The sources."""
+        return self.sources
+
+
+@frozen(eq=False, repr=False)
+class Difference(Expression):
+    """The rows of the left that are not among those of the right; both have the same attributes, in any order."""
+
+    left: Expression
+    right: Expression
+
+    def __attrs_post_init__(self) -> None:
+        is_expression("Difference", self.left, self.right)
+        _alike(self, (self.left, self.right))
+        self._has(self.left.heading)
+
+
+def _apart(made: Expression, left: Expression, right: Expression) -> None:
+    both = [name for name in left.heading if name in right.heading]
+    if both:
+        raise PlanError(
+            f"{made.title()}: both sides have {listed(both)}: rename on one side, or use NaturalJoin to equate them"
+        )
+    made._has((*left.heading, *right.heading))
+
+
+@frozen(eq=False, repr=False)
+class Product(Expression):
+    """All pairs of rows; the sides have no attribute in common."""
+
+    left: Expression
+    right: Expression
+
+    def __attrs_post_init__(self) -> None:
+        is_expression("Product", self.left, self.right)
+        _apart(self, self.left, self.right)
+
+
+@frozen(eq=False, repr=False, init=False)
+class ThetaJoin(Expression):
+    """The pairs of rows for which all conditions hold; the sides have no attribute in common."""
+
+    left: Expression
+    right: Expression
+    conditions: tuple[Condition, ...]
+
+    def __init__(self, left: Expression, right: Expression, *conditions: Condition) -> None:
+        """Equalities between the sides are found by index, other conditions asked of each pair."""
+        is_expression("ThetaJoin", left, right)
+        self.__attrs_init__(left, right, tuple(map(to_condition, conditions)))
+        _apart(self, left, right)
+        for condition in self.conditions:
+            known(f"{self.title()} by {condition}", condition.attributes(), self.heading)
+
+    def detail(self) -> str:
+        """The conditions."""
+        return " and ".join(map(str, self.conditions))
+
+
+@frozen(eq=False, repr=False)
+class EquiJoin(Expression):
+    """The pairs of rows that agree on pairs of attributes, ``{left: right}``; both columns are kept."""
+
+    left: Expression
+    right: Expression
+    on: Renaming = field(converter=_renaming)
+
+    def __attrs_post_init__(self) -> None:
+        is_expression("EquiJoin", self.left, self.right)
+        known(self.title(), (name for name, _ in self.on), self.left.heading)
+        known(self.title(), (name for _, name in self.on), self.right.heading)
+        _apart(self, self.left, self.right)
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """What must be equal, as conditions."""
+        return tuple(Compare(left, "==", to_scalar(right)) for left, right in self.on)
+
+    def detail(self) -> str:
+        """The pairs of attributes."""
+        return ", ".join(f"{left}={right}" for left, right in self.on)
+
+
+@frozen(eq=False, repr=False, init=False)
+class NaturalJoin(Expression):
+    """The combinations of rows that agree on all attributes of the same name; where there is none, all combinations.
+
+    Any number of sources; their order says the order of attributes, not that of evaluation.
+    """
+
+    sources: tuple[Expression, ...]
+
+    def __init__(self, *sources: Expression) -> None:
+        """One source or more."""
+        is_expression("NaturalJoin", *sources)
+        self.__attrs_init__(sources)
+        if not sources:
+            raise PlanError("NaturalJoin of nothing: use Literal((), [()]), the relation that has one row of nothing")
+        self._has(dict.fromkeys(name for source in sources for name in source.heading))
+
+    def parts(self) -> tuple[Expression, ...]:
+        """The sources."""
+        return self.sources
+
+    def detail(self) -> str:
+        """The shared attributes."""
+        shared = [name for name in self.heading if sum(name in source.heading for source in self.sources) > 1]
+        return f"on {', '.join(shared)}" if shared else ""
+
+
+@frozen(eq=False, repr=False)
+class SemiJoin(Expression):
+    """The rows of the left that agree with a row of the right on the attributes that both have.
+
+    Without such attributes: all rows if the right has any.
+    """
+
+    left: Expression
+    right: Expression
+
+    def __attrs_post_init__(self) -> None:
+        is_expression("SemiJoin", self.left, self.right)
+        self._has(self.left.heading)
+
+
+@frozen(eq=False, repr=False)
+class AntiJoin(Expression):
+    """The rows of the left that agree with no row of the right on the attributes that both have: negation.
+
+    Without such attributes: all rows if the right has none.
+    """
+
+    left: Expression
+    right: Expression
+
+    def __attrs_post_init__(self) -> None:
+        is_expression("AntiJoin", self.left, self.right)
+        self._has(self.left.heading)
+
+
+@frozen(eq=False, repr=False)
+class Fixpoint(Expression):
+    """The least relation *name* that is equal to *body*, in which ``Relation(name, attributes)`` stands for it.
+
+    PomoRA's ``while change``.  The body must be monotone in it; :class:`Unstratifiable` otherwise, when a program is
+    made of it.
+    """
+
+    name: str
+    attributes: Heading = field(converter=to_names)
+    body: Expression
+
+    def __attrs_post_init__(self) -> None:
+        is_expression("Fixpoint", self.body)
+        self._has(self.attributes)
+        if set(self.body.heading) != set(self.attributes):
+            raise PlanError(
+                f"Fixpoint {self.name}: the body has the attributes {listed(self.body.heading)}, "
+                f"{self.name} has {listed(self.attributes)}"
+            )
+
+    @property
+    def variable(self) -> Relation:
+        """What stands for it in the body."""
+        return Relation(self.name, self.attributes)
+
+    def detail(self) -> str:
+        """The name."""
+        return self.name

@@ -1,0 +1,168 @@
+"""Rewriting: the same relation, cheaper to keep up to date.
+
+Two rewrites are done, both of them before anything is lowered:
+
+* **selections move down**, past projections, renames and unions, to the sides of joins and differences, into groups,
+  until they stand where the rows come from; what may raise (:func:`syndicate.plan.scalar.may_raise`) stays;
+* **joins of several sources are put in order**: first what is selected by constants, then always a source that shares
+  attributes with those before, one whose attributes are all known first of all, since it only filters.  Conditions
+  over several sources are asked as soon as their attributes are there.
+
+>>> from syndicate.plan.expression import Relation
+>>> p, q, r = Relation("p", ("x", "y")), Relation("q", ("z", "w")), Relation("r", ("y", "z"))
+>>> print(rewritten(Selection(NaturalJoin(p, q, r), Compare("w", "==", 1))).explain())
+NaturalJoin on y -> (z, w, y, x)
+  NaturalJoin on z -> (z, w, y)
+    Selection w == 1 -> (z, w)
+      Relation q -> (z, w)
+    Relation r -> (y, z)
+  Relation p -> (x, y)
+
+Contract: the rewritten expression has the same rows by name; the order of its attributes may differ.
+
+Source: reference/flow.md, section 8 (fold the sources, selection by the constraints).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
+
+from syndicate.plan.algebra import (
+    AntiJoin,
+    Difference,
+    EquiJoin,
+    Fixpoint,
+    FlatMap,
+    GroupBy,
+    Map,
+    NaturalJoin,
+    NonMonotone,
+    Product,
+    Projection,
+    Rename,
+    Selection,
+    SemiJoin,
+    ThetaJoin,
+    Union,
+)
+from syndicate.plan.expression import Expression
+from syndicate.plan.scalar import Attr, Compare, Condition, Const, conjuncts, may_raise, substitute
+
+Conditions: TypeAlias = tuple[Condition, ...]
+
+
+def rewritten(expression: Expression) -> Expression:
+    """The expression with selections moved down and joins in order."""
+    return _Rewriting().push(expression, ())
+
+
+def _select(expression: Expression, conditions: Sequence[Condition]) -> Expression:
+    return Selection(expression, *conditions) if conditions else expression
+
+
+def _reads_only(condition: Condition, *expressions: Expression) -> bool:
+    return all(any(name in one.heading for one in expressions) for name in condition.attributes())
+
+
+class _Rewriting:
+    """One run; what is met twice is rewritten once."""
+
+    def __init__(self) -> None:
+        self._done: dict[tuple[Expression, Conditions], Expression] = {}
+
+    def push(self, expression: Expression, conditions: Iterable[Condition]) -> Expression:
+        """The rows of *expression* for which *conditions* hold."""
+        asked = tuple(dict.fromkeys(conditions))
+        found = self._done.get((expression, asked))
+        if found is None:
+            found = self._done[expression, asked] = self._push(expression, asked)
+        return found
+
+    def _push(self, this: Expression, asked: Conditions) -> Expression:
+        if isinstance(this, Selection):
+            return self.push(this.source, (*conjuncts(this.conditions), *asked))
+        safe = tuple(condition for condition in asked if not may_raise(condition))
+        staying = [condition for condition in asked if may_raise(condition)]
+        match this:
+            case Projection():
+                values = dict(this.columns)
+                below = [(condition, substitute(condition, values)) for condition in safe]
+                passing = [moved for _, moved in below if not may_raise(moved)]
+                staying = [condition for condition in asked if may_raise(substitute(condition, values))]
+                made: Expression = Projection(self.push(this.source, passing), this.columns)
+            case Rename():
+                names = {new: Attr(old) for old, new in this.renaming}
+                made = Rename(self.push(this.source, [substitute(one, names) for one in safe]), this.renaming)
+            case Union():
+                made = Union(*[self.push(source, safe) for source in this.sources])
+            case Difference():
+                made = Difference(self.push(this.left, safe), self.push(this.right, safe))
+            case SemiJoin() | AntiJoin():
+                right = [condition for condition in safe if _reads_only(condition, this.right)]
+                made = type(this)(self.push(this.left, safe), self.push(this.right, right))
+            case Product():
+                made = self._theta(this, safe)
+            case ThetaJoin() | EquiJoin():
+                own = tuple(conjuncts(this.conditions))
+                staying = [condition for condition in own if may_raise(condition)] + staying
+                made = self._theta(this, (*(condition for condition in own if not may_raise(condition)), *safe))
+            case NaturalJoin():
+                made = self._natural(this, safe)
+            case GroupBy():
+                inside = [condition for condition in safe if set(condition.attributes()) <= set(this.by)]
+                staying = [condition for condition in asked if condition not in inside]
+                made = GroupBy(self.push(this.source, inside), this.by, this.aggregates)
+            case NonMonotone():
+                made = NonMonotone(self.push(this.source, safe), this.why)
+            case Map() | FlatMap():
+                source = self.push(this.source, ())
+                if source.heading != this.source.heading:  # the function reads by position
+                    source = Projection(source, this.source.heading)
+                return _select(type(this)(source, this.attributes, this.function), asked)  # type: ignore[arg-type]
+            case Fixpoint():
+                return _select(Fixpoint(this.name, this.attributes, self.push(this.body, ())), asked)
+            case _:
+                return _select(this, asked)
+        return _select(made, staying)
+
+    def _theta(self, this: Product | ThetaJoin | EquiJoin, conditions: Conditions) -> Expression:
+        left = [condition for condition in conditions if _reads_only(condition, this.left)]
+        rest = [condition for condition in conditions if condition not in left]
+        right = [condition for condition in rest if _reads_only(condition, this.right)]
+        across = [condition for condition in rest if condition not in right]
+        return ThetaJoin(self.push(this.left, left), self.push(this.right, right), *across)
+
+    def _natural(self, this: NaturalJoin, conditions: Conditions) -> Expression:
+        across = [one for one in conditions if not any(_reads_only(one, source) for source in this.sources)]
+        waiting = [
+            self.push(source, [one for one in conditions if one not in across and _reads_only(one, source)])
+            for source in this.sources
+        ]
+        joined = max(waiting, key=_constants)  # the first of the best
+        waiting.remove(joined)
+        while waiting:
+            known = set(joined.heading)
+            following = max(waiting, key=lambda source: _fitness(source, known))
+            waiting.remove(following)
+            joined = NaturalJoin(joined, following)
+            ready = [one for one in across if _reads_only(one, joined)]
+            across = [one for one in across if one not in ready]
+            joined = _select(joined, ready)
+        return joined
+
+
+def _fitness(source: Expression, known: set[str]) -> tuple[bool, bool, int, int]:
+    shared = sum(name in known for name in source.heading)
+    return bool(shared), shared == len(source.heading), shared, _constants(source)
+
+
+def _constants(source: Expression) -> int:
+    """How many attributes are selected by a constant."""
+    while isinstance(source, (Rename, Projection)):
+        source = source.source
+    if not isinstance(source, Selection):
+        return 0
+    return sum(
+        isinstance(one, Compare) and one.op == "==" and isinstance(one.right, Const) for one in source.conditions
+    )

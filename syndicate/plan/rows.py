@@ -1,0 +1,175 @@
+"""Row functions: what the nodes of a lowered circuit call for each row, generated as Python.
+
+A circuit spends its time in small functions of rows: the key of an index, the result of a join, the test of a filter.
+Composed of closures they would be called three deep; as one generated ``lambda`` they cost what one written by hand
+costs.  The text that is evaluated is made of positions, operators of a fixed table and names given here, never of a
+user's text: constants and Python functions are bound by name.
+
+Asked twice for the same function, a :class:`RowFunctions` gives the same object, so that equal nodes of a circuit are
+one.  Functions that only rearrange a row are marked so (:func:`syndicate.flow.rearranges`), which saves the engine a
+check.
+
+>>> rows = RowFunctions()
+>>> swapped = rows.row((Attr("b"), Attr("a")), {"a": "r[0]", "b": "r[1]"})
+>>> swapped((1, 2)), swapped.rearranges, swapped is rows.row((Attr("b"), Attr("a")), {"a": "r[0]", "b": "r[1]"})
+((2, 1), True, True)
+>>> swapped.__name__
+'(r[1], r[0])'
+
+Source: reference/flow.md, section 13 (what a step may cost).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from syndicate.flow import rearranges
+from syndicate.flow.element import Typed, key_of
+from syndicate.plan.scalar import (
+    COMPARING,
+    AllOf,
+    AnyOf,
+    Arith,
+    Attr,
+    Call,
+    Compare,
+    Condition,
+    Const,
+    Holds,
+    Not,
+    Scalar,
+)
+
+Places: TypeAlias = Mapping[str, str]
+"""Where an attribute is found: the text of an expression such as ``r[0]``."""
+
+_PYTHONS: Final = frozenset({str, bytes, int})
+"""Types within which Python's comparisons are those of values."""
+
+
+class RowFunctions:
+    """Makes row functions, the same one for the same request."""
+
+    def __init__(self) -> None:
+        """Nothing made yet."""
+        self._made: dict[tuple[str, tuple[Any, ...]], Callable[..., Any]] = {}
+
+    def row(self, scalars: Sequence[Scalar], places: Places, arguments: str = "r") -> Callable[..., Any]:
+        """A function that gives the tuple of some scalars."""
+        text = _Text(places)
+        items = [text.scalar(scalar) for scalar in scalars]
+        return self._function(arguments, _tuple(items), text, plain=_only_moves(scalars))
+
+    def key(self, scalars: Sequence[Scalar], places: Places, width: int) -> Callable[[Any], Any]:
+        """The key of an index: a bare value if there is one, else a tuple; the whole row where that is the same."""
+        text = _Text(places)
+        items = [text.scalar(scalar) for scalar in scalars]
+        if len(items) == 1:
+            return self._function("r", items[0], text, plain=_only_moves(scalars))
+        whole = len(items) == width and items == [f"r[{i}]" for i in range(width)]
+        return self._function("r", "r" if whole else _tuple(items), text, plain=_only_moves(scalars))
+
+    def test(self, conditions: Iterable[Condition], places: Places) -> Callable[[Any], Any]:
+        """A function that says whether all conditions hold."""
+        text = _Text(places)
+        return self._function("r", text.all(conditions), text, plain=False)
+
+    def rearranging(self, arguments: str, expression: str) -> Callable[..., Any]:
+        """A function written out here in the house."""
+        return self._function(arguments, expression, _Text({}), plain=True)
+
+    def _function(self, arguments: str, expression: str, text: _Text, *, plain: bool) -> Callable[..., Any]:
+        written = f"lambda {arguments}: {expression}"
+        bound = (plain, *text.identities())
+        made = self._made.get((written, bound))
+        if made is None:
+            made = eval(written, text.names)  # noqa: S307  # made of positions and of names given here
+            made.__name__ = made.__qualname__ = text.shown(expression)
+            if plain:
+                rearranges(made)
+            self._made[written, bound] = made
+        return made
+
+
+def _tuple(items: Sequence[str]) -> str:
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+
+def _only_moves(scalars: Iterable[Scalar]) -> bool:
+    """Whether plain rows give plain results: nothing but attributes and plain constants."""
+    return all(
+        type(scalar) is Attr or (type(scalar) is Const and type(key_of(scalar.value)) is not Typed)
+        for scalar in scalars
+    )
+
+
+class _Text:
+    """The text of one function, and what its names stand for."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self.names: dict[str, Any] = {"__builtins__": {"type": type, "int": int, "str": str, "bytes": bytes}}
+        self.bound: list[Any] = []
+
+    def identities(self) -> tuple[Any, ...]:
+        """What tells two functions of the same text apart."""
+        return tuple(key_of(value) if not callable(value) else (id(value),) for value in self.bound)
+
+    def shown(self, expression: str) -> str:
+        """The text with what its names stand for: for graphs, and for the structure that a snapshot must fit."""
+        values = [getattr(value, "__qualname__", None) or repr(value) for value in self.bound]
+        return re.sub(r"\bc(\d+)\b", lambda found: values[int(found[1])], expression)
+
+    def bind(self, value: Any) -> str:
+        """A name for a value."""
+        name = f"c{len(self.bound)}"
+        self.bound.append(value)
+        self.names[name] = value
+        return name
+
+    def scalar(self, scalar: Scalar) -> str:
+        """The text of a scalar."""
+        match scalar:
+            case Attr():
+                return self.places[scalar.name]
+            case Const():
+                small = type(scalar.value) is int and abs(scalar.value) < 1 << 63
+                return repr(scalar.value) if small else self.bind(scalar.value)
+            case Arith():
+                return f"({self.scalar(scalar.left)} {scalar.op} {self.scalar(scalar.right)})"
+            case Call():
+                return f"{self.bind(scalar.function)}({', '.join(map(self.scalar, scalar.arguments))})"
+
+    def all(self, conditions: Iterable[Condition]) -> str:
+        """The text of a conjunction."""
+        return " and ".join(map(self.condition, conditions)) or "True"
+
+    def condition(self, condition: Condition) -> str:
+        """The text of a condition, in parentheses if it needs them."""
+        match condition:
+            case Compare():
+                return self.comparison(condition)
+            case Holds():
+                return f"{self.bind(condition.function)}({', '.join(map(self.scalar, condition.arguments))})"
+            case AllOf():
+                return f"({self.all(condition.parts)})"
+            case AnyOf():
+                return f"({' or '.join(map(self.condition, condition.parts)) or 'False'})"
+            case Not():
+                return f"(not {self.condition(condition.part)})"
+
+    def comparison(self, condition: Compare) -> str:
+        """A comparison; written out where the types are known to need no more."""
+        op, left, right = condition.op, condition.left, condition.right
+        a, b = self.scalar(left), self.scalar(right)
+        if type(left) is Attr and type(right) is Const:
+            kind = type(right.value)
+            if kind in _PYTHONS:
+                if op == "==":
+                    return f"({a} == {b} and type({a}) is {kind.__name__})"
+                if op == "!=":
+                    return f"({a} != {b} or type({a}) is not {kind.__name__})"
+                return f"({a} {op} {b} if type({a}) is {kind.__name__} else {self.bind(COMPARING[op])}({a}, {b}))"
+        return f"{self.bind(COMPARING[op])}({a}, {b})"

@@ -1,0 +1,111 @@
+"""Plans: a program as a circuit, fed with facts and asked for changes.
+
+Facts are tuples in the order of the heading, or records, whose fields are the attributes.
+
+>>> from syndicate.plan import Program, Projection, evaluate
+>>> p = Program(); likes = p.edb("likes", "name", "food")
+>>> _ = p.rule("food", Projection(likes, ("food",)))
+>>> plan = p.plan()
+>>> plan.step({"likes": [("ann", "ramen"), ("bob", "ramen")]})["food"]
+ZSet({('ramen',): 1})
+>>> plan.step({"likes": {("ann", "ramen"): -1}})["food"]
+ZSet({})
+>>> evaluate(p, {"likes": [("ann", "ramen")]})
+{'food': frozenset({('ramen',)})}
+
+Source: DESIGN, decision 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import define
+
+from syndicate.errors import FactError, PlanError
+from syndicate.flow import Circuit, Outputs, ZSet
+from syndicate.flow.circuit import MAX_ITERATIONS
+from syndicate.plan.heading import Heading, listed, meant
+from syndicate.plan.lower import Lowering
+from syndicate.values import fields_of, is_record
+
+if TYPE_CHECKING:
+    from syndicate.plan.program import Program
+
+Facts = ZSet | Mapping[Any, int] | Iterable[Any]
+"""Changes of a relation: facts with weights (1 inserts, -1 deletes), or facts alone, which are inserted."""
+
+_ONLY_TUPLES: Final = frozenset({tuple})
+
+
+@define(eq=False)
+class Plan:
+    """A program and its circuit.
+
+    ``circuit`` is an ordinary circuit: its sources are the given relations, its sinks the outputs, its elements tuples.
+    """
+
+    program: Program
+    circuit: Circuit
+
+    @classmethod
+    def of(cls, program: Program, *, bag: bool = False, limit: int = MAX_ITERATIONS) -> Plan:
+        """The program lowered; see :meth:`Program.plan`."""
+        try:
+            circuit = Lowering(program, bag=bag, limit=limit).run()
+        except RecursionError:
+            raise PlanError(
+                "a rule's expression is nested too deeply to be compiled: give parts of it relations of their own "
+                "(a NaturalJoin or Union takes any number of sources, and counts once)"
+            ) from None
+        return cls(program, circuit)
+
+    def step(self, changes: Mapping[str, Facts] | None = None) -> Outputs:
+        """One epoch: changes of given relations in, changes of outputs out, as ZSets by name.
+
+        Raises :class:`FactError` for what fits no given relation; what
+        :meth:`syndicate.flow.circuit.Circuit.step` raises, where a user's function does.
+        """
+        return self.circuit.step({name: self._delta(name, facts) for name, facts in (changes or {}).items()})
+
+    def _delta(self, name: str, facts: Facts) -> ZSet:
+        declared = self.program.declared.get(name)
+        if declared is None or not declared.given:
+            given = [known for known, one in self.program.declared.items() if one.given]
+            what = "is derived by rules, not given" if declared is not None else "is not known"
+            raise FactError(f"relation {name!r} {what}{meant(name, given)}; given are {listed(given)}")
+        heading = declared.relation.heading
+        if isinstance(facts, ZSet):
+            _fit(name, heading, facts)
+            return facts
+        if isinstance(facts, (str, bytes)) or not isinstance(facts, Iterable):
+            raise FactError(f"{name} takes facts, one by one or with weights {{fact: weight}}, not {facts!r}")
+        pairs = list(facts.items()) if isinstance(facts, Mapping) else [(fact, 1) for fact in facts]
+        if not {type(fact) for fact, _ in pairs} <= _ONLY_TUPLES:
+            pairs = [(fields_of(fact) if is_record(fact) else fact, weight) for fact, weight in pairs]
+        _fit(name, heading, [fact for fact, _ in pairs])
+        return ZSet(pairs)
+
+
+def _fit(name: str, heading: Heading, facts: Iterable[Any]) -> None:
+    for fact in facts:
+        if type(fact) is not tuple or len(fact) != len(heading):
+            raise FactError(
+                f"{fact!r} is no fact of {name}: a tuple of {len(heading)} is needed, or a record of as many fields: "
+                f"{', '.join(heading)}"
+            )
+
+
+def evaluate(program: Program, facts: Mapping[str, Facts] | None = None) -> dict[str, frozenset[tuple[Any, ...]]]:
+    """The outputs of a program for some facts, once: rows by relation.
+
+    Python's own sets confuse ``1`` and ``True``; a :class:`Plan` does not.
+    """
+    plan = Plan.of(program)
+    given = {
+        name: some if isinstance(some, (ZSet, Mapping)) else list(dict.fromkeys(some))
+        for name, some in (facts or {}).items()
+    }
+    found = plan.step(given)
+    return {name: frozenset(found[name]) for name in program.outputs}

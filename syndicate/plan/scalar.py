@@ -1,0 +1,328 @@
+"""Scalars and conditions: what is computed of one row, and what is asked of it, as data.
+
+A scalar is an attribute, a constant, a sum of such, or a Python function of such.  A condition compares two scalars,
+combines conditions, or asks a Python function.  As data they can be moved: a selection that is known not to raise is
+asked before a join instead of behind it.  So Python functions and arithmetic, which may raise for a row that the join
+would have left out, stay where they are written; comparisons never raise.
+
+Equality is value identity, as in joins: ``1``, ``1.0`` and ``True`` are three values.  ``<`` and its like compare
+numbers by size whatever their type, strings as strings, and all else by the total order of values.
+
+>>> str(Compare("age", ">=", 18)), str(Compare("a", "!=", Attr("b"))), str(Arith("+", "n", 1))
+('age >= 18', 'a != b', 'n + 1')
+>>> sorted(Holds(print, "a", Arith("*", "b", 2)).attributes())
+['a', 'b']
+
+Source: reference/flow.md, section 8 (selection, constraints); DESIGN, decision 1.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final, TypeAlias
+
+from attrs import field, frozen
+
+from syndicate.errors import PlanError
+from syndicate.flow.aggregates import natural_order
+from syndicate.flow.element import ATOMS, key_of
+
+ARITHMETIC: Final = ("+", "-", "*", "/", "//", "%")
+COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=")
+
+
+@frozen
+class Attr:
+    """The value of an attribute."""
+
+    name: str
+
+    def attributes(self) -> Iterator[str]:
+        """The attributes that are read."""
+        yield self.name
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@frozen
+class Const:
+    """A value that is the same for all rows."""
+
+    value: Any = field(eq=key_of)
+
+    def attributes(self) -> Iterator[str]:
+        """The attributes that are read: none."""
+        return iter(())
+
+    def __str__(self) -> str:
+        return repr(self.value)
+
+
+def to_scalar(given: Any) -> Scalar:
+    """What stands where an attribute is expected: a string is an attribute's name."""
+    return Attr(given) if isinstance(given, str) else to_operand(given)
+
+
+def to_operand(given: Any) -> Scalar:
+    """What stands on the right of an operator: anything that is no scalar is a constant."""
+    return given if isinstance(given, SCALARS) else Const(given)
+
+
+def _to_scalars(given: tuple[Any, ...]) -> tuple[Scalar, ...]:
+    return tuple(map(to_scalar, given))
+
+
+def _is_operator(known: tuple[str, ...]) -> Callable[[Any, Any, str], None]:
+    def check(made: Any, attribute: Any, op: str) -> None:
+        if op not in known:
+            raise PlanError(f"{type(made).__name__}: there is no operator {op!r}; there are {' '.join(known)}")
+
+    return check
+
+
+@frozen
+class Arith:
+    """Python's arithmetic: ``Arith("+", "n", 1)``; the right side is a constant unless it is a scalar."""
+
+    op: str = field(validator=_is_operator(ARITHMETIC))
+    left: Scalar = field(converter=to_scalar)
+    right: Scalar = field(converter=to_operand)
+
+    def attributes(self) -> Iterator[str]:
+        """The attributes that are read."""
+        yield from self.left.attributes()
+        yield from self.right.attributes()
+
+    def __str__(self) -> str:
+        return f"{_part(self.left)} {self.op} {_part(self.right)}"
+
+
+@frozen(init=False)
+class Call:
+    """``function(*arguments)``, a pure Python function of scalars."""
+
+    function: Callable[..., Any]
+    arguments: tuple[Scalar, ...]
+
+    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+        """Strings among *arguments* are attributes, other things that are no scalars constants."""
+        self.__attrs_init__(_callable("Call", function), _to_scalars(arguments))
+
+    def attributes(self) -> Iterator[str]:
+        """The attributes that are read."""
+        for argument in self.arguments:
+            yield from argument.attributes()
+
+    def __str__(self) -> str:
+        return f"{_name(self.function)}({', '.join(map(str, self.arguments))})"
+
+
+Scalar: TypeAlias = Attr | Const | Arith | Call
+SCALARS: Final = (Attr, Const, Arith, Call)
+
+
+@frozen
+class Compare:
+    """``Compare("age", ">=", 18)``: a string on the left is an attribute, what is no scalar on the right a constant."""
+
+    left: Scalar = field(converter=to_scalar)
+    op: str = field(validator=_is_operator(COMPARISONS))
+    right: Scalar = field(converter=to_operand)
+
+    def attributes(self) -> Iterator[str]:
+        """The attributes that are read."""
+        yield from self.left.attributes()
+        yield from self.right.attributes()
+
+    def __str__(self) -> str:
+        return f"{_part(self.left)} {self.op} {_part(self.right)}"
+
+
+@frozen(init=False)
+class Holds:
+    """Whether a pure Python function of scalars gives something true."""
+
+    function: Callable[..., object]
+    arguments: tuple[Scalar, ...]
+
+    def __init__(self, function: Callable[..., object], *arguments: Any) -> None:
+        """Strings among *arguments* are attributes, other things that are no scalars constants."""
+        self.__attrs_init__(_callable("Holds", function), _to_scalars(arguments))
+
+    def attributes(self) -> Iterator[str]:
+        """The attributes that are read."""
+        for argument in self.arguments:
+            yield from argument.attributes()
+
+    def __str__(self) -> str:
+        return f"{_name(self.function)}({', '.join(map(str, self.arguments))})"
+
+
+@frozen(init=False)
+class AllOf:
+    """All of some conditions; of none, true."""
+
+    parts: tuple[Condition, ...]
+
+    def __init__(self, *parts: Condition) -> None:
+        """The conditions."""
+        self.__attrs_init__(tuple(map(to_condition, parts)))
+
+    def attributes(self) -> Iterator[str]:
+        """The attributes that are read."""
+        for part in self.parts:
+            yield from part.attributes()
+
+    def __str__(self) -> str:
+        return "(" + " and ".join(map(str, self.parts)) + ")" if self.parts else "true"
+
+
+@frozen(init=False)
+class AnyOf:
+    """At least one of some conditions; of none, false."""
+
+    parts: tuple[Condition, ...]
+
+    def __init__(self, *parts: Condition) -> None:
+        """The conditions."""
+        self.__attrs_init__(tuple(map(to_condition, parts)))
+
+    def attributes(self) -> Iterator[str]:
+        """The attributes that are read."""
+        for part in self.parts:
+            yield from part.attributes()
+
+    def __str__(self) -> str:
+        return "(" + " or ".join(map(str, self.parts)) + ")" if self.parts else "false"
+
+
+@frozen
+class Not:
+    """The opposite of a condition."""
+
+    part: Condition
+
+    def attributes(self) -> Iterator[str]:
+        """The attributes that are read."""
+        yield from self.part.attributes()
+
+    def __str__(self) -> str:
+        return f"not ({self.part})"
+
+
+Condition: TypeAlias = Compare | Holds | AllOf | AnyOf | Not
+CONDITIONS: Final = (Compare, Holds, AllOf, AnyOf, Not)
+
+
+def to_condition(given: Any) -> Condition:
+    """A condition, if it is one; raises :class:`PlanError`."""
+    if isinstance(given, CONDITIONS):
+        return given
+    raise PlanError(
+        f"{given!r} is no condition: use Compare(attribute, operator, value), or Holds(function, *attributes)"
+    )
+
+
+def may_raise(given: Scalar | Condition) -> bool:
+    """Whether evaluation runs code that can fail: a Python function, or arithmetic."""
+    match given:
+        case Attr() | Const():
+            return False
+        case Compare():
+            return may_raise(given.left) or may_raise(given.right)
+        case AllOf() | AnyOf():
+            return any(map(may_raise, given.parts))
+        case Not():
+            return may_raise(given.part)
+        case _:
+            return True
+
+
+def substitute(given: Any, values: Mapping[str, Scalar]) -> Any:
+    """A scalar or condition with other scalars in place of attributes."""
+    match given:
+        case Attr():
+            return values.get(given.name, given)
+        case Const():
+            return given
+        case Arith():
+            return Arith(given.op, substitute(given.left, values), substitute(given.right, values))
+        case Compare():
+            return Compare(substitute(given.left, values), given.op, substitute(given.right, values))
+        case Call() | Holds():
+            return type(given)(given.function, *[substitute(argument, values) for argument in given.arguments])
+        case AllOf() | AnyOf():
+            return type(given)(*[substitute(part, values) for part in given.parts])
+        case Not():
+            return Not(substitute(given.part, values))
+    raise PlanError(f"{given!r} is neither a scalar nor a condition")
+
+
+def conjuncts(conditions: tuple[Condition, ...]) -> Iterator[Condition]:
+    """The conditions that must all hold, one by one."""
+    for condition in conditions:
+        if isinstance(condition, AllOf):
+            yield from conjuncts(condition.parts)
+        else:
+            yield condition
+
+
+# ------------------------------------------------------------------------------------------------------- the meaning
+
+
+def same(a: Any, b: Any) -> bool:
+    """Value identity: ``1``, ``1.0`` and ``True`` differ.
+
+    >>> same(1, 1), same(1, True), same((1, "a"), (1.0, "a"))
+    (True, False, False)
+    """
+    kind = type(a)
+    if kind in ATOMS:
+        return type(b) is kind and bool(a == b)
+    return bool(key_of(a) == key_of(b))
+
+
+_NUMBERS: Final = frozenset({int, float, bool})
+_ORDERED: Final = frozenset({str, bytes})
+
+
+def differ(a: Any, b: Any) -> bool:
+    """The opposite of :func:`same`."""
+    return not same(a, b)
+
+
+def _comparing(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
+    def compared(a: Any, b: Any) -> bool:
+        kind, other = type(a), type(b)
+        if (kind in _NUMBERS and other in _NUMBERS) or (kind is other and kind in _ORDERED):
+            return bool(compare(a, b))
+        return bool(compare(natural_order(a), natural_order(b)))
+
+    compared.__name__ = compared.__qualname__ = compare.__name__
+    return compared
+
+
+COMPARING: Final[dict[str, Callable[[Any, Any], bool]]] = {
+    "==": same,
+    "!=": differ,
+    "<": _comparing(operator.lt),
+    "<=": _comparing(operator.le),
+    ">": _comparing(operator.gt),
+    ">=": _comparing(operator.ge),
+}
+
+
+def _part(scalar: Scalar) -> str:
+    return f"({scalar})" if isinstance(scalar, Arith) else str(scalar)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _callable(what: str, function: Any) -> Any:
+    if not callable(function):
+        raise PlanError(f"{what} needs a function, not {function!r}")
+    return function

@@ -1,0 +1,228 @@
+"""Strata: which relations are computed before which, and where a program waits for all of its input.
+
+A relation depends on those that its rules read.  Reading the right side of a difference or an antijoin, or what is
+grouped, is not *monotone*: more rows there may take rows away, so that these must be complete before they are read.
+Such a place is a point of order, as CALM analysis calls it; a program without any is confluent.  Relations that depend
+on each other are computed together, as one loop; if one of the dependencies in such a component is not monotone, the
+rows have no well-defined meaning, and the program is refused with the whole cycle in the message.
+
+>>> p, q = Relation("p", ("x",)), Relation("q", ("x",))
+>>> [(found.name, found.why) for found in occurrences(Difference(p, q))]
+[('p', ''), ('q', 'right side of a difference')]
+
+Source: reference/flow.md, section 8 (stratification); the CALM theorem.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from attrs import frozen
+
+from syndicate.errors import Unstratifiable
+from syndicate.plan.algebra import AntiJoin, Difference, Fixpoint, GroupBy, NonMonotone
+from syndicate.plan.expression import Expression, Relation
+from syndicate.plan.heading import Heading
+
+
+@frozen
+class Occurrence:
+    """A place where an expression reads a relation; *why* says what is not monotone about it, if anything."""
+
+    name: str
+    heading: Heading
+    why: str
+
+
+@frozen
+class Rule:
+    """``head :- body``: the rows of *body* are rows of *head*.  *origin* says where it was written."""
+
+    head: str
+    body: Expression
+    origin: str
+    number: int
+
+    def __str__(self) -> str:
+        return self.origin or f"rule {self.number} of {self.head}"
+
+
+@frozen
+class Edge:
+    """*head* depends on *body* by a rule; *why* says what is not monotone about it, if anything."""
+
+    head: str
+    body: str
+    why: str
+    rule: Rule
+
+    @property
+    def monotone(self) -> bool:
+        """Whether more of the body can only mean more of the head."""
+        return not self.why
+
+
+@frozen
+class Stratum:
+    """Relations that are computed together: one, or several that depend on each other.
+
+    *level* counts the points of order on the way here, the most there are: Bud's number of a stratum.
+    """
+
+    level: int
+    relations: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    recursive: bool
+
+
+def occurrences(expression: Expression) -> list[Occurrence]:
+    """Where an expression reads relations from outside, each place of another kind once."""
+    found: dict[Occurrence, None] = {}
+    seen: set[tuple[Expression, str, frozenset[str]]] = set()
+    pending: list[tuple[Expression, str, frozenset[str]]] = [(expression, "", frozenset())]
+    while pending:
+        at = pending.pop()
+        if at in seen:
+            continue
+        seen.add(at)
+        this, why, bound = at
+        if isinstance(this, Relation):
+            if this.name not in bound:
+                found[Occurrence(this.name, this.heading, why)] = None
+            continue
+        inner = bound | {this.name} if isinstance(this, Fixpoint) else bound
+        pending += [(part, why or how, inner) for part, how in reversed(list(_parts(this)))]
+    return list(found)
+
+
+def _parts(expression: Expression) -> Iterator[tuple[Expression, str]]:
+    """The parts, and what is not monotone about the way in which they are read."""
+    match expression:
+        case Difference():
+            yield expression.left, ""
+            yield expression.right, "right side of a difference"
+        case AntiJoin():
+            yield expression.left, ""
+            yield expression.right, "negation"
+        case GroupBy():
+            yield expression.source, ", ".join(str(agg) for _, agg in expression.aggregates)
+        case NonMonotone():
+            yield expression.source, expression.why
+        case _:
+            for part in expression.parts():
+                yield part, ""
+
+
+def edges(rules: Iterable[Rule]) -> list[Edge]:
+    """What depends on what."""
+    return [Edge(rule.head, found.name, found.why, rule) for rule in rules for found in occurrences(rule.body)]
+
+
+def strata(relations: Sequence[str], rules: Sequence[Rule]) -> list[Stratum]:
+    """All relations, in an order in which they can be computed; raises :class:`Unstratifiable`."""
+    for rule in rules:
+        _check_fixpoints(rule)
+    known = edges(rules)
+    below: dict[str, list[Edge]] = {name: [] for name in relations}
+    for edge in known:
+        below[edge.head].append(edge)
+    by_head: dict[str, list[Rule]] = {}
+    for rule in rules:
+        by_head.setdefault(rule.head, []).append(rule)
+    levels: dict[str, int] = {}
+    found = []
+    for component in _components(below):
+        members = set(component)
+        inner = [edge for name in component for edge in below[name] if edge.body in members]
+        for edge in inner:
+            if edge.why:
+                raise _refusal(edge, below, members)
+        outer = [edge for name in component for edge in below[name] if edge.body not in members]
+        level = max((levels[edge.body] + bool(edge.why) for edge in outer), default=0)
+        levels.update(dict.fromkeys(component, level))
+        ordered = tuple(name for name in relations if name in members) if len(members) > 1 else tuple(component)
+        found.append(Stratum(level, ordered, tuple(r for name in ordered for r in by_head.get(name, ())), bool(inner)))
+    return found
+
+
+def _components(below: Mapping[str, Sequence[Edge]]) -> Iterator[list[str]]:
+    """The strongly connected components, each after those that it depends on (Tarjan, without recursion)."""
+    number: dict[str, int] = {}
+    low: dict[str, int] = {}
+    open_: dict[str, None] = {}
+    for root in below:
+        if root in number:
+            continue
+        work: list[tuple[str, Iterator[Edge]]] = [(root, iter(below[root]))]
+        number[root] = low[root] = len(number)
+        open_[root] = None
+        while work:
+            name, following = work[-1]
+            for edge in following:
+                if edge.body not in number:
+                    number[edge.body] = low[edge.body] = len(number)
+                    open_[edge.body] = None
+                    work.append((edge.body, iter(below[edge.body])))
+                    break
+                if edge.body in open_:
+                    low[name] = min(low[name], number[edge.body])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[name])
+                if low[name] == number[name]:
+                    component = []
+                    while True:
+                        member, _ = open_.popitem()
+                        component.append(member)
+                        if member == name:
+                            break
+                    yield component
+
+
+def _refusal(wrong: Edge, below: Mapping[str, Sequence[Edge]], members: set[str]) -> Unstratifiable:
+    """The error for an edge that is not monotone and lies on a cycle: the shortest such cycle."""
+    came: dict[str, Edge] = {}
+    pending = deque([wrong.body])
+    while pending and wrong.head not in came and wrong.body != wrong.head:
+        name = pending.popleft()
+        for edge in below[name]:
+            if edge.body in members and edge.body not in came:
+                came[edge.body] = edge
+                pending.append(edge.body)
+    cycle, at = [wrong], wrong.head
+    back: list[Edge] = []
+    while at != wrong.body:
+        back.append(came[at])
+        at = came[at].head
+    cycle += reversed(back)
+    way = " -> ".join([*(_step(edge) for edge in cycle), wrong.head])
+    rules = "; ".join(dict.fromkeys(str(edge.rule) for edge in cycle))
+    return Unstratifiable(
+        f"{wrong.head} depends on itself in a way that is not monotone ({wrong.why} of {wrong.body}): {way}. "
+        f"The rules are: {rules}. Break the cycle: let one of them take effect in a later step, or leave it out",
+        [(edge.head, edge.body, edge.why, str(edge.rule)) for edge in cycle],
+    )
+
+
+def _step(edge: Edge) -> str:
+    return f"{edge.head} -[{edge.why}]" if edge.why else edge.head
+
+
+def _check_fixpoints(rule: Rule) -> None:
+    pending, seen = [rule.body], set()
+    while pending:
+        expression = pending.pop()
+        if expression in seen:
+            continue
+        seen.add(expression)
+        pending += expression.parts()
+        if isinstance(expression, Fixpoint):
+            for found in occurrences(expression.body):
+                if found.name == expression.name and found.why:
+                    raise Unstratifiable(
+                        f"Fixpoint {found.name} in {rule}: the body reads {found.name} in a way that is not monotone "
+                        f"({found.why}): take that part out of the loop",
+                        [(found.name, found.name, found.why, str(rule))],
+                    )

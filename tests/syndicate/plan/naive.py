@@ -1,0 +1,218 @@
+"""The oracle: relational algebra by its definitions, from scratch, sharing no code with rewriting and lowering.
+
+A relation is a dictionary from the typed form of a row to the row, which is a dictionary of attributes.  A program is
+evaluated stratum by stratum; within one, all rules are applied until nothing is new.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from syndicate import plan as ra
+from tests.syndicate.flow.oracle import form
+
+Named = dict[str, Any]
+OPS: dict[str, Callable[[Any, Any], bool]] = {
+    "==": lambda a, b: form(a) == form(b),
+    "!=": lambda a, b: form(a) != form(b),
+    "<": lambda a, b: a < b,
+    "<=": lambda a, b: a <= b,
+    ">": lambda a, b: a > b,
+    ">=": lambda a, b: a >= b,
+}
+ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
+    "+": lambda a, b: a + b,
+    "-": lambda a, b: a - b,
+    "*": lambda a, b: a * b,
+    "/": lambda a, b: a / b,
+    "//": lambda a, b: a // b,
+    "%": lambda a, b: a % b,
+}
+
+
+class Rows:
+    """A set of rows, told apart by value identity."""
+
+    def __init__(self, rows: Iterable[Named] = ()) -> None:
+        self.by_form = {form(tuple(row[name] for name in sorted(row))): row for row in rows}
+
+    def __iter__(self) -> Any:
+        return iter(self.by_form.values())
+
+    def __len__(self) -> int:
+        return len(self.by_form)
+
+    def tuples(self, heading: Iterable[str]) -> set[Any]:
+        """Forms of rows as tuples over a heading, to compare."""
+        names = list(heading)
+        return {form(tuple(row[name] for name in names)) for row in self}
+
+
+def scalar(given: Any, row: Named) -> Any:
+    """The value of a scalar for a row."""
+    match given:
+        case ra.Attr():
+            return row[given.name]
+        case ra.Const():
+            return given.value
+        case ra.Arith():
+            return ARITHMETIC[given.op](scalar(given.left, row), scalar(given.right, row))
+        case ra.Call():
+            return given.function(*[scalar(one, row) for one in given.arguments])
+    raise AssertionError(given)
+
+
+def holds(given: Any, row: Named) -> bool:
+    """Whether a condition holds for a row."""
+    match given:
+        case ra.Compare():
+            return OPS[given.op](scalar(given.left, row), scalar(given.right, row))
+        case ra.Holds():
+            return bool(given.function(*[scalar(one, row) for one in given.arguments]))
+        case ra.AllOf():
+            return all(holds(part, row) for part in given.parts)
+        case ra.AnyOf():
+            return any(holds(part, row) for part in given.parts)
+        case ra.Not():
+            return not holds(given.part, row)
+    raise AssertionError(given)
+
+
+def agree(a: Named, b: Named) -> bool:
+    """Whether two rows agree on what both have."""
+    return all(form(a[name]) == form(b[name]) for name in a.keys() & b.keys())
+
+
+def aggregate(agg: Any, rows: list[Named]) -> Any:
+    """The aggregate of some rows, None for no row."""
+    values: list[Any] = [
+        None if not agg.of else scalar(agg.of[0], row) if len(agg.of) == 1 else tuple(scalar(s, row) for s in agg.of)
+        for row in rows
+    ]
+    match agg.aggregate.form:
+        case "count":
+            return len(values)
+        case "sum":
+            return sum(values)
+        case "min":
+            return min(values)
+        case "max":
+            return max(values)
+        case "avg":
+            return sum(values) / len(values)
+    weights: dict[Any, int] = {}
+    for value in values:
+        weights[value] = weights.get(value, 0) + 1
+    return agg.aggregate.function(weights)
+
+
+def value(this: Any, env: Mapping[str, Rows]) -> Rows:
+    """The rows of an expression."""
+    match this:
+        case ra.Relation():
+            return env[this.name]
+        case ra.Literal():
+            return Rows(dict(zip(this.heading, row, strict=True)) for row in this.rows)
+        case ra.Selection():
+            return Rows(row for row in value(this.source, env) if all(holds(one, row) for one in this.conditions))
+        case ra.Projection():
+            return Rows({name: scalar(one, row) for name, one in this.columns} for row in value(this.source, env))
+        case ra.Rename():
+            new = dict(this.renaming)
+            return Rows({new.get(name, name): row[name] for name in row} for row in value(this.source, env))
+        case ra.Map():
+            return Rows(_given(this, this.function(_tuple(this, row))) for row in value(this.source, env))
+        case ra.FlatMap():
+            return Rows(
+                _given(this, one) for row in value(this.source, env) for one in this.function(_tuple(this, row))
+            )
+        case ra.Union():
+            return Rows(row for source in this.sources for row in value(source, env))
+        case ra.Difference():
+            gone = value(this.right, env).tuples(this.heading)
+            return Rows(row for row in value(this.left, env) if not {*Rows([row]).tuples(this.heading)} & gone)
+        case ra.Product() | ra.ThetaJoin() | ra.EquiJoin():
+            asked = getattr(this, "conditions", ())
+            pairs = ({**a, **b} for a in value(this.left, env) for b in value(this.right, env))
+            return Rows(row for row in pairs if all(holds(one, row) for one in asked))
+        case ra.NaturalJoin():
+            joined: list[Named] = [{}]
+            for source in this.sources:
+                joined = [{**b, **a} for a, b in itertools.product(joined, value(source, env)) if agree(a, b)]
+            return Rows(joined)
+        case ra.SemiJoin() | ra.AntiJoin():
+            right, wanted = list(value(this.right, env)), isinstance(this, ra.SemiJoin)
+            return Rows(row for row in value(this.left, env) if any(agree(row, other) for other in right) == wanted)
+        case ra.GroupBy():
+            return _grouped(this, value(this.source, env))
+        case ra.NonMonotone():
+            return value(this.source, env)
+        case ra.Fixpoint():
+            found = Rows()
+            while len(more := value(this.body, {**env, this.name: found})) != len(found):
+                found = more
+            return found
+    raise AssertionError(this)
+
+
+def _tuple(this: Any, row: Named) -> tuple[Any, ...]:
+    return tuple(row[name] for name in this.source.heading)
+
+
+def _given(this: Any, row: tuple[Any, ...]) -> Named:
+    return dict(zip(this.heading, row, strict=True))
+
+
+def _grouped(this: Any, rows: Rows) -> Rows:
+    groups: dict[Any, list[Named]] = {}
+    for row in rows:
+        groups.setdefault(form(tuple(row[name] for name in this.by)), []).append(row)
+    made = []
+    for group in groups.values():
+        row = {name: group[0][name] for name in this.by}
+        row.update({name: aggregate(agg, group) for name, agg in this.aggregates})
+        if None not in [row[name] for name, _ in this.aggregates]:
+            made.append(row)
+    return Rows(made)
+
+
+def reads(this: Any, *, negative: bool = False) -> Iterable[tuple[str, bool]]:
+    """The relations that an expression reads, and whether not in a monotone way."""
+    match this:
+        case ra.Relation():
+            yield this.name, negative
+        case ra.Difference() | ra.AntiJoin():
+            yield from reads(this.left, negative=negative)
+            yield from reads(this.right, negative=True)
+        case ra.GroupBy() | ra.NonMonotone():
+            yield from reads(this.source, negative=True)
+        case ra.Fixpoint():
+            yield from ((name, how) for name, how in reads(this.body, negative=negative) if name != this.name)
+        case _:
+            for part in this.parts():
+                yield from reads(part, negative=negative)
+
+
+def program(given: ra.Program, facts: Mapping[str, Iterable[tuple[Any, ...]]]) -> dict[str, set[Any]]:
+    """The outputs of a program for some facts, as forms of tuples."""
+    names = list(given.declared)
+    base = {name: [dict(zip(given[name].heading, row, strict=True)) for row in facts.get(name, ())] for name in names}
+    level = dict.fromkeys(names, 0)
+    for _ in range(len(names) ** 2 + 1):
+        for rule in given.rules:
+            for name, negative in reads(rule.body):
+                level[rule.head] = max(level[rule.head], level[name] + negative)
+    env = {name: Rows(base[name]) for name in names}
+    for stratum in sorted(set(level.values())):
+        rules = [rule for rule in given.rules if level[rule.head] == stratum]
+        while True:
+            before = {name: len(rows) for name, rows in env.items()}
+            for rule in rules:
+                heading = given[rule.head].heading
+                new = [{name: row[name] for name in heading} for row in value(rule.body, env)]
+                env[rule.head] = Rows([*env[rule.head], *new])
+            if before == {name: len(rows) for name, rows in env.items()}:
+                break
+    return {name: env[name].tuples(given[name].heading) for name in given.outputs}
