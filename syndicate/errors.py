@@ -266,6 +266,10 @@ class IllegalRule(SyndicateError, TypeError):
     """A Bloom rule that cannot be: an operator on the wrong kind of collection, an unknown column, a mark astray."""
 
 
+class UnknownColumn(IllegalRule, AttributeError):
+    """A column that a collection of a Bloom program does not have."""
+
+
 class RowMisfit(SyndicateError, TypeError):
     """What is no row, or a row with more columns than its collection has."""
 

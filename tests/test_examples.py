@@ -184,11 +184,12 @@ def test_chat_needs_a_name() -> None:
 
 
 def test_readme_blocks() -> None:
-    """The tests below run all python blocks there are: here, over the network, with Spark."""
+    """The tests below run all python blocks there are: here, over the network, with Spark, a circuit."""
     assert [("connect(" in block, "spark_source(" in block) for block in PYTHON_BLOCKS] == [
         (False, False),
         (True, False),
         (False, True),
+        (False, False),
     ]
 
 

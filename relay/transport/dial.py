@@ -13,7 +13,7 @@ import trio
 from relay.limits import DEFAULT, Limits
 from relay.transport.address import Address
 from relay.transport.greeting import Greeted
-from relay.transport.secure import SecureStream
+from relay.transport.secure import SecureStream, cut_off
 from relay.transport.sockets import open_socket, reasons
 from relay.transport.stdio import open_child
 from relay.transport.stream import Connection, reason
@@ -117,7 +117,7 @@ def _fault(error: ssl.SSLCertVerificationError) -> str:
 def _refusal(error: ssl.SSLError, address: Address) -> str:
     what = error.reason or ""
     plain = "ws" if address.web else "tcp"
-    if isinstance(error, ssl.SSLEOFError):
+    if cut_off(error):
         return f"ended the TLS handshake: does it speak TLS there, or is it {plain}://?"
     if what in ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"):
         return f"does not speak TLS: is it {plain}://?"

@@ -139,7 +139,12 @@ class SecureStream(trio.abc.HalfCloseableStream):
                 await trio.lowlevel.checkpoint()
 
 
+def cut_off(error: ssl.SSLError) -> bool:
+    """Whether *error* is that the bytes ended before TLS did, in the words of whatever release of Python."""
+    return isinstance(error, ssl.SSLEOFError) or error.reason == "UNEXPECTED_EOF_WHILE_READING"
+
+
 def _why(error: ssl.SSLError) -> str:
-    if isinstance(error, ssl.SSLEOFError):
+    if cut_off(error):
         return "it was cut off, without the end that TLS demands"
     return f"TLS failed ({error.reason or error})"

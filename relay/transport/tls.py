@@ -50,8 +50,7 @@ class Tls:
         _read("certificate", self.certificate, b"BEGIN CERTIFICATE")
         if b"ENCRYPTED" in _read("key", self.key, b"PRIVATE KEY"):
             raise CertificateError(f"the key in {self.key} has a passphrase: remove it with `openssl pkey`")
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context = _context(ssl.PROTOCOL_TLS_SERVER)
         # A client that never reads would otherwise lose what it sent, by what we send to let it come back faster.
         context.num_tickets = 0
         try:
@@ -70,8 +69,7 @@ class Tls:
 
     def client_context(self) -> ssl.SSLContext:
         """What a client shakes hands with; raises :class:`~syndicate.errors.CertificateError`."""
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context = _context(ssl.PROTOCOL_TLS_CLIENT)
         if self.ca is None:
             context.load_default_certs()
             return context
@@ -81,6 +79,14 @@ class Tls:
         except ssl.SSLError as e:
             raise CertificateError(f"the CA file {self.ca} is damaged ({e.reason}): get it again") from None
         return context
+
+
+def _context(protocol: int) -> ssl.SSLContext:
+    context = ssl.SSLContext(protocol)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    # Some releases of Python 3.11 take a stream that was cut off for one that has ended.
+    context.options &= ~getattr(ssl, "OP_IGNORE_UNEXPECTED_EOF", 0)
+    return context
 
 
 def _read(what: str, path: Path, mark: bytes) -> bytes:

@@ -280,6 +280,8 @@ def test_nonsense_of_ours_does_not_reach_it(join: Join, server: Server) -> None:
     """A client of ours that retracts, and stops, in all ways never makes it fail: no R that it does not know."""
     peer = join()
     peer.tell("observe", "who", PRESENT)
+    peer.tell("sync", "watching")
+    peer.hears("synced")
 
     def boot() -> None:
         @connect(server.address, attempts=1)
