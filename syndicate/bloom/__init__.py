@@ -1,0 +1,89 @@
+"""Bloom: rules over collections, in ticks, compiled to circuits, so that a tick costs what changed.
+
+>>> class Shortest(Bloom):
+...     link = table(["from", "to"], ["cost"])
+...     path = table(["from", "to", "cost"], [])
+...     best = scratch(["from", "to"], ["cost"])
+...     @bloom
+...     def rules(self):
+...         self.path <= self.link
+...         self.path <= (self.link * self.path).pairs(
+...             ("to", "from"), lambda l, p: (l.from_, p.to, l.cost + p.cost))
+...         self.best <= self.path.group(["from", "to"], agg.min("cost"))
+>>> p = Shortest(); p.link <= [("a", "b", 3), ("b", "c", 4), ("a", "c", 9)]; p.tick(); p.best["a", "c"]
+(from='a', to='c', cost=7)
+
+**How it is built.**  A program is a class; :mod:`declaration` says what its collections are, :mod:`block` which of
+its methods are rules and what it imports, :mod:`program` makes an instance.  The blocks run once, on symbols: a
+:mod:`collection` is the symbol of itself, an :mod:`expression` holds relational algebra (made by :mod:`join`,
+:mod:`fold` and :mod:`function`), a :mod:`mark` is a sign in front of one, and an operator records a :mod:`rule` with
+its file and line.  :mod:`wiring` makes one :class:`syndicate.plan.Program` of the rules, and of that a circuit.  In a
+tick, :mod:`ticking` tells the circuit what :mod:`state` says has changed, and takes in what comes out.
+
+**A tick.**  Deletions, then insertions: of what the last tick deferred, of what came from outside, of what arrived.
+Then ``<=`` rules to their fixed point, stratum by stratum.  Then ``<~`` rows are sent, callbacks called, ``budtime``
+counted.  A tick that raises did not happen.
+
+**Differences to Bud.**  What is from outside may be given with ``<=``.  The tick's number and time are the row of
+``now``, to be joined with, since a function of a rule is called only for rows that are new.  ``run()`` ticks until
+nothing waits, also for deferred rows.  Column names that are Python keywords get an underscore: ``l.from_``.
+
+Source: seed 001; reference/bloom.md; DESIGN 6.5.
+"""
+
+from __future__ import annotations
+
+from syndicate.bloom import aggregate as agg
+from syndicate.bloom.block import bloom, bootstrap, import_module
+from syndicate.bloom.collection import Collection
+from syndicate.bloom.column import Column
+from syndicate.bloom.declaration import (
+    Declaration,
+    Kind,
+    channel,
+    const,
+    durable,
+    file_reader,
+    interface,
+    loopback,
+    periodic,
+    scratch,
+    stdio,
+    table,
+    temp,
+)
+from syndicate.bloom.expression import Expression, values
+from syndicate.bloom.expression import join_of as join
+from syndicate.bloom.network import Network
+from syndicate.bloom.program import Bloom
+from syndicate.bloom.row import Row
+from syndicate.bloom.rule import Rule
+
+__all__ = [
+    "Bloom",
+    "Collection",
+    "Column",
+    "Declaration",
+    "Expression",
+    "Kind",
+    "Network",
+    "Row",
+    "Rule",
+    "agg",
+    "bloom",
+    "bootstrap",
+    "channel",
+    "const",
+    "durable",
+    "file_reader",
+    "import_module",
+    "interface",
+    "join",
+    "loopback",
+    "periodic",
+    "scratch",
+    "stdio",
+    "table",
+    "temp",
+    "values",
+]

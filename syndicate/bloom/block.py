@@ -1,0 +1,81 @@
+"""Blocks and modules: what marks a method as rules, and a class attribute as an instance of another program.
+
+A block is a method: a subclass that defines one of the same name overrides it, an empty one removes its rules.  An
+imported program keeps its own: nothing of the importer overrides them.
+
+Source: seed 001, "Modularity and Encapsulation"; reference/bloom.md, 1.6.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from attrs import frozen
+
+from syndicate.bloom.site import here
+from syndicate.errors import BloomDeclaration
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def bloom(function: F) -> F:
+    """Mark a method as a block of rules."""
+    return _marked(function, "bloom")
+
+
+def bootstrap(function: F) -> F:
+    """Mark a method that gives rows to the first tick, ancestors' methods first."""
+    return _marked(function, "bootstrap")
+
+
+def _marked(function: F, mark: str) -> F:
+    if not callable(function):
+        raise BloomDeclaration(f"{here()}: @{mark} marks a method, not {function!r}")
+    function._bloom = mark  # type: ignore[attr-defined]
+    return function
+
+
+def is_marked(value: Any, mark: str) -> bool:
+    """Whether *value* was marked so."""
+    return getattr(value, "_bloom", None) == mark
+
+
+@frozen(eq=False)
+class Imported:
+    """A program within a program."""
+
+    program: Any
+    site: str
+
+    if TYPE_CHECKING:  # an instance has the module in its place
+
+        def __get__(self, instance: object, owner: type) -> Any: ...
+
+
+def import_module(program: Any, as_name: str = "") -> Imported:
+    """An instance of another program of its own, whose collections are ``name.collection``.
+
+    In a class body: ``left = import_module(Delivery)``, or ``import_module(Delivery, as_name="left")``.
+    """
+    site = here()
+    made = Imported(program, site)
+    if not isinstance(program, type) or not hasattr(program, "_collecting"):
+        raise BloomDeclaration(f"{site}: import_module takes a class of rules (class M(Bloom)), not {program!r}")
+    if as_name:
+        body = sys._getframe(1).f_locals
+        if as_name in body or not as_name.isidentifier():
+            raise BloomDeclaration(f"{site}: {as_name!r} cannot be the name of a module here: it is taken, or no name")
+        body[as_name] = made
+    return made
+
+
+def blocks_of(cls: type, mark: str) -> Iterator[str]:
+    """The names of marked methods, those of ancestors first, each once."""
+    seen: dict[str, None] = {}
+    for one in reversed(cls.__mro__):
+        for name, value in vars(one).items():
+            if is_marked(value, mark):
+                seen[name] = None
+    return iter(seen)

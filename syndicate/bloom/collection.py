@@ -1,0 +1,178 @@
+"""Collections: in a block of rules, what is written and read; outside, rows that are there after the last tick.
+
+The same object is both.  While a program is made, operators record rules; afterwards ``t <= rows`` and
+``t.insert(rows)`` give rows to the next tick, and ``sorted(t)``, ``len(t)``, ``row in t`` look.
+
+Source: DESIGN 6.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from syndicate import plan
+from syndicate.bloom.declaration import TABLES, Declaration, Kind
+from syndicate.bloom.expression import Expression, Product, to_expression
+from syndicate.bloom.join import Factor
+from syndicate.bloom.mark import Marked
+from syndicate.bloom.row import Names, Row, fitted_all, row_type
+from syndicate.bloom.rule import Recorded, check_operator
+from syndicate.bloom.side import Side
+from syndicate.bloom.site import here
+from syndicate.errors import IllegalRule, RowMisfit
+from syndicate.flow.element import Key, key_of, natural
+
+
+class Collection(Expression):
+    """Rows of a program under a name."""
+
+    def __init__(self, name: str, declaration: Declaration, program: Any) -> None:
+        """Of a declaration; programs make them."""
+        self._name, self._declaration, self._program = name, declaration, program
+        self._kind: Kind = declaration.kind
+        self._columns: Names = ()
+        self._keys = 0
+        self._location = declaration.location
+        self._late = None
+        self._site = declaration.site
+        self._state: Any = None
+        if declaration.columns or self._kind is not Kind.TEMP:
+            self._schema(declaration.columns, declaration.keys)
+
+    def _schema(self, columns: Names, keys: int) -> None:
+        self._columns, self._keys = columns, keys
+        self._factor = Factor(plan.Relation(self._name, columns), (Side(self, self._name, columns, columns),))
+
+    def _known(self) -> Factor:
+        if not self._columns and self._kind is Kind.TEMP:
+            raise IllegalRule(
+                f"{here()}: {self._name} is read before a rule has given it columns: declare them, as in "
+                "temp(['a', 'b']), or let the rule that writes it come first"
+            )
+        return self._factor
+
+    # --------------------------------------------------------------------------------------------------- rules
+
+    def __le__(self, other: Any) -> Any:
+        if self._program._root._collecting:
+            if isinstance(other, Marked):
+                raise IllegalRule(f"{here()}: {self._name} <= takes no sign {other._mark}: leave it out")
+            return self._rule("<=", other)
+        self.insert(other)
+        return None
+
+    def __lt__(self, other: Any) -> Any:
+        site = here()
+        if not isinstance(other, Marked):
+            raise IllegalRule(f"{site}: {self._name} < is no operator of rules: use <=, <+, <-, <~ or <+-")
+        op = f"<{other._mark}"
+        if self._program._root._collecting:
+            return self._rule(op, other._expression)
+        rows = _literal_rows(other._expression, site)
+        {"<+": self.insert, "<-": self.delete, "<+-": self.upsert, "<~": self.insert}[op](rows)
+        return None
+
+    def define(self, body: Any) -> Any:
+        """Bud's ``=``: the rows of *body* are all that there is of a scratch; no other rule may write it."""
+        if not self._program._root._collecting:
+            raise IllegalRule(f"{here()}: define() makes a rule: call it in a block marked @bloom")
+        return self._rule("=", body)
+
+    def _rule(self, op: str, body: Any) -> Recorded:
+        site = here()
+        check_operator(op, self._name, self._kind, site)
+        expression = to_expression(body, site)
+        if not self._columns and self._kind is Kind.TEMP:
+            columns = tuple(name for side in expression._known().sides for name in side.columns)
+            self._schema(columns, len(columns))
+        return Recorded(self._program._record(self, op, expression._body(self._columns, self._name, site), site))
+
+    # --------------------------------------------------------------------------------------------------- from outside
+
+    def insert(self, rows: Any) -> None:
+        """Give rows to the next tick; raises :class:`RowMisfit`, :class:`IllegalRule` for what nobody may write."""
+        if self._kind in (Kind.CONST, Kind.FILE):
+            raise IllegalRule(f"{here()}: {self._name} is a {self._kind.value}, which nobody may write")
+        taken = self._taken(rows)
+        self._program._state_of(self).inserted.update(taken)
+
+    def delete(self, rows: Any) -> None:
+        """Let rows be gone in the next tick, if no rule derives them; a row counts if all of its columns are equal."""
+        taken = self._taken(rows)
+        self._table("delete").deleted.update(taken)
+
+    def upsert(self, rows: Any) -> None:
+        """Replace the rows of the same keys in the next tick."""
+        taken = self._taken(rows)
+        self._table("upsert").upserted.update(taken)
+
+    def _table(self, what: str) -> Any:
+        if self._kind not in TABLES:
+            raise IllegalRule(f"{here()}: {what}() is for tables, and {self._name} is a {self._kind.value}")
+        return self._program._state_of(self)
+
+    def _taken(self, rows: Any) -> Mapping[Key, None]:
+        if self._program._root._collecting:
+            raise IllegalRule(f"{here()}: a block makes rules: write {self._name} <= values(...), or use @bootstrap")
+        found = fitted_all(_literal_rows(rows, here()), self._columns, f"{here()}: {self._name}")
+        return dict.fromkeys(map(key_of, found))
+
+    def _now(self) -> Mapping[Key, None]:
+        if self._program._root._collecting:
+            raise IllegalRule(
+                f"{here()}: {self._name} has no rows while a program is made: use filter(), group() or notin()"
+            )
+        if self._program._root._ticking:
+            raise IllegalRule(
+                f"{here()}: a function in a rule cannot look into {self._name}: it would not be called again when that "
+                f"changes. Join with it, or use exists() or notin()"
+            )
+        rows: Mapping[Key, None] = self._program._state_of(self).contents.rows
+        return rows
+
+    def __iter__(self) -> Iterator[Row]:
+        kind = row_type(self._columns)
+        return iter([tuple.__new__(kind, natural(row)) for row in self._now()])
+
+    def __len__(self) -> int:
+        return len(self._now())
+
+    def __contains__(self, row: Any) -> bool:
+        rows = self._now()
+        try:
+            return key_of(fitted_all([row], self._columns, "")[0]) in rows
+        except (RowMisfit, IndexError):
+            return False
+
+    def __getitem__(self, key: Any) -> Row | None:
+        """The row that has a key, a tuple if it is of several columns; None if there is none."""
+        self._now()
+        wanted = tuple(key) if isinstance(key, (tuple, list)) else (key,)
+        row = self._program._state_of(self).contents.by_key(wanted)
+        return None if row is None else tuple.__new__(row_type(self._columns), natural(row))
+
+    def __bool__(self) -> bool:
+        return bool(len(self)) if not self._program._root._collecting else super().__bool__()
+
+    def payloads(self) -> Expression:
+        """The rows without the location of a channel, or else without the first column."""
+        return self._without(self._location or 0)
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"<{self._kind.value} {self._name}({', '.join(self._columns)})>"
+
+
+def _literal_rows(rows: Any, site: str) -> Iterable[Any]:
+    """Rows given from outside, as literals or any iterable."""
+    if isinstance(rows, Collection):
+        return list(rows)
+    if isinstance(rows, (Expression, Product)):
+        body = to_expression(rows, site)._factor.rows
+        if isinstance(body, plan.Literal):
+            return body.rows
+        raise IllegalRule(f"{site}: outside of a block of rules only values(...) can be given with this operator")
+    found: Iterable[Any] = rows
+    return found

@@ -1,0 +1,50 @@
+"""Columns: ``self.buffer.ident`` in a rule, and equalities of two of them.
+
+>>> a, b = Column(None, "x", "a"), Column(None, "y", "b")
+>>> a == b
+a.x == b.y
+>>> bool(a == b)
+Traceback (most recent call last):
+syndicate.errors.IllegalRule: a.x == b.y has no truth here: give it to pairs(), lefts(), notin() and their like
+
+Source: reference/bloom.md, 1.5 (predicate forms).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from attrs import frozen
+
+from syndicate.errors import IllegalRule
+
+
+@frozen(eq=False, repr=False)
+class Column:
+    """A column of a collection, or of an expression whose rows are those of one; *of* names it in messages."""
+
+    owner: Any
+    name: str
+    of: str
+
+    def __eq__(self, other: object) -> Any:
+        return Equality(self, other) if isinstance(other, (Column, str)) else NotImplemented
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return f"{self.of}.{self.name}"
+
+
+@frozen(eq=False, repr=False)
+class Equality:
+    """What a join may ask: that two columns are equal."""
+
+    left: Column | str
+    right: Column | str
+
+    def __bool__(self) -> bool:
+        raise IllegalRule(f"{self!r} has no truth here: give it to pairs(), lefts(), notin() and their like")
+
+    def __repr__(self) -> str:
+        return f"{self.left!r} == {self.right!r}"

@@ -1,0 +1,30 @@
+"""Sites: where in a user's file a rule, a function of a rule or a declaration stands, for messages.
+
+>>> site_of(lambda: None).count(":")
+1
+
+Source: reference/bloom.md, 8 (early errors with the source of the rule are wanted).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+_HERE: Final = str(Path(__file__).parent)
+
+
+def here() -> str:
+    """The file and line of the innermost caller that is not of this room."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def site_of(function: Callable[..., Any]) -> str:
+    """The file and line at which a function begins."""
+    code = getattr(function, "__code__", None)
+    return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else here()
