@@ -31,7 +31,7 @@ PLAN = """
     relay
     relay.wal relay.disk relay.journal relay.durable relay.config relay.tap relay.census relay.governor relay.metrics
     relay.broker relay.admin
-    relay.units relay.service relay.recording relay.printer relay.console relay.demo relay.cli
+    relay.units relay.service relay.recording relay.printer relay.console relay.bench relay.demo relay.cli
 """
 ROOMS = PLAN.split()
 FLOOR = {room: floor for floor, room in enumerate(ROOMS)}

@@ -22,8 +22,10 @@ Examples:
 """
 
 _COMMANDS: Final = {
+    "bench": ("relay.cli.bench", "bench_main"),
     "cap": ("relay.cli.cap", "cap"),
     "console": ("relay.cli.console", "console_main"),
+    "dedalus": ("relay.cli.dedalus", "dedalus"),
     "demo": ("relay.demo", "demo_command"),
     "replay": ("relay.cli.replay", "replay_main"),
     "server": ("relay.cli.server", "server_main"),

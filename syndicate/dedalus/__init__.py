@@ -1,0 +1,34 @@
+"""Dedalus: logic in time, with choice and messages.
+
+>>> from syndicate.dedalus import Program
+>>> model = Program.parse('''
+...     bcast("a", "hi")@1;  node("a", "b");
+...     log(M, P)@async :- bcast(N, P), node(N, M);
+...     persist[log, 2];
+... ''').run(until=3)
+>>> model.at(3)["log"]
+[('b', 'hi')]
+
+Source: seed 002; reference/dedalus.md; DESIGN, 6.6.
+"""
+
+from __future__ import annotations
+
+from syndicate.dedalus.checks import Diagnostic
+from syndicate.dedalus.model import Message, Model
+from syndicate.dedalus.program import Program, aggregate, choose, compare, compute, names
+from syndicate.dedalus.schedule import Net, Schedule
+
+__all__ = [
+    "Diagnostic",
+    "Message",
+    "Model",
+    "Net",
+    "Program",
+    "Schedule",
+    "aggregate",
+    "choose",
+    "compare",
+    "compute",
+    "names",
+]

@@ -1,0 +1,339 @@
+"""Programs as data: terms, atoms, rules, declarations, and their text.
+
+Text and Python objects lead to this one core.  ``str`` of each part is text that parses to an equal part; places in
+the source are carried along but do not count for equality.
+
+>>> X, N = Variable("X"), Variable("N")
+>>> print(Rule(Atom("seq", (X, N)), "next", (Atom("seq", (X, WILD), N), Atom("stop", (X,), negated=True))))
+seq(X, N)@next :- seq(X, _)@N, notin stop(X);
+
+Contract: a constant is a string, an integer, or a float with a fraction; a float without one is the integer, so that
+equal values are one value.
+
+Source: seed 002; reference/dedalus.md, sections 1 and 2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final, Literal, TypeAlias
+
+from attrs import evolve, field, frozen
+
+from syndicate.errors import DedalusArithmetic
+
+Value: TypeAlias = str | int | float
+Row: TypeAlias = tuple[Value, ...]
+Kind: TypeAlias = Literal["deductive", "next", "async", "later"]
+
+AGGREGATES: Final = ("count", "min", "max", "sum", "avg")
+COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=")
+OPERATORS: Final = ("+", "-", "*", "/", "%")
+BUILT_IN: Final = {"successor": 2, "time": 1, "after": 2}
+"""Relations of the clock, with their arity; ``choose`` is built in too, and is no relation."""
+
+
+@frozen
+class Place:
+    """Where something was written: line and column count from 1."""
+
+    line: int = 0
+    column: int = 0
+    file: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.file or 'program'}:{self.line}:{self.column}" if self.line else self.file or "program"
+
+
+NOWHERE: Final = Place()
+
+
+def normal(value: Value) -> Value:
+    """A number in its one form: a float without a fraction is an integer.
+
+    >>> normal(2.0), normal(2.5)
+    (2, 2.5)
+    """
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+@frozen
+class Variable:
+    """A variable; its name begins with an upper case letter, or with ``_`` and more."""
+
+    name: str
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@frozen
+class Wildcard:
+    """``_``: anything, and never the same as another ``_``."""
+
+    def __str__(self) -> str:
+        return "_"
+
+
+WILD: Final = Wildcard()
+
+
+@frozen
+class Constant:
+    """A value that is written down."""
+
+    value: Value = field(converter=normal)
+
+    def __str__(self) -> str:
+        return quoted(self.value) if isinstance(self.value, str) else repr(self.value)
+
+
+_ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def quoted(text: str) -> str:
+    r"""A string as it is written: ``"say \"hi\""``."""
+    return '"' + "".join(_ESCAPES.get(c, c) for c in text) + '"'
+
+
+@frozen
+class Computed:
+    """Arithmetic on two terms.
+
+    ``/`` of integers rounds down, and ``%`` is what is left, so that ``X == X / Y * Y + X % Y``.
+    """
+
+    op: str
+    left: Term
+    right: Term
+
+    def __str__(self) -> str:
+        return f"{_part(self.left)} {self.op} {_part(self.right)}"
+
+
+Term: TypeAlias = Variable | Wildcard | Constant | Computed
+
+
+def _part(term: Term) -> str:
+    negative = isinstance(term, Constant) and not isinstance(term.value, str) and term.value < 0
+    return f"({term})" if isinstance(term, Computed) or negative else str(term)
+
+
+def compute(op: str, left: Value, right: Value) -> Value:
+    """The value of ``left op right``; raises :class:`DedalusArithmetic`.
+
+    >>> compute("/", -7, 2), compute("%", -7, 2), compute("+", 1.5, 0.5)
+    (-4, 1, 2)
+    """
+    if isinstance(left, str) or isinstance(right, str):
+        wrong = left if isinstance(left, str) else right
+        raise DedalusArithmetic(f"{left!r} {op} {right!r} needs numbers, and {wrong!r} is text")
+    try:
+        match op:
+            case "+":
+                made: Value = left + right
+            case "-":
+                made = left - right
+            case "*":
+                made = left * right
+            case "%":
+                made = left % right
+            case _:
+                made = left // right if isinstance(left, int) and isinstance(right, int) else left / right
+    except (ZeroDivisionError, OverflowError) as error:
+        raise DedalusArithmetic(f"{left!r} {op} {right!r}: {error}: compare before it is computed") from None
+    if isinstance(made, float) and not math.isfinite(made):
+        raise DedalusArithmetic(f"{left!r} {op} {right!r} is too large for a float")
+    return normal(made)
+
+
+@frozen
+class Aggregate:
+    """``min<X>``, in a head; ``count<*>`` is of no variable."""
+
+    form: str
+    of: tuple[Variable, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.form}<{', '.join(map(str, self.of)) or '*'}>"
+
+
+When: TypeAlias = Variable | int | None
+"""The time of an atom: a variable, a constant, or that of the rule's body."""
+
+
+@frozen
+class Atom:
+    """A relation with terms; in a body perhaps negated, in a head perhaps with aggregates.
+
+    *located* says that the first column was marked as a location: ``p(#L, X)``.
+    """
+
+    relation: str
+    terms: tuple[Term | Aggregate, ...] = ()
+    time: When = None
+    negated: bool = field(default=False, kw_only=True)
+    located: bool = field(default=False, kw_only=True)
+    place: Place = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
+
+    def __str__(self) -> str:
+        words = list(map(str, self.terms))
+        if self.located and words:
+            words[0] = "#" + words[0]
+        time = "" if self.time is None else f"@{self.time}"
+        return f"{'notin ' if self.negated else ''}{self.relation}({', '.join(words)}){time}"
+
+    def __invert__(self) -> Atom:
+        """The negation of this atom."""
+        return evolve(self, negated=not self.negated)
+
+
+@frozen
+class Comparison:
+    """``left op right``."""
+
+    left: Term
+    op: str
+    right: Term
+    place: Place = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.op} {self.right}"
+
+
+@frozen
+class Choice:
+    """``choose((X), (Y))``: for each value of *key* one value of *chosen*."""
+
+    key: tuple[Variable, ...]
+    chosen: tuple[Variable, ...]
+    place: Place = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
+
+    def __str__(self) -> str:
+        return f"choose(({', '.join(map(str, self.key))}), ({', '.join(map(str, self.chosen))}))"
+
+
+Goal: TypeAlias = Atom | Comparison | Choice
+
+
+@frozen
+class Rule:
+    """``head :- body``, or a fact, whose body is empty.
+
+    The head's *time* is an integer for a fact at a time, and a variable in the desugared form alone.
+    """
+
+    head: Atom
+    kind: Kind = "deductive"
+    body: tuple[Goal, ...] = ()
+
+    @property
+    def place(self) -> Place:
+        """Where it was written."""
+        return self.head.place
+
+    @property
+    def fact(self) -> bool:
+        """Whether it has no body."""
+        return not self.body
+
+    @property
+    def atoms(self) -> tuple[Atom, ...]:
+        """The atoms of the body, negated or not."""
+        return tuple(goal for goal in self.body if isinstance(goal, Atom))
+
+    @property
+    def times(self) -> list[Variable]:
+        """The time variables of the body, each once."""
+        return list(dict.fromkeys(atom.time for atom in self.atoms if isinstance(atom.time, Variable)))
+
+    @property
+    def aggregates(self) -> tuple[Aggregate, ...]:
+        """The aggregates of the head."""
+        return tuple(term for term in self.head.terms if isinstance(term, Aggregate))
+
+    @property
+    def choices(self) -> tuple[Choice, ...]:
+        """The choices of the body."""
+        return tuple(goal for goal in self.body if isinstance(goal, Choice))
+
+    def __str__(self) -> str:
+        kind = "" if self.kind == "deductive" else f"@{self.kind}"
+        body = f" :- {', '.join(map(str, self.body))}" if self.body else ""
+        return f"{self.head}{kind}{body};"
+
+
+@frozen
+class Persist:
+    """``persist[p, 2]``, or ``persist[p, del_p, 2]`` with what is deleted."""
+
+    relation: str
+    arity: int
+    deleting: str = ""
+    place: Place = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
+
+    def __str__(self) -> str:
+        return f"persist[{', '.join(filter(None, [self.relation, self.deleting, str(self.arity)]))}];"
+
+
+@frozen
+class Agent:
+    """``agent client: request, answer;``: the relations of a subprogram."""
+
+    name: str
+    relations: tuple[str, ...]
+    place: Place = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
+
+    def __str__(self) -> str:
+        return f"agent {self.name}: {', '.join(self.relations)};"
+
+
+@frozen
+class Include:
+    """``include "other.ded";``: read once, relative to the file that it stands in."""
+
+    path: str
+    place: Place = field(default=NOWHERE, eq=False, kw_only=True, repr=False)
+
+    def __str__(self) -> str:
+        return f"include {quoted(self.path)};"
+
+
+Statement: TypeAlias = Rule | Persist | Agent | Include
+
+
+def text_of(statements: tuple[Statement, ...] | list[Statement] | list[Rule]) -> str:
+    """The program's text, a statement a line."""
+    return "".join(f"{statement}\n" for statement in statements)
+
+
+def variables(*parts: Term | Aggregate | Goal | int | None) -> Iterator[Variable]:
+    """The variables of terms and goals, in order, as often as they occur; times are included."""
+    for part in parts:
+        match part:
+            case Variable():
+                yield part
+            case Computed() | Comparison():
+                yield from variables(part.left, part.right)
+            case Aggregate():
+                yield from part.of
+            case Atom():
+                yield from variables(*part.terms, part.time)
+            case Choice():
+                yield from part.key
+                yield from part.chosen
+
+
+def terms(*parts: Term | Aggregate | Goal) -> Iterator[Term]:
+    """All terms and what they are computed of."""
+    for part in parts:
+        match part:
+            case Computed() | Comparison():
+                if isinstance(part, Computed):
+                    yield part
+                yield from terms(part.left, part.right)
+            case Atom():
+                yield from terms(*part.terms)
+            case Variable() | Wildcard() | Constant():
+                yield part

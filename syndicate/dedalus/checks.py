@@ -1,0 +1,322 @@
+"""What is wrong with a program, before it runs: each finding with its rule, its place and its cause.
+
+>>> from syndicate.dedalus.parse import parse
+>>> for found in check(parse("p(X) :- d(X), notin q(X); q(X) :- d(X), notin p(X);")):
+...     print(found)
+program:1:1: unstratifiable: p depends on its own absence within one timestep: p -[not q]-> q -[not p]-> p. Let one
+of these rules take effect @next
+    p(X) :- d(X), notin q(X);
+
+Reason classes: ``reserved``, ``time``, ``arity``, ``unsafe``, ``unstratifiable``, ``location``, ``entangle-strict``.
+A body is read within one timestep, so that only deductive rules can make a cycle; a relation at a constant time counts
+as the relation itself, which it is at that time.
+
+Source: reference/dedalus.md, section 1.4; seed 002, distribution model.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from attrs import frozen
+
+from syndicate.dedalus.ast import (
+    BUILT_IN,
+    Agent,
+    Aggregate,
+    Atom,
+    Choice,
+    Comparison,
+    Computed,
+    Persist,
+    Place,
+    Rule,
+    Statement,
+    Term,
+    Variable,
+    Wildcard,
+    terms,
+    variables,
+)
+from syndicate.dedalus.desugar import core
+
+RESERVED: Final = frozenset({*BUILT_IN, "choose"})
+
+
+@frozen
+class Diagnostic:
+    """A finding: *reason_class* names its cause, *rule* is the text of the rule."""
+
+    reason_class: str
+    message: str
+    place: Place
+    rule: str = ""
+
+    @property
+    def line(self) -> int:
+        """The line, from 1; 0 where the program was not written as text."""
+        return self.place.line
+
+    @property
+    def column(self) -> int:
+        """The column, from 1."""
+        return self.place.column
+
+    def __str__(self) -> str:
+        rule = f"\n    {self.rule}" if self.rule else ""
+        return f"{self.place}: {self.reason_class}: {self.message}{rule}"
+
+
+def check(statements: Sequence[Statement], *, strict: bool = False, locations: bool | None = None) -> list[Diagnostic]:
+    """All findings in the order of the text; none means that the program can run.
+
+    *strict* limits entanglement to asynchronous rules.  *locations* says that the first column of each relation is a
+    location; unless it is said, that is so in strict mode, and where the program marks locations (``p(#L, X)``).
+    """
+    rules = core(statements)
+    marked = any(atom.located for rule in rules for atom in (rule.head, *rule.atoms))
+    found = [*_reserved(statements), *_arity(rules)]
+    for rule in rules:
+        timed = list(_times(rule, strict))
+        found += timed or _safety(rule)
+    found += _stratification(rules)
+    if locations or (locations is None and (strict or marked)):
+        found += _locations(rules)
+    found += _agents(statements, rules)
+    return sorted(found, key=lambda one: (one.place.file, one.place.line, one.place.column))
+
+
+def _reserved(statements: Iterable[Statement]) -> Iterator[Diagnostic]:
+    for statement in statements:
+        name = statement.head.relation if isinstance(statement, Rule) else ""
+        if isinstance(statement, Persist):
+            name = statement.relation
+        if name in RESERVED:
+            told = f"{name} is built in and cannot be defined: choose another name"
+            yield Diagnostic("reserved", told, statement.place, str(statement))
+
+
+def _arity(rules: Iterable[Rule]) -> Iterator[Diagnostic]:
+    known: dict[str, Atom] = {}
+    for rule in rules:
+        for atom in (rule.head, *rule.atoms):
+            first = known.setdefault(atom.relation, atom)
+            wanted = BUILT_IN.get(atom.relation, len(first.terms))
+            if len(atom.terms) != wanted:
+                where = "it is built in with" if atom.relation in BUILT_IN else f"at {first.place} it has"
+                told = f"{atom.relation} has {_columns(len(atom.terms))} here, but {where} {wanted}"
+                yield Diagnostic("arity", told, atom.place, str(rule))
+
+
+def _columns(number: int) -> str:
+    return f"{number} column{'s' * (number != 1)}"
+
+
+def _times(rule: Rule, strict: bool) -> Iterator[Diagnostic]:
+    def wrong(told: str, place: Place = rule.place, why: str = "time") -> Diagnostic:
+        return Diagnostic(why, told, place, str(rule))
+
+    time = rule.head.time
+    if rule.fact and rule.kind != "deductive":
+        yield wrong(f"a fact is true at a time, or always: write {rule.head.relation}(..)@1 instead of @{rule.kind}")
+    if rule.fact and isinstance(time, Variable):
+        yield wrong(f"a fact is true at a time that is a number, not at {time}")
+    elif isinstance(time, Variable):
+        yield wrong(
+            f"nothing relates the head's time {time} to the body's: write @next, @async or @later, or one of "
+            f"successor(T, {time}), time({time}) and after(T, {time}), the last two with choose((.., T), ({time}))"
+        )
+    elif time is not None and not rule.fact:
+        yield wrong(f"only a fact is true at a constant time, as {time}: a rule's head has none, or @next and its like")
+    elif any(atom.relation in BUILT_IN for atom in rule.atoms) and rule.head.relation not in RESERVED:
+        clock = next(atom for atom in rule.atoms if atom.relation in BUILT_IN)
+        told = f"{clock.relation} says how the times of head and body are related: the head needs a time, as p(X)@S"
+        yield wrong(told, clock.place)
+    if len(rule.times) > 1:
+        names = " and ".join(map(str, rule.times))
+        yield wrong(f"a body has one time, but here are {names}: use one of them for all atoms")
+    elif strict and rule.times and rule.kind in ("deductive", "next"):
+        yield wrong(
+            f"{rule.times[0]} entangles the time in a rule that is not asynchronous, which strict mode does not allow",
+            why="entangle-strict",
+        )
+
+
+# ------------------------------------------------------------------------------------------------------------- safety
+
+
+def bound(rule: Rule) -> set[Variable]:
+    """The variables that positive atoms bind, and that of the time."""
+    found = {term for atom in rule.atoms if not atom.negated for term in atom.terms if isinstance(term, Variable)}
+    return found | set(rule.times)
+
+
+def _safety(rule: Rule) -> Iterator[Diagnostic]:
+    def wrong(told: str, place: Place = rule.place) -> Diagnostic:
+        return Diagnostic("unsafe", told, place, str(rule))
+
+    if rule.fact:
+        loose = [t for t in terms(rule.head) if isinstance(t, (Variable, Wildcard))]
+        if loose or rule.aggregates:
+            yield wrong(f"a fact has values only, and {loose[0] if loose else rule.aggregates[0]} is none")
+        return
+    known = bound(rule)
+    if any(isinstance(term, Wildcard) for term in terms(rule.head)):
+        yield wrong("'_' in a head could be anything: name a variable that the body binds")
+    for name in _unbound(known, *rule.head.terms):
+        yield wrong(f"{name} in the head is bound by no positive atom of the body")
+    for goal in rule.body:
+        match goal:
+            case Atom():
+                place = "only under negation (use _ if any will do)" if goal.negated else "only within a calculation"
+                for name in _unbound(known, *goal.terms):
+                    yield wrong(f"{name} occurs {place}: a positive atom must bind it", goal.place)
+                if any(isinstance(t, Computed) and _wild(t) for t in goal.terms):
+                    yield wrong("'_' cannot be calculated with", goal.place)
+            case Comparison():
+                for name in _unbound(known, goal):
+                    yield wrong(f"{name} occurs only in a comparison: a positive atom must bind it", goal.place)
+                if _wild(goal):
+                    yield wrong("'_' cannot be compared: name a variable", goal.place)
+            case Choice():
+                for name in _unbound(known, goal):
+                    yield wrong(f"{name} in choose is bound by no positive atom", goal.place)
+
+
+def _wild(part: Comparison | Computed) -> bool:
+    return any(isinstance(term, Wildcard) for term in terms(part))
+
+
+def _unbound(known: set[Variable], *parts: Term | Aggregate | Comparison | Choice) -> list[Variable]:
+    return [name for name in dict.fromkeys(variables(*parts)) if name not in known]
+
+
+# ---------------------------------------------------------------------------------------------------- stratification
+
+
+@frozen
+class _Edge:
+    head: str
+    body: str
+    why: str
+    rule: Rule
+
+    def __str__(self) -> str:
+        return f"{self.head} -[{self.why} {self.body}]->" if self.why else f"{self.head} ->"
+
+
+def _edges(rules: Iterable[Rule]) -> Iterator[_Edge]:
+    for rule in rules:
+        if rule.kind != "deductive":
+            continue
+        of_all = str(rule.aggregates[0].form) if rule.aggregates else "choose" if rule.choices else ""
+        for atom in rule.atoms:
+            yield _Edge(rule.head.relation, atom.relation, "not" if atom.negated else of_all, rule)
+
+
+def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
+    edges = list(_edges(rules))
+    below: dict[str, list[_Edge]] = {}
+    for edge in edges:
+        below.setdefault(edge.head, []).append(edge)
+    told: set[str] = set()
+    for edge in edges:
+        computing = [term for term in edge.rule.head.terms if isinstance(term, Computed)]
+        if edge.head in told or not (edge.why or computing):
+            continue
+        way = _way(below, edge.body, edge.head)
+        if way is None:
+            continue
+        cycle = [edge, *way]
+        if edge.why:
+            told |= {step.head for step in cycle}
+            path = " ".join(map(str, cycle))
+            what = {"not": "its own absence", "choose": "a choice from itself"}.get(edge.why, f"{edge.why} of itself")
+            message = f"{edge.head} depends on {what} within one timestep: {path} {edge.head}"
+            told_of = f"{message}. Let one of these rules take effect @next"
+            yield Diagnostic("unstratifiable", told_of, edge.rule.place, str(edge.rule))
+        elif not _limited(edge.rule, computing):
+            told.add(edge.head)
+            yield Diagnostic(
+                "unsafe",
+                f"{edge.head} computes {computing[0]} from itself without bound within one timestep: limit it by a "
+                "comparison, or let it take effect @next",
+                edge.rule.place,
+                str(edge.rule),
+            )
+
+
+def _limited(rule: Rule, computing: Iterable[Computed]) -> bool:
+    compared = {name for goal in rule.body if isinstance(goal, Comparison) for name in variables(goal)}
+    return all(not (found := set(variables(term))) or found & compared for term in computing)
+
+
+def _way(below: dict[str, list[_Edge]], start: str, end: str) -> list[_Edge] | None:
+    """The shortest way down from *start* to *end*."""
+    came: dict[str, list[_Edge]] = {start: []}
+    pending = deque([start])
+    while pending:
+        at = pending.popleft()
+        if at == end:
+            return came[at]
+        for edge in below.get(at, ()):
+            if edge.body not in came:
+                came[edge.body] = [*came[at], edge]
+                pending.append(edge.body)
+    return None
+
+
+# ----------------------------------------------------------------------------------------------------------- location
+
+
+def _locations(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
+    """A relation whose first column is nowhere a plain term, or that has none, has no location."""
+    placeless = {
+        rule.head.relation
+        for rule in rules
+        if not rule.head.terms or isinstance(rule.head.terms[0], (Aggregate, Computed))
+    }
+    for rule in rules:
+        at: Term | Aggregate | None = None
+        for atom in rule.atoms:
+            if atom.relation in placeless or not atom.terms or isinstance(atom.terms[0], Wildcard):
+                continue
+            if at is not None and atom.terms[0] != at:
+                told = f"the body reads at two locations, {at} and {atom.terms[0]}: send one of them over first"
+                yield Diagnostic("location", told, atom.place, str(rule))
+                break
+            at = atom.terms[0]
+        else:
+            head = rule.head
+            remote = at is not None and head.relation not in placeless and head.terms[0] != at
+            if remote and rule.kind in ("deductive", "next"):
+                told = f"the head is at {head.terms[0]}, the body at {at}: only @async and @later lead elsewhere"
+                yield Diagnostic("location", told, rule.place, str(rule))
+
+
+def _agents(statements: Iterable[Statement], rules: Iterable[Rule]) -> Iterator[Diagnostic]:
+    owner: dict[str, str] = {}
+    for statement in statements:
+        if isinstance(statement, Agent):
+            for name in statement.relations:
+                if owner.setdefault(name, statement.name) != statement.name:
+                    told = f"{name} belongs to {owner[name]} already: a relation belongs to one agent"
+                    yield Diagnostic("location", told, statement.place, str(statement))
+    if not owner:
+        return
+    for rule in rules:
+        here: str | None = None
+        for atom in rule.atoms:
+            agent = owner.get(atom.relation)
+            if here is not None and agent is not None and agent != here:
+                told = f"the body reads relations of two agents, {here} and {agent}: send one of them over first"
+                yield Diagnostic("location", told, atom.place, str(rule))
+                break
+            here = here or agent
+        else:
+            agent = owner.get(rule.head.relation)
+            if None not in (here, agent) and agent != here and rule.kind in ("deductive", "next"):
+                told = f"{rule.head.relation} is {agent}'s, the body {here}'s: only @async and @later lead elsewhere"
+                yield Diagnostic("location", told, rule.place, str(rule))

@@ -1,0 +1,329 @@
+"""From rules to one plan: what is derived within a timestep, and what a timestep hands to others.
+
+Each relation ``p`` is given as ``+p`` (facts, arrivals, what an inductive rule kept) and derived by deductive rules.
+The heads of an inductive or asynchronous rule are a relation of their own, an output: since a circuit answers changes
+with changes, a frame rule costs nothing for what stays.  The clock is a relation of one row, given only where a rule
+looks at it; such a rule has one more output, its body without the time, which says whether time matters now.
+
+>>> from syndicate.dedalus.parse import parse
+>>> from syndicate.dedalus.desugar import core
+>>> made = lower(core(parse("p(X)@next :- p(X), notin q(X);")), lambda *_: [])
+>>> made.plan.step({"+p": [("a",), ("b",)], "+q": [("a",)]})["next 0"]
+ZSet({('b',): 1})
+
+Source: reference/dedalus.md, sections 5.2 and 5.3; DESIGN, decision 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+from attrs import define, field
+
+from syndicate.dedalus.ast import (
+    Aggregate,
+    Atom,
+    Choice,
+    Comparison,
+    Computed,
+    Constant,
+    Goal,
+    Row,
+    Rule,
+    Term,
+    Value,
+    Variable,
+    compute,
+    normal,
+)
+from syndicate.dedalus.desugar import grouped
+from syndicate.flow.circuit import MAX_ITERATIONS
+from syndicate.plan import (
+    Agg,
+    AntiJoin,
+    Attr,
+    Call,
+    Compare,
+    Condition,
+    Const,
+    Expression,
+    FlatMap,
+    GroupBy,
+    Literal,
+    NaturalJoin,
+    Plan,
+    Program,
+    Projection,
+    Relation,
+    Selection,
+    aggregates,
+)
+from syndicate.plan.scalar import Scalar
+
+NOW: Final = "now"
+LIMIT: Final = MAX_ITERATIONS
+
+Chooser: TypeAlias = Callable[[int, int, Sequence[Choice], Sequence[str], list[Row]], list[Row]]
+"""``(rule's number, time, choices, variables, bindings) -> bindings``: those that are chosen."""
+
+
+@define
+class Lowered:
+    """A plan, and which of its outputs mean what.
+
+    *heads* are the rules that take effect later, by their number; *senders* those of them whose rows end with the first
+    column of the first body atom; *constants* the relations that are read at a constant time.
+    """
+
+    plan: Plan
+    arities: dict[str, int]
+    heads: dict[int, Rule]
+    constants: dict[str, set[int]]
+    live: list[str] = field(factory=list)
+    timed: bool = False
+
+
+def columns(arity: int) -> tuple[str, ...]:
+    """The attributes of a relation."""
+    return tuple(f"a{number}" for number in range(arity))
+
+
+def arities(rules: Iterable[Rule]) -> dict[str, int]:
+    """All relations with the number of their columns."""
+    return {atom.relation: len(atom.terms) for rule in rules for atom in (rule.head, *rule.atoms)}
+
+
+def lower(rules: Sequence[Rule], choose: Chooser) -> Lowered:
+    """The plan of checked rules in short form; facts are left out."""
+    return _Lowering(rules, choose).run()
+
+
+class _Lowering:
+    def __init__(self, rules: Sequence[Rule], choose: Chooser) -> None:
+        self.rules, self.choose = rules, choose
+        self.arities = arities(rules)
+        self.program = Program()
+        self.constants: dict[str, set[int]] = {}
+        self.live: list[str] = []
+        self.heads: dict[int, Rule] = {}
+        self.now = self.program.edb(NOW, "time")
+        self.timed = False
+
+    def run(self) -> Lowered:
+        for name, arity in self.arities.items():
+            relation = self.program.idb(name, *columns(arity))
+            self.program.rule(relation, self.program.edb(f"+{name}", *columns(arity)), origin=f"what {name} is given")
+        for number, rule in enumerate(self.rules):
+            if rule.fact:
+                continue
+            name = rule.head.relation
+            if rule.kind != "deductive":
+                name = f"{'next' if rule.kind == 'next' else 'send'} {number}"
+                self.heads[number] = rule
+            self.program.rule(name, self.rule(number, rule), origin=f"{rule.place}: {rule}")
+        for name, times in self.constants.items():
+            for time in times:
+                self.constant(name, time)
+        self.program.output(*self.arities, *self.live)
+        self.program.output(*(f"{'next' if r.kind == 'next' else 'send'} {n}" for n, r in self.heads.items()))
+        plan = self.program.plan(limit=LIMIT)
+        return Lowered(plan, self.arities, self.heads, self.constants, self.live, self.timed)
+
+    def constant(self, name: str, time: int) -> None:
+        """``p@5`` is p itself while it is 5, and what is given as ``p@5`` at other times."""
+        heading = columns(self.arities[name])
+        at = self.program.idb(f"{name}@{time}", *heading)
+        self.program.rule(at, self.program.edb(f"+{name}@{time}", *heading), origin=f"{name} at {time}")
+        here = Projection(Selection(self.now, Compare("time", "==", time)), ())
+        self.program.rule(at, NaturalJoin(Relation(name, heading), here), origin=f"{name} at {time}")
+
+    # ------------------------------------------------------------------------------------------------------ a rule
+
+    def rule(self, number: int, rule: Rule) -> Expression:
+        body = self.body(rule.body, rule.times)
+        if rule.times or rule.choices:
+            self.timed = True
+            self.live.append(f"live {number}")
+            still = [goal for goal in rule.body if isinstance(goal, Atom) and not _narrows(goal)]
+            self.program.rule(f"live {number}", Projection(self.body(still, ()), ()), origin=f"{rule.place}: {rule}")
+        if rule.choices:
+            body = self.chosen(number, rule, body)
+        heading = columns(len(rule.head.terms))
+        if rule.aggregates:
+            groups = _grouped(rule, body, heading)
+            return (
+                Projection(groups, (*heading, ("sender", _group_sender(rule))))
+                if rule.kind in ("async", "later")
+                else groups
+            )
+        made = [(name, scalar(term)) for name, term in zip(heading, rule.head.terms, strict=True)]
+        if rule.kind in ("async", "later"):
+            sender = _sender(rule)
+            made.append(("sender", Const("") if sender is None else scalar(sender)))
+        return Projection(body, tuple(made))
+
+    def body(self, goals: Iterable[Goal], times: Sequence[Variable]) -> Expression:
+        goals = list(goals)
+        conditions: list[Condition] = []
+        sources: list[Expression] = [Projection(self.now, ((time.name, Attr("time")),)) for time in times]
+        for goal in goals:
+            if isinstance(goal, Atom) and not goal.negated:
+                sources.append(self.atom(goal, conditions))
+            elif isinstance(goal, Comparison):
+                conditions.append(Compare(scalar(goal.left), goal.op, scalar(goal.right)))
+        made: Expression = NaturalJoin(*sources) if sources else Literal((), [()])
+        if conditions:
+            made = Selection(made, *conditions)
+        for goal in goals:
+            if isinstance(goal, Atom) and goal.negated:
+                made = self.without(made, goal)
+        return made
+
+    def relation(self, atom: Atom) -> Relation:
+        heading = columns(len(atom.terms))
+        if isinstance(atom.time, int):
+            self.constants.setdefault(atom.relation, set()).add(atom.time)
+            self.timed = True
+            return Relation(f"{atom.relation}@{atom.time}", heading)
+        return Relation(atom.relation, heading)
+
+    def atom(self, atom: Atom, conditions: list[Condition]) -> Expression:
+        """The bindings of a positive atom; what is computed of other variables is compared behind the join."""
+        here: list[Condition] = []
+        named: dict[str, Scalar] = {}
+        for column, term in zip(columns(len(atom.terms)), atom.terms, strict=True):
+            match term:
+                case Constant():
+                    here.append(Compare(column, "==", Const(term.value)))
+                case Variable() if term.name in named:
+                    here.append(Compare(column, "==", named[term.name]))
+                case Variable():
+                    named[term.name] = Attr(column)
+                case Computed():
+                    name = f"={len(conditions)} {atom.relation} {column}"
+                    named[name] = Attr(column)
+                    conditions.append(Compare(Attr(name), "==", scalar(term)))
+        source: Expression = self.relation(atom)
+        return Projection(Selection(source, *here) if here else source, tuple(named.items()))
+
+    def without(self, source: Expression, atom: Atom) -> Expression:
+        """Negation; a computed column is added to the source for the time of the comparison."""
+        added = [
+            (f"!{column}", scalar(term))
+            for column, term in zip(columns(len(atom.terms)), atom.terms, strict=True)
+            if isinstance(term, Computed)
+        ]
+        here: list[Condition] = []
+        named: dict[str, Scalar] = {}
+        for column, term in zip(columns(len(atom.terms)), atom.terms, strict=True):
+            match term:
+                case Constant():
+                    here.append(Compare(column, "==", Const(term.value)))
+                case Variable() if term.name in named:
+                    here.append(Compare(column, "==", named[term.name]))
+                case Variable():
+                    named[term.name] = Attr(column)
+                case Computed():
+                    named[f"!{column}"] = Attr(column)
+        right: Expression = self.relation(atom)
+        right = Projection(Selection(right, *here) if here else right, tuple(named.items()))
+        if not added:
+            return AntiJoin(source, right)
+        wide = Projection(source, (*source.heading, *added))
+        return Projection(AntiJoin(wide, right), source.heading)
+
+    # ------------------------------------------------------------------------------------------------------ choice
+
+    def chosen(self, number: int, rule: Rule, body: Expression) -> Expression:
+        """The bindings that are chosen: one choice is made for each key apart, several for all bindings at once."""
+        names = tuple(sorted({name for name in body.heading if not name.startswith("=")}))
+        clock = "the time"
+        wide = NaturalJoin(Projection(body, names), Projection(self.now, ((clock, Attr("time")),)))
+        choices = rule.choices
+        by = tuple(dict.fromkeys(v.name for v in choices[0].key)) if len(choices) == 1 else ()
+        pick = partial(_pick, self.choose, number, choices, names)
+        groups = GroupBy(wide, by, (("chosen", Agg(pick, (clock, *names))),))
+        return FlatMap(groups, names, _last)
+
+
+def _pick(
+    choose: Chooser,
+    number: int,
+    choices: Sequence[Choice],
+    names: Sequence[str],
+    group: Mapping[Any, int],
+) -> Any:
+    found = [value if isinstance(value, tuple) else (value,) for value, weight in group.items() if weight > 0]
+    return tuple(choose(number, found[0][0], choices, names, [row[1:] for row in found])) if found else None
+
+
+def _last(row: Any) -> Any:
+    return row[-1]
+
+
+def _narrows(atom: Atom) -> bool:
+    """Whether an atom can only leave out bindings of the others, perhaps by the time."""
+    return atom.negated or any(isinstance(term, Computed) for term in atom.terms)
+
+
+def _sender(rule: Rule) -> Variable | Constant | None:
+    """Who sends: the first column of the first atom."""
+    first = next((atom for atom in rule.atoms if not atom.negated), None)
+    sender = first.terms[0] if first is not None and first.terms else None
+    return sender if isinstance(sender, (Variable, Constant)) else None
+
+
+def _group_sender(rule: Rule) -> Scalar:
+    """Who sends a group: nobody in particular, unless the group is of one sender."""
+    sender = _sender(rule)
+    if isinstance(sender, Constant):
+        return Const(sender.value)
+    at = next((number for number, term in enumerate(rule.head.terms) if term == sender), None)
+    return Const("") if at is None else Attr(f"a{at}")
+
+
+def _grouped(rule: Rule, body: Expression, heading: Sequence[str]) -> Expression:
+    plain, totals = grouped(rule)
+    named = [name for name in body.heading if not name.startswith("=")]
+    groups = [(f"group {heading[n]}", scalar(_plain(rule.head.terms[n]))) for n in plain]
+    wide = Projection(body, (*named, *groups))
+    made = GroupBy(wide, tuple(name for name, _ in groups), tuple((heading[n], _total(agg)) for n, agg in totals))
+    shown: dict[str, Scalar] = {heading[n]: Attr(f"group {heading[n]}") for n in plain}
+    for n, agg in totals:
+        shown[heading[n]] = Call(normal, heading[n]) if agg.form in ("sum", "avg") else Attr(heading[n])
+    return Projection(made, tuple((name, shown[name]) for name in heading))
+
+
+def _plain(term: Term | Aggregate) -> Term:
+    assert not isinstance(term, Aggregate)
+    return term
+
+
+def _total(aggregate: Aggregate) -> Agg:
+    made = getattr(aggregates, aggregate.form)
+    return Agg(made) if aggregate.form == "count" else Agg(made, aggregate.of[0].name)
+
+
+def scalar(term: Term | Aggregate) -> Scalar:
+    """A term as a scalar of the algebra."""
+    match term:
+        case Variable():
+            return Attr(term.name)
+        case Constant():
+            return Const(term.value)
+        case Computed():
+            return Call(_FUNCTIONS[term.op], scalar(term.left), scalar(term.right))
+    raise AssertionError(f"{term} has no value")
+
+
+def _computing(op: str) -> Callable[[Value, Value], Value]:
+    def computed(left: Value, right: Value) -> Value:
+        return compute(op, left, right)
+
+    computed.__name__ = computed.__qualname__ = op
+    return computed
+
+
+_FUNCTIONS: Final = {op: _computing(op) for op in ("+", "-", "*", "/", "%")}

@@ -1,0 +1,284 @@
+r"""Text to statements.
+
+>>> print(*parse('p("a")@1; // a fact\np(X)@next :- p(X), notin q(X, _).'), sep="\n")
+p("a")@1;
+p(X)@next :- p(X), notin q(X, _);
+>>> parse("p(X) :- q(X)")
+Traceback (most recent call last):
+    ...
+syndicate.errors.DedalusSyntax: program:1:13: the text ends here; expected ',', ';' or '@' and a time
+
+Comments are ``//``, ``/* */``, ``#`` outside parentheses, and ``%`` where no operand stands before it.  A word in lower
+case where a value is expected is a string: ``p(a)`` is ``p("a")``.
+
+Source: reference/dedalus.md, section 2.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final, cast
+
+from lark import Token, Tree
+from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
+
+from syndicate.dedalus.ast import (
+    WILD,
+    Agent,
+    Aggregate,
+    Atom,
+    Choice,
+    Comparison,
+    Computed,
+    Constant,
+    Goal,
+    Include,
+    Kind,
+    Persist,
+    Place,
+    Rule,
+    Statement,
+    Term,
+    Variable,
+    When,
+)
+from syndicate.dedalus.grammar import grammar, in_words
+from syndicate.errors import DedalusSyntax
+
+DEEPEST: Final = 200
+"""How deeply parentheses and minus signs may be nested in a term."""
+
+_KINDS: Final = ("next", "async", "later")
+_SAME: Final = {"=": "==", "=/=": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
+_PIECES: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/|/\*|[#%]|[()]|[^\W]+|\s+|.', re.DOTALL)
+_ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r"}
+
+
+def parse(text: str, file: str = "") -> list[Statement]:
+    """The statements of a program; raises :class:`DedalusSyntax`."""
+    bare = _blanked(text, file)
+    try:
+        tree = grammar().parse(bare)
+    except UnexpectedInput as error:
+        raise _wrong(error, bare, file) from None
+    reader = _Reader(file)
+    return [reader.statement(node) for node in cast("list[Tree[Token]]", tree.children)]
+
+
+def load(path: str | Path) -> list[Statement]:
+    """The statements of a file, with those of the files that it includes in place of its includes, each once.
+
+    Raises :class:`DedalusSyntax`, also for a file that cannot be read.
+    """
+    return list(_load(Path(path), set(), None))
+
+
+def _load(path: Path, seen: set[Path], by: Include | None) -> list[Statement]:
+    where = f"{by.place}: " if by is not None else ""
+    try:
+        real = path.resolve(strict=True)
+        if real in seen:
+            return []
+        seen.add(real)
+        text = real.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        place = by.place if by is not None else Place()
+        raise DedalusSyntax(f"{where}cannot read {path}: {why}", place.line, place.column) from None
+    found: list[Statement] = []
+    for statement in parse(text, str(path)):
+        if isinstance(statement, Include):
+            found += _load(path.parent / statement.path, seen, statement)
+        else:
+            found.append(statement)
+    return found
+
+
+def _blanked(text: str, file: str) -> str:
+    """The text with blanks for comments, so that every place stays what it was."""
+    made, depth, before, fresh = [], 0, "", True
+    at = 0
+    while at < len(text):
+        found = _PIECES.match(text, at)
+        assert found is not None  # the last alternative takes anything
+        piece = found.group()
+        if piece == "/*":
+            line, column = _place(text, at)
+            told = f"{file or 'program'}:{line}:{column}: this comment has no end; expected '*/'"
+            raise DedalusSyntax(told, line, column)
+        operand = before[-1:].isalnum() or before[-1:] in ("_", ")", '"')
+        if (piece == "#" and depth == 0) or (piece == "%" and (fresh or not operand)):
+            end = text.find("\n", at)
+            piece = text[at : end if end >= 0 else len(text)]
+            made.append(" " * len(piece))
+        elif piece.startswith(("//", "/*")):
+            made.append(re.sub(r"[^\n]", " ", piece))
+        else:
+            depth = max(0, depth + (piece == "(") - (piece == ")"))
+            made.append(piece)
+            if not piece.isspace():
+                before, fresh = piece, False
+                depth = 0 if piece == ";" else depth
+            elif "\n" in piece:
+                fresh = True
+        at += len(piece)
+    return "".join(made)
+
+
+def _place(text: str, at: int) -> tuple[int, int]:
+    return text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+
+
+def _wrong(error: UnexpectedInput, text: str, file: str) -> DedalusSyntax:
+    match error:
+        case UnexpectedCharacters():
+            line, column, expected = error.line, error.column, set(error.allowed or ())
+            at = cast("int", error.pos_in_stream)
+            char = text[at : at + 1]
+            what = "this text has no end on its line" if char == '"' else f"{char!r} does not fit here"
+        case UnexpectedToken() if error.token.type != "$END":
+            line, column, expected = error.line, error.column, set(error.accepts or error.expected)
+            what = f"{str(error.token)!r} does not fit here"
+        case UnexpectedToken() | UnexpectedEOF():
+            line, column = _place(text, len(text.rstrip()))
+            expected = set(getattr(error, "accepts", None) or error.expected)
+            what = "the text ends here"
+        case _:
+            line, column, expected, what = error.line, error.column, set(), "this does not fit here"
+    hint = f"; expected {in_words(expected)}" if expected and "no end" not in what else ""
+    if isinstance(error, UnexpectedToken) and error.token.type == "AGGREGATE":
+        hint = "; an aggregate may stand only in the head of a rule"
+    return DedalusSyntax(f"{file or 'program'}:{line}:{column}: {what}{hint}", line, column)
+
+
+class _Reader:
+    """From lark's trees to ours."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+
+    def place(self, node: Tree[Token] | Token) -> Place:
+        if isinstance(node, Token):
+            return Place(node.line or 0, node.column or 0, self.file)
+        return Place(node.meta.line, node.meta.column, self.file)
+
+    def wrong(self, node: Any, text: str) -> DedalusSyntax:
+        place = self.place(node)
+        return DedalusSyntax(f"{place}: {text}", place.line, place.column)
+
+    def statement(self, node: Tree[Token]) -> Statement:
+        words = [child for child in node.children if isinstance(child, Token) and child.type != "END"]
+        place = self.place(node)
+        match node.data:
+            case "persist":
+                relation, *deleting = map(str, words[:-1])
+                return Persist(relation, int(words[-1]), deleting[0] if deleting else "", place=place)
+            case "include":
+                return Include(self.text(words[0]), place=place)
+            case "agent":
+                return Agent(str(words[0]), tuple(map(str, words[1:])), place=place)
+        head, *body = [child for child in node.children if isinstance(child, Tree)]
+        return self.rule(head, tuple(map(self.goal, body)))
+
+    def rule(self, node: Tree[Token], body: tuple[Goal, ...]) -> Rule:
+        children: list[Any] = node.children
+        name, *columns, time = children
+        relation = str(name.children[0])
+        terms, located = self.columns([column for column in columns if column is not None])
+        kind: Kind = "deductive"
+        when: When = None
+        if time is not None:
+            word = self.word(time)
+            if word in _KINDS:
+                kind = cast("Kind", word)
+            elif isinstance(word, str):
+                raise self.wrong(time, f"'@{word}' is no time: @next, @async, @later, or for a fact @5")
+            else:
+                when = word
+        return Rule(Atom(relation, terms, when, located=located, place=self.place(node)), kind, body)
+
+    def columns(self, nodes: list[Any]) -> tuple[tuple[Term | Aggregate, ...], bool]:
+        located = False
+        found: list[Term | Aggregate] = []
+        for number, node in enumerate(nodes):
+            if node.data == "marked":
+                if number:
+                    raise self.wrong(node, "a location is marked in the first column only")
+                located = True
+                found.append(self.term(node.children[0]))
+            elif node.data == "aggregate":
+                form, *of = node.children
+                names = tuple(Variable(str(token)) for token in of if token.type == "VARIABLE")
+                if form != "count" and len(names) != 1:
+                    raise self.wrong(node, f"{form} is of one variable: {form}<X>")
+                found.append(Aggregate(str(form), names))
+            else:
+                found.append(self.term(node))
+        return tuple(found), located
+
+    def word(self, node: Any) -> str | int | Variable:
+        _, *tokens = cast("list[Token]", node.children)
+        match tokens[-1].type:
+            case "INT":
+                return int("".join(tokens))
+            case "VARIABLE":
+                return Variable(str(tokens[0]))
+            case "WILD":
+                raise self.wrong(node, "'@_' says nothing: leave it out")
+        return str(tokens[0])
+
+    def goal(self, node: Tree[Token]) -> Goal:
+        children = cast("list[Any]", node.children)
+        place = self.place(node)
+        match node.data:
+            case "atom" | "negation":
+                inner = children[-1] if node.data == "negation" else node
+                name, *columns, time = inner.children
+                word = self.word(time) if time is not None else None
+                if isinstance(word, str):
+                    raise self.wrong(time, f"'@{word}' stands in a head; in a body there is a variable or a number")
+                terms, located = self.columns([column for column in columns if column is not None])
+                return Atom(str(name), terms, word, negated=inner is not node, located=located, place=place)
+            case "comparison":
+                left, op, right = children
+                return Comparison(self.term(left), _SAME.get(op, str(op)), self.term(right), place=place)
+            case "less" | "greater":
+                op = "<" if node.data == "less" else ">"
+                return Comparison(self.term(children[0]), op, self.term(children[1]), place=place)
+        key, chosen = (self.names(part) for part in children[1:])
+        if not chosen:
+            raise self.wrong(node, "choose((X), (Y)) chooses one Y at least")
+        return Choice(tuple(key), tuple(chosen), place=place)
+
+    def names(self, node: Any) -> list[Variable]:
+        return [Variable(str(token)) for token in node.children if token is not None]
+
+    def term(self, node: Tree[Token], depth: int = 0) -> Term:
+        if depth > DEEPEST:
+            raise self.wrong(node, f"this term is nested more than {DEEPEST} deep: use several rules")
+        children = cast("list[Any]", node.children)
+        match node.data:
+            case "variable":
+                return Variable(str(children[0]))
+            case "wild":
+                return WILD
+            case "number":
+                number = children[0]
+                if len(number) > 1000:
+                    raise self.wrong(node, f"a number of {len(number)} digits is too long: at most 1000")
+                return Constant(int(number) if number.type == "INT" else float(number))
+            case "string":
+                return Constant(self.text(children[0]))
+            case "symbol":
+                return Constant(str(children[0]))
+            case "negative":
+                inner = self.term(children[1], depth + 1)
+                if isinstance(inner, Constant) and not isinstance(inner.value, str):
+                    return Constant(-inner.value)
+                return Computed("-", Constant(0), inner)
+        left, op, right = children
+        return Computed(str(op), self.term(left, depth + 1), self.term(right, depth + 1))
+
+    def text(self, token: Token) -> str:
+        return re.sub(r"\\(.)", lambda found: _ESCAPED.get(found[1], found[1]), str(token)[1:-1])

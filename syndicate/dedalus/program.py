@@ -1,0 +1,299 @@
+"""Programs: made of text or of Python objects, checked, and run.
+
+>>> program = Program.parse('''
+...     lamp("l")@1;  tick("l")@2;
+...     lamp(X)@next :- lamp(X), notin tick(X);
+... ''')
+>>> program.check(), program.run(until=4).to_json()["lamp"]
+([], {'1': [['l']], '2': [['l']]})
+
+The same with Python objects; ``rel`` makes what stands for a relation:
+
+>>> made = Program()
+>>> lamp, tick, (X,) = made.rel("lamp", 1), made.rel("tick", 1), names("X")
+>>> made.fact(lamp("l"), at=1); made.fact(tick("l"), at=2)
+>>> made.rule(lamp(X).next, lamp(X), ~tick(X))
+>>> made.core() == program.core()
+True
+
+Source: DESIGN, 6.6; reference/dedalus.md, section 5.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+
+from attrs import evolve, frozen
+
+from syndicate.dedalus.ast import (
+    AGGREGATES,
+    Agent,
+    Aggregate,
+    Atom,
+    Choice,
+    Comparison,
+    Computed,
+    Constant,
+    Include,
+    Kind,
+    Persist,
+    Row,
+    Rule,
+    Statement,
+    Term,
+    Variable,
+    Wildcard,
+    text_of,
+)
+from syndicate.dedalus.checks import Diagnostic, check
+from syndicate.dedalus.desugar import core, explicit
+from syndicate.dedalus.lamport import lamport
+from syndicate.dedalus.lower import arities
+from syndicate.dedalus.model import Model
+from syndicate.dedalus.parse import load, parse
+from syndicate.dedalus.quiescence import Restless, restless
+from syndicate.dedalus.run import MAX_STEPS, Facts, run
+from syndicate.dedalus.schedule import DELIVERIES, Clock, Delivery, Schedule
+from syndicate.errors import DedalusRejected, DedalusSyntax, FactError, ScheduleError
+
+
+class Program:
+    """A Dedalus program: its statements, in order."""
+
+    def __init__(self, statements: Iterable[Statement] = ()) -> None:
+        """Of statements; none may be an include."""
+        self.statements = list(statements)
+        for statement in self.statements:
+            if isinstance(statement, Include):
+                raise DedalusSyntax(
+                    f"{statement.place}: {statement} is relative to a file: read the program by Program.load(path)",
+                    statement.place.line,
+                    statement.place.column,
+                )
+
+    @classmethod
+    def parse(cls, text: str) -> Program:
+        """A program from its text; raises :class:`DedalusSyntax`."""
+        return cls(parse(text))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Program:
+        """A program from a file and those that it includes; raises :class:`DedalusSyntax`."""
+        return cls(load(path))
+
+    # ---------------------------------------------------------------------------------------------- Python objects
+
+    def rel(self, name: str, arity: int, *, persist: bool = False, deleted_by: str = "") -> Rel:
+        """A relation to make atoms of; with *persist*, its rows stay, until *deleted_by* has them."""
+        _named("relation", name, r"[a-z][A-Za-z0-9_]*")
+        if persist or deleted_by:
+            self.statements.append(Persist(name, arity, deleted_by))
+        return Rel(name, arity)
+
+    def fact(self, atom: Atom, *, at: int | None = None) -> None:
+        """State a fact: at a time, or always."""
+        self.statements.append(Rule(evolve(_plain(atom), time=at)))
+
+    def rule(self, head: Atom | Head, *body: Atom | Comparison | Choice) -> None:
+        """State a rule."""
+        made = head if isinstance(head, Head) else Head(head, "deductive")
+        goals = tuple(_plain(goal) if isinstance(goal, Atom) else goal for goal in body)
+        self.statements.append(Rule(_plain(made.atom), made.kind, goals))
+
+    def agent(self, name: str, *relations: str) -> None:
+        """State that relations are an agent's."""
+        self.statements.append(Agent(name, relations))
+
+    # ------------------------------------------------------------------------------------------------------ asking
+
+    @property
+    def text(self) -> str:
+        """The program as text, which parses to the same."""
+        return text_of(self.statements)
+
+    def core(self) -> list[Rule]:
+        """Rules and facts in short form."""
+        return core(self.statements)
+
+    def desugared(self) -> str:
+        """The program with ``successor``, ``time``, ``after`` and ``choose``, as text that parses to the same core."""
+        return text_of(explicit(self.core()))
+
+    def with_lamport_clocks(self) -> Program:
+        """The program in which asynchronous tuples wait for their time; see :mod:`syndicate.dedalus.lamport`."""
+        agents = [statement for statement in self.statements if isinstance(statement, Agent)]
+        return Program([*agents, *lamport(self.core())])
+
+    def check(self, *, strict: bool = False, locations: bool | None = None) -> list[Diagnostic]:
+        """All that is wrong, see :func:`syndicate.dedalus.checks.check`; nothing, if the program can run."""
+        return check(self.statements, strict=strict, locations=locations)
+
+    def restless(self) -> list[Restless]:
+        """The rules that may keep the program from coming to rest."""
+        return restless(self.statements)
+
+    # ----------------------------------------------------------------------------------------------------- running
+
+    def run(
+        self,
+        start: int = 1,
+        until: int = 10,
+        *,
+        seed: int | None = None,
+        schedule: Schedule | dict[str, Any] | None = None,
+        delivery: Delivery = "free",
+        events: Facts | None = None,
+        strict: bool = False,
+        limit: int = MAX_STEPS,
+    ) -> Model:
+        """What is true from *start* to *until*, both inclusive, in timesteps.
+
+        Messages arrive as *schedule* says (JSON as in ``cases/dedalus``; by default after one timestep).  Without one
+        they arrive after one timestep, or when *seed* says, if it is given.  *delivery*: ``free`` takes ``@async``
+        literally, ``causal`` lets no message arrive before its cause, ``later`` after it only.  *events* are
+        facts from outside, ``{time: {relation: rows}}``.  *limit* bounds how many timesteps are evaluated.
+
+        Raises :class:`DedalusRejected`, :class:`ScheduleError`, :class:`FactError`, :class:`DedalusParadox`,
+        :class:`DedalusEndless`, :class:`DedalusArithmetic`.
+        """
+        found = self.check(strict=strict)
+        if found:
+            more = f"\n(and {len(found) - 1} more)" if len(found) > 1 else ""
+            raise DedalusRejected(f"{found[0]}{more}", found)
+        if delivery not in DELIVERIES:
+            raise ScheduleError(f"there is no delivery {delivery!r}: there are {', '.join(DELIVERIES)}")
+        if until < start:
+            raise ScheduleError(f"a run from {start} until {until} has no timestep")
+        rules = self.core()
+        known = arities(rules)
+        _fit(known, events or {})
+        made = schedule if schedule is None or isinstance(schedule, Schedule) else Schedule.of(schedule)
+        return run(rules, Clock(start, until, seed, made, delivery), events, limit=limit)
+
+
+def _fit(known: dict[str, int], events: Facts) -> None:
+    for relations in events.values():
+        for name, rows in relations.items():
+            if name not in known:
+                raise FactError(f"an event is of {name!r}, which the program does not have")
+            given: Iterable[Any] = rows
+            for row in given:
+                good = isinstance(row, tuple) and len(row) == known[name]
+                if not good or not all(type(value) in (str, int, float) for value in row):
+                    raise FactError(f"{row!r} is no row of {name}: a tuple of {known[name]} strings or numbers")
+
+
+# --------------------------------------------------------------------------------------------------- Python objects
+
+
+@frozen
+class Head:
+    """An atom as the head of a rule that takes effect later."""
+
+    atom: Atom
+    kind: Kind
+
+
+@frozen
+class Made(Atom):
+    """An atom made in Python: ``.next``, ``.async_`` and ``.later`` make heads, ``.at(N)`` says its time."""
+
+    @property
+    def next(self) -> Head:
+        """The head of an inductive rule."""
+        return Head(_plain(self), "next")
+
+    @property
+    def async_(self) -> Head:
+        """The head of an asynchronous rule."""
+        return Head(_plain(self), "async")
+
+    @property
+    def later(self) -> Head:
+        """The head of a causal asynchronous rule."""
+        return Head(_plain(self), "later")
+
+    def at(self, time: Variable | int) -> Atom:
+        """The atom with its time."""
+        return evolve(_plain(self), time=time)
+
+
+def _plain(atom: Atom) -> Atom:
+    return Atom(atom.relation, atom.terms, atom.time, negated=atom.negated, located=atom.located)
+
+
+@frozen
+class Rel:
+    """A relation: called with terms, it makes an atom."""
+
+    name: str
+    arity: int
+
+    def __call__(self, *given: Any) -> Made:
+        """Variables, aggregates, ``...`` for ``_``, and values."""
+        if len(given) != self.arity:
+            raise FactError(f"{self.name} has {self.arity} columns, and here are {len(given)}")
+        return Made(self.name, tuple(map(term, given)))
+
+
+def term(given: Any) -> Term | Aggregate:
+    """A term: a value becomes a constant, ``...`` the anonymous variable; raises :class:`FactError`."""
+    if isinstance(given, (Variable, Wildcard, Constant, Computed, Aggregate)):
+        return given
+    if given is ...:
+        return Wildcard()
+    if type(given) in (str, int, float):
+        return Constant(given)
+    raise FactError(f"{given!r} is no term: use a variable, a string, a number, or ... for '_'")
+
+
+def names(text: str) -> tuple[Variable, ...]:
+    """Make variables, of names with blanks between them."""
+    for name in text.split():
+        _named("variable", name, r"[A-Z][A-Za-z0-9_]*|_[A-Za-z0-9_]+")
+    return tuple(map(Variable, text.split()))
+
+
+def _named(what: str, name: str, pattern: str) -> None:
+    if not re.fullmatch(pattern, name):
+        raise FactError(f"{name!r} is no name of a {what}: it begins with a letter in {_CASE[what]} case")
+
+
+_CASE: Final = {"relation": "lower", "variable": "upper"}
+
+
+def compare(left: Any, op: str, right: Any) -> Comparison:
+    """A comparison: ``compare(X, "<", 3)``."""
+    return Comparison(_value(left), op, _value(right))
+
+
+def compute(left: Any, op: str, right: Any) -> Computed:
+    """Arithmetic: ``compute(X, "+", 1)``."""
+    return Computed(op, _value(left), _value(right))
+
+
+def choose(key: Iterable[Variable], chosen: Iterable[Variable]) -> Choice:
+    """A choice, for each value of *key* one of *chosen*."""
+    return Choice(tuple(key), tuple(chosen))
+
+
+def aggregate(form: str, *of: Variable) -> Aggregate:
+    """``aggregate("min", X)``; raises :class:`FactError`."""
+    if form not in AGGREGATES or (form != "count" and len(of) != 1):
+        raise FactError(
+            f"{form!r} of {len(of)} variables is no aggregate: {', '.join(AGGREGATES)}, of one (count: any)"
+        )
+    return Aggregate(form, of)
+
+
+def _value(given: Any) -> Term:
+    made = term(given)
+    if isinstance(made, Aggregate):
+        raise FactError(f"{made} stands in a head only")
+    return made
+
+
+__all__ = ["Head", "Made", "Program", "Rel", "Row", "aggregate", "choose", "compare", "compute", "names"]

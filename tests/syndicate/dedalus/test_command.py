@@ -1,0 +1,71 @@
+"""The command ``syndicate dedalus``, in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+CASES = Path(__file__).parents[2] / "data" / "dedalus"
+LAMP = CASES / "13_toggle_temporal_strat.ded"
+
+
+def dedalus(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the command."""
+    program = "from relay.cli import syndicate_main; syndicate_main(prog_name='syndicate')"
+    command = [sys.executable, "-c", program, "dedalus", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_run_as_text_and_json() -> None:
+    """A model is shown as facts, or as the JSON of the cases; a case file serves as a schedule."""
+    shown = dedalus("run", LAMP, "--until", "2")
+    assert shown.stdout.splitlines() == ['lamp("l")@1;', 'tick("l")@1;', 'tick("l")@2;']
+    case = CASES / "19_retry_one_loss.expected.json"
+    wanted = json.loads(case.read_text())
+    done = dedalus("run", CASES / wanted["program"], "--until", wanted["horizon"], "--schedule", case, "--json")
+    found = json.loads(done.stdout)
+    assert {name: found.get(name) for name in wanted["relations"]} == wanted["expected"]
+
+
+def test_check_says_verdict() -> None:
+    """The exit code is that of the verdict; syntax errors are findings too."""
+    good = dedalus("check", LAMP, "--json")
+    assert (good.returncode, json.loads(good.stdout)) == (0, {"verdict": "accept", "diagnostics": []})
+    bad = dedalus("check", CASES / "checks" / "reject_entangle_deductive.ded", "--strict", "--json")
+    assert bad.returncode == 1
+    (found,) = json.loads(bad.stdout)["diagnostics"]
+    assert (found["reason_class"], found["line"], found["column"]) == ("entangle-strict", 2, 1)
+
+
+def test_a_recorded_run_is_repeated(tmp_path: Path) -> None:
+    """What `--record` writes is a schedule under which the run is the same."""
+    program, record = CASES / "17_ping_pong.ded", tmp_path / "s.json"
+    first = dedalus("run", program, "--until", "9", "--seed", "4", "--delivery", "later", "--record", record, "--json")
+    again = dedalus("run", program, "--until", "9", "--schedule", record, "--json")
+    assert first.returncode == 0
+    assert json.loads(first.stdout) == json.loads(again.stdout)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["run", LAMP, "--until", "0"], 2, "before --start"),
+        (["run", LAMP], 2, "--until"),
+        (["run", LAMP, "--until", "3", "--delivery", "soon"], 2, "free"),
+        (["run", "none.ded", "--until", "3"], 1, "cannot read none.ded"),
+        (["check", "none.ded"], 1, "cannot read none.ded"),
+        (["run", LAMP, "--until", "3", "--schedule", "none.json"], 1, "cannot read the schedule none.json"),
+        (["run", LAMP, "--until", "3", "--schedule", LAMP], 1, "cannot read the schedule"),
+        (["run", CASES / "checks" / "reject_arity.ded", "--until", "3"], 1, "arity"),
+    ],
+)
+def test_mistakes(arguments: list[str | Path], code: int, says: str) -> None:
+    """A mistake is told in a few lines, never by a traceback."""
+    done = dedalus(*arguments)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr

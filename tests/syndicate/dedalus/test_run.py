@@ -1,0 +1,186 @@
+"""Runs: time, messages, choice, and what cannot be run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from syndicate.dedalus import Program, aggregate, choose, compare, compute, names
+from syndicate.errors import (
+    DedalusArithmetic,
+    DedalusEndless,
+    DedalusParadox,
+    DedalusRejected,
+    FactError,
+    ScheduleError,
+)
+
+
+def json_of(text: str, until: int = 5, **options: Any) -> Any:
+    """What a program's model is."""
+    return Program.parse(text).run(1, until, **options).to_json()
+
+
+def test_aggregates_take_effect_later() -> None:
+    """A head with an aggregate may be inductive or asynchronous."""
+    found = json_of("p(1)@1; p(3)@1; p(4)@2; n(sum<X>, avg<X>)@next :- p(X); m(count<X>)@async :- p(X);")
+    assert found["n"] == {"2": [[4, 2]], "3": [[4, 4]]}
+    assert found["m"] == {"2": [[2]], "3": [[1]]}
+
+
+def test_aggregates_count_bindings() -> None:
+    """Each binding of named variables counts once; `_` is projected away before."""
+    found = json_of("p(1, 5)@1; p(1, 7)@1; n(count<X>) :- p(X, _); m(count<X>) :- p(X, Y); k(sum<X>) :- p(X, Y);", 1)
+    assert (found["n"], found["m"], found["k"]) == ({"1": [[1]]}, {"1": [[2]]}, {"1": [[2]]})
+
+
+def test_constant_time_ahead() -> None:
+    """An atom at a constant time reads that time, also before it has come."""
+    found = json_of("p(1)@3; q(X) :- p(X)@3; r(X)@next :- q(X), notin p(X)@2;", 4)
+    assert found["q"] == {str(time): [[1]] for time in range(1, 5)}
+    assert found["r"] == {str(time): [[1]] for time in range(2, 5)}
+
+
+def test_paradox() -> None:
+    """A message into the past that prevents itself leaves no model, and so is told."""
+    program = Program.parse("s(1)@2; q(X)@async :- s(X), notin p(X); p(X)@next :- q(X);")
+    entry = {"rel": "q", "tuple": [1], "sent": 2, "arrive": 1}
+    with pytest.raises(DedalusParadox, match=r"no model.*later"):
+        program.run(1, 3, schedule={"schedule": [entry]})
+
+
+def test_quiet_time_is_skipped() -> None:
+    """A run to the end of time costs its events alone, and the time between them can be asked for."""
+    model = Program.parse("p(1)@1; e(2)@900000000; persist[p, 1]; p(N - 1)@next :- e(_)@N;").run(1, 10**9)
+    assert model.visited < 10
+    assert (model.at(5)["p"], model.at(10**9)["p"]) == ([(1,)], [(1,), (899999999,)])
+
+
+def test_unbounded_counter() -> None:
+    """What never rests ends at a bound, with words."""
+    with pytest.raises(DedalusEndless, match="does not rest"):
+        Program.parse("n(1)@1; n(N + 1)@next :- n(N);").run(1, 10**9, limit=100)
+
+
+def test_unbounded_recursion_is_refused() -> None:
+    """A value computed from itself within a timestep needs a comparison."""
+    program = Program.parse("n(1)@1; n(N + 1) :- n(N);")
+    assert [one.reason_class for one in program.check()] == ["unsafe"]
+    assert json_of("n(1)@1; n(N + 1) :- n(N), N < 4;", 1) == {"n": {"1": [[1], [2], [3], [4]]}}
+
+
+def test_arithmetic_says_what_is_wrong() -> None:
+    """Text in a sum, and a division by zero, are told with the time."""
+    with pytest.raises(DedalusArithmetic, match=r"time 2.*needs numbers"):
+        json_of('p("x")@2; q(X + 1) :- p(X);')
+    with pytest.raises(DedalusArithmetic, match=r"time 2: sum and avg are of numbers"):
+        json_of('p("x")@2; q(sum<X>) :- p(X);')
+    with pytest.raises(DedalusArithmetic, match="zero"):
+        json_of("p(0)@2; q(X) :- p(X), 1 / X > 0;")
+
+
+def test_computed_columns_of_a_body() -> None:
+    """A column of a body atom may be computed of what others bind."""
+    found = json_of("p(1)@1; p(2)@1; p(4)@1; q(X) :- p(X), p(X + 1); r(X) :- p(X), notin p(X * 2);", 1)
+    assert (found["q"], found["r"]) == ({"1": [[1]]}, {"1": [[4]]})
+
+
+def test_no_columns() -> None:
+    """A relation may have none."""
+    assert json_of("go@1; gone@next :- go, notin gone; p(1) :- gone();", 3) == {
+        "go": {"1": [[]]},
+        "gone": {"2": [[]]},
+        "p": {"2": [[1]]},
+    }
+
+
+def test_two_dependencies_are_a_matching() -> None:
+    """Two choices in a rule hold together."""
+    text = "a(1)@1; a(2)@1; a(3)@1; m(X, Y) :- a(X), a(Y), choose((X), (Y)), choose((Y), (X));"
+    for seed in range(5):
+        pairs = json_of(text, 1, seed=seed)["m"]["1"]
+        assert sorted(x for x, _ in pairs) == sorted({x for x, _ in pairs})
+        assert sorted(y for _, y in pairs) == sorted({y for _, y in pairs})
+
+
+def test_a_choice_at_each_time() -> None:
+    """The same key is chosen for anew at each timestep."""
+    text = "a(1); a(2); a(3); one(X) :- a(X), choose((), (X));"
+    found = json_of(text, 30, seed=1)["one"]
+    assert all(len(rows) == 1 for rows in found.values())
+    assert len({rows[0][0] for rows in found.values()}) == 3
+
+
+def test_causal_delivery() -> None:
+    """A message may arrive at an earlier time of another's clock, but not before its cause."""
+    program = Program.parse('e("a", "b")@5; r(To, From)@async :- e(From, To); s(To)@async :- r(From, To);')
+    first = {"rel": "r", "tuple": ["b", "a"], "sent": 5, "arrive": 2}
+    good = {"schedule": [first, {"rel": "s", "tuple": ["a"], "sent": 2, "arrive": 6}]}
+    assert program.run(1, 9, schedule=good, delivery="causal").to_json()["s"] == {"6": [["a"]]}
+    bad = {"schedule": [first, {"rel": "s", "tuple": ["a"], "sent": 2, "arrive": 4}]}
+    with pytest.raises(ScheduleError, match="before each other"):
+        program.run(1, 9, schedule=bad, delivery="causal")
+
+
+def test_lamport_clocks() -> None:
+    """Tuples sent into the past wait: nothing is seen before it was sent, and nothing that arrives is lost."""
+    program = Program.parse("e(1)@4; e(2)@5; persist[r, 1]; r(X)@async :- e(X);").with_lamport_clocks()
+    seen, early = set(), 0
+    for seed in range(40):
+        model = program.run(1, 12, seed=seed)
+        for message in model.messages:
+            value, sent, arrive = message.row[0], message.sent, message.arrive
+            early += bool(arrive and arrive[0] <= sent)
+            times = [time for time in range(1, 13) if (value,) in model.at(time)["r"]]
+            first = max(arrive[0], sent + 1) + 1 if arrive else 99
+            assert times == list(range(first, 13))
+            seen.add(value)
+    assert (seen, early > 5) == ({1, 2}, True)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "says"),
+    [
+        ({"schedule": [{"rel": "r", "tuple": ["z"], "sent": 1, "arrive": 3}]}, "no such message is sent"),
+        ({"schedule": [{"rel": "l", "tuple": ["x"], "sent": 1, "arrive": 1}]}, "later than it was sent"),
+        ({"schedule": [{"rel": "r", "tuple": ["x"], "sent": 1, "arrive": 0}]}, "starts at 1"),
+        ({"schedule": [{"rel": "r"}]}, "needs rel, tuple, sent and arrive"),
+        ({"schedule": 3}, "is a list"),
+        ({"default": 3}, "'default' is"),
+        ({"net": {"fixed": {"drop": [1]}}}, "'net' is"),
+    ],
+)
+def test_bad_schedules(schedule: dict[str, Any], says: str) -> None:
+    """A schedule that cannot be kept is refused."""
+    program = Program.parse('e("x")@1; r(X)@async :- e(X); l(X)@later :- e(X);')
+    with pytest.raises(ScheduleError, match=says):
+        program.run(1, 5, schedule=schedule)
+
+
+def test_what_cannot_run() -> None:
+    """A program with findings does not run, nor one with events that do not fit."""
+    with pytest.raises(DedalusRejected, match="arity"):
+        json_of("p(1)@1; p(1, 2)@1;")
+    program = Program.parse("q(X) :- p(X);")
+    with pytest.raises(FactError, match="does not have"):
+        program.run(events={1: {"z": [(1,)]}})
+    with pytest.raises(FactError, match="no row of p"):
+        program.run(events={1: {"p": [(1, 2)]}})
+    with pytest.raises(FactError, match="did you mean 'p'"):
+        program.run().at(1)["pp"]
+
+
+def test_python_objects() -> None:
+    """Objects make the same program as text."""
+    made = Program()
+    X, N = names("X N")  # noqa: N806  # as in the language
+    p, q, r = made.rel("p", 2, persist=True, deleted_by="del_p"), made.rel("q", 1), made.rel("r", 1)
+    made.rule(r(aggregate("min", N)), p(X, N), q(...), compare(N, "<", 5), ~q(X), choose((X,), (N,)))
+    made.rule(p(X, compute(N, "+", 1)).later, q(X).at(N))
+    written = Program.parse("""
+        persist[p, del_p, 2];
+        r(min<N>) :- p(X, N), q(_), N < 5, notin q(X), choose((X), (N));
+        p(X, N + 1)@later :- q(X)@N;
+    """)
+    assert made.core() == written.core()
