@@ -18,7 +18,8 @@ LONGEST = 500
 # package with all its modules.  "syndicate" and "relay" themselves are the two faces (`__init__.py`), which
 # rooms below may use and rooms above may not.
 PLAN = """
-    syndicate.errors syndicate.log syndicate.depth syndicate.values syndicate.record syndicate.pattern syndicate.text syndicate.bag
+    syndicate.errors syndicate.log syndicate.depth syndicate.values syndicate.record syndicate.pattern
+    syndicate.text syndicate.bag
     syndicate.event syndicate.skeleton
     syndicate.trace syndicate.turn syndicate.field syndicate.facet syndicate.actor syndicate.dataspace
     syndicate.verbs syndicate.during syndicate.query syndicate.timer syndicate.supervise syndicate.system
@@ -26,10 +27,13 @@ PLAN = """
     syndicate.flow syndicate.lattice syndicate.plan syndicate.bloom syndicate.dedalus
     syndicate.views syndicate.spark syndicate.testing
 
-    relay.limits relay.packets relay.codec relay.observer relay.passage relay.caveats relay.membrane relay.sturdy relay.gatekeeper
-    relay.backlog relay.outbox relay.standing relay.session relay.transport relay.link relay.client relay.inferior relay.nested
+    relay.limits relay.packets relay.codec relay.observer relay.passage relay.caveats relay.membrane
+    relay.sturdy relay.gatekeeper
+    relay.backlog relay.outbox relay.standing relay.session relay.transport relay.link relay.client
+    relay.inferior relay.nested
     relay
-    relay.wal relay.disk relay.journal relay.durable relay.config relay.tap relay.census relay.governor relay.metrics
+    relay.wal relay.disk relay.journal relay.durable relay.config relay.tap relay.census relay.governor
+    relay.metrics
     relay.broker relay.admin
     relay.units relay.service relay.recording relay.printer relay.console relay.bench relay.demo relay.cli
 """
