@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from syndicate.flow.aggregates import LINEAR, Aggregate, Total
 from syndicate.flow.element import ATOMS, Element, Key, MixedRows, Typed, add_up, key_of, mixed, natural
@@ -111,6 +111,10 @@ def _restorer(state: dict[Key, Any]) -> Callable[[list[tuple[Key, Any]]], None]:
     return restore
 
 
+_INTEGERS: Final = {int}
+_NOTHING: Final = (0, 0, None)
+
+
 def _make_count(scope: Scope, node: Node) -> Step:
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     state: dict[Key, int] = scope.state(node, {})
@@ -124,20 +128,39 @@ def _make_count(scope: Scope, node: Node) -> Step:
             change[key] = seen(key, 0) + weight
         saved: list[tuple[Key, int | None]] = []
         undo.append((restore, saved))
-        results: list[tuple[Key, Element, Element]] = []
-        known = state.get
+        if type(rows) is MixedRows:
+            results: list[tuple[Key, Element, Element]] = []
+            for key, weight in change.items():
+                if weight:
+                    old = state.get(key)
+                    saved.append((key, old))
+                    new = (old or 0) + weight
+                    if new:
+                        state[key] = new
+                        results.append((key, old, new))
+                    else:
+                        del state[key]
+                        results.append((key, old, None))
+            return changes(results)
+        # Keys and results are plain, so the batch is made at once.
+        known, save = state.get, saved.append
+        out: dict[Key, int] = {}
         for key, weight in change.items():
             if weight:
                 old = known(key)
-                saved.append((key, old))
-                new = weight if old is None else old + weight
+                save((key, old))
+                if old is None:
+                    state[key] = weight
+                    out[key, weight] = 1
+                    continue
+                out[key, old] = -1
+                new = old + weight
                 if new:
                     state[key] = new
-                    results.append((key, old, new))
+                    out[key, new] = 1
                 else:
                     del state[key]
-                    results.append((key, old, None))
-        return changes(results)
+        return out
 
     return step
 
@@ -157,11 +180,40 @@ def _make_linear(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
     cells, i, undo, by = scope.cells, scope.inputs(node)[0], scope.undo, aggregate.by
     state: dict[Key, tuple[int, int, Total | None]] = scope.state(node, {})
     restore = _restorer(state)
-    result = partial(linear_result, mean=aggregate.form == "avg")
+    mean = aggregate.form == "avg"
+    result = partial(linear_result, mean=mean)
+
+    def add_integers(changed: dict[Key, list[int]]) -> dict[Key, int]:
+        saved: list[tuple[Key, Any]] = []
+        undo.append((restore, saved))
+        known, save = state.get, saved.append
+        out: dict[Key, int] = {}
+        others: list[tuple[Key, Element, Element]] = []
+        for key, (more, added) in changed.items():
+            old = known(key)
+            save((key, old))
+            number, whole, total = old or _NOTHING
+            now, sum_now = number + more, whole + added
+            if now or sum_now or total:
+                state[key] = new = (now, sum_now, total)
+            elif old is not None:
+                del state[key]
+                new = _NOTHING
+            if total:
+                others.append((key, result(old), result(new)))
+            elif whole != sum_now or not (number and now):
+                if number:
+                    out[key, whole] = -1
+                if now:
+                    out[key, sum_now] = 1
+        return mixed([*out.items(), *changes(others).items()]) if others else out
 
     def step() -> Any:
-        groups: dict[Key, tuple[int, int, Total | None]] = {}
         rows = cells[i]
+        integers = None if mean or type(rows) is MixedRows else _integers(rows, by)
+        if integers is not None:
+            return add_integers(integers)
+        groups: dict[Key, tuple[int, int, Total | None]] = {}
         typed = type(rows) is MixedRows
         for key, value, weight in rows:
             number = natural(value) if typed else value
@@ -189,6 +241,23 @@ def _make_linear(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
         return changes(results)
 
     return step
+
+
+def _integers(rows: Any, by: Callable[[Any], Any] | None) -> dict[Key, list[int]] | None:
+    """By key the sum of the weights and of the values, without a call for each row; None if not all are integers."""
+    values = [value for _, value, _ in rows] if by is None else [by(value) for _, value, _ in rows]
+    if set(map(type, values)) != _INTEGERS:
+        return None
+    changed: dict[Key, list[int]] = {}
+    known = changed.get
+    for (key, _, weight), value in zip(rows, values, strict=True):
+        entry = known(key)
+        if entry is None:
+            changed[key] = [weight, value * weight]
+        else:
+            entry[0] += weight
+            entry[1] += value * weight
+    return changed
 
 
 def _sum(a: tuple[int, int, Total | None], b: tuple[int, int, Total | None]) -> tuple[int, int, Total | None]:
