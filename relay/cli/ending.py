@@ -66,7 +66,9 @@ def _interrupt() -> None:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Exit with 130, and without a word, after Ctrl-C; with 1 and a line where standard output cannot be written."""
+    """Exit with 130, and without a word, after Ctrl-C; with 1 and a line where standard output cannot be
+    written; with 0 where nobody reads it any more.
+    """
     try:
         yield
     except KeyboardInterrupt:
@@ -76,6 +78,8 @@ def interruptible() -> Iterator[None]:
         if not _echoing(e):
             raise
         give_up_output()
+        if isinstance(e, BrokenPipeError):  # whoever read has seen enough
+            sys.exit(0)
         fail(Path(sys.argv[0]).name, OutputError(f"cannot write to standard output: {e.strerror}"))
 
 

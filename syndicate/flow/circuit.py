@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 
-from syndicate.errors import CircuitError
+from syndicate.errors import CircuitError, SyndicateError
 from syndicate.flow.contents import integral
 from syndicate.flow.graph import explain, graph
 from syndicate.flow.local import LocalEngine, Outputs
@@ -309,7 +309,13 @@ class Circuit:
         Raises :class:`UnknownStream` for a name that is no source, :class:`StepFailed` if a function of the circuit
         raised, :class:`EndlessLoop`; the circuit is then as it was before.
         """
-        return self.engine.step({} if deltas is None else deltas)
+        first = self._engine is None
+        try:
+            return self.engine.step({} if deltas is None else deltas)
+        except SyndicateError:
+            if first:
+                self._engine = None  # it may still be changed, by what the error says
+            raise
 
     # --------------------------------------------------------------------------------------------------- looking in
 

@@ -493,3 +493,17 @@ def test_nothing_of_an_engine_is_in_the_nodes() -> None:
     assert edges == {(0, 2), (1, 3), (2, 4), (3, 4), (4, 5)}
     assert pickle.dumps([node.global_id for node in c.walk()])
     assert {node.carries[0] for node in c.nodes if node.carries} == {Carries.ZSET, Carries.INDEXED}
+
+
+def test_a_mistaken_first_step_does_not_close_the_circuit() -> None:
+    """Who is told that there is no such source, or that a function fails, can add it, or another, and go on."""
+    c = Circuit()
+    with pytest.raises(UnknownStream):
+        c.step({"x": {1: 1}})
+    c.sink("out", c.source("x").map(lambda x: 1 // x))
+    with pytest.raises(StepFailed):
+        c.step({"x": {0: 1}})
+    c.sink("all", c.source("y"))
+    assert c.step({"x": {1: 1}, "y": {2: 1}}) == {"out": ZSet({1: 1}), "all": ZSet({2: 1})}
+    with pytest.raises(CircuitError, match="the circuit is running"):
+        c.source("z")
