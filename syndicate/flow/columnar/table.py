@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import repeat
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,8 @@ class Leaf:
     """
 
     __slots__ = ("at",)
+    asked: ClassVar[bool] = False
+    """While a function is being traced; who looks through all objects for other reasons gets the class."""
 
     def __init__(self, at: int) -> None:
         self.at = at
@@ -48,7 +50,10 @@ class Leaf:
     def _refused(self, *_: object) -> Any:
         raise ByRows
 
-    __class__ = property(_refused)  # what isinstance() asks
+    def _class(self) -> type:
+        return self._refused() if Leaf.asked else Leaf
+
+    __class__ = property(_class)  # what isinstance() asks
     __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __hash__ = __len__ = __iter__ = _refused
     __repr__ = __str__ = __format__ = __contains__ = __int__ = __float__ = __index__ = __call__ = _refused
 
@@ -67,11 +72,14 @@ def row_shape(columns: int) -> Shape:
 
 def traced(function: Callable[..., Any], *shapes: Shape) -> Shape:
     """The shape of what a rearranging function makes; raises :class:`ByRows` if it does more, or fails."""
+    Leaf.asked = True
     try:
         made = function(*shapes)
         _check(made)
     except Exception as error:
         raise ByRows from error
+    finally:
+        Leaf.asked = False
     return made
 
 

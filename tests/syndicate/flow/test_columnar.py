@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import subprocess
 import sys
@@ -502,3 +503,13 @@ def test_nothing_in_columns() -> None:
     c.sink("out", a.index_with(first).join(b.index_with(first), known))
     steps = [{"a": Columns([[1, 2], ["x", "y"]]), "b": Columns([[1, 2], ["z", None]])}]
     check(c, [*steps, {"b": ZSet.of((1, None))}, *steps, {"a": Columns([[1, 2], ["v", "w"]])}])
+
+
+def test_who_looks_through_all_objects_is_not_disturbed() -> None:
+    """Names of columns, which refuse to be looked at by a function that is traced, do so only then."""
+    c = Circuit()
+    c.sink("out", c.source("in").index_with(itemgetter(0)).aggregate(agg.count))
+    c.step({"in": Columns([list(range(100)), list(range(100))])})
+    assert isinstance(table.leaf(0), table.Leaf)
+    assert not isinstance(table.leaf(0), tuple)
+    assert sum(isinstance(thing, table.Leaf) for thing in gc.get_objects()) >= 1
