@@ -122,7 +122,8 @@ def _parts(form: Frozen) -> Sequence[Frozen]:
         return ()
     if head is DICT:
         return (*form[1], *form[2])
-    return form[1:] if type(head) is Tag else form  # type: ignore[no-any-return]
+    parts: Sequence[Frozen] = form[1:] if type(head) is Tag else form
+    return parts
 
 
 # ---------------------------------------------------------------------------------------------------- compiling

@@ -136,10 +136,10 @@ class Journal:
         if self._noted:
             self.turn += 1
             for change in self._noted:
-                if type(change) is Row:
+                if isinstance(change, Row):
                     self._added[change.number] = change
-                elif self._added.pop(change, None) is None:  # type: ignore[arg-type]  # mypy narrows no `type() is`
-                    self._removed[change] = None  # type: ignore[index]
+                elif self._added.pop(change, None) is None:
+                    self._removed[change] = None
             self._noted.clear()
             self._ready.set()
 

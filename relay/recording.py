@@ -43,6 +43,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, TypeAlias
@@ -279,7 +280,7 @@ class Replay:
         for turns, (at, events) in enumerate(groupby(read(self._path), lambda event: event.at), 1):
             if self._speed is not None:
                 await trio.sleep_until(began + at / self._speed)
-            facet.enter(lambda events=list(events): self._act(events))  # type: ignore[misc]
+            facet.enter(partial(self._act, list(events)))
             if turns % _AHEAD == 0:
                 await self._handled(facet)
         await self._handled(facet)

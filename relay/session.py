@@ -338,7 +338,7 @@ class Session:
         elif kind != SYNC and not heard(target, value):
             pass
         elif kind == ASSERT:
-            told.handle = turn.assert_form(self.facet, target, value)  # type: ignore[union-attr]
+            told.handle = turn.assert_form(self.facet, target, value)  # type: ignore[union-attr]  # an A has one
         elif kind == MESSAGE:
             turn.enqueue(target.facet.actor, (MESSAGE, target, value if target.raw else thaw(value), None))
         else:

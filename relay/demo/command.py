@@ -11,7 +11,7 @@ from pathlib import Path
 import attrs
 import click
 import trio
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
@@ -151,8 +151,14 @@ def _report(console: Console, result: Result, limit: int, seconds: float) -> Non
     table = Table(
         title="Who was in the air", caption=f"airports: the {_BUSIEST} busiest of {len(result.known.airports)}"
     )
-    for name, justify in (("", "left"), ("flights", "right"), ("most at a time", "right"), ("on", "left")):
-        table.add_column(name, justify=justify)  # type: ignore[arg-type]
+    columns: list[tuple[str, JustifyMethod]] = [
+        ("", "left"),
+        ("flights", "right"),
+        ("most at a time", "right"),
+        ("on", "left"),
+    ]
+    for name, justify in columns:
+        table.add_column(name, justify=justify)
     table.add_column(f"alarms (> {limit})", justify="right")
     for kind in ("carrier", "airport", "all"):
         counts = sorted((c for c in result.actors if c.kind == kind), key=lambda c: -c.flights)

@@ -33,7 +33,7 @@ def bootstrap(function: F) -> F:
 def _marked(function: F, mark: str) -> F:
     if not callable(function):
         raise BloomDeclaration(f"{here()}: @{mark} marks a method, not {function!r}")
-    function._bloom = mark  # type: ignore[attr-defined]
+    function._bloom = mark  # type: ignore[attr-defined]  # a function takes any attribute
     return function
 
 

@@ -191,6 +191,16 @@ class _Lowering:
 
     def atom(self, atom: Atom, conditions: list[Condition]) -> Expression:
         """The bindings of a positive atom; what is computed of other variables is compared behind the join."""
+
+        def name(column: str, term: Computed) -> str:
+            made = f"={len(conditions)} {atom.relation} {column}"
+            conditions.append(Compare(Attr(made), "==", scalar(term)))
+            return made
+
+        return self.bound(atom, name)
+
+    def bound(self, atom: Atom, name: Callable[[str, Computed], str]) -> Expression:
+        """The rows of an atom's relation, by its variables; *name* gives a name to a column that is computed."""
         here: list[Condition] = []
         named: dict[str, Scalar] = {}
         for column, term in zip(columns(len(atom.terms)), atom.terms, strict=True):
@@ -202,9 +212,7 @@ class _Lowering:
                 case Variable():
                     named[term.name] = Attr(column)
                 case Computed():
-                    name = f"={len(conditions)} {atom.relation} {column}"
-                    named[name] = Attr(column)
-                    conditions.append(Compare(Attr(name), "==", scalar(term)))
+                    named[name(column, term)] = Attr(column)
         source: Expression = self.relation(atom)
         return Projection(Selection(source, *here) if here else source, tuple(named.items()))
 
@@ -215,20 +223,7 @@ class _Lowering:
             for column, term in zip(columns(len(atom.terms)), atom.terms, strict=True)
             if isinstance(term, Computed)
         ]
-        here: list[Condition] = []
-        named: dict[str, Scalar] = {}
-        for column, term in zip(columns(len(atom.terms)), atom.terms, strict=True):
-            match term:
-                case Constant():
-                    here.append(Compare(column, "==", Const(term.value)))
-                case Variable() if term.name in named:
-                    here.append(Compare(column, "==", named[term.name]))
-                case Variable():
-                    named[term.name] = Attr(column)
-                case Computed():
-                    named[f"!{column}"] = Attr(column)
-        right: Expression = self.relation(atom)
-        right = Projection(Selection(right, *here) if here else right, tuple(named.items()))
+        right = self.bound(atom, lambda column, term: f"!{column}")
         if not added:
             return AntiJoin(source, right)
         wide = Projection(source, (*source.heading, *added))

@@ -107,7 +107,7 @@ class Descending:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Descending) and self.key == other.key
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python marks what has none
 
 
 def natural_order(value: Any) -> Any:

@@ -235,7 +235,8 @@ def _integral(engine: LocalEngine, circuit: Circuit, port: Port) -> ZSet | Index
     if node.op == "forward":
         return _integral(engine, circuit, node.inputs[0])
     if node.op == "constant":
-        return node.params["zset"]  # type: ignore[no-any-return]
+        constant: ZSet = node.params["zset"]
+        return constant
     scope = next(each for each in scopes(engine.root) if each.circuit is circuit)
     taker = scope.takers[scope.slots[port]]
     if taker is not None:

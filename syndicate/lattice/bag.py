@@ -19,8 +19,9 @@ from typing import Any, Self
 from syndicate.flow.element import Element, Key, key_of, natural
 from syndicate.lattice.boolean import Bool
 from syndicate.lattice.contents import Entries
+from syndicate.lattice.counted import Counted
 from syndicate.lattice.extremum import Max
-from syndicate.lattice.lattice import Lattice, made, no_lattice, short
+from syndicate.lattice.lattice import made, no_lattice, short
 from syndicate.lattice.method import Kind, monotone, morph
 from syndicate.lattice.sets import EMPTY
 from syndicate.lattice.table import Table
@@ -38,13 +39,12 @@ def _members(values: Any) -> list[tuple[Any]]:
     return [(1,), (2,), (True,), ("a",)]
 
 
-class Bag(Lattice):
+class Bag(Counted):
     """A multiset; bottom: empty; merge: for each element the greater multiplicity."""
 
     __slots__ = ()
 
     wrapper_name = "lbag"
-    content: Table
 
     def __init__(self, content: Mapping[Element, int] | None = None) -> None:
         """Hold elements with multiplicities, integers above 0; raises :class:`LatticeValue`."""
@@ -65,40 +65,6 @@ class Bag(Lattice):
     def of(cls, element: Element) -> Self:
         """A mapping as it is; of anything else, the bag that holds it once."""
         return cls(element if isinstance(element, Mapping) else Entries(Table({key_of(element): 1})))
-
-    def merge(self, other: Self) -> Self:
-        """The greater multiplicity of each element, at the cost of the smaller bag."""
-        self.same_lattice(other)
-        big, small = (self, other) if len(self.content) >= len(other.content) else (other, self)
-        changes = big._missing(small)
-        return made(type(self), big.content.grown(changes)) if changes else big
-
-    def _missing(self, other: Self) -> dict[Key, int]:
-        if self.content is other.content:
-            return {}
-        known = self.content.rows()
-        return {key: count for key, count in other.content.rows().items() if known.get(key, 0) < count}
-
-    def beyond(self, known: Self) -> Self:
-        """The elements that *known* has less often."""
-        return made(type(self), Table(known._missing(self)))
-
-    def reveal(self) -> Entries:
-        """The multiplicities, as an immutable mapping."""
-        return Entries(self.content)
-
-    def identity(self) -> Key:
-        """The table, which compares by content."""
-        return self.content
-
-    @property
-    def is_bottom(self) -> bool:
-        """Whether the bag is empty."""
-        return not len(self.content)
-
-    def __le__(self, other: Self) -> bool:
-        self.same_lattice(other, "compare")
-        return not other._missing(self)
 
     @morph(argument=Kind.MORPHISM, tries=_bags)
     def intersect(self, other: Self) -> Self:

@@ -25,6 +25,7 @@ from syndicate.errors import NotAValue, PatternError
 from syndicate.flow.element import Element, Key, key_of, natural, rank
 from syndicate.lattice.boolean import Bool
 from syndicate.lattice.contents import Entries
+from syndicate.lattice.counted import Counted
 from syndicate.lattice.extremum import Max
 from syndicate.lattice.lattice import Lattice, made, no_lattice, short
 from syndicate.lattice.map import Map
@@ -43,13 +44,12 @@ def _nodes(values: Any) -> list[tuple[Any]]:
     return [(natural(key),) for value in values for key in list(value.content.rows())[:1]] + [("new",)]
 
 
-class Clock(Lattice):
+class Clock(Counted):
     """A vector clock; bottom: nothing known; merge: for each node the greater count."""
 
     __slots__ = ()
 
     wrapper_name = "lclock"
-    content: Table
 
     def __init__(self, content: Mapping[Element, int] | None = None) -> None:
         """Hold counts by node, integers of at least 0 (0 is as good as absent); raises :class:`LatticeValue`."""
@@ -66,38 +66,6 @@ class Clock(Lattice):
             if count:
                 rows[key_of(node)] = count
         super().__init__(Table(rows))
-
-    def merge(self, other: Self) -> Self:
-        """The greater count of each node."""
-        self.same_lattice(other)
-        big, small = (self, other) if len(self.content) >= len(other.content) else (other, self)
-        changes = big._missing(small)
-        return made(type(self), big.content.grown(changes)) if changes else big
-
-    def _missing(self, other: Self) -> dict[Key, int]:
-        known = self.content.rows()
-        return {node: count for node, count in other.content.rows().items() if known.get(node, 0) < count}
-
-    def beyond(self, known: Self) -> Self:
-        """The nodes of which this knows more."""
-        return made(type(self), Table(known._missing(self)))
-
-    def reveal(self) -> Entries:
-        """The counts, as an immutable mapping."""
-        return Entries(self.content)
-
-    def identity(self) -> Key:
-        """The table, which compares by content."""
-        return self.content
-
-    @property
-    def is_bottom(self) -> bool:
-        """Whether nothing is known."""
-        return not len(self.content)
-
-    def __le__(self, other: Self) -> bool:
-        self.same_lattice(other, "compare")
-        return not other._missing(self)
 
     @morph(tries=_nodes)
     def at(self, node: Element) -> Max:

@@ -76,8 +76,10 @@ class Lattice:
         _set_content(self, content)
         _set_hash(self, None)
 
-    def __init_subclass__(cls, **options: Any) -> None:
+    def __init_subclass__(cls, *, family: bool = False, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if family:  # not a lattice itself, but what several have in common
+            return
         name = cls.__dict__.get("wrapper_name")
         if not isinstance(name, str) or not name.isidentifier():
             raise LatticeDefinition(

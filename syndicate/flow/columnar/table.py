@@ -307,6 +307,7 @@ class ColumnarZSet(ZSet):
         return made
 
     @property
-    def batch(self) -> dict[Key, int]:  # type: ignore[override]
+    def batch(self) -> dict[Key, int]:  # type: ignore[override]  # there an attribute
         """The elements and weights, made now if they have not been."""
-        return self.table.rows(indexed=False)  # type: ignore[no-any-return]
+        rows: dict[Key, int] = self.table.rows(indexed=False)
+        return rows
