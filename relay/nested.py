@@ -124,7 +124,7 @@ def nested(outer: Ref, boot: Callable[..., object] | None = None, *args: Any, na
     @react
     def relay() -> None:
         link(inner.facet.actor)
-        _observe(inner, Outbound(capture()), _Passage(outer, _asserted_as_such))
+        _observe(inner, Outbound(capture()), _Carrier(outer, _asserted_as_such))
         interests = _Interests(outer, inner)
         for asking in (Record("group", [Record("rec", [INBOUND]), ANY]), Record("bind", [ANY])):
             _observe(inner, Observe(capture(asking), Kind("Embedded")), interests)
@@ -147,7 +147,7 @@ def _observe(ds: Ref, pattern: Any, entity: Entity) -> None:
 # ----------------------------------------------------------------------------------------------- what crosses
 
 
-class _Passage(Entity):
+class _Carrier(Entity):
     """Asserts and sends *there* each value that it is told of here, in the form that *carry* gives it."""
 
     raw = True
@@ -204,7 +204,7 @@ class _Once:
         self.speaker = self.form = None
 
 
-class _Inward(_Passage):
+class _Inward(_Carrier):
     """One outer interest: brings in what it is told."""
 
     def __init__(self, inner: Ref, once: _Once) -> None:

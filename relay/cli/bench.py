@@ -18,7 +18,7 @@ from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextC
 
 from relay.bench import LEAVING, Load, Tally
 from relay.cli.ending import SETTINGS, Command, fail, run_command
-from relay.cli.target import Target, find_target, target_options
+from relay.cli.target import find_target, target_options
 from relay.client import Encoding
 from syndicate.errors import ConnectError, SyndicateError
 from syndicate.log import configure
@@ -150,7 +150,7 @@ def bench_main(
             **shape,
             **target.options,
         )
-        facts = {"address": _place(target), "own_server": own, "encoding": encoding, **shape}
+        facts = {"address": target.place, "own_server": own, "encoding": encoding, **shape}
         after.callback(_report, load, facts, as_json, as_csv)
         after.callback(bar.end)
         run_command(_NAME, debug, load)
@@ -230,12 +230,6 @@ class _Bar:
 
 
 # ---------------------------------------------------------------------------------------------------- what it was
-
-
-def _place(target: Target) -> str:
-    """The address, without the arguments of a command: there may be secrets among them."""
-    address = target.address
-    return f"stdio:{address.command[0]}" if address.scheme == "stdio" else str(address)
 
 
 def _row(tally: Tally) -> dict[str, Any]:

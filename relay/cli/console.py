@@ -13,7 +13,7 @@ import click
 
 from relay.cli.ending import SETTINGS, Command, fail, run_command
 from relay.cli.keyboard import Keyboard
-from relay.cli.target import Target, find_patterns, find_target, pattern_options, target_options
+from relay.cli.target import find_patterns, find_target, pattern_options, target_options
 from relay.console import console
 from relay.printer import Layout, Outlet, Printer, write_all
 from relay.recording import Recorder
@@ -79,7 +79,7 @@ def console_main(
     try:
         target = find_target(address, cap, cap_file, ca)
         shown, hidden = find_patterns(patterns), find_patterns(excluded)
-        recorder = None if record is None else Recorder(record, address=_place(target))
+        recorder = None if record is None else Recorder(record, address=target.place)
     except SyndicateError as e:
         fail("syndicate-console", e)
     printer = _make_printer(as_json, count)
@@ -127,12 +127,6 @@ def _make_printer(as_json: bool, count: int | None) -> Printer:
 def stdout_layout(as_json: bool) -> Layout:
     """The layout for standard output."""
     return Layout(as_json, colours=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
-
-
-def _place(target: Target) -> str:
-    """The address, without the arguments of a command: there may be secrets among them."""
-    address = target.address
-    return f"stdio:{address.command[0]}" if address.scheme == "stdio" else str(address)
 
 
 def _count(recorder: Recorder) -> None:

@@ -37,6 +37,11 @@ class Target:
     tls: Tls | None
 
     @property
+    def place(self) -> str:
+        """The address, without the arguments of a command: there may be secrets among them."""
+        return f"stdio:{self.address.command[0]}" if self.address.scheme == "stdio" else str(self.address)
+
+    @property
     def options(self) -> dict[str, Any]:
         """What :func:`~relay.client.connect` takes besides the address and the capability."""
         return {} if self.tls is None else {"tls": self.tls}
