@@ -1,0 +1,51 @@
+"""``syndicate dedalus check``: what is wrong with a program.
+
+Source: DESIGN, 6.6; reference/dedalus.md, sections 1.4 and 4.2.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from relay.cli.dedalus.inputs import ending
+from relay.cli.ending import SETTINGS, Command
+from syndicate.dedalus import Diagnostic, Program
+from syndicate.errors import DedalusSyntax
+
+
+@click.command("check", cls=Command, context_settings=SETTINGS)
+@click.argument("file")
+@click.option("--strict", is_flag=True, help="Time as data in asynchronous rules only; first columns are locations.")
+@click.option("--locations", is_flag=True, help="The first column of each relation is a location.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: verdict, diagnostics.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@ending("check")
+def check_command(file: str, strict: bool, locations: bool, as_json: bool) -> None:
+    """Say what is wrong with a program; exit with 1 if anything is."""
+    resting: list[str] = []
+    try:
+        program = Program.load(file)
+        found = [_shown(one) for one in program.check(strict=strict, locations=locations or None)]
+        resting = [str(one) for one in program.restless()]
+    except DedalusSyntax as error:
+        if not error.line:  # the file itself cannot be read
+            raise
+        found = [{"reason_class": "syntax", "message": str(error), "line": error.line, "column": error.column}]
+    if as_json:
+        click.echo(json.dumps({"verdict": "reject" if found else "accept", "diagnostics": found}))
+    else:
+        for one in found:
+            click.echo(one["message"])
+        if not found:
+            click.echo(f"{file}: accepted; it comes to rest after its events" if not resting else f"{file}: accepted")
+        for note in [] if found else resting:
+            click.echo(f"  may never rest: {note}")
+    sys.exit(1 if found else 0)
+
+
+def _shown(found: Diagnostic) -> dict[str, Any]:
+    return {"reason_class": found.reason_class, "message": str(found), "line": found.line, "column": found.column}
