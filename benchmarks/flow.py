@@ -72,7 +72,7 @@ def main(
 ) -> None:
     """Measure circuits beside pathway, pydbsp, and recomputing with DuckDB, Polars and from scratch.
 
-    A full run takes about twenty minutes on an idle machine; keep it idle.  Progress goes to stderr, the tables to
+    A full run takes about ten minutes on an idle machine; keep it idle.  Progress goes to stderr, the tables to
     stdout.
     """
     try:

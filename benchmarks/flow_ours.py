@@ -8,13 +8,18 @@ import json
 import pstats
 import sys
 import tracemalloc
+from collections import deque
 from collections.abc import Iterator
 from operator import itemgetter
 from typing import Any
 
+import numpy as np
+
+from benchmarks.flow_cases import BY_HAND
 from benchmarks.flow_data import Change, Data
+from benchmarks.flow_hand import ByHand
 from benchmarks.flow_side import Engine, measure
-from syndicate.flow import Circuit, ZSet, aggregates, rearranges
+from syndicate.flow import Circuit, Columns, ZSet, aggregates, rearranges
 from syndicate.flow.stream import Stream
 
 
@@ -79,8 +84,8 @@ class Ours(Engine):
         return weights
 
     def step(self, changes: dict[str, dict[Any, int]]) -> None:
-        """One epoch."""
-        self.given.append(self.circuit.step(changes))
+        """One epoch, and all its changes as Python's objects, which large ones only become when they are read."""
+        self.given.append(_read(self.circuit.step(changes)))
 
     def _total(self, sink: str) -> ZSet:
         total: dict[Any, int] = {}
@@ -97,29 +102,50 @@ class Ours(Engine):
             yield from [shown] * weight
 
 
+class InColumns(Ours):
+    """A circuit whose deltas come as columns, and whose changes are left so, as those of the peers are."""
+
+    def ready(self, changes: list[Change]) -> dict[str, Any]:
+        """Columns and weights."""
+        return {side: self._columns(weights) for side, weights in super().ready(changes).items()}
+
+    def _columns(self, weights: dict[Any, int]) -> Columns:
+        elements = list(weights)
+        counts = np.array(list(weights.values()), np.int64)
+        if self.workload == "distinct":
+            return Columns(np.array(elements, np.int64), counts)
+        return Columns(list(np.array(elements, np.int64).reshape(-1, 2).T.copy()), counts)
+
+    def step(self, changes: dict[str, Any]) -> None:
+        """One epoch."""
+        self.given.append(self.circuit.step(changes))
+
+
+def _read(outputs: Any) -> Any:
+    for changed in outputs.values():
+        deque(changed.items(), maxlen=0)
+    return outputs
+
+
 class Scratch(Ours):
-    """Our engine recomputing: a new circuit is given all rows there are."""
+    """Our engine recomputing: its rows take the delta, and a new circuit is given all of them."""
 
     def __init__(self, workload: str) -> None:
         super().__init__(workload)
-        self.whole: list[dict[Any, int]] = []
-
-    def ready(self, changes: list[Change]) -> dict[str, dict[Any, int]]:
-        """All rows, the delta added."""
-        self.whole = self.whole or [{} for _ in changes]
-        for whole, change in zip(self.whole, changes, strict=True):
-            for row, weight in self._weights(*change).items():
-                whole[row] = whole.get(row, 0) + weight
-                if not whole[row]:
-                    del whole[row]
-        return {str(side): whole for side, whole in enumerate(self.whole)}
+        self.whole: dict[str, dict[Any, int]] = {}
 
     def step(self, changes: dict[str, dict[Any, int]]) -> None:
         """Everything anew."""
-        self.given = [circuit_of(self.workload).step(changes)]
+        for side, change in changes.items():
+            whole = self.whole.setdefault(side, {})
+            for row, weight in change.items():
+                whole[row] = whole.get(row, 0) + weight
+                if not whole[row]:
+                    del whole[row]
+        self.given = [_read(circuit_of(self.workload).step(self.whole))]
 
 
-ENGINES = {"ours": Ours, "scratch": Scratch}
+ENGINES = {"ours": Ours, "scratch": Scratch, "columns": InColumns, BY_HAND: ByHand}
 
 
 def memory(workload: str, rows: int, keys: int) -> dict[str, float]:

@@ -26,8 +26,8 @@ Source: DESIGN, decision 1; reference/flow.md, section 2 (Python traps).
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections import Counter, deque
+from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, TypeAlias, TypeVar
@@ -64,10 +64,22 @@ class Typed:
         return self.hashed
 
     def __eq__(self, other: object) -> bool:
-        return type(other) is Typed and self.hashed == other.hashed and bool(self.form == other.form)
+        if type(other) is not Typed or self.hashed != other.hashed:
+            return False
+        if self.form is not other.form:
+            if not self.form == other.form:
+                return False
+            other.form = self.form  # what was equal once is not compared again: see meet()
+        return True
 
     def __repr__(self) -> str:
         return repr(self.value)
+
+
+def meet(keys: Iterable[Key], *tables: Collection[Key]) -> None:
+    """Look typed keys up, so that an ``__eq__`` of a user's class raises before anything is changed, not midway."""
+    for table in tables:
+        deque(map(table.__contains__, keys), maxlen=0)
 
 
 class Mixed(dict[Key, int]):

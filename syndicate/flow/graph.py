@@ -128,7 +128,7 @@ def _mermaid(circuit: Circuit, found: Readings) -> str:
 
 def _mermaid_nodes(circuit: Circuit, found: Readings, indent: str) -> Iterator[str]:
     for node in circuit.nodes:
-        label = "<br/>".join(map(_mermaid_text, _lines(node, found)))
+        label = "<br/>".join(map(mermaid_text, _lines(node, found)))
         if node.child is None:
             opening, closing = _SHAPES[node.kind]
             yield f'{indent}{_name(node)}{opening}"{label}"{closing}'
@@ -147,7 +147,7 @@ _SHAPES: Final = {
 }
 
 
-def _mermaid_text(text: str) -> str:
+def mermaid_text(text: str) -> str:
     """Text within quotes: all that Mermaid, Markdown or HTML could take for a sign of theirs as a number."""
     return "".join(char if char.isalnum() or char in " _.,:()=" else f"#{ord(char)};" for char in text)
 
@@ -172,7 +172,7 @@ def _dot(circuit: Circuit, found: Readings) -> str:
 
 def _dot_nodes(circuit: Circuit, found: Readings, indent: str) -> Iterator[str]:
     for node in circuit.nodes:
-        label = "\\n".join(map(_dot_text, _lines(node, found)))
+        label = "\\n".join(map(dot_text, _lines(node, found)))
         if node.child is None:
             shape = _DOT_SHAPES.get(node.kind)
             yield f'{indent}{_name(node)} [label="{label}"{f", shape={shape}" if shape else ""}];'
@@ -191,7 +191,8 @@ _DOT_SHAPES: Final = {
 }
 
 
-def _dot_text(text: str) -> str:
+def dot_text(text: str) -> str:
+    """Text within quotes."""
     return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ").replace("\r", " ").replace("\0", " ")
 
 

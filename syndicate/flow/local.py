@@ -15,9 +15,10 @@ from contextlib import AbstractContextManager, nullcontext
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Final
 
-from syndicate.errors import CircuitError, StepFailed, UnknownStream
+from syndicate.errors import CircuitError, StepFailed, SyndicateError, UnknownStream
 from syndicate.flow.columns import SMALL, Columns
 from syndicate.flow.element import Key, Mixed, add_up, key_of
+from syndicate.flow.large import LARGE, takers
 from syndicate.flow.loop import Loop
 from syndicate.flow.measure import Measures
 from syndicate.flow.node import Carries, GlobalId, Node, Port
@@ -27,6 +28,7 @@ from syndicate.flow.zset import IndexedZSet, ZSet, batch_of
 if TYPE_CHECKING:
     from syndicate.flow.circuit import Circuit
     from syndicate.flow.columnar.steps import Readied
+    from syndicate.flow.columnar.table import Table
 
 
 _SELDOM: Final = 8
@@ -44,6 +46,10 @@ class Outputs(dict[str, Any]):
         if name not in self._empties:
             raise UnknownStream(f"the circuit has no sink {name!r}; its sinks are {sorted(self._empties)}")
         return self._empties[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The same; *default* for what is no sink."""
+        return self[name] if name in self._empties else default
 
 
 class Upserts:
@@ -69,8 +75,10 @@ class Upserts:
                 continue
             saved.append((key, old))
             weights += [(element, weight) for element, weight in ((old, -1), (new, 1)) if element is not None]
-            self.put(key, new)
-        return add_up(Mixed(), weights), saved
+        batch = add_up(Mixed(), weights)
+        for key, _ in saved:
+            self.put(key, wanted[key])
+        return batch, saved
 
     def keyed(self, element: Any) -> tuple[Any, Any]:
         """An element with its key."""
@@ -119,12 +127,14 @@ class LocalEngine:
         self.measures: Measures | None = None
         self.outputs = Outputs({})
         self.readied: Readied | None = None  # for columns, at the first
+        self.keeps_columns = False  # whether this step brings Columns, and what it brings is kept so
         self._empties = {
             name: _shown(node, [_EMPTY[kind] for kind in _kinds(node)]) for name, node in circuit.sinks.items()
         }
         self._busy = False
         self.root = Scope(self, circuit)
         self._sources = {name: self.root.slots[Port(node.id)] for name, node in circuit.sources.items()}
+        self._takers = takers(circuit)
         self._constants = [
             (self.root.slots[Port(node.id)], node.params["zset"].batch)
             for node in circuit.nodes
@@ -168,6 +178,7 @@ class LocalEngine:
         # first load (measured).  A step makes no cycles.
         collecting = gc.isenabled()
         gc.disable()
+        self.keeps_columns = False
         try:
             for name, given in deltas.items():
                 batch = self._batch(name, given)
@@ -180,10 +191,15 @@ class LocalEngine:
                 root.put(slot, batch)
             root.run()
             delayed = root.finish()
-        except Exception:
+        except Exception as error:
             self._roll_back()
             self._busy = False
-            raise
+            if isinstance(error, SyndicateError):
+                raise
+            raise StepFailed(
+                f"{type(error).__name__}: {error}, in no node: if no element's __eq__ or __hash__ raises it, "
+                "it is a defect of syndicate.flow. The circuit is as it was before this step."
+            ) from error
         else:
             for changed in self.commits:
                 changed.commit()
@@ -235,21 +251,37 @@ class LocalEngine:
             batch, saved = upserts.delta(given)
             self.undo.append((upserts.restore, saved))
             return batch
-        if isinstance(given, ZSet):
-            return given.batch
         if isinstance(given, IndexedZSet):
             raise CircuitError(f"the source {name!r} takes a ZSet, not an IndexedZSet: give its pairs()")
-        return batch_of(given)
+        rows = given.batch if isinstance(given, ZSet) else given if type(given) is dict else batch_of(given)
+        if len(rows) >= LARGE and (table := self._as_table(name, rows)) is not None:
+            return table
+        return batch_of(rows) if rows is given else rows
 
     def _columnar(self, name: str, given: Columns) -> Any:
         table = given.table() if len(given) >= SMALL else None
         if table is None:
             return given.batch()
+        self.keeps_columns = True
+        return table.rows(indexed=False) if self._sources[name] in self._ready().by_rows else table
+
+    def _ready(self) -> Readied:
         if self.readied is None:
             from syndicate.flow.columnar.steps import Readied
 
             self.readied = Readied(self)
-        return table.rows(indexed=False) if self._sources[name] in self.readied.by_rows else table
+        return self.readied
+
+    def _as_table(self, name: str, rows: dict[Key, int]) -> Table | None:
+        """A large change by rows as a table, where that is worth it and can be."""
+        if name not in self._takers or type(rows) is not dict or type(next(iter(rows))) not in (int, tuple):
+            return None
+        try:
+            from syndicate.flow.columnar.parts import table_of
+        except ImportError:  # numpy is an extra
+            self._takers = frozenset()
+            return None
+        return None if self._sources[name] in self._ready().by_rows else table_of(rows)
 
     def settled(self) -> AbstractContextManager[None]:
         """All that is kept is in dictionaries meanwhile, for who reads them between steps."""

@@ -7,6 +7,7 @@ Source: DESIGN 6.4; issue 4, part 6.
 
 from __future__ import annotations
 
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from attrs import define
@@ -14,6 +15,7 @@ from attrs import define
 from syndicate.flow.node import Carries, GlobalId, Kind, Node, Port
 
 if TYPE_CHECKING:
+    from syndicate.flow.operators import Step
     from syndicate.flow.scope import Scope
 
 
@@ -59,6 +61,7 @@ class Measures(dict[GlobalId, Measure]):
         super().__init__()
         self.step = 0
         self.places: dict[GlobalId, list[Measure]] = {}
+        self.steps: dict[GlobalId, list[Step]] = {}
 
     def begin(self) -> None:
         """Another step: also one that fails is one, so that its cost is not the next one's."""
@@ -76,6 +79,41 @@ class Measures(dict[GlobalId, Measure]):
                     rows = (port for port in ports_of(node) if nodes[port.node].carries[port.output] != Carries.TRACE)
                     found[place].reads = tuple([scope.slots[port] for port in dict.fromkeys(rows)])
         return found
+
+    def begun(self, scope: Scope) -> list[Step]:
+        """The steps of a scope, measured, at the start of a tick: what is in its cells came without them."""
+        found = self.of(scope)
+        for slot in scope.touched:
+            found[slot].gave(self.step, size(scope.cells[slot]))
+        steps = self.steps.get(scope.circuit.path)
+        if steps is None:
+            steps = [self._measured(scope, position, measure) for position, measure in enumerate(found)]
+            self.steps[scope.circuit.path] = steps
+        return steps
+
+    def _measured(self, scope: Scope, position: int, measure: Measure) -> Step:
+        found, cells, touched, steps, reads = self.of(scope), scope.cells, scope.touched, scope.steps, measure.reads
+
+        def step() -> Any:
+            if measure.step != self.step:
+                measure.begin(self.step)
+                if not measure.runs:
+                    self[scope.nodes[position].global_id] = measure
+            for slot in reads:
+                measure.rows_in += len(cells[slot])
+            measure.runs += 1
+            seen = len(touched)
+            start = perf_counter()
+            batch = steps[position]()  # not bound: columns put others in their place
+            measure.seconds += perf_counter() - start
+            if len(touched) > seen:  # a loop gives its outputs itself
+                for slot in touched[seen:]:
+                    found[slot].gave(self.step, size(cells[slot]))
+            if batch:
+                measure.rows += size(batch)
+            return batch
+
+        return step
 
 
 def ports_of(node: Node) -> list[Port]:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define
 
-from syndicate.flow.element import Key, Mixed, add_up
+from syndicate.flow.element import Key, Mixed, MixedRows, add_up, meet
 from syndicate.flow.node import Port
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.operators.distinct import paired, unpaired
@@ -43,6 +43,12 @@ class Integral:
 
     total: dict[Key, int]
     batch: Any = None
+
+    def take(self, batch: Any) -> None:
+        """It brings something now."""
+        if type(batch) in (Mixed, MixedRows):
+            meet(paired(batch), self.total)
+        self.batch = batch
 
     def commit(self) -> None:
         """The step has succeeded."""
@@ -101,7 +107,7 @@ class Restart:
         loop = self.loop
         for slot, batch in batches:
             if slot in self.integrals:
-                self.integrals[slot].batch = batch
+                self.integrals[slot].take(batch)
                 loop.engine.commits.append(self.integrals[slot])
         size = sum(map(len, self.entered))
         if not size:

@@ -13,17 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from heapq import heappop, heappush
-from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from attrs import define
 
 from syndicate.errors import EndlessLoop, InternalError, NotAValue, StepFailed, UnhashableElement
-from syndicate.flow.measure import Measures, size
 from syndicate.flow.nature import Nature
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.operators import MAKERS, Step
-from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, TimedArrangement
+from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, TimedArrangement, meet_rows
 from syndicate.flow.operators.blame import found_element
 from syndicate.flow.operators.nested import History
 from syndicate.flow.operators.traces import Ageing, View, absorb
@@ -124,6 +122,8 @@ class Scope:
             inner = self.engine.make_loop(node.child, self, at)
             self.children.append(inner)
             self.steps[at] = inner.run_loop
+            if inner.always:
+                self.always.append(at)
             return
         if node.kind is Kind.FEEDBACK:
             if node.op == "z1_trace":
@@ -250,15 +250,15 @@ class Scope:
 
     def run(self) -> None:
         """Run what is marked, in order."""
-        queue, cells, steps, dirty, readers, touched, takers = (
-            self.queue, self.cells, self.steps, self.dirty, self.readers, self.touched, self.takers
+        queue, cells, dirty, readers, touched, takers = (
+            self.queue, self.cells, self.dirty, self.readers, self.touched, self.takers
         )  # fmt: skip
+        measures = self.engine.measures
+        steps = self.steps if measures is None else measures.begun(self)
         for position in self.always:
             self.mark(position)
         position = -1
         try:
-            if self.engine.measures is not None:
-                self._run_measured(self.engine.measures)
             while queue:
                 position = heappop(queue)
                 dirty[position] = 0
@@ -275,38 +275,10 @@ class Scope:
                             dirty[reader] = 1
                             heappush(queue, reader)
         except Exception as error:
-            raise self._blamed(position, error) from error
-
-    def _run_measured(self, measures: Measures) -> None:
-        found, step, cells, touched = measures.of(self), measures.step, self.cells, self.touched
-        queue, dirty, steps = self.queue, self.dirty, self.steps
-        for slot in touched:
-            found[slot].gave(step, size(cells[slot]))
-        position = -1
-        try:
-            while queue:
-                position = heappop(queue)
-                dirty[position] = 0
-                measure = found[position]
-                if measure.step != step:
-                    measure.begin(step)
-                    if not measure.runs:
-                        measures[self.nodes[position].global_id] = measure
-                for slot in measure.reads:
-                    measure.rows_in += len(cells[slot])
-                measure.runs += 1
-                seen = len(touched)
-                start = perf_counter()
-                batch = steps[position]()
-                measure.seconds += perf_counter() - start
-                if len(touched) > seen:  # a loop gives its outputs itself
-                    for slot in touched[seen:]:
-                        found[slot].gave(step, size(cells[slot]))
-                if batch:
-                    measure.rows += size(batch)
-                    self.put(position, batch)
-        except Exception as error:
-            raise self._blamed(position, error) from error
+            blamed = self._blamed(position, error)
+            if blamed is error:  # "raise error from error" would lose its cause
+                raise
+            raise blamed from error
 
     def _blamed(self, position: int, error: Exception) -> Exception:
         """The error as the user is told it: at which node, at which element."""
@@ -338,10 +310,12 @@ class Scope:
     def _absorb_traces(self) -> None:
         views = [(trace, self.cells[slot]) for trace, slot in self.traces]
         for trace, view in views:
-            if view.base is not trace:
-                copy = view.merged()
-                self.undo.append((_restore_groups, (trace, trace.groups)))
-                trace.groups = copy.groups
+            for groups, _ in view.added:
+                meet_rows(groups, trace.groups)
+        # All are copied before any is changed: one may be a view of another, as it was.
+        for trace, copy in [(trace, view.merged()) for trace, view in views if view.base is not trace]:
+            self.undo.append((_restore_groups, (trace, trace.groups)))
+            trace.groups = copy.groups
         for trace, view in views:
             if view.base is trace:
                 for groups, time in view.added:

@@ -28,6 +28,7 @@ from syndicate.flow.element import (
     MixedRows,
     Rows,
     add_up,
+    all_plain,
     in_order,
     key_of,
     keys_of,
@@ -56,6 +57,9 @@ def checked(weights: Iterable[Any]) -> list[int]:
 
 def batch_of(given: Mapping[Element, int] | Iterable[tuple[Element, int]]) -> dict[Key, int]:
     """The canonical batch of elements and weights as a user writes them."""
+    if type(given) is dict and all_plain(given):
+        counts = checked(given.values())
+        return dict(given) if 0 not in counts else {element: weight for element, weight in given.items() if weight}
     if isinstance(given, Mapping):
         elements, weights = list(given), checked(given.values())
     else:

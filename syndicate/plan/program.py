@@ -19,7 +19,7 @@ Source: reference/flow.md, section 8.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import attrs
@@ -182,14 +182,21 @@ class Program:
 
     # --------------------------------------------------------------------------------------------------- running
 
-    def plan(self, *, bag: bool = False, limit: int = MAX_ITERATIONS) -> Plan:
+    def plan(
+        self,
+        *,
+        bag: bool = False,
+        limit: int = MAX_ITERATIONS,
+        engine: Callable[[Circuit], Any] | None = None,
+    ) -> Plan:
         """The program as a circuit that can be stepped; see :class:`syndicate.plan.running.Plan`.
 
         With *bag*, weights are kept: a row has the weight that says in how many ways it is derived.  Loops give sets
         all the same, and a difference or an antijoin takes away a row with all of its weight.  No loop may take more
-        than *limit* iterations in a step.
+        than *limit* iterations in a step.  *engine* makes what runs the circuit:
+        ``lambda circuit: SparkEngine(circuit, session)``; it is the local engine otherwise.
         """
-        return Plan.of(self, bag=bag, limit=limit)
+        return Plan.of(self, bag=bag, limit=limit, engine=engine)
 
     def circuit(self, *, bag: bool = False) -> Circuit:
         """The circuit alone: its sources are the given relations, its sinks the outputs, its elements tuples."""

@@ -25,6 +25,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
+from attrs import frozen
+
 from syndicate.flow import rearranges
 from syndicate.flow.element import Typed, key_of
 from syndicate.plan.scalar import (
@@ -49,6 +51,20 @@ _PYTHONS: Final = frozenset({str, bytes, int})
 """Types within which Python's comparisons are those of values."""
 
 
+@frozen
+class Meaning:
+    """What a generated function was made of, for engines that do not run Python: *kind* is ``row key`` or ``test``."""
+
+    kind: str
+    parts: tuple[Scalar | Condition, ...]
+    places: Places
+
+
+def _meaning(function: Callable[..., Any], meaning: Meaning) -> Callable[..., Any]:
+    function.meaning = meaning  # type: ignore[attr-defined]
+    return function
+
+
 class RowFunctions:
     """Makes row functions, the same one for the same request."""
 
@@ -60,21 +76,23 @@ class RowFunctions:
         """A function that gives the tuple of some scalars."""
         text = _Text(places)
         items = [text.scalar(scalar) for scalar in scalars]
-        return self._function(arguments, _tuple(items), text, plain=_only_moves(scalars))
+        made = self._function(arguments, _tuple(items), text, plain=_only_moves(scalars))
+        return _meaning(made, Meaning("row", tuple(scalars), places))
 
     def key(self, scalars: Sequence[Scalar], places: Places, width: int) -> Callable[[Any], Any]:
         """The key of an index: a bare value if there is one, else a tuple; the whole row where that is the same."""
         text = _Text(places)
         items = [text.scalar(scalar) for scalar in scalars]
-        if len(items) == 1:
-            return self._function("r", items[0], text, plain=_only_moves(scalars))
         whole = len(items) == width and items == [f"r[{i}]" for i in range(width)]
-        return self._function("r", "r" if whole else _tuple(items), text, plain=_only_moves(scalars))
+        written = items[0] if len(items) == 1 else "r" if whole else _tuple(items)
+        made = self._function("r", written, text, plain=_only_moves(scalars))
+        return _meaning(made, Meaning("key", tuple(scalars), places))
 
     def test(self, conditions: Iterable[Condition], places: Places) -> Callable[[Any], Any]:
         """A function that says whether all conditions hold."""
         text = _Text(places)
-        return self._function("r", text.all(conditions), text, plain=False)
+        asked = tuple(conditions)
+        return _meaning(self._function("r", text.all(asked), text, plain=False), Meaning("test", asked, places))
 
     def rearranging(self, arguments: str, expression: str) -> Callable[..., Any]:
         """A function written out here in the house."""

@@ -18,13 +18,13 @@ Source: DESIGN, decision 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define
 
 from syndicate.errors import FactError, PlanError
-from syndicate.flow import Circuit, Outputs, ZSet
+from syndicate.flow import Circuit, ZSet
 from syndicate.flow.circuit import MAX_ITERATIONS
 from syndicate.plan.heading import Heading, listed, meant
 from syndicate.plan.lower import Lowering
@@ -44,13 +44,22 @@ class Plan:
     """A program and its circuit.
 
     ``circuit`` is an ordinary circuit: its sources are the given relations, its sinks the outputs, its elements tuples.
+    ``engine`` is what runs it, None for the local one.
     """
 
     program: Program
     circuit: Circuit
+    engine: Any = None
 
     @classmethod
-    def of(cls, program: Program, *, bag: bool = False, limit: int = MAX_ITERATIONS) -> Plan:
+    def of(
+        cls,
+        program: Program,
+        *,
+        bag: bool = False,
+        limit: int = MAX_ITERATIONS,
+        engine: Callable[[Circuit], Any] | None = None,
+    ) -> Plan:
         """The program lowered; see :meth:`Program.plan`."""
         try:
             circuit = Lowering(program, bag=bag, limit=limit).run()
@@ -59,15 +68,19 @@ class Plan:
                 "a rule's expression is nested too deeply to be compiled: give parts of it relations of their own "
                 "(a NaturalJoin or Union takes any number of sources, and counts once)"
             ) from None
-        return cls(program, circuit)
+        return cls(program, circuit, None if engine is None else engine(circuit))
 
-    def step(self, changes: Mapping[str, Facts] | None = None) -> Outputs:
+    def step(self, changes: Mapping[str, Facts] | None = None) -> Mapping[str, Any]:
         """One epoch: changes of given relations in, changes of outputs out, as ZSets by name.
 
         Raises :class:`FactError` for what fits no given relation; what
         :meth:`syndicate.flow.circuit.Circuit.step` raises, where a user's function does.
         """
-        return self.circuit.step({name: self._delta(name, facts) for name, facts in (changes or {}).items()})
+        deltas = {name: self._delta(name, facts) for name, facts in (changes or {}).items()}
+        if self.engine is None:
+            return self.circuit.step(deltas)
+        found = self.engine.step(deltas)
+        return {name: change.to_zset() for name, change in found.items()}
 
     def _delta(self, name: str, facts: Facts) -> ZSet:
         declared = self.program.declared.get(name)

@@ -92,11 +92,11 @@ def occurrences(expression: Expression) -> list[Occurrence]:
                 found[Occurrence(this.name, this.heading, why)] = None
             continue
         inner = bound | {this.name} if isinstance(this, Fixpoint) else bound
-        pending += [(part, why or how, inner) for part, how in reversed(list(_parts(this)))]
+        pending += [(part, why or how, inner) for part, how in reversed(list(ways(this)))]
     return list(found)
 
 
-def _parts(expression: Expression) -> Iterator[tuple[Expression, str]]:
+def ways(expression: Expression) -> Iterator[tuple[Expression, str]]:
     """The parts, and what is not monotone about the way in which they are read."""
     match expression:
         case Difference():

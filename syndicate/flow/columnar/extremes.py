@@ -8,21 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from syndicate.flow.aggregates import Aggregate
+from syndicate.flow.columnar.parts import all_encoded, plain_keys, weights_of
 from syndicate.flow.columnar.sums import Entries, emitted
 from syndicate.flow.columnar.table import Array, ByRows, Leaf, Table, joined, kind_of, row_shape, traced
-from syndicate.flow.columnar.tail import Patience, Run, Tail, all_encoded, weights_of
-from syndicate.flow.element import Key, MixedRows, is_rearranging, natural, naturals
+from syndicate.flow.columnar.tail import Patience, Run, Tail, gathered
+from syndicate.flow.element import Key, MixedRows, Rows, is_rearranging, natural, naturals
 from syndicate.flow.operators.arrangement import Index, add_rows
 from syndicate.flow.operators.groups import GroupView
+from syndicate.flow.operators.linear import negated_rows
 from syndicate.flow.scope import Cell
 
 if TYPE_CHECKING:
     from syndicate.flow.node import Node
+    from syndicate.flow.operators.ranking import Ranking
     from syndicate.flow.scope import Scope
 
 MANY: Final = 32
@@ -37,16 +40,17 @@ def knows(aggregate: Aggregate) -> bool:
 class ExtremeTail:
     """The columnar part of one operator's state."""
 
-    __slots__ = ("aggregate", "caches", "groups", "patience", "results", "tail", "typed", "undo")
+    __slots__ = ("aggregate", "caches", "engine", "groups", "patience", "results", "tail", "typed", "undo")
 
     def __init__(self, scope: Scope, node: Node) -> None:
         self.groups: Index
         self.results: dict[Key, Any]
         self.typed: Cell
         self.groups, self.results, self.typed = scope.engine.states[node.global_id]
-        self.caches = scope.caches[node.id]
+        self.caches = cast("dict[Key, Ranking]", scope.caches[node.id])
         self.aggregate: Aggregate = node.params["aggregate"]
         self.undo = scope.undo
+        self.engine = scope.engine
         self.tail = Tail()
         self.patience = Patience()
 
@@ -65,24 +69,29 @@ class ExtremeTail:
         run = Run.of(table)
         keys = Table(table.columns[: run.width], table.weights, table.shape[0])
         changed = Entries.of(keys, [np.ones(len(table), np.int64)])
-        if self.groups:
+        headed = not (self.tail.runs or self.engine.keeps_columns)
+        if self.groups and not headed:
             self.patience.attempt(len(self.groups), lambda: self._push(table))
-        found = self._found(changed, [*self.tail.runs, run])
+        kept = gathered(self.groups, [run], table, MANY * (len(run) + 1)) if headed else self.tail.runs
+        found = self._found(changed, [*kept, run])
         group = np.concatenate([numbers for _, (numbers, _) in found])
-        gathered = joined([each.table.taken(rows) for each, (_, rows) in found])
+        together = joined([each.table.taken(rows) for each, (_, rows) in found])
         known = np.arange(len(group)) < len(group) - len(run)
-        columns = [*gathered.columns, group]
-        rows = Table(columns, gathered.weights, row_shape(len(columns)))
-        totals = Entries.of(rows, [gathered.weights * known, gathered.weights])
+        columns = [*together.columns, group]
+        rows = Table(columns, together.weights, row_shape(len(columns)))
+        totals = Entries.of(rows, [together.weights * known, together.weights])
         values, group = totals.keys.columns[measured.at], totals.keys.columns[-1]
         (old, had), (new, has) = (
             self._best(values[present], group[present], len(changed))
             for present in (numbers > 0 for numbers in totals.numbers)
         )
         made = emitted(changed.keys, had, old, has, new)
-        before = list(self.tail.runs)
-        self.tail.append(run)
-        self.undo.append((self._restore, before))
+        if headed:
+            self._put_on_head(run, changed, new, has)
+        else:
+            before = list(self.tail.runs)
+            self.tail.append(run)
+            self.undo.append((self._restore, before))
         return made if len(made) else None
 
     def _found(self, changed: Entries, runs: list[Run]) -> list[tuple[Run, tuple[Array, Array]]]:
@@ -99,6 +108,28 @@ class ExtremeTail:
         has = np.zeros(groups, dtype=bool)
         has[group] = True
         return best, has
+
+    def _put_on_head(self, run: Run, changed: Entries, new: Array, has: Array) -> None:
+        rows = run.table.rows(indexed=True)
+        keys = plain_keys(changed.keys.elements(changed.keys.shape))
+        if type(rows) is MixedRows:
+            raise ByRows
+        self.undo.append((self._take_back, (rows, keys, list(map(self.results.get, keys)))))
+        add_rows(self.groups, rows)
+        self._write(keys, [result if there else None for result, there in zip(new.tolist(), has.tolist(), strict=True)])
+
+    def _take_back(self, what: tuple[Rows, list[Key], list[Any]]) -> None:
+        rows, keys, results = what
+        add_rows(self.groups, negated_rows(rows))
+        self._write(keys, results)
+
+    def _write(self, keys: list[Key], results: list[Any]) -> None:
+        for key, result in zip(keys, results, strict=True):
+            self.caches.pop(key, None)
+            if result is None:
+                self.results.pop(key, None)
+            else:
+                self.results[key] = result
 
     def _restore(self, runs: list[Run]) -> None:
         self.tail.runs = runs

@@ -1,7 +1,8 @@
 """Columnar joins: the matches of sorted runs, and the arrangement's tail that they share.
 
 The change is ``a * B + A * b + a * b``, as by rows, where ``A`` and ``B`` are all runs of a side; or the
-new product less the old, where that makes fewer rows.
+new product less the old, where that makes fewer rows.  Of a large change by rows, ``A`` and ``B`` are what the heads
+have of its keys, as a run that is gone after the step.
 
 Source: reference/flow.md, sections 3.12 and 11.
 """
@@ -10,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import chain
+from itertools import chain, islice
+from math import inf
 from typing import TYPE_CHECKING, Any, Final
 
+from syndicate.flow.columnar.parts import all_encoded, weights_of
 from syndicate.flow.columnar.table import (
     SAFE,
     ByRows,
@@ -23,15 +26,19 @@ from syndicate.flow.columnar.table import (
     renamed,
     traced,
 )
-from syndicate.flow.columnar.tail import Patience, Run, Tail, all_encoded, merged, weights_of
+from syndicate.flow.columnar.tail import Patience, Run, Tail, gathered, merged
 from syndicate.flow.element import Key, MixedRows, Rows, natural, naturals
 from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, add_rows
 
 if TYPE_CHECKING:
+    from syndicate.flow.local import LocalEngine
     from syndicate.flow.node import Node
 
-LARGE: Final = 0.25
+HALF: Final = 0.5
 """Where both sides change by more than this part of what they are, the new product less the old may be cheaper."""
+
+SAMPLE: Final = 64
+"""How many groups of an index an estimate looks at."""
 
 HEAD: Final = 1024
 """A head with more rows than this, and than half of its tail, is pushed into it: rows of both may cancel out."""
@@ -40,10 +47,11 @@ HEAD: Final = 1024
 class ArrangedTail:
     """The columnar part of an arrangement: what has come as tables, and what comes as one now."""
 
-    __slots__ = ("_run", "_whole", "arrangement", "patience", "put", "table", "tail")
+    __slots__ = ("_run", "_whole", "arrangement", "engine", "patience", "put", "table", "tail")
 
-    def __init__(self, arrangement: Arrangement) -> None:
+    def __init__(self, arrangement: Arrangement, engine: LocalEngine) -> None:
         self.arrangement = arrangement
+        self.engine = engine
         self.tail = Tail()
         self.table: Table | None = None
         self._run: Run | None = None
@@ -70,18 +78,35 @@ class ArrangedTail:
             self._run = Run.of(self.table)
         return self._run
 
-    def runs(self) -> list[Run]:
-        """All that is kept; raises :class:`ByRows`."""
+    @property
+    def is_headed(self) -> bool:
+        """Whether what arrives is to be put into the head."""
+        return not (self.tail.runs or self.engine.keeps_columns)
+
+    def runs(self, *met: Run | None) -> list[Run]:
+        """All that is kept, or all that has the keys of what is *met*; raises :class:`ByRows`."""
+        if self.is_headed:
+            return gathered(self.arrangement.index, [run for run in met if run is not None], self.table)
         if self.arrangement.index:
             self.patience.attempt(len(self.arrangement.index), self._push)
         return self.tail.runs
 
-    def whole(self) -> Run:
-        """All that is kept, with what arrives; made once.  Raises :class:`ByRows`."""
+    def share(self, run: Run) -> float:
+        """About which part of what is kept a change is."""
+        if not self.is_headed:
+            return len(run) / (len(self.tail) + 1)
+        index = self.arrangement.index
+        groups = list(map(len, islice(index.values(), SAMPLE)))
+        return len(run) * len(groups) / (sum(groups) * len(index)) if groups else inf
+
+    def whole(self, runs: list[Run]) -> Run:
+        """The *runs*, with what arrives; made once where they are all that is kept.  Raises :class:`ByRows`."""
         run = self.run()
         assert run is not None
+        if self.is_headed:
+            return merged([run, *runs], whole=True)
         if self._whole is None:
-            self._whole = merged([run, *self.runs()], whole=True)
+            self._whole = merged([run, *runs], whole=True)
         return self._whole
 
     def _push(self) -> None:
@@ -99,7 +124,8 @@ class ArrangedTail:
     def by_rows(self) -> None:
         """Let what arrives be rows."""
         if self.table is not None:
-            rows = self.table.rows(indexed=True)
+            table = self.table if self._run is None else self._run.table  # by key, so that no bucket is met twice
+            rows = table.rows(indexed=True)
             self.discard()
             Arrangement.take(self.arrangement, rows)
 
@@ -137,6 +163,8 @@ class ArrangedTail:
 
     def commit(self) -> None:
         """The step has succeeded; rows are put into the head by the arrangement itself."""
+        if self.table is not None and self.is_headed:
+            self.by_rows()
         if self.table is not None:
             try:
                 run = self.run()
@@ -163,11 +191,13 @@ class ArrangedTail:
 def change(node: Node, left: ArrangedTail, right: ArrangedTail) -> Table | None:
     """What a join brings forth; None for nothing.  Raises :class:`ByRows`."""
     a, b = left.run(), right.run()
-    lefts, rights = left.runs() if b else [], right.runs() if a else []
+    much = a is not None and b is not None and min(left.share(a), right.share(b)) > HALF
+    met = (a, b) if much else ()
+    lefts, rights = left.runs(*met or (b,)) if b else [], right.runs(*met or (a,)) if a else []
     pairs = [(*pair, 1) for pair in _meetings(a, b, rights, lefts)]
-    if a and b and min(len(a) / (len(left.tail) + 1), len(b) / (len(right.tail) + 1)) > LARGE:
+    if much:
         was = [(some, others, -1) for some in lefts for others in rights]
-        anew = [*was, (left.whole(), right.whole(), 1)]
+        anew = [*was, (left.whole(lefts), right.whole(rights), 1)]
         if _cost(anew) < _cost(pairs):
             pairs = anew
     function = node.params["function"]

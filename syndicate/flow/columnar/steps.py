@@ -91,7 +91,7 @@ class Readied:
             known -= set[int]().union(*wrong)
         for slot, taker in taken.items():
             if slot in known and isinstance(taker, Arrangement):
-                taker.tail = joins.ArrangedTail(taker)
+                taker.tail = joins.ArrangedTail(taker, scope.engine)
                 self.tails.append((scope.nodes[slot], taker.tail))
             else:
                 self.by_rows.add(slot)
@@ -125,17 +125,24 @@ class Readied:
                 try:
                     return tail.step(batch)
                 except ByRows:
-                    batch = batch.rows(indexed=indexed)
-            tail.pull(joins.row_keys(batch) if indexed else batch)
-            return rest()
+                    if len(tail):
+                        rows = batch.rows(indexed=indexed)
+                        tail.pull(joins.row_keys(rows) if indexed else rows)
+                return rest()
+            if len(tail):
+                tail.pull(joins.row_keys(batch) if indexed else batch)
+            return old()
 
         return step
 
     def _either(self, cells: list[Any], slots: list[int], old: Step, columnar: Columnar | None) -> Step:
         """A step that takes tables where it can, else rows; after a failure its cells hold rows, for the blame."""
         indexed = self.indexed
+        only = slots[0] if len(slots) == 1 else -1
 
         def step() -> Any:
+            if only >= 0 and not isinstance(cells[only], Table):
+                return old()
             tables = [(i, table) for i in slots if isinstance(table := cells[i], Table)]
             if not tables:
                 return old()
@@ -164,7 +171,8 @@ class Readied:
 
         def step() -> Any:
             a, b = cells[i], cells[j]
-            if isinstance(a, Table) or isinstance(b, Table):
+            arrays = isinstance(a, Table) or isinstance(b, Table)
+            if arrays:
                 try:
                     return joins.change(node, one, other)
                 except ByRows:
@@ -174,7 +182,7 @@ class Readied:
                 other.pull(joins.row_keys(_rows_of(a, indexed=True)))
             if b and one.tail.runs:
                 one.pull(joins.row_keys(_rows_of(b, indexed=True)))
-            return rest()
+            return rest() if arrays else old()
 
         return step
 

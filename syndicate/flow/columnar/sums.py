@@ -1,19 +1,22 @@
 """Columnar sums: ``distinct``, ``count``, ``sum`` and ``avg``, each a map of keys to integers that are added.
 
 A key is in the head or in the tail, never in both.  A run has each key once, so that what a key had before is one
-number from each run.
+number from each run.  Of a large change by rows the keys are looked up in the head, all at once, and stay there.
 """
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from attrs import field, frozen
 
 from syndicate.flow.aggregates import Aggregate
+from syndicate.flow.columnar.parts import all_encoded, encoded, plain_keys, weights_of
 from syndicate.flow.columnar.table import (
     SAFE,
     Array,
@@ -29,7 +32,7 @@ from syndicate.flow.columnar.table import (
     sums,
     traced,
 )
-from syndicate.flow.columnar.tail import RATIO, Patience, all_encoded, encoded, weights_of
+from syndicate.flow.columnar.tail import RATIO, Patience
 from syndicate.flow.element import Key, is_rearranging, keys_of, naturals
 
 if TYPE_CHECKING:
@@ -117,25 +120,28 @@ Runs: TypeAlias = list[Entries]
 class Form:
     """How one operator's dictionary is read and written, and what it emits.
 
-    ``numbers`` are those of a batch; ``opened`` and ``closed`` are a dictionary's value as numbers, and back.
+    ``numbers`` are those of a batch; ``opened`` and ``closed`` are a dictionary's values as numbers, and back;
+    *nothing* is the value of a key that it does not hold.
     """
 
     key: Callable[[Table], Table]
     numbers: Callable[[Table], list[Array]]
-    opened: Callable[[Any], tuple[int, ...]]
-    closed: Callable[..., Any]
+    opened: Callable[[list[Any]], list[Array]]
+    closed: Callable[..., list[Any]]
+    nothing: Any
     emitted: Callable[[Entries, list[Array], list[Array]], Table | None]
 
 
 class SummedTail:
     """The columnar part of one operator's state."""
 
-    __slots__ = ("form", "head", "patience", "pulled", "runs", "undo")
+    __slots__ = ("engine", "form", "head", "patience", "pulled", "runs", "undo")
 
     def __init__(self, scope: Scope, head: dict[Key, Any], form: Form) -> None:
         self.head = head
         self.form = form
         self.undo = scope.undo
+        self.engine = scope.engine
         self.runs: Runs = []
         self.patience = Patience()
         self.pulled = 0
@@ -149,11 +155,11 @@ class SummedTail:
         if self.runs and self.runs[0].keys.looks() != keys.looks():
             raise ByRows
         entries = Entries.of(keys, self.form.numbers(batch))
+        if not (self.runs or self.engine.keeps_columns):
+            return self._on_head(entries)
         if self.head:
             self.patience.attempt(len(self.head), lambda: self._push(keys))
-        bounds = [entries.most, *(run.most for run in self.runs)]
-        if any(sum(each) >= SAFE for each in zip(*bounds, strict=True)):
-            raise ByRows
+        _bounded([entries.most, *(run.most for run in self.runs)])
         old = [np.zeros(len(entries), np.int64) for _ in entries.numbers]
         for run in self.runs:
             at, there = run.found(entries.codes, entries.keys.columns)
@@ -169,11 +175,30 @@ class SummedTail:
     def _restore(self, runs: Runs) -> None:
         self.runs = runs
 
+    def _on_head(self, entries: Entries) -> Table | None:
+        keys = plain_keys(entries.keys.elements(entries.keys.shape))
+        before = list(map(self.head.get, keys, repeat(self.form.nothing)))
+        old = self.form.opened(before)
+        _bounded([entries.most, list(map(largest, old))])
+        new = [total + numbers for total, numbers in zip(old, entries.numbers, strict=True)]
+        made = self.form.emitted(entries, old, new)
+        self.undo.append((self._write, (keys, before)))
+        self._write((keys, self.form.closed(*[numbers.tolist() for numbers in new])))
+        return made if made is not None and len(made) else None
+
+    def _write(self, what: tuple[list[Key], list[Any]]) -> None:
+        keys, values = what
+        head, nothing = self.head, self.form.nothing
+        head.update(zip(keys, values, strict=True))
+        if nothing in values:
+            for key, value in zip(keys, values, strict=True):
+                if value == nothing:
+                    del head[key]
+
     def _push(self, like: Table) -> None:
         columns = all_encoded(naturals(self.head), like.shape, like.columns)
-        opened = [self.form.opened(value) for value in self.head.values()]
-        numbers = [weights_of(each) for each in zip(*opened, strict=True)]
-        keys = Table(columns, np.ones(len(opened), np.int64), like.shape)
+        numbers = self.form.opened(list(self.head.values()))
+        keys = Table(columns, np.ones(len(self.head), np.int64), like.shape)
         self.runs = _appended(self.runs, Entries.of(keys, numbers))
         self.head.clear()
 
@@ -196,16 +221,20 @@ class SummedTail:
                     total[place] += number
                 numbers[places] = 0
             self.pulled += len(where)
-        self._put(elements, totals)
+        self._put(dict(zip(keys_of(elements)[0], zip(*totals, strict=True), strict=True)))
         if 2 * self.pulled > sum(map(len, self.runs)):
             self.runs = [left for run in self.runs if len(left := run.taken(np.flatnonzero(_any(run.numbers))))]
             self.pulled = 0
 
     def settle(self) -> None:
         """Let the head hold everything."""
+        totals: dict[Key, tuple[int, ...]] = {}
         for run in self.runs:
-            elements = run.keys.elements(run.keys.shape)
-            self._put(elements, [numbers.tolist() for numbers in run.numbers])
+            keys, _ = keys_of(run.keys.elements(run.keys.shape))
+            for key, *numbers in zip(keys, *[each.tolist() for each in run.numbers], strict=True):
+                old = totals.get(key)
+                totals[key] = tuple(numbers if old is None else map(operator.add, old, numbers))
+        self._put(totals)
         self.runs = []
 
     @contextmanager
@@ -221,17 +250,18 @@ class SummedTail:
                 self.runs = runs
                 self.head.clear()
 
-    def _put(self, elements: list[Any], totals: list[list[int]]) -> None:
-        keys, _ = keys_of(elements)
-        for key, *numbers in zip(keys, *totals, strict=True):
-            if any(numbers):
-                old = self.head.get(key)
-                known = (0,) * len(numbers) if old is None else self.form.opened(old)
-                added = [a + b for a, b in zip(known, numbers, strict=True)]
-                if any(added):
-                    self.head[key] = self.form.closed(*added)
-                else:
-                    del self.head[key]
+    def _put(self, totals: dict[Key, tuple[int, ...]]) -> None:
+        """Put keys with their numbers into the head, which does not hold them."""
+        kept = [key for key, numbers in totals.items() if any(numbers)]
+        numbers = list(zip(*map(totals.__getitem__, kept), strict=True))
+        if kept:
+            self.head.update(zip(kept, self.form.closed(*numbers), strict=True))
+
+
+def _bounded(bounds: list[list[int]]) -> None:
+    """Raise :class:`ByRows` if a sum of numbers with these bounds could leave 64 bits."""
+    if any(sum(each) >= SAFE for each in zip(*bounds, strict=True)):
+        raise ByRows
 
 
 def _appended(runs: Runs, entries: Entries) -> Runs:
@@ -256,16 +286,16 @@ def distinct() -> Form:
         weights = (new[0] > 0).astype(np.int64) - (old[0] > 0)
         changed = np.flatnonzero(weights)
         keys = entries.keys.taken(changed)
-        return Table(keys.columns, weights[changed], keys.shape)
+        return Table(keys.columns, weights[changed], keys.shape, once=True)
 
-    return Form(lambda batch: batch, lambda batch: [batch.weights], lambda weight: (weight,), int, changed_set)
+    return Form(lambda batch: batch, lambda batch: [batch.weights], _opened_weights, list, 0, changed_set)
 
 
 def aggregated(aggregate: Aggregate) -> Form | None:
     """``count``, ``sum`` and ``avg``, by what is in a column."""
     by = aggregate.by
     if aggregate.form == "count":
-        return Form(_key, lambda batch: [batch.weights], lambda weight: (weight,), int, _emitter(_first))
+        return Form(_key, lambda batch: [batch.weights], _opened_weights, list, 0, _emitter(_first))
     if aggregate.form not in ("sum", "avg") or not (by is None or is_rearranging(by)):
         return None
 
@@ -277,13 +307,23 @@ def aggregated(aggregate: Aggregate) -> Form | None:
             raise ByRows
         return [batch.weights, values * batch.weights]
 
-    def opened(entry: Any) -> tuple[int, int]:
-        if entry[2] is not None:
-            raise ByRows
-        return entry[0], entry[1]
-
     result = _second if aggregate.form == "sum" else _mean
-    return Form(_key, numbers, opened, lambda count, whole: (count, whole, None), _emitter(result))
+    return Form(_key, numbers, _opened_sums, _closed_sums, (0, 0, None), _emitter(result))
+
+
+def _opened_weights(weights: list[int]) -> list[Array]:
+    return [weights_of(weights)]
+
+
+def _opened_sums(entries: list[Any]) -> list[Array]:
+    counts, wholes, totals = zip(*entries, strict=True)
+    if totals.count(None) < len(totals):
+        raise ByRows
+    return [weights_of(counts), weights_of(wholes)]
+
+
+def _closed_sums(counts: list[int], wholes: list[int]) -> list[Any]:
+    return list(zip(counts, wholes, repeat(None)))
 
 
 def _key(batch: Table) -> Table:
@@ -320,4 +360,4 @@ def emitted(keys: Table, had: Array, was: Array, has: Array, now: Array) -> Tabl
     results = np.concatenate((was[gone], now[come]))
     weights = np.concatenate((np.full(len(gone), -1), np.ones(len(come), np.int64)))
     columns = [*(column[rows] for column in keys.columns), results]
-    return Table(columns, weights, (keys.shape, leaf(len(columns) - 1)))
+    return Table(columns, weights, (keys.shape, leaf(len(columns) - 1)), once=True)

@@ -127,12 +127,13 @@ def bits(column: Array) -> Array:
 class Table:
     """A batch as columns; see the module."""
 
-    __slots__ = ("_rows", "columns", "shape", "weights")
+    __slots__ = ("_rows", "columns", "once", "shape", "weights")
 
-    def __init__(self, columns: Sequence[Array], weights: Array, shape: Shape) -> None:
+    def __init__(self, columns: Sequence[Array], weights: Array, shape: Shape, *, once: bool = False) -> None:
         self.columns = columns
         self.weights = weights
         self.shape = shape
+        self.once = once  # no element recurs
         self._rows: dict[bool, Any] = {}
 
     def __len__(self) -> int:
@@ -171,6 +172,10 @@ class Table:
             found = self._rows[indexed] = self._made_rows() if indexed else self._made_batch()
         return found
 
+    def remember(self, batch: dict[Key, int]) -> None:
+        """The rows that this was made of."""
+        self._rows[False] = batch
+
     def _made_batch(self) -> dict[Key, int]:
         collected = collect_keys if self._is_plain(self.shape) else collect
         return collected(self.elements(self.shape), self.weights.tolist())
@@ -187,8 +192,11 @@ class Table:
 
     def elements(self, shape: Shape) -> list[Element]:
         """The elements, or what a part of the shape says of them, as Python objects."""
-        made = list(self._parts(shape, {}))
-        return made if type(shape) is Leaf else made[: len(self)]
+        return list(self.each(shape))
+
+    def each(self, shape: Shape) -> Iterator[Element]:
+        """The same, one at a time."""
+        return iter(self._parts(shape, {}))
 
     def _parts(self, shape: Shape, lists: dict[int, list[Any]]) -> Iterable[Any]:
         if type(shape) is tuple:
@@ -211,13 +219,15 @@ class Table:
 
     def consolidated(self) -> Table:
         """Each element once, and none that cancels out; raises :class:`ByRows` where two have one code."""
+        if self.once:
+            return self
         table = self.normal()
         codes, _ = coded(table.columns, len(table))
         rows, weights = added_up(table, codes, np.argsort(codes))
         codes = codes[rows]
         if (codes[1:] == codes[:-1]).any():
             raise ByRows
-        return Table([column[rows] for column in table.columns], weights, table.shape)
+        return Table([column[rows] for column in table.columns], weights, table.shape, once=True)
 
 
 def added_up(table: Table, codes: Array, order: Array) -> tuple[Array, Array]:
@@ -305,6 +315,14 @@ class ColumnarZSet(ZSet):
         made = object.__new__(cls)
         made.table = table
         return made
+
+    def items(self) -> Iterator[tuple[Element, int]]:
+        """Elements and weights; where no element recurs, no dictionary is made of them."""
+        table = self.table
+        return zip(table.each(table.shape), table.weights.tolist(), strict=True) if table.once else super().items()
+
+    def __len__(self) -> int:
+        return len(self.table) if self.table.once else len(self.batch)
 
     @property
     def batch(self) -> dict[Key, int]:  # type: ignore[override]  # there an attribute

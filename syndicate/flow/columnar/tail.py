@@ -10,16 +10,16 @@ Contract: the weights of a run may be changed in place by its tail alone; its co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
+from itertools import chain, compress
+from math import inf
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from syndicate.flow.columnar.parts import encoded, plain_keys, shape_of, take_apart, weights_of
 from syndicate.flow.columnar.table import (
-    SAFE,
     Array,
     ByRows,
-    Leaf,
-    Shape,
     Table,
     added_up,
     bits,
@@ -32,14 +32,14 @@ from syndicate.flow.columnar.table import (
     mixed_up,
     signature,
 )
-from syndicate.flow.element import Element, key_of
+from syndicate.flow.element import Element, Key
+
+if TYPE_CHECKING:
+    from syndicate.flow.operators.arrangement import Index
 
 RATIO: Final = 4
 SAMPLE: Final = 1024
 """How many keys an estimate looks at."""
-
-_KINDS: Final[dict[str, type]] = {"i": int, "f": float, "b": bool}
-_DTYPES: Final[dict[str, Any]] = {"i": np.int64, "f": np.float64, "b": np.bool_, "o": object}
 
 
 class Run:
@@ -88,6 +88,14 @@ class Run:
             mine, theirs = mine[kept], theirs[kept]
         return mine, theirs
 
+    def keys(self) -> list[Key]:
+        """The keys, each once.  Raises :class:`ByRows` if one is typed."""
+        keys = self.table.shaped(self.table.shape[0])
+        if not self.exact:
+            return plain_keys(list(dict.fromkeys(keys.elements(keys.shape))))
+        first = np.concatenate((self.codes[:1] == self.codes[:1], self.codes[1:] != self.codes[:-1]))
+        return plain_keys(keys.taken(first).elements(keys.shape))
+
     def meets(self, other: Run) -> int:
         """About how many rows of the two have keys of one code."""
         some, others = (self, other) if len(self) < len(other) else (other, self)
@@ -125,6 +133,35 @@ def merged(runs: Sequence[Run], *, whole: bool) -> Run:
     table, codes = Table([column[rows] for column in table.columns], weights, table.shape), codes[rows]
     run = Run(table, runs[0].width, codes, exact=runs[0].exact)
     return run.trimmed() if any(each.gone for each in runs) else run
+
+
+def gathered(index: Index, met: list[Run], like: Table | None, limit: float = inf) -> list[Run]:
+    """What an index has of the keys of some runs, as a run, or as none if it has nothing.  Raises :class:`ByRows`.
+
+    It looks as the table *like*, or as the values do, if they are integers or tuples of such; it has no more rows than
+    the *limit*.
+    """
+    keys = met[0].keys() if len(met) == 1 else list(dict.fromkeys(chain.from_iterable([run.keys() for run in met])))
+    groups: list[Any] = list(map(index.get, keys))
+    if None in groups:
+        known = [group is not None for group in groups]
+        keys, groups = list(compress(keys, known)), list(compress(groups, known))
+    if not groups:
+        return []
+    sizes = np.fromiter(map(len, groups), np.int64, len(groups))
+    if sizes.sum() > limit:
+        raise ByRows
+    if like is not None:
+        (key_shape, value_shape), kinds = like.shape, list(like.kinds())
+    else:
+        key_shape, kinds = met[0].table.shape[0], list(met[0].table.kinds()[: met[0].width])
+        value_shape = shape_of(next(iter(groups[0])), kinds)
+    columns: dict[int, Array] = {}
+    take_apart(keys, key_shape, kinds, columns)
+    columns = {at: np.repeat(column, sizes) for at, column in columns.items()}
+    take_apart(list(chain.from_iterable(groups)), value_shape, kinds, columns)
+    weights = weights_of(list(chain.from_iterable(map(dict.values, groups))))
+    return [Run.of(Table([columns[at] for at in range(len(kinds))], weights, (key_shape, value_shape)))]
 
 
 class Tail:
@@ -166,55 +203,6 @@ class Tail:
         return [table for table in taken if len(table)]
 
 
-def encoded(elements: Iterable[Element], shape: Shape, like: Sequence[Array]) -> tuple[list[Array], list[Element]]:
-    """Elements as columns such as *like*, and those of them that can be."""
-    kinds = [kind_of(column) for column in like]
-    fitting: list[Element] = []
-    rows: list[list[Any]] = []
-    for element in elements:
-        row: list[Any] = [_MISSING] * len(kinds)
-        if _fits(element, shape, kinds, row):
-            fitting.append(element)
-            rows.append(row)
-    columns = zip(*rows, strict=True) if rows else [()] * len(kinds)
-    return [_array(values, kind) for values, kind in zip(columns, kinds, strict=True)], fitting
-
-
-_MISSING: Final = object()
-
-
-def _array(values: Sequence[Any], kind: str) -> Array:
-    made = np.empty(len(values), dtype=_DTYPES[kind])
-    made[:] = values if kind != "o" else [*values]
-    return made
-
-
-def _fits(element: Element, shape: Shape, kinds: Sequence[str], row: list[Any]) -> bool:
-    if type(shape) is tuple:
-        return (
-            type(element) is tuple
-            and len(element) == len(shape)
-            and all(_fits(part, each, kinds, row) for part, each in zip(element, shape, strict=True))
-        )
-    if type(shape) is not Leaf:
-        return bool(key_of(element) == key_of(shape))
-    if row[shape.at] is not _MISSING:
-        return bool(key_of(element) == key_of(row[shape.at]))
-    row[shape.at] = element
-    kind = kinds[shape.at]
-    if kind == "i":
-        return type(element) is int and -(1 << 63) <= element < 1 << 63
-    return (element is not None and key_of(element) is element) if kind == "o" else type(element) is _KINDS[kind]
-
-
-def all_encoded(elements: Sequence[Element], shape: Shape, like: Sequence[Array]) -> list[Array]:
-    """The same of all elements; raises :class:`ByRows` where one cannot be."""
-    columns, fitting = encoded(elements, shape, like)
-    if len(fitting) < len(elements):
-        raise ByRows
-    return columns
-
-
 class Patience:
     """When to try again to push a head into its tail that once could not be: when it has lost half of its entries."""
 
@@ -233,14 +221,3 @@ class Patience:
             self.refused = size
             raise
         self.refused = 0
-
-
-def weights_of(values: Sequence[int]) -> Array:
-    """Integers as an array; raises :class:`ByRows` if one is too large."""
-    try:
-        made = np.array(values, dtype=np.int64)
-    except OverflowError:
-        raise ByRows from None
-    if largest(made) >= SAFE:
-        raise ByRows
-    return made

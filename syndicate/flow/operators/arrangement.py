@@ -14,10 +14,10 @@ Source: reference/flow.md, sections 5, 6 and 11 (one trace shared, never copied)
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from syndicate.flow.element import Key, MixedRows, Rows
+from syndicate.flow.element import Key, MixedRows, Rows, meet
 
 if TYPE_CHECKING:
     from syndicate.flow.columnar.joins import ArrangedTail
@@ -70,6 +70,8 @@ class Arrangement(Arriving):
     def take(self, rows: Any) -> None:
         """Rows arrive, or a table where there is a tail."""
         super().take(rows if self.tail is None else self.tail.take(rows))
+        if type(rows) is MixedRows:
+            meet_rows(self.grouped(), self.index)
 
     def commit(self) -> None:
         """The step has succeeded: its rows are of the past now."""
@@ -91,6 +93,14 @@ class Arrangement(Arriving):
         """All rows, with those of the running step."""
         found = [(key, value, weight) for key, group in self.index.items() for value, weight in group.items()]
         return (MixedRows if self.mixed else Rows)([*found, *self.rows])
+
+
+def meet_rows(arrived: Index, known: Mapping[Key, Collection[Key]]) -> None:
+    """Look up what has arrived, before anything is changed: see :func:`~syndicate.flow.element.meet`."""
+    for key, group in arrived.items():
+        old = known.get(key)
+        if old:
+            meet(group, old)
 
 
 def add_rows(index: Index, rows: Iterable[tuple[Key, Key, int]]) -> None:
@@ -122,6 +132,10 @@ class TimedArrangement(Arriving):
     def close(self, time: Any) -> Rows:
         """The iteration is over: the rows are of the past now.  Returns them, so that they can be taken back."""
         rows = self.rows
+        if type(rows) is MixedRows:
+            meet_rows(
+                self.grouped(), {key: self.index[key].get(time, ()) for key in self.grouped() if key in self.index}
+            )
         self.add(rows, time, 1)
         self.discard()
         return rows

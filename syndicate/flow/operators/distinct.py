@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from syndicate.flow.element import Key, Mixed, MixedRows, Rows, add_up, collect_keys, key_of, natural
+from syndicate.flow.element import Key, Mixed, MixedRows, Rows, add_up, collect_keys, key_of, meet, natural
 from syndicate.flow.node import Node
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ def make_flat_distinct(scope: Scope, node: Node) -> Step:
     def step() -> Any:
         batch = paired(cells[i])
         out = like(batch)
+        if type(batch) is Mixed:
+            meet(batch, state)
         undo.append((take_back, batch))
         for key, weight in batch.items():
             old = get(key, 0)
@@ -123,6 +125,7 @@ def make_monotone_distinct(scope: Scope, node: Node) -> Step:  # noqa: C901  # o
         batch = paired(cells[i])
         if type(batch) is Mixed:
             typed.value = True
+            meet(batch, derived, entered, orphans)
         out: dict[Key, int] = Mixed() if typed.value else {}
         undo.append((take_back, (batch, out, now)))
         later: dict[int, list[Key]] = {}

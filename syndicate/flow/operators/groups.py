@@ -18,9 +18,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 from syndicate.flow.aggregates import LINEAR, Aggregate, Total
-from syndicate.flow.element import ATOMS, Element, Key, MixedRows, Typed, add_up, key_of, mixed, natural
+from syndicate.flow.element import ATOMS, Element, Key, MixedRows, Typed, add_up, key_of, meet, mixed, natural
 from syndicate.flow.node import Node
-from syndicate.flow.operators.arrangement import Index, add_rows
+from syndicate.flow.operators.arrangement import Index, add_rows, meet_rows
 from syndicate.flow.operators.ranking import LARGE, Ranking
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def _make_count(scope: Scope, node: Node) -> Step:
         saved: list[tuple[Key, int | None]] = []
         undo.append((restore, saved))
         if type(rows) is MixedRows:
+            meet(change, state)
             results: list[tuple[Key, Element, Element]] = []
             for key, weight in change.items():
                 if weight:
@@ -226,6 +227,8 @@ def _make_linear(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
                 total = total or Total()
                 total.add(number, weight)
                 groups[key] = (count + weight, whole, total)
+        if typed:
+            meet(groups, state)
         saved: list[tuple[Key, Any]] = []
         undo.append((restore, saved))
         results = []
@@ -300,6 +303,9 @@ def _make_grouped(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
         if type(rows) is MixedRows:
             typed.value = True
         arrived = by_key(rows)
+        if typed.value:
+            meet_rows(arrived, groups)
+            meet(arrived, results, rankings)
         saved: list[tuple[Key, Element]] = []
         undo.append((take_back, arrived))
         undo.append((restore, saved))

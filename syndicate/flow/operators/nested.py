@@ -12,11 +12,11 @@ Source: seed 003, 2.9.11; reference/flow.md, section 5 (n levels).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import product
 from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
 
-from syndicate.flow.element import Key, Mixed, add_up
+from syndicate.flow.element import Key, Mixed, MixedRows, add_up, meet
 from syndicate.flow.node import Node
 from syndicate.flow.operators.arrangement import Index
 from syndicate.flow.operators.distinct import paired
@@ -81,9 +81,31 @@ def corners(depth: int) -> list[tuple[Inner, int]]:
     return [(step, (-1) ** sum(step)) for step in product((0, 1), repeat=depth)]
 
 
-def until(times: dict[Inner, Any], time: Inner) -> list[Any]:
+def until(times: dict[Inner, W], time: Inner) -> list[W]:
     """What was seen at or before a time, in product order."""
     return [content for seen, content in times.items() if all(a <= b for a, b in zip(seen, time, strict=True))]
+
+
+def at_corners(
+    past: dict[Inner, W], now: dict[Inner, W], time: Inner, cube: list[tuple[Inner, int]]
+) -> Iterator[tuple[int, list[W], list[W]]]:
+    """For each corner of the cube below a time: its sign, and what was seen until then in the past, and now."""
+    for back, sign in cube:
+        corner = tuple([a - b for a, b in zip(time, back, strict=True)])
+        yield sign, until(past, corner), until(now, corner)
+
+
+def change_of_set(past: dict[Inner, int], now: dict[Inner, int], time: Inner, cube: list[tuple[Inner, int]]) -> int:
+    """The change over all clocks of whether an element's weight is above 0.
+
+    >>> change_of_set({(0,): 1}, {(0,): -1}, (0,), corners(1)), change_of_set({(0,): 1}, {(1,): 1}, (1,), corners(1))
+    (-1, 0)
+    """
+    change = 0
+    for sign, before, since in at_corners(past, now, time, cube):
+        total = sum(before)
+        change += sign * ((total + sum(since) > 0) - (total > 0))
+    return change
 
 
 def _add_weights(total: int | None, weight: int, sign: int) -> int | None:
@@ -115,12 +137,7 @@ def make_nested_distinct(scope: Scope, node: Node) -> Step:
                 if batch[key] > 0:
                     out[key] = 1
                 continue
-            change = 0
-            for back, sign in cube:
-                corner = tuple([a - b for a, b in zip(time, back, strict=True)])
-                before = sum(until(past, corner))
-                after = before + sum(until(now, corner))
-                change += sign * ((after > 0) - (before > 0))
+            change = change_of_set(past, now, time, cube)
             if change:
                 out[key] = change
             _schedule(time, past, now, key, later)
@@ -139,8 +156,8 @@ def _schedule(time: Inner, past: Any, now: Any, key: Key, later: dict[Inner, dic
 
 
 def _want(scope: Scope, node: Node, wanted: dict[Any, dict[Key, None]], later: dict[Inner, dict[Key, None]]) -> None:
-    for meet, keys in later.items():
-        when = meet[0] if scope.depth == 1 else meet
+    for time, keys in later.items():
+        when = time[0] if scope.depth == 1 else time
         wanted.setdefault(when, {}).update(keys)
         scope.schedule(when, node)
 
@@ -163,19 +180,21 @@ def make_nested_aggregate(scope: Scope, node: Node) -> Step:
         arrived: Index = by_key(cells[i])
         if not history.now:
             scope.engine.commits.append(history)
+        if type(cells[i]) is MixedRows:
+            for key, group in arrived.items():
+                meet(group, *history.past.get(key, {}).values(), *history.now.get(key, {}).values())
         for key, group in arrived.items():
             history.see(key, time, group)
         out: dict[Key, int] = Mixed()
         later: dict[Inner, dict[Key, None]] = {}
         for key in {**arrived, **wanted.pop(scope.now, {})}:
             past, now = history.past.get(key, {}), history.now.get(key, {})
-            for back, sign in cube:
-                corner = tuple([a - b for a, b in zip(time, back, strict=True)])
+            for sign, seen_before, seen_now in at_corners(past, now, time, cube):
                 before: dict[Key, int] = {}
-                for group in until(past, corner):
+                for group in seen_before:
                     add_up(before, group.items())
                 after = dict(before)
-                for group in until(now, corner):
+                for group in seen_now:
                     add_up(after, group.items())
                 if before == after:
                     continue

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from syndicate.flow.element import Key, Mixed, Rows, add_up, key_of, mixed, natural, negated, plus
 from syndicate.flow.node import Carries, Node
 from syndicate.flow.operators.distinct import paired, unpaired, whole
-from syndicate.flow.operators.nested import corners, until
+from syndicate.flow.operators.nested import change_of_set, corners
 from syndicate.flow.time import Time, parts
 from syndicate.flow.trace import NO_VALUE, Times, Trace
 from syndicate.flow.zset import grouped
@@ -180,11 +180,7 @@ def make_distinct_trace(scope: Scope, node: Node) -> Step:
                 seen = parts(time)
                 into = past if seen[0] < epoch else now
                 into[seen[1:]] = into.get(seen[1:], 0) + weight
-            change = 0
-            for back, sign in cube:
-                corner = tuple([a - b for a, b in zip(inner, back, strict=True)])
-                before = sum(until(past, corner))
-                change += sign * ((before + sum(until(now, corner)) > 0) - (before > 0))
+            change = change_of_set(past, now, inner, cube)
             if change:
                 out[key] = change
             for seen in {**past, **now}:

@@ -188,7 +188,7 @@ def as_columns(zset: ZSet) -> Columns:
 def test_negative_collections(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Deletions of what is not there, and joins where much changes on both sides."""
     if seed % 2:
-        monkeypatch.setattr(joins, "LARGE", 0.0)
+        monkeypatch.setattr(joins, "HALF", 0.0)
     rng = random.Random(seed)
     c, a, b = two_sources()
     c.sink("join", a.index_with(first).join(b.index_with(second), ends))
