@@ -135,6 +135,22 @@ class SourceError(SyndicateError, RuntimeError):
     """A Spark source whose rows do not fit its record class, or whose query ended on its own."""
 
 
+class SourceJournalError(SourceError):
+    """The journal of a Spark source is another source's, in use, damaged, or cannot be written."""
+
+
+class SinkError(SyndicateError, RuntimeError):
+    """A Spark sink whose values do not fit its columns, or whose directory is another sink's, damaged, or full."""
+
+
+class EngineError(SyndicateError, RuntimeError):
+    """A Spark engine that cannot go on: its session has ended, a job of Spark's failed, it is closed."""
+
+
+class UnshippableFunction(SyndicateError, TypeError):
+    """A function of a circuit that cannot be sent to Spark's workers: it holds a lock, an open file, a session."""
+
+
 class UnhashableElement(SyndicateError, TypeError):
     """An element of a Z-set that has no identity: a list, a dictionary, a set, or something that holds one."""
 
@@ -218,6 +234,22 @@ class ScheduleError(SyndicateError, ValueError):
     """A schedule of a Dedalus run that is malformed, names no send, or lets a message arrive when it cannot."""
 
 
+class ExplorationTooLarge(SyndicateError, RuntimeError):
+    """An exploration of a Dedalus program that has more states than its bound; *partial* is what was found."""
+
+    def __init__(self, text: str, partial: object = None) -> None:
+        super().__init__(text)
+        self.partial = partial
+
+
+class Unverifiable(SyndicateError, ValueError):
+    """What a Dedalus program is verified against does not exist, or cannot be decided by looking back."""
+
+
+class Undecided(SyndicateError, RuntimeError):
+    """A verdict on a Dedalus program that was not reached within its bound."""
+
+
 class UnwritableElement(SyndicateError, TypeError):
     """An element that cannot be in a snapshot: nobody said how its type is written."""
 
@@ -274,8 +306,24 @@ class RowMisfit(SyndicateError, TypeError):
     """What is no row, or a row with more columns than its collection has."""
 
 
+class ProgramNotFound(SyndicateError, LookupError):
+    """A class of Bloom rules that was named, and that is not there, or is none."""
+
+
+class RowAbsent(SyndicateError, LookupError):
+    """A row whose reasons were asked for, and that a collection of a Bloom program does not have."""
+
+
 class RuleFailed(SyndicateError, RuntimeError):
     """A function in a Bloom rule raised within a tick; ``__cause__`` is what it raised.  The tick did not happen."""
+
+
+class ProgramStopped(SyndicateError, RuntimeError):
+    """A Bloom program has stopped, and so does nothing any more; ``__cause__`` is the error that ended it, if any."""
+
+
+class NoAnswer(SyndicateError, TimeoutError):
+    """A Bloom program that runs had no answer within the time that was given."""
 
 
 def cut_traceback(error: BaseException) -> None:

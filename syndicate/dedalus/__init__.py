@@ -16,8 +16,10 @@ from __future__ import annotations
 
 from syndicate.dedalus.checks import Diagnostic
 from syndicate.dedalus.model import Message, Model
+from syndicate.dedalus.net import Net
 from syndicate.dedalus.program import Program, aggregate, choose, compare, compute, names
-from syndicate.dedalus.schedule import Net, Schedule
+from syndicate.dedalus.schedule import Schedule
+from syndicate.dedalus.verify import Verdict
 
 __all__ = [
     "Diagnostic",
@@ -26,6 +28,7 @@ __all__ = [
     "Net",
     "Program",
     "Schedule",
+    "Verdict",
     "aggregate",
     "choose",
     "compare",

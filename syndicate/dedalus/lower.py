@@ -160,7 +160,7 @@ class _Lowering:
             )
         made = [(name, scalar(term)) for name, term in zip(heading, rule.head.terms, strict=True)]
         if rule.kind in ("async", "later"):
-            sender = _sender(rule)
+            sender = sender_of(rule)
             made.append(("sender", Const("") if sender is None else scalar(sender)))
         return Projection(body, tuple(made))
 
@@ -263,7 +263,7 @@ def _narrows(atom: Atom) -> bool:
     return atom.negated or any(isinstance(term, Computed) for term in atom.terms)
 
 
-def _sender(rule: Rule) -> Variable | Constant | None:
+def sender_of(rule: Rule) -> Variable | Constant | None:
     """Who sends: the first column of the first atom."""
     first = next((atom for atom in rule.atoms if not atom.negated), None)
     sender = first.terms[0] if first is not None and first.terms else None
@@ -272,7 +272,7 @@ def _sender(rule: Rule) -> Variable | Constant | None:
 
 def _group_sender(rule: Rule) -> Scalar:
     """Who sends a group: nobody in particular, unless the group is of one sender."""
-    sender = _sender(rule)
+    sender = sender_of(rule)
     if isinstance(sender, Constant):
         return Const(sender.value)
     at = next((number for number, term in enumerate(rule.head.terms) if term == sender), None)

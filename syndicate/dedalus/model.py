@@ -13,13 +13,18 @@ Source: DESIGN, 6.6; reference/dedalus.md, section 5.3.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from attrs import define, frozen
+from attrs import define, field, frozen
 
-from syndicate.dedalus.ast import Row, Value
+from syndicate.dedalus.ast import Row, Rule, Value
+from syndicate.dedalus.diagram import Form, diagram
+from syndicate.dedalus.lower import arities
+from syndicate.dedalus.net import Net
 from syndicate.dedalus.schedule import NEVER
+from syndicate.dedalus.why import DEPTH, History, Pattern, Why, shown, why
+from syndicate.dedalus.why_not import DEPTH_NOT, WhyNot, suits, why_not
 from syndicate.errors import FactError
 
 Intervals: TypeAlias = dict[str, dict[Row, tuple[tuple[int, int], ...] | list[tuple[int, int]]]]
@@ -48,6 +53,20 @@ class Message:
         return {"rel": self.relation, "tuple": list(self.row), "sent": self.sent, "arrive": arrive}
 
 
+@frozen
+class Chosen:
+    """What a rule with ``choose`` took at a time: values of the variables of its choices, in order."""
+
+    rule: int
+    relation: str
+    time: int
+    rows: tuple[Row, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """An entry of a schedule's choices."""
+        return {"rule": self.rule, "rel": self.relation, "time": self.time, "chosen": [list(row) for row in self.rows]}
+
+
 @define(eq=False)
 class Moment(Mapping[str, list[Row]]):
     """All relations at a time: rows sorted."""
@@ -73,7 +92,9 @@ class Moment(Mapping[str, list[Row]]):
 
 @define(eq=False)
 class Model:
-    """The relations of a run from *start* to *until*, both inclusive, and its *messages* in order.
+    """The relations of a run from *start* to *until*, both inclusive, its *messages* in order, and its *choices*.
+
+    *rules*, *events* and *net* are what it was a run of, which :meth:`why` and :meth:`diagram` tell of.
 
     *visited* counts the timesteps that were evaluated; nothing changed in the others.
     """
@@ -83,6 +104,10 @@ class Model:
     until: int
     messages: list[Message]
     visited: int = 0
+    choices: list[Chosen] = field(factory=list)
+    rules: Sequence[Rule] = ()
+    events: Mapping[int, Mapping[str, Iterable[Row]]] = field(factory=dict)
+    net: Net | None = None
 
     def at(self, time: int) -> Moment:
         """What is true at a time; raises :class:`FactError` outside the run."""
@@ -105,20 +130,54 @@ class Model:
                 }
         return made
 
-    def schedule(self) -> dict[str, Any]:
-        """A schedule under which a run without a seed has the same messages.
+    def why(self, relation: str, row: Row, time: int, *, depth: int = DEPTH) -> Why:
+        """How a row came to be there: its derivation, *depth* levels of it; raises :class:`FactError` if it is not."""
+        if row not in self._fitting(relation, row, time):
+            raise FactError(f"{shown(relation, row)} is not there at {time}: ask why_not")
+        return why(History(self), relation, row, time, depth)
 
-        Choices by ``choose`` are not in it: they need the same seed.
+    def why_not(self, relation: str, row: Pattern, time: int, *, depth: int = DEPTH_NOT) -> WhyNot:
+        """What kept a row from being there, *depth* levels of it; ``ast.WILD`` in it is any value.
+
+        Raises :class:`FactError` if it is there.
         """
-        return {"schedule": [message.to_json() for message in _merged(self.messages)]}
+        known = next((one for one in self._fitting(relation, row, time) if suits(row, one)), None)
+        if known is not None:
+            raise FactError(f"{shown(relation, known)} is there at {time}: ask why")
+        return why_not(History(self), relation, row, time, depth)
+
+    def _fitting(self, relation: str, row: Pattern, time: int) -> list[Row]:
+        """The rows of a relation at a time; raises :class:`FactError` if *row* cannot be one of them."""
+        found, arity = self.at(time)[relation], arities(self.rules).get(relation, len(row))
+        if len(row) != arity:
+            raise FactError(f"{relation} has {arity} column{'s' * (arity != 1)}, and {shown(relation, row)} {len(row)}")
+        return found
+
+    def diagram(self, form: Form = "text") -> str:
+        """Nodes, messages and crashes in space and time, as text, or as a ``mermaid`` sequence diagram."""
+        return diagram(self, form)
+
+    def schedule(self) -> dict[str, Any]:
+        """A schedule under which a run without a seed has the same messages and makes the same choices.
+
+        A rule is named where several send the same tuple at the same time and fare differently.
+        """
+        made: dict[str, Any] = {"schedule": _entries(self.messages)}
+        if self.choices:
+            made["choices"] = [chosen.to_json() for chosen in self.choices]
+        if self.net is not None and self.net.crash:
+            made["net"] = Net(self.net.nodes, crash=self.net.crash, stop=self.net.stop).to_json()
+        return made
 
 
-def _merged(messages: Iterable[Message]) -> list[Message]:
-    """One message for those of several rules that send the same tuple at the same time."""
-    found: dict[tuple[str, Row, int], Message] = {}
+def _entries(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    found: dict[tuple[str, Row, int], list[Message]] = {}
     for message in messages:
-        key = (message.relation, message.row, message.sent)
-        before = found.get(key)
-        arrive = tuple(sorted({*(before.arrive if before else ()), *message.arrive}))
-        found[key] = Message(*key, arrive, message.rule, message.senders)
-    return list(found.values())
+        found.setdefault((message.relation, message.row, message.sent), []).append(message)
+    made = []
+    for same in found.values():
+        if len({message.arrive for message in same}) == 1:
+            made.append(same[0].to_json())
+        else:
+            made += [{**message.to_json(), "rule": message.rule} for message in same]
+    return made

@@ -22,12 +22,13 @@ Source: DESIGN, 6.6; reference/dedalus.md, section 5.1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
 from attrs import evolve, frozen
 
+from syndicate.dedalus.asking import explorer
 from syndicate.dedalus.ast import (
     AGGREGATES,
     Agent,
@@ -44,19 +45,24 @@ from syndicate.dedalus.ast import (
     Rule,
     Statement,
     Term,
+    Value,
     Variable,
     Wildcard,
     text_of,
 )
 from syndicate.dedalus.checks import Diagnostic, check
 from syndicate.dedalus.desugar import core, explicit
+from syndicate.dedalus.explore import MOST_STEPS, Explorer
 from syndicate.dedalus.lamport import lamport
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.model import Model
+from syndicate.dedalus.net import Net
+from syndicate.dedalus.outcome import Exploration, Mode
 from syndicate.dedalus.parse import load, parse
 from syndicate.dedalus.quiescence import Restless, restless
 from syndicate.dedalus.run import MAX_STEPS, Facts, run
 from syndicate.dedalus.schedule import DELIVERIES, Clock, Delivery, Schedule
+from syndicate.dedalus.verify import MAX_RUNS, Progress, Verdict, observing, verify
 from syndicate.errors import DedalusRejected, DedalusSyntax, FactError, ScheduleError
 
 
@@ -135,6 +141,21 @@ class Program:
         """The rules that may keep the program from coming to rest."""
         return restless(self.statements)
 
+    def accept(self, *, strict: bool = False, specification: Iterable[str] = ()) -> None:
+        """Raise :class:`DedalusRejected` unless the program can run.
+
+        Rules of a *specification* look at all locations at once: those of its relations, and of what only they read.
+        """
+        rules = self.core()
+        seeing = observing(rules, specification)
+        spared = {str(rule) for rule in rules if rule.head.relation in seeing}
+        found = [
+            one for one in self.check(strict=strict) if not (one.reason_class == "location" and one.rule in spared)
+        ]
+        if found:
+            more = f"\n(and {len(found) - 1} more)" if len(found) > 1 else ""
+            raise DedalusRejected(f"{found[0]}{more}", found)
+
     # ----------------------------------------------------------------------------------------------------- running
 
     def run(
@@ -145,6 +166,7 @@ class Program:
         seed: int | None = None,
         schedule: Schedule | dict[str, Any] | None = None,
         delivery: Delivery = "free",
+        net: Net | None = None,
         events: Facts | None = None,
         strict: bool = False,
         limit: int = MAX_STEPS,
@@ -153,25 +175,145 @@ class Program:
 
         Messages arrive as *schedule* says (JSON as in ``cases/dedalus``; by default after one timestep).  Without one
         they arrive after one timestep, or when *seed* says, if it is given.  *delivery*: ``free`` takes ``@async``
-        literally, ``causal`` lets no message arrive before its cause, ``later`` after it only.  *events* are
-        facts from outside, ``{time: {relation: rows}}``.  *limit* bounds how many timesteps are evaluated.
+        literally, ``causal`` lets no message arrive before its cause, ``later`` after it only.  *net* says
+        what goes wrong, by the seed; see :class:`Net`.  *events* are facts from outside,
+        ``{time: {relation: rows}}``.  *limit* bounds how many timesteps are evaluated.
 
         Raises :class:`DedalusRejected`, :class:`ScheduleError`, :class:`FactError`, :class:`DedalusParadox`,
         :class:`DedalusEndless`, :class:`DedalusArithmetic`.
         """
-        found = self.check(strict=strict)
-        if found:
-            more = f"\n(and {len(found) - 1} more)" if len(found) > 1 else ""
-            raise DedalusRejected(f"{found[0]}{more}", found)
-        if delivery not in DELIVERIES:
-            raise ScheduleError(f"there is no delivery {delivery!r}: there are {', '.join(DELIVERIES)}")
-        if until < start:
-            raise ScheduleError(f"a run from {start} until {until} has no timestep")
+        self.accept(strict=strict)
+        _in_order(start, until, delivery)
         rules = self.core()
         known = arities(rules)
         _fit(known, events or {})
         made = schedule if schedule is None or isinstance(schedule, Schedule) else Schedule.of(schedule)
+        if net is not None:
+            if made is not None and made.net is not None:
+                raise ScheduleError("the schedule has a net already: give one of them")
+            made = evolve(made or Schedule(), net=net)
+        _choose(rules, made)
         return run(rules, Clock(start, until, seed, made, delivery), events, limit=limit)
+
+    def explorer(
+        self,
+        start: int = 1,
+        until: int = 10,
+        *,
+        schedule: Schedule | dict[str, Any] | None = None,
+        delivery: Delivery = "free",
+        events: Facts | None = None,
+        strict: bool = False,
+        **options: Any,
+    ) -> Explorer:
+        """What :meth:`explore` runs; after an interruption it can be asked what it has ``found``."""
+        self.accept(strict=strict)
+        _in_order(start, until, delivery)
+        rules = self.core()
+        _fit(arities(rules), events or {})
+        made = Schedule.of(schedule, default=None) if isinstance(schedule, dict) else schedule
+        _choose(rules, made)
+        clock = Clock(start, until, None, made or Schedule(delay=None), delivery)
+        return explorer(rules, clock, events=events or {}, **options)
+
+    def explore(
+        self,
+        start: int = 1,
+        until: int = 10,
+        *,
+        relations: Iterable[str] | None = None,
+        mode: Mode = "all-models",
+        final: int | None = None,
+        lossless: bool | None = None,
+        schedule: Schedule | dict[str, Any] | None = None,
+        delivery: Delivery = "free",
+        events: Facts | None = None,
+        strict: bool = False,
+        limit: int = MOST_STEPS,
+        progress: Callable[[Explorer], None] | None = None,
+    ) -> Exploration:
+        """All outcomes of runs from *start* to *until*: each arrival up to then, each loss, each choice is tried.
+
+        In the mode ``all-models`` an outcome is what is true of *relations* (default: all) at each time; in
+        ``confluence`` at the time *final* alone (default: *until*), and no message is lost.  *lossless* says otherwise.
+        What *schedule* says is fixed, its default (``any`` if it has none) included.  *delivery* and *events* are those
+        of :meth:`run`.  *limit* bounds the timesteps that are tried; *progress* is called now and then.
+
+        Raises what :meth:`run` does, and :class:`ExplorationTooLarge`.
+        """
+        return self.explorer(
+            start,
+            until,
+            schedule=schedule,
+            delivery=delivery,
+            events=events,
+            strict=strict,
+            relations=relations,
+            mode=mode,
+            final=final,
+            lossless=lossless,
+            limit=limit,
+            progress=progress,
+        ).run()
+
+    def verify(
+        self,
+        *,
+        eot: int,
+        eff: int,
+        crashes: int = 0,
+        nodes: Iterable[Value],
+        pre: str = "pre",
+        post: str = "post",
+        invariant: str | None = None,
+        start: int = 1,
+        seed: int | None = None,
+        events: Facts | None = None,
+        strict: bool = False,
+        progress: Callable[[Progress], object] | None = None,
+        limit: int = MAX_RUNS,
+    ) -> Verdict:
+        """Whether faults can break a specification in a run from *start* to *eot*, and the smallest that do.
+
+        The network takes one timestep for each message, and may lose what is sent before *eff*; up to *crashes* of the
+        *nodes* stop sending at some time.  A counterexample leaves a row of *pre* at *eot* which *post* had there
+        without faults, and has no more.  An *invariant* instead is a relation whose rows are violations, at any time.
+        These relations, and what only they read, may look at several locations, even in a *strict* program.
+
+        The verdict is complete: it raises :class:`Undecided` rather than give up after *limit* runs.  *seed* is that of
+        ``choose``.  Raises what :meth:`run` does, and :class:`Unverifiable`.
+        """
+        self.accept(strict=strict, specification=[pre, post] if invariant is None else [invariant])
+        rules = self.core()
+        _fit(arities(rules), events or {})
+        return verify(
+            rules,
+            eot=eot,
+            eff=eff,
+            crashes=crashes,
+            nodes=nodes,
+            pre=pre,
+            post=post,
+            invariant=invariant,
+            start=start,
+            seed=seed,
+            events=events,
+            progress=progress,
+            limit=limit,
+        )
+
+
+def _in_order(start: int, until: int, delivery: str) -> None:
+    if delivery not in DELIVERIES:
+        raise ScheduleError(f"there is no delivery {delivery!r}: there are {', '.join(DELIVERIES)}")
+    if until < start:
+        raise ScheduleError(f"a run from {start} until {until} has no timestep")
+
+
+def _choose(rules: list[Rule], schedule: Schedule | None) -> None:
+    for number, time in schedule.choices if schedule is not None else ():
+        if not (0 <= number < len(rules) and rules[number].choices):
+            raise ScheduleError(f"the schedule chooses for rule {number} at {time}, which has no choose")
 
 
 def _fit(known: dict[str, int], events: Facts) -> None:

@@ -17,16 +17,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from attrs import define, field
 
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
 from syndicate.dedalus.causality import check_causality
+from syndicate.dedalus.crash import with_crashes
 from syndicate.dedalus.lower import NOW, Lowered, lower
-from syndicate.dedalus.model import Intervals, Message, Model, order
+from syndicate.dedalus.model import Chosen, Intervals, Message, Model, order
 from syndicate.dedalus.schedule import Clock, Send
 from syndicate.errors import DedalusArithmetic, DedalusEndless, DedalusParadox, EndlessLoop, ScheduleError, StepFailed
+from syndicate.plan import Plan
 
 Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
 """Events from outside: by time and relation."""
@@ -36,19 +38,29 @@ MAX_PASSES: Final = 1_000
 Early: TypeAlias = frozenset[tuple[int, str, Row]]
 
 
-def run(rules: Sequence[Rule], clock: Clock, events: Facts | None = None, *, limit: int = MAX_STEPS) -> Model:
+def run(
+    rules: Sequence[Rule],
+    clock: Clock,
+    events: Facts | None = None,
+    *,
+    limit: int = MAX_STEPS,
+    assumed: tuple[Early, Early] | None = None,
+) -> Model:
     """The model of checked rules in short form under *clock*; *limit* bounds the timesteps that are evaluated.
+
+    *assumed* are the arrivals in the past, and what is true at constant times ahead, of the first try: from nothing, if
+    it is not given, and if that leads nowhere from what a schedule says of arrivals in the past.
 
     Raises :class:`DedalusParadox`, :class:`DedalusEndless`, :class:`DedalusArithmetic`, :class:`ScheduleError`.
     """
-    early: Early = frozenset()
-    ahead: Early = frozenset()
+    rules = with_crashes(rules, clock.schedule.net if clock.schedule is not None else None, clock.start)
+    early, ahead = assumed or (frozenset(), frozenset())
     seen: set[tuple[Early, Early]] = set()
     while (early, ahead) not in seen:
         if len(seen) >= MAX_PASSES:
             raise DedalusParadox(f"messages into the past have not settled after {MAX_PASSES} runs: use @later")
         seen.add((early, ahead))
-        once = _Pass(rules, clock, events or {}, early, ahead, limit)
+        once = Pass(rules, clock, events or {}, early, ahead, limit)
         once.run()
         if (once.early, once.ahead) == (early, ahead):
             _all_used(clock)
@@ -56,6 +68,9 @@ def run(rules: Sequence[Rule], clock: Clock, events: Facts | None = None, *, lim
                 check_causality(once.messages)
             return once.model()
         early, ahead = once.early, once.ahead
+    said = clock.into_the_past()
+    if assumed is None and said:
+        return run(rules, clock, events, limit=limit, assumed=(said, frozenset()))
     facts = [Atom(name, tuple(map(Constant, row)), time) for time, name, row in sorted(early | ahead, key=repr)]
     told = ", ".join(map(str, facts[:3]))
     raise DedalusParadox(
@@ -73,8 +88,26 @@ def _all_used(clock: Clock) -> None:
         raise ScheduleError(f"the schedule names {told} sent at {sent}, but no such message is sent{more}")
 
 
+def stepped(plan: Plan, time: int, given: Mapping[str, Mapping[Row, int]]) -> Mapping[str, Any]:
+    """A step of a plan at a time; raises :class:`DedalusArithmetic`, :class:`DedalusEndless`."""
+    try:
+        return plan.step(given)
+    except StepFailed as error:
+        if isinstance(error.__cause__, DedalusArithmetic):
+            raise DedalusArithmetic(f"at time {time}: {error.__cause__}") from None
+        if isinstance(error.__cause__, TypeError):  # the only functions left that can raise it
+            raise DedalusArithmetic(f"at time {time}: sum and avg are of numbers: {error}") from None
+        raise
+    except EndlessLoop:
+        raise DedalusEndless(
+            f"the rules derive ever more within the timestep {time}: limit what is computed by a comparison"
+        ) from None
+
+
 @define(eq=False)
-class _Pass:
+class Pass:
+    """A run once over, from the start: what it takes for granted of the future is given."""
+
     rules: Sequence[Rule]
     clock: Clock
     given: Facts
@@ -98,6 +131,7 @@ class _Pass:
     assumed: dict[tuple[str, int], set[Row]] = field(factory=lambda: defaultdict(set))
 
     def __attrs_post_init__(self) -> None:
+        self.clock.chosen.clear()
         self.lowered = lower(self.rules, self.clock.choose)
         self.intervals = {name: {} for name in self.lowered.arities}
         for rule in self.rules:
@@ -152,6 +186,7 @@ class _Pass:
     # -------------------------------------------------------------------------------------------------- timesteps
 
     def run(self) -> None:
+        """Evaluate all timesteps in which anything can change."""
         time: int | None = self.clock.start
         touched = set(self.always)
         while time is not None and time <= self.clock.until:
@@ -191,19 +226,25 @@ class _Pass:
         self.present -= going
         given = {f"+{name}": rows for name, rows in changes.items()}
         self.tell_time(time, given)
-        try:
-            out = self.lowered.plan.step(given)
-        except StepFailed as error:
-            if isinstance(error.__cause__, DedalusArithmetic):
-                raise DedalusArithmetic(f"at time {time}: {error.__cause__}") from None
-            if isinstance(error.__cause__, TypeError):  # the only functions left that can raise it
-                raise DedalusArithmetic(f"at time {time}: sum and avg are of numbers: {error}") from None
-            raise
-        except EndlessLoop:
-            raise DedalusEndless(
-                f"the rules derive ever more within the timestep {time}: limit what is computed by a comparison"
-            ) from None
+        out = stepped(self.lowered.plan, time, given)
+        self.note(time, out)
         after = set(here)
+        for name in self.lowered.live:
+            self.awake[name] += sum(weight for _, weight in out[name].items())
+        for number, rule in self.lowered.heads.items():
+            if rule.kind == "next":
+                for row, weight in out[f"next {number}"].items():
+                    fact = (rule.head.relation, row)
+                    self.support[fact] += weight
+                    if not self.support[fact]:
+                        del self.support[fact]
+                    after.add(fact)
+            else:
+                self.send(time, number, rule, out[f"send {number}"].items())
+        return after
+
+    def note(self, time: int, out: Mapping[str, Any]) -> None:
+        """Take down what is true from a time on, and what no longer is."""
         begun = ((time, self.clock.until + 1),)
         for name, rows in self.intervals.items():
             if not rows:
@@ -220,19 +261,6 @@ class _Pass:
                     spans[-1] = (spans[-1][0], time)
                 else:
                     spans += begun
-        for name in self.lowered.live:
-            self.awake[name] += sum(weight for _, weight in out[name].items())
-        for number, rule in self.lowered.heads.items():
-            if rule.kind == "next":
-                for row, weight in out[f"next {number}"].items():
-                    fact = (rule.head.relation, row)
-                    self.support[fact] += weight
-                    if not self.support[fact]:
-                        del self.support[fact]
-                    after.add(fact)
-            else:
-                self.send(time, number, rule, out[f"send {number}"].items())
-        return after
 
     def tell_time(self, time: int, changes: dict[str, dict[Row, int]]) -> None:
         """Set the clock, and what is read of constant times: found if they are over, assumed if they are to come."""
@@ -285,4 +313,11 @@ class _Pass:
 
     def model(self) -> Model:
         """What was found."""
-        return Model(self.intervals, self.clock.start, self.clock.until, self.messages, self.visited)
+        choices = [
+            Chosen(number, self.rules[number].head.relation, time, tuple(sorted(rows, key=order)))
+            for (number, time), groups in sorted(self.clock.chosen.items(), key=lambda item: (item[0][1], item[0][0]))
+            if (rows := [row for group in groups.values() for row in group])
+        ]
+        net = self.clock.schedule.net if self.clock.schedule is not None else None
+        start, until, messages = self.clock.start, self.clock.until, self.messages
+        return Model(self.intervals, start, until, messages, self.visited, choices, self.rules, self.given, net)

@@ -24,70 +24,61 @@ from typing import Any, Final, Literal, TypeAlias
 from attrs import define, field, frozen
 
 from syndicate.dedalus.ast import Atom, Choice, Constant, Row, normal
+from syndicate.dedalus.choice import Dependencies
+from syndicate.dedalus.net import Net, Send
 from syndicate.errors import ScheduleError
 
 Delivery: TypeAlias = Literal["free", "causal", "later"]
 DELIVERIES: Final = ("free", "causal", "later")
 NEVER: Final = "never"
 
-
-@frozen
-class Send:
-    """A message: the rule, the tuple, the time, who may have sent it, and whether it must arrive later."""
-
-    rule: int
-    relation: str
-    row: Row
-    sent: int
-    senders: tuple[Any, ...] = ()
-    later: bool = False
-
-
-@frozen
-class Net:
-    """The synchronous network with its faults: messages lost by ``(from, to, sent)``, nodes that stop sending."""
-
-    nodes: tuple[str, ...] = ()
-    drop: frozenset[tuple[Any, Any, int]] = frozenset()
-    crash: Mapping[str, int] = field(factory=dict)
-
-    def lost(self, sender: Any, receiver: Any, sent: int) -> bool:
-        """Whether a message is lost; one to oneself never is."""
-        if sender == receiver:
-            return False
-        return (sender, receiver, sent) in self.drop or sent >= self.crash.get(sender, sent + 1)
-
-    def crashes(self) -> list[Row]:
-        """The rows of ``crash``: who is told, who crashes, when."""
-        return [(node, crashed, at) for node in self.nodes for crashed, at in sorted(self.crash.items())]
+__all__ = ["DELIVERIES", "NEVER", "Clock", "Delivery", "Net", "Schedule", "Send"]
 
 
 @frozen
 class Schedule:
-    """What is said of a run: arrivals by ``(relation, tuple, sent)``, a default, a network."""
+    """What is said of a run: arrivals by ``(relation, tuple, sent)``, a default, a network, what is chosen.
+
+    *by_rule* are arrivals of what one rule sends, where several send the same: the rule's number comes last in the key.
+    *choices* are the values that ``choose`` takes, by the rule's number and the time.
+    """
 
     arrive: Mapping[tuple[str, Row, int], tuple[int, ...]] = field(factory=dict)
     delay: int | None = 1
     net: Net | None = None
+    by_rule: Mapping[tuple[str, Row, int, int], tuple[int, ...]] = field(factory=dict)
+    choices: Mapping[tuple[int, int], tuple[Row, ...]] = field(factory=dict)
 
     @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Schedule:
-        """From JSON as in ``cases/dedalus``; raises :class:`ScheduleError`.  *delay* None is a free choice."""
+    def of(cls, given: Mapping[str, Any], *, default: int | None = 1) -> Schedule:
+        """From JSON as in ``cases/dedalus``; raises :class:`ScheduleError`.
+
+        *default* is the delay where the JSON has none; None is a free choice.
+        """
         if not isinstance(given, Mapping):
             raise ScheduleError(f"a schedule is an object with 'schedule', 'default' or 'net', not {given!r}")
         entries = given.get("schedule") or []
         if not isinstance(entries, list):
             raise ScheduleError(f"'schedule' is a list of {{rel, tuple, sent, arrive}}, not {entries!r}")
         arrive: dict[tuple[str, Row, int], tuple[int, ...]] = {}
+        by_rule: dict[tuple[str, Row, int, int], tuple[int, ...]] = {}
         for number, entry in enumerate(entries):
             key, times = _entry(number, entry)
-            if key in arrive:
+            rule = entry.get("rule")
+            if rule is not None and type(rule) is not int:
+                raise ScheduleError(f"schedule[{number}]: 'rule' is the number of a rule, not {rule!r}")
+            if key in arrive or (*key, rule) in by_rule:
                 raise ScheduleError(
                     f"schedule[{number}] is the second entry for {key[0]}{key[1]!r} sent at {key[2]}: "
                     "give all its arrivals as one list"
                 )
-            arrive[key] = times
-        return cls(arrive, _delay(given.get("default")), _net(given.get("net")))
+            if rule is None:
+                arrive[key] = times
+            else:
+                by_rule[*key, rule] = times
+        net = None if (said := given.get("net")) is None else Net.of(said)
+        delay = default if given.get("default") is None else _delay(given["default"])
+        return cls(arrive, delay, net, by_rule, dict(_chosen(*each) for each in enumerate(given.get("choices") or ())))
 
 
 def _entry(number: int, entry: Any) -> tuple[tuple[str, Row, int], tuple[int, ...]]:
@@ -105,9 +96,16 @@ def _entry(number: int, entry: Any) -> tuple[tuple[str, Row, int], tuple[int, ..
     return (str(entry["rel"]), tuple(map(normal, row)), sent), tuple(sorted(set(times)))
 
 
+def _chosen(number: int, entry: Any) -> tuple[tuple[int, int], tuple[Row, ...]]:
+    try:
+        rows = tuple(tuple(map(normal, row)) for row in entry["chosen"])
+        return (int(entry["rule"]), int(entry["time"])), rows
+    except (TypeError, KeyError, ValueError):
+        told = json.dumps(entry, default=repr)
+        raise ScheduleError(f"choices[{number}] needs rule, time and chosen, a list of rows, and is {told}") from None
+
+
 def _delay(default: Any) -> int | None:
-    if default is None:
-        return 1
     if default == "any":
         return None
     delay = default.get("delay") if isinstance(default, Mapping) else None
@@ -116,52 +114,60 @@ def _delay(default: Any) -> int | None:
     return delay
 
 
-def _net(given: Any) -> Net | None:
-    if given is None:
-        return None
-    try:
-        fixed = given.get("fixed") or {}
-        drop = frozenset((one, other, int(sent)) for one, other, sent in fixed.get("drop") or ())
-        crash = {node: int(at) for node, at in fixed.get("crash") or ()}
-        return Net(tuple(given.get("nodes") or ()), drop, crash)
-    except (AttributeError, TypeError, ValueError) as error:
-        raise ScheduleError(
-            f"'net' is {{nodes: [..], fixed: {{drop: [[from, to, sent], ..], crash: [[node, time], ..]}}}}: {error}"
-        ) from None
-
-
 @define
 class Clock:
-    """What decides in one run; *used* are the entries of the schedule that were asked for."""
+    """What decides in one run.
+
+    *used* are the entries of the schedule that were asked for, *chosen* what ``choose`` took, by rule, time and key.
+    """
 
     start: int
     until: int
     seed: int | None = None
     schedule: Schedule | None = None
     delivery: Delivery = "free"
-    used: set[tuple[str, Row, int]] = field(factory=set)
+    used: set[Any] = field(factory=set)
+    chosen: dict[tuple[int, int], dict[Row, list[Row]]] = field(factory=dict)
 
     def arrivals(self, send: Send) -> tuple[int, ...]:
         """When a message arrives, of which what lies behind the end of the run is nobody's concern."""
-        later = send.later or self.delivery == "later"
-        if self.schedule is not None:
-            key = (send.relation, send.row, send.sent)
-            if key in self.schedule.arrive:
-                self.used.add(key)
-                return self._checked(send, self.schedule.arrive[key], later)
-            if self.schedule.net is not None and all(
-                self.schedule.net.lost(sender, send.row[0] if send.row else None, send.sent) for sender in send.senders
-            ):
-                return ()
-            if self.schedule.delay is not None:
-                return self._checked(send, (send.sent + self.schedule.delay,), later)
-        elif self.seed is None:
+        said = self.said(send)
+        if said is not None:
+            return said
+        if self.schedule is None and self.seed is None:
             return (send.sent + 1,)
-        first = send.sent + 1 if later or self.delivery == "causal" else self.start
+        first = send.sent + 1 if self.late(send) or self.delivery == "causal" else self.start
         number = self.number("send", send.rule, send.row, send.sent) % (max(0, self.until - first + 1) + 1)
         return (first + number,) if first + number <= self.until else ()
 
-    def _checked(self, send: Send, times: tuple[int, ...], later: bool) -> tuple[int, ...]:
+    def late(self, send: Send) -> bool:
+        """Whether a message arrives later than it was sent, or never."""
+        return send.later or self.delivery == "later"
+
+    def said(self, send: Send) -> tuple[int, ...] | None:
+        """When the schedule says that a message arrives; None where it leaves the choice."""
+        if self.schedule is None:
+            return None
+        key = (send.relation, send.row, send.sent)
+        own = (*key, send.rule)
+        if own in self.schedule.by_rule:
+            self.used.add(own)
+            return self._checked(send, self.schedule.by_rule[own])
+        if key in self.schedule.arrive:
+            self.used.add(key)
+            return self._checked(send, self.schedule.arrive[key])
+        net = self.schedule.net
+        if net is not None:
+            times = net.arrivals(send, self.schedule.delay, self.number)
+            if times is not None:
+                return self._checked(send, times)
+        if self.schedule.delay is None:
+            return None
+        times = (send.sent + self.schedule.delay,)
+        return self._checked(send, times if net is None else net.received(send.receiver, times))
+
+    def _checked(self, send: Send, times: tuple[int, ...]) -> tuple[int, ...]:
+        later = self.late(send)
         first = send.sent + 1 if later else self.start
         for time in times:
             if time < first:
@@ -175,22 +181,23 @@ class Clock:
     ) -> list[Row]:
         """The bindings that are chosen: as many as the dependencies leave, taken in an order that the seed says."""
         at = {name: number for number, name in enumerate(names)}
-        keys = [([at[v.name] for v in c.key], [at[v.name] for v in c.chosen]) for c in choices]
-        values = sorted({tuple(row[n] for key, chosen in keys for n in (*key, *chosen)) for row in bindings}, key=repr)
+        rules = Dependencies(choices)
+        columns = [at[variable.name] for variable in rules.variables]
+        values = sorted({tuple(row[n] for n in columns) for row in bindings}, key=repr)
         order = {value: (self.number("choose", rule, value, time), number) for number, value in enumerate(values)}
-        taken: list[dict[Row, Row]] = [{} for _ in keys]
-        kept = set()
-        for value in sorted(values, key=order.__getitem__):
-            parts, place = [], 0
-            for key, chosen in keys:
-                middle, end = place + len(key), place + len(key) + len(chosen)
-                parts.append((value[place:middle], value[middle:end]))
-                place = end
-            if all(known.get(x, y) == y for known, (x, y) in zip(taken, parts, strict=True)):
-                kept.add(value)
-                for known, (x, y) in zip(taken, parts, strict=True):
-                    known[x] = y
-        return [row for row in bindings if tuple(row[n] for key, chosen in keys for n in (*key, *chosen)) in kept]
+        said = set(self.schedule.choices.get((rule, time), ())) if self.schedule is not None else set()
+        kept = rules.first(sorted(values, key=lambda value: (value not in said, order[value])))
+        group = kept[0][rules.parts[0][0]] if len(choices) == 1 else ()
+        self.chosen.setdefault((rule, time), {})[group] = kept
+        taken = set(kept)
+        return [row for row in bindings if tuple(row[n] for n in columns) in taken]
+
+    def into_the_past(self) -> frozenset[tuple[int, str, Row]]:
+        """What a schedule says of arrivals in the past: when, where, what."""
+        if self.schedule is None:
+            return frozenset()
+        said: list[tuple[Any, tuple[int, ...]]] = [*self.schedule.arrive.items(), *self.schedule.by_rule.items()]
+        return frozenset((at, key[0], key[1]) for key, times in said for at in times if self.start <= at <= key[2])
 
     def number(self, *of: Any) -> int:
         """The seed's number for something."""
@@ -200,5 +207,8 @@ class Clock:
 
     def unused(self) -> list[tuple[str, Row, int]]:
         """The entries of the schedule that lie within the run, and name no send."""
-        known = self.schedule.arrive if self.schedule is not None else {}
-        return [key for key in known if key not in self.used and self.start <= key[2] <= self.until]
+        if self.schedule is None:
+            return []
+        known: list[tuple[Any, tuple[str, Row, int]]] = [(key, key) for key in self.schedule.arrive]
+        known += [(key, key[:3]) for key in self.schedule.by_rule]
+        return [send for key, send in known if key not in self.used and self.start <= send[2] <= self.until]

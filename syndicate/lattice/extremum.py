@@ -105,6 +105,8 @@ class Max(Lattice):
 
     @morph(argument=Kind.MORPHISM, tries=_operands)
     def __add__(self, other: Any) -> Max:
+        if type(other) is Max and type(self.content) is int and type(other.content) is int:  # by far the most
+            return made(Max, self.content + other.content)
         a, b = _checked(self), _operand(self, other, "add")
         return made(Max, None if a is None or b is None else a + b)
 
@@ -164,6 +166,8 @@ class Min(Lattice):
 
     @morph(argument=Kind.MORPHISM, tries=_operands)
     def __add__(self, other: Any) -> Min:
+        if type(other) is Min and type(self.content) is int and type(other.content) is int:  # by far the most
+            return made(Min, self.content + other.content)
         a, b = _checked(self), _operand(self, other, "add")
         return made(Min, None if a is None or b is None else a + b)
 

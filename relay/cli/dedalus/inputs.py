@@ -35,10 +35,10 @@ def ending(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     return decorate
 
 
-def read_schedule(path: str) -> Schedule:
-    """The schedule in a JSON file; raises :class:`ScheduleError`."""
+def read_schedule(path: str, *, default: int | None = 1) -> Schedule:
+    """The schedule in a JSON file, with the delay where it says none; raises :class:`ScheduleError`."""
     try:
-        return Schedule.of(json.loads(Path(path).read_text(encoding="utf-8")))
+        return Schedule.of(json.loads(Path(path).read_text(encoding="utf-8")), default=default)
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ScheduleError(f"cannot read the schedule {path}: {getattr(error, 'strerror', None) or error}") from None
     except ScheduleError as error:

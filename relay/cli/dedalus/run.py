@@ -10,57 +10,45 @@ from typing import Any, Final
 
 import click
 
-from relay.cli.dedalus.inputs import ending, read_schedule, write_text
+from relay.cli.dedalus.inputs import ending, write_text
+from relay.cli.dedalus.running import Running, running
 from relay.cli.ending import SETTINGS, Command
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Atom, Constant, Rule
+from syndicate.dedalus.diagram import FORMS
 from syndicate.dedalus.model import Model, order
-from syndicate.dedalus.schedule import DELIVERIES
 
 _RUN: Final = """\b
 Examples:
   syndicate dedalus run lamp.ded --until 10
   syndicate dedalus run ping.ded --until 10 --schedule late.json --json
+  syndicate dedalus run ping.ded --until 10 --seed 7 --loss 0.1 --delay 1-3 --crash a@5 --diagram text
 \b
 A schedule is JSON: {"schedule": [{"rel": "r", "tuple": ["x", 1], "sent": 1, "arrive": 5}],
   "default": {"delay": 1}, "net": {"nodes": ["a"], "fixed": {"drop": [["a", "b", 1]], "crash": [["a", 3]]}}}
-where "arrive" may be "never" or a list of times, and "default" may be "any".
+where "arrive" may be "never" or a list of times, and "default" may be "any".  A net may also have "delay": [1, 3],
+"loss", "duplicate", "stop" and "eff", as the options do.
 """
 
 
 @click.command("run", cls=Command, context_settings=SETTINGS, epilog=_RUN)
 @click.argument("file")
-@click.option("--start", type=int, default=1, show_default=True, metavar="T", help="The first timestep.")
 @click.option("--until", type=int, required=True, metavar="T", help="The last timestep.")
-@click.option("--seed", type=int, metavar="N", help="Choose by this seed when messages arrive.")
-@click.option("--schedule", metavar="S.json", help="When messages arrive; default: after one timestep.")
-@click.option("--delivery", type=click.Choice(DELIVERIES), default="free", show_default=True)
-@click.option("--strict", is_flag=True, help="Check as `check --strict` does.")
+@running
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: {relation: {time: rows}}.")
+@click.option("--diagram", type=click.Choice(FORMS), help="Show nodes and messages in space and time instead.")
 @click.option("--record", metavar="FILE", help="Write the messages as a schedule, by which the run can be repeated.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @ending("run")
-def run_command(
-    file: str,
-    start: int,
-    until: int,
-    seed: int | None,
-    schedule: str | None,
-    delivery: Any,
-    strict: bool,
-    as_json: bool,
-    record: str | None,
-) -> None:
+def run_command(file: str, until: int, how: Running, as_json: bool, diagram: Any, record: str | None) -> None:
     """Run a program, and show what is true and when."""
-    if until < start:
-        raise click.UsageError(f"--until {until} is before --start {start}")
-    program = Program.load(file)
-    said = read_schedule(schedule) if schedule is not None else None
-    model = program.run(start, until, seed=seed, schedule=said, delivery=delivery, strict=strict)
+    model = how.model(Program.load(file), until)
     if record is not None:
         write_text(record, json.dumps(model.schedule()) + "\n")
     if as_json:
         click.echo(json.dumps(model.to_json()))
+    elif diagram:
+        click.echo(model.diagram(diagram))
     else:
         _show(model)
 

@@ -83,3 +83,29 @@ def programs(draw: st.DrawFn, *, choices: bool = False) -> list[Rule]:
         *draw(st.lists(facts(), min_size=2, max_size=8)),
         *draw(st.lists(rules(choices=choices), min_size=1, max_size=6)),
     ]
+
+
+@st.composite
+def lively(draw: st.DrawFn, *, choices: bool = True, most: int = 4) -> list[Rule]:
+    """A small program in which messages are sent, and looked at by others."""
+    one, names_ = Variable("X"), st.sampled_from(["a", "p", "q", "r"])
+    found = [Rule(Atom("a", (Constant(draw(st.integers(1, 2))),), draw(st.sampled_from([2, 2, 1, None]))))]
+    found += [Rule(Atom(draw(names_), (Constant(1),), draw(st.integers(1, 3)))) for _ in range(draw(st.integers(0, 2)))]
+    for number in range(draw(st.integers(1, most))):
+        first = draw(st.sampled_from(["a", "a", "p", "q"])) if number else "a"
+        body: list[Goal] = [Atom(first, (one,))]
+        if draw(st.integers(0, 2)) == 0:
+            body.append(
+                Atom(draw(names_), (one,), draw(st.sampled_from([None, None, 1, 2])), negated=draw(st.booleans()))
+            )
+        if choices and draw(st.integers(0, 5)) == 0:
+            body.append(Choice((), (one,)))
+        kind: Kind = draw(st.sampled_from(["async", "later", "next", "deductive"] if number else ["async", "later"]))
+        head: Term | Aggregate = one
+        if draw(st.integers(0, 7)) == 0:
+            head = Aggregate(draw(st.sampled_from(["min", "max"])), (one,))
+        found.append(Rule(Atom(draw(st.sampled_from(["p", "q", "r"])), (head,)), kind, tuple(body)))
+    for name in ("p", "q"):
+        if draw(st.integers(0, 2)) == 0:
+            found.append(Rule(Atom(name, (one,)), "next", (Atom(name, (one,)),)))
+    return found

@@ -18,7 +18,7 @@ Action = tuple[str, int]
 class Cart(Lattice):
     """Actions by number, and the checkout ``(first, last)`` once it is known."""
 
-    wrapper_name = "lcart"
+    wrapper_name = "tcart"
 
     def __init__(self, content: tuple[frozenset[tuple[int, Action]], tuple[int, int] | None] | None = None) -> None:
         actions, checkout = content if content is not None else (frozenset(), None)

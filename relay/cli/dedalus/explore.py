@@ -1,0 +1,172 @@
+"""``syndicate dedalus explore``: all outcomes within a bound, and how two of them come about.
+
+Source: DESIGN, 6.6; reference/dedalus.md, sections 4.1 and 5.5.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from relay.cli.dedalus.inputs import ending, read_schedule, write_text
+from relay.cli.ending import SETTINGS, Command
+from syndicate.dedalus import Program
+from syndicate.dedalus.ast import Atom, Constant, Rule
+from syndicate.dedalus.explore import MOST_STEPS, Explorer
+from syndicate.dedalus.outcome import MODES, Difference, Exploration, Outcome
+from syndicate.dedalus.schedule import DELIVERIES, NEVER
+
+_EXPLORE: Final = """\b
+Examples:
+  syndicate dedalus explore race.ded --until 5 --relations winner
+  syndicate dedalus explore race.ded --until 5 --mode confluence --delivery later
+  syndicate dedalus explore race.ded --until 5 --mode confluence --record two.json
+  syndicate dedalus run race.ded --until 5 --schedule two.1.json
+\b
+The exit code is 0 whatever is found; 1 says that it failed, or that there is too much to be tried.
+Ctrl-C shows what was found so far; the exit code is 130 then.
+"""
+_SHOWN: Final = 20
+_EVERY: Final = 0.2
+
+
+@click.command("explore", cls=Command, context_settings=SETTINGS, epilog=_EXPLORE)
+@click.argument("file")
+@click.option("--start", type=int, default=1, show_default=True, metavar="T", help="The first timestep.")
+@click.option("--until", type=int, required=True, metavar="T", help="The last timestep.")
+@click.option("--relations", metavar="p,q", help="What an outcome is made of; default: all relations.")
+@click.option("--mode", type=click.Choice(MODES), default=MODES[0], show_default=True, help="All times, or the end.")
+@click.option("--final", type=int, metavar="T", help="When the end is, for confluence; default: --until.")
+@click.option("--delivery", type=click.Choice(DELIVERIES), default="free", show_default=True)
+@click.option("--lossless/--lossy", default=None, help="Whether all messages arrive; default: for confluence.")
+@click.option("--schedule", metavar="S.json", help="What is fixed; what it does not say is tried.")
+@click.option("--limit", type=click.IntRange(1), default=MOST_STEPS, show_default=True, help="Timesteps to try.")
+@click.option("--strict", is_flag=True, help="Check as `check --strict` does.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: models, or finals and confluent.")
+@click.option("--record", metavar="FILE", help="Write a schedule for each outcome: FILE.1.json and so on.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@ending("explore")
+def explore_command(
+    file: str,
+    start: int,
+    until: int,
+    relations: str | None,
+    mode: Any,
+    final: int | None,
+    delivery: Any,
+    lossless: bool | None,
+    schedule: str | None,
+    limit: int,
+    strict: bool,
+    as_json: bool,
+    record: str | None,
+) -> None:
+    """Find all outcomes of a program: each arrival, loss and choice is tried."""
+    if until < start:
+        raise click.UsageError(f"--until {until} is before --start {start}")
+    if final is not None and not start <= final <= until:
+        raise click.UsageError(f"--final {final} is not between --start {start} and --until {until}")
+    asked = None if relations is None else [name.strip() for name in relations.split(",") if name.strip()]
+    explorer = Program.load(file).explorer(
+        start,
+        until,
+        schedule=None if schedule is None else read_schedule(schedule, default=None),
+        delivery=delivery,
+        strict=strict,
+        relations=asked,
+        mode=mode,
+        final=final,
+        lossless=lossless,
+        limit=limit,
+        progress=_progress() if sys.stderr.isatty() else None,
+    )
+    try:
+        found = explorer.run()
+    except KeyboardInterrupt:
+        found = explorer.found(complete=False)
+    finally:
+        if sys.stderr.isatty():
+            click.echo("\r\033[K", nl=False, err=True)
+    if record is not None:
+        for number, outcome in enumerate(found.outcomes, 1):
+            write_text(f"{record.removesuffix('.json')}.{number}.json", json.dumps(outcome.schedule()) + "\n")
+    if as_json:
+        click.echo(json.dumps(found.to_json()))
+    else:
+        _show(found)
+    if not found.complete:
+        sys.exit(128 + signal.SIGINT)
+
+
+def _progress() -> Callable[[Explorer], None]:
+    """A line on the terminal that is written again and again."""
+    told = time.monotonic()
+
+    def tell(explorer: Explorer) -> None:
+        nonlocal told
+        now = time.monotonic()
+        if now - told >= _EVERY:
+            told = now
+            click.echo(f"\r\033[K{explorer.steps} timesteps, {len(explorer.outcomes)} outcomes", nl=False, err=True)
+
+    return tell
+
+
+def _show(found: Exploration) -> None:
+    """The outcomes as facts; for an end that is not always the same, how two of them come about."""
+    count = len(found.outcomes)
+    what = "model" if found.mode == "all-models" else "outcome"
+    told = f"{count} {what}{'' if count == 1 else 's'}, {found.steps} timesteps tried"
+    if found.mode == "confluence":
+        verdict = {True: "confluent: all runs end alike", False: "not confluent", None: "no verdict"}
+        told = f"{verdict[found.confluent]} at {found.final} ({told})"
+    click.echo(told if found.complete else f"interrupted, there may be more: {told}")
+    for number, outcome in enumerate(found.outcomes[:_SHOWN], 1):
+        facts = _facts(outcome, timed=found.mode == "all-models")
+        click.echo(f"  {number}: {' '.join(facts) or '(nothing)'}")
+    if count > _SHOWN:
+        click.echo(f"  and {count - _SHOWN} more: --json shows all")
+    difference = found.difference() if found.mode == "confluence" else None
+    if difference is not None:
+        _show_difference(difference, found)
+
+
+def _facts(outcome: Outcome, *, timed: bool) -> list[str]:
+    return [
+        str(Rule(Atom(name, tuple(map(Constant, row)), int(when) if timed else None)))
+        for name, times in outcome.times().items()
+        for when, rows in times.items()
+        for row in rows
+    ]
+
+
+def _show_difference(difference: Difference, found: Exploration) -> None:
+    click.echo("two runs that end differently, and all in which they differ:")
+    for pair in difference.entries():
+        one, other = (_said(entry) for entry in pair)
+        entry = next(filter(None, pair))
+        if "chosen" in entry:
+            click.echo(f"  {entry['rel']} chooses at {entry['time']}: {one}, or {other}")
+        else:
+            told = Atom(entry["rel"], tuple(map(Constant, entry["tuple"])))
+            click.echo(f"  {told} sent at {entry['sent']}: arrives {one}, or {other}")
+    for outcome in (difference.one, difference.other):
+        outcome.projection = found.project(outcome.model)
+        click.echo(f"  {' '.join(_facts(outcome, timed=False)) or '(nothing)'}")
+        click.echo(f"    --schedule: {json.dumps(outcome.schedule())}")
+
+
+def _said(entry: dict[str, Any] | None) -> str:
+    if entry is None:
+        return "(not at all)"
+    if "chosen" in entry:
+        return "; ".join(str(tuple(row)) for row in entry["chosen"])
+    arrive = entry["arrive"]
+    times = arrive if isinstance(arrive, list) else [arrive]
+    return " and ".join(str(at) if at == NEVER else f"at {at}" for at in times)

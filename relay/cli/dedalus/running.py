@@ -1,0 +1,124 @@
+"""How a program is run, as the commands that run one are told: time, seed, schedule, and what goes wrong.
+
+Source: DESIGN, 6.6; reference/dedalus.md, sections 1.3 and 5.1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Final
+
+import click
+from attrs import frozen
+
+from relay.cli.dedalus.inputs import read_schedule
+from syndicate.dedalus import Model, Net, Program
+from syndicate.dedalus.ast import Value
+from syndicate.dedalus.net import STOPS, nodes_of
+from syndicate.dedalus.schedule import DELIVERIES
+
+
+def delay_of(_: Any, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    """``2``, or ``1-3``: the shortest and the longest delay."""
+    if value is None:
+        return None
+    found = re.fullmatch(r"(\d+)(?:-(\d+))?", value.strip())
+    low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    if not 1 <= low <= high:
+        raise click.BadParameter(
+            f"{value!r} is no delay: give timesteps, 2 or 1-3, of which the least is 1", param=param
+        )
+    return low, high
+
+
+def crashes_of(_: Any, param: click.Parameter, values: tuple[str, ...]) -> dict[Value, int]:
+    """``a@3``: the nodes, and when they crash."""
+    found: dict[Value, int] = {}
+    for value in values:
+        word, at, time = value.rpartition("@")
+        if not at or not re.fullmatch(r"\d+", time):
+            raise click.BadParameter(f"{value!r} is no crash: give a node and a time, such as a@3", param=param)
+        (node,) = nodes_of([word])
+        if node in found:
+            raise click.BadParameter(f"{node} is named twice: a node crashes once", param=param)
+        found[node] = int(time)
+    return found
+
+
+def nodes_named(_: Any, param: click.Parameter, value: str) -> tuple[Value, ...]:
+    """``a,b,c``: the names; those that look like integers are integers."""
+    words = value.split(",") if value.strip() else []
+    if not all(word.strip() for word in words):
+        raise click.BadParameter(f"{value!r} has a node without a name: give a,b,c", param=param)
+    return nodes_of(words)
+
+
+@frozen
+class Running:
+    """How a program is run, but for its end."""
+
+    start: int
+    seed: int | None
+    schedule: str | None
+    delivery: Any
+    strict: bool
+    net: Net | None
+
+    def model(self, program: Program, until: int) -> Model:
+        """Run a program; raises what :meth:`Program.run` does, :class:`ScheduleError` and :class:`click.UsageError`."""
+        if until < self.start:
+            raise click.UsageError(f"--until {until} is before --start {self.start}")
+        said = read_schedule(self.schedule) if self.schedule is not None else None
+        options: dict[str, Any] = {"seed": self.seed, "schedule": said, "delivery": self.delivery}
+        return program.run(self.start, until, **options, strict=self.strict, net=self.net)
+
+
+_OPTIONS: Final = (
+    click.option("--start", type=int, default=1, show_default=True, metavar="T", help="The first timestep."),
+    click.option(
+        "--seed", type=int, metavar="N", help="Choose by this seed when messages arrive, and what goes wrong."
+    ),
+    click.option("--schedule", metavar="S.json", help="When messages arrive; default: after one timestep."),
+    click.option("--delivery", type=click.Choice(DELIVERIES), default="free", show_default=True),
+    click.option("--strict", is_flag=True, help="Check as `check --strict` does."),
+    click.option("--delay", callback=delay_of, metavar="N-N", help="Let messages take from N to N timesteps."),
+    click.option(
+        "--loss", type=click.FloatRange(0, 1), default=0, metavar="P", help="Lose messages, each by a chance."
+    ),
+    click.option("--duplicate", type=click.FloatRange(0, 1), default=0, metavar="P", help="Let messages arrive twice."),
+    click.option("--crash", callback=crashes_of, multiple=True, metavar="NODE@T", help="Crash a node at a time."),
+    click.option("--stop", type=click.Choice(STOPS), default="sending", show_default=True, help="What a crash stops."),
+    click.option(
+        "--nodes", callback=nodes_named, default="", metavar="A,B", help="Whom `crash(told, node, time)` tells."
+    ),
+)
+
+
+def running(function: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of a run; it gets them as *how*, a :class:`Running`."""
+
+    @wraps(function)
+    def called(
+        *args: Any,
+        start: int,
+        seed: int | None,
+        schedule: str | None,
+        delivery: Any,
+        strict: bool,
+        delay: tuple[int, int] | None,
+        loss: float,
+        duplicate: float,
+        crash: dict[Value, int],
+        stop: Any,
+        nodes: tuple[Value, ...],
+        **options: Any,
+    ) -> None:
+        net = Net(nodes, crash=crash, delay=delay, loss=loss, duplicate=duplicate, stop=stop)
+        wrong = delay or loss or duplicate or crash or nodes
+        function(*args, how=Running(start, seed, schedule, delivery, strict, net if wrong else None), **options)
+
+    for option in reversed(_OPTIONS):
+        called = option(called)
+    return called

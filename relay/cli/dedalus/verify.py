@@ -1,0 +1,118 @@
+"""``syndicate dedalus verify``: whether faults can break a specification, and by how few.
+
+Source: DESIGN, 6.6; reference/dedalus.md, section 4.3.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Final
+
+import click
+
+from relay.cli.dedalus.inputs import ending, write_text
+from relay.cli.dedalus.running import nodes_named
+from relay.cli.ending import SETTINGS, Command
+from syndicate.dedalus import Program, Verdict
+from syndicate.dedalus.ast import Value
+from syndicate.dedalus.verify import MAX_RUNS, Progress
+from syndicate.dedalus.why import shown
+
+_VERIFY: Final = """\b
+Examples:
+  syndicate dedalus verify retry.ded --eot 6 --eff 3 --crashes 1 --nodes a,b,c
+  syndicate dedalus verify retry.ded --eot 6 --eff 3 --crashes 1 --nodes a,b,c --output bad.json
+  syndicate dedalus run retry.ded --until 6 --schedule bad.json --diagram text
+  syndicate dedalus verify lock.ded --eot 8 --eff 4 --nodes a,b --invariant two_owners --json
+\b
+A message takes one timestep, from the first column of its rule's body to that of its head.  The rows of `post` at the
+end of a run without faults are promised: a counterexample leaves one in `pre` and not in `post`.  An invariant's rows
+are violations, at any time.  Programs see crashes in the relation crash(told, node, time).
+"""
+
+
+@click.command("verify", cls=Command, context_settings=SETTINGS, epilog=_VERIFY)
+@click.argument("file")
+@click.option("--eot", type=int, required=True, metavar="T", help="The last timestep.")
+@click.option("--eff", type=click.IntRange(0), required=True, metavar="T", help="Messages are lost before T only.")
+@click.option("--crashes", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Nodes that crash.")
+@click.option("--nodes", callback=nodes_named, required=True, metavar="A,B", help="The nodes.")
+@click.option("--pre", default="pre", show_default=True, metavar="REL", help="What obliges.")
+@click.option("--post", default="post", show_default=True, metavar="REL", help="What must be then.")
+@click.option("--invariant", metavar="REL", help="Instead of these: what must never be.")
+@click.option("--start", type=int, default=1, show_default=True, metavar="T", help="The first timestep.")
+@click.option("--seed", type=int, metavar="N", help="The seed of `choose`.")
+@click.option("--strict", is_flag=True, help="Check as `check --strict` does.")
+@click.option("--limit", type=click.IntRange(1), default=MAX_RUNS, show_default=True, metavar="N", help="Runs at most.")
+@click.option("--output", metavar="S.json", help="Write the first counterexample as a schedule for `run`.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: violation_exists, min_faults, ..")
+@click.option("--exit-code", is_flag=True, help="Exit with 1 if there is a counterexample.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+@ending("verify")
+def verify_command(
+    file: str,
+    eot: int,
+    eff: int,
+    crashes: int,
+    nodes: tuple[Value, ...],
+    pre: str,
+    post: str,
+    invariant: str | None,
+    start: int,
+    seed: int | None,
+    strict: bool,
+    limit: int,
+    output: str | None,
+    as_json: bool,
+    exit_code: bool,
+) -> None:
+    """Search for faults that break a program's specification, or prove that there are none within bounds."""
+    found = Program.load(file).verify(
+        eot=eot,
+        eff=eff,
+        crashes=crashes,
+        nodes=nodes,
+        pre=pre,
+        post=post,
+        invariant=invariant,
+        start=start,
+        seed=seed,
+        strict=strict,
+        limit=limit,
+        progress=_progress if sys.stderr.isatty() and not as_json else None,
+    )
+    if output is not None and found.violation_exists:
+        write_text(output, json.dumps(found.schedule()) + "\n")
+    if as_json:
+        click.echo(json.dumps(found.to_json()))
+    else:
+        _show(file, found, output)
+    sys.exit(1 if exit_code and found.violation_exists else 0)
+
+
+def _progress(progress: Progress) -> None:
+    click.echo(f"no counterexample of fewer than {progress.size} faults after {progress.runs} runs", err=True)
+
+
+def _show(file: str, found: Verdict, output: str | None) -> None:
+    if not found.violation_exists:
+        click.echo(f"{file}: no faults within these bounds break it ({found.runs} runs)")
+        return
+    sets = found.min_counterexamples
+    many = f"{len(sets)} smallest counterexamples" if len(sets) > 1 else "the smallest counterexample"
+    click.echo(
+        f"{file}: broken by {found.min_faults} fault{'s' * (found.min_faults != 1)}; {many} ({found.runs} runs):"
+    )
+    for one in sets:
+        click.echo(f"  {', '.join(one) or 'none at all'}")
+    for row in found.broken:
+        click.echo(f"{'In the first, ' * (len(sets) > 1)}{shown(row.relation, row.row)} {row.what} at {row.time}")
+    click.echo(f"\n{found.model.diagram()}")
+    if output is not None:
+        rest = f"--until {found.model.until} --schedule {output}"
+        click.echo(f"\nsyndicate dedalus run {file} {rest}")
+        for row in found.broken[:1]:
+            asked = "" if row.never else " --not"
+            told = json.dumps(list(row.row))
+            click.echo(f"syndicate dedalus why {file} {row.relation} '{told}' --at {row.time}{asked} {rest}")

@@ -1,0 +1,211 @@
+"""Bodies read as they are written: which rows satisfy a rule, one binding at a time.
+
+Runs go through circuits and never name the rows behind a conclusion.  To explain one, and to ask what other rows could
+have led to it, its rule is matched again here, with indexes for the columns that are known.
+
+>>> from syndicate.dedalus.parse import parse
+>>> (rule,) = [one for one in parse("p(X) :- q(X, Y), r(Y), X < 9;")]
+>>> tables = {"q": Table([(1, 2), (9, 2), (3, 4)]), "r": Table([(2,)])}
+>>> [(known, rows) for known, rows in Body(rule).bindings(lambda atom: tables[atom.relation], {})]
+[({'X': 1, 'Y': 2}, [(1, 2), (2,)])]
+
+Contract: comparisons without arithmetic are asked as soon as their variables are known, all others last, in the order
+of the body.
+
+Source: reference/dedalus.md, sections 1.4 and 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from attrs import define, field
+
+from syndicate.dedalus.ast import (
+    Aggregate,
+    Atom,
+    Comparison,
+    Computed,
+    Constant,
+    Row,
+    Rule,
+    Term,
+    Value,
+    Variable,
+    Wildcard,
+    compute,
+    terms,
+    variables,
+)
+from syndicate.plan.scalar import COMPARING
+
+Known: TypeAlias = dict[str, Value]
+
+
+class Table:
+    """Rows in the order in which they came, found by the columns that are known."""
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self.rows: dict[Row, None] = dict.fromkeys(rows)
+        self._indexes: dict[tuple[int, ...], dict[Row, list[Row]]] = {}
+
+    def add(self, row: Row) -> bool:
+        """Add a row; whether it is new."""
+        if row in self.rows:
+            return False
+        self.rows[row] = None
+        for columns, index in self._indexes.items():
+            index.setdefault(tuple(row[n] for n in columns), []).append(row)
+        return True
+
+    def find(self, columns: tuple[int, ...], key: Row) -> Sequence[Row]:
+        """The rows with *key* in *columns*."""
+        if not columns:
+            return list(self.rows)
+        index = self._indexes.get(columns)
+        if index is None:
+            index = self._indexes[columns] = {}
+            for row in self.rows:
+                index.setdefault(tuple(row[n] for n in columns), []).append(row)
+        return list(index.get(key, ()))
+
+
+Tables: TypeAlias = Callable[[Atom], Table]
+"""The rows that an atom of a body reads."""
+
+EMPTY: Table = Table()
+
+
+def value_of(term: Term | Aggregate, known: Known) -> Value:
+    """The value of a term whose variables are known; raises :class:`DedalusArithmetic`."""
+    match term:
+        case Variable():
+            return known[term.name]
+        case Constant():
+            return term.value
+        case Computed():
+            return compute(term.op, value_of(term.left, known), value_of(term.right, known))
+    raise AssertionError(f"{term} has no value")
+
+
+def compared(goal: Comparison, known: Known) -> bool:
+    """Whether a comparison holds, as the engine decides it."""
+    return COMPARING[goal.op](value_of(goal.left, known), value_of(goal.right, known))
+
+
+def matching(atom: Atom, table: Table, known: Known) -> Sequence[Row]:
+    """The rows that an atom means once its variables are known; ``_`` is any value, and one not known too."""
+    columns, key = [], []
+    for column, term in enumerate(atom.terms):
+        if isinstance(term, Wildcard) or (isinstance(term, Variable) and term.name not in known):
+            continue
+        if isinstance(term, Computed) and any(v.name not in known for v in variables(term)):
+            continue
+        columns.append(column)
+        key.append(value_of(term, known))
+    return table.find(tuple(columns), tuple(key))
+
+
+def unified(atom: Atom, row: Row) -> Known | None:
+    """The binding under which a head is a row, as far as plain terms say; None if it is never that row."""
+    known: Known = {}
+    for term, value in zip(atom.terms, row, strict=True):
+        if isinstance(term, Constant) and term.value != value:
+            return None
+        if isinstance(term, Variable) and known.setdefault(term.name, value) != value:
+            return None
+    return known
+
+
+@define(eq=False)
+class Body:
+    """The body of a rule: its positive atoms, conditions, and what must not be there."""
+
+    rule: Rule
+    positive: list[Atom] = field(init=False)
+    negative: list[Atom] = field(init=False)
+    late: list[Comparison] = field(init=False)
+    early: list[Comparison] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self.positive, self.negative, self.late, self.early = [], [], [], []
+        for goal in self.rule.body:
+            match goal:
+                case Atom() if goal.negated:
+                    self.negative.append(goal)
+                case Atom():
+                    columns = list(goal.terms)
+                    for column, term in enumerate(columns):
+                        if isinstance(term, Computed):
+                            hidden = Variable(f"={len(self.late)}")
+                            columns[column] = hidden
+                            self.late.append(Comparison(hidden, "==", term))
+                    self.positive.append(Atom(goal.relation, tuple(columns), goal.time))
+                case Comparison() if any(isinstance(term, Computed) for term in terms(goal)):
+                    self.late.append(goal)
+                case Comparison():
+                    self.early.append(goal)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables of a binding, sorted."""
+        found = {v.name for atom in self.positive for v in variables(*atom.terms)}
+        found |= {time.name for time in self.rule.times}
+        return tuple(sorted(name for name in found if not name.startswith("=")))
+
+    def bindings(self, tables: Tables, known: Known) -> Iterator[tuple[Known, list[Row]]]:
+        """The bindings that extend *known* and satisfy all but negated atoms, with a row for each positive atom."""
+        order = self.order(set(known))
+        rows: list[Row] = [()] * len(self.positive)
+        return self._extend(tables, known, order, 0, rows)
+
+    def order(self, bound: set[str]) -> list[tuple[int, list[Comparison]]]:
+        """The positive atoms, those of which most is known first, with the comparisons to ask after each."""
+        left, waiting = list(range(len(self.positive))), list(self.early)
+        found: list[tuple[int, list[Comparison]]] = [(-1, self._ready(waiting, bound))]
+        while left:
+            best = max(left, key=lambda n: sum(_is_known(t, bound) for t in self.positive[n].terms))
+            left.remove(best)
+            bound |= {v.name for v in variables(*self.positive[best].terms)}
+            found.append((best, self._ready(waiting, bound)))
+        return found
+
+    @staticmethod
+    def _ready(waiting: list[Comparison], bound: set[str]) -> list[Comparison]:
+        ready = [goal for goal in waiting if all(v.name in bound for v in variables(goal))]
+        for goal in ready:
+            waiting.remove(goal)
+        return ready
+
+    def _extend(
+        self, tables: Tables, known: Known, order: list[tuple[int, list[Comparison]]], at: int, rows: list[Row]
+    ) -> Iterator[tuple[Known, list[Row]]]:
+        if at == len(order):
+            if all(compared(goal, known) for goal in self.late):
+                yield {n: v for n, v in known.items() if not n.startswith("=")}, list(rows)
+            return
+        number, asked = order[at]
+        if number < 0:
+            if all(compared(goal, known) for goal in asked):
+                yield from self._extend(tables, known, order, at + 1, rows)
+            return
+        atom = self.positive[number]
+        for row in matching(atom, tables(atom), known):
+            made = extended(atom, row, known)
+            if made is not None and all(compared(goal, made) for goal in asked):
+                rows[number] = row
+                yield from self._extend(tables, made, order, at + 1, rows)
+
+
+def _is_known(term: Term | Aggregate, bound: set[str]) -> bool:
+    return isinstance(term, Constant) or (isinstance(term, Variable) and term.name in bound)
+
+
+def extended(atom: Atom, row: Row, known: Known) -> Known | None:
+    """The binding in which an atom is a row; None if a variable would have two values."""
+    made = dict(known)
+    for term, value in zip(atom.terms, row, strict=True):
+        if isinstance(term, Variable) and made.setdefault(term.name, value) != value:
+            return None
+    return made

@@ -1,0 +1,204 @@
+"""The network, and what may go wrong with it: loss, delay, duplication, reordering, crashes.
+
+Faults are fixed, or drawn with probabilities.  What is drawn is a pure function of the seed and of the message, so that
+it does not depend on the order of evaluation.  Messages overtake each other where *delay* is a range.
+
+>>> net = Net(delay=(1, 3), loss=0.5, crash={"a": 9})
+>>> half = lambda *of: 2**63
+>>> net.arrivals(Send(0, "r", ("b",), 4, ("a",)), 1, half), net.arrivals(Send(0, "r", ("b",), 9, ("a",)), 1, half)
+((7,), ())
+
+Contract: the sender is the first column of the first atom of the body, the receiver the first column of the head.  A
+message to oneself is never lost, late or doubled.
+
+Source: reference/dedalus.md, sections 1.3, 4.3 and 5.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, Literal, TypeAlias
+
+from attrs import field, frozen
+
+from syndicate.dedalus.ast import Row, Value
+from syndicate.errors import ScheduleError
+
+Stop: TypeAlias = Literal["sending", "all"]
+STOPS: Final = ("sending", "all")
+Drawing: TypeAlias = Callable[..., int]
+"""The seed's number for something, of 64 bits."""
+
+
+@frozen
+class Send:
+    """A message: the rule, the tuple, the time, who may have sent it, and whether it must arrive later."""
+
+    rule: int
+    relation: str
+    row: Row
+    sent: int
+    senders: tuple[Any, ...] = ()
+    later: bool = False
+
+    @property
+    def receiver(self) -> Value | None:
+        """Where it goes: the first column."""
+        return self.row[0] if self.row else None
+
+
+def _range(given: int | tuple[int, int] | list[int] | None) -> tuple[int, int] | None:
+    if given is None:
+        return None
+    low, high = (given, given) if isinstance(given, int) else given
+    return int(low), int(high)
+
+
+def _nodes(given: Iterable[Value]) -> tuple[Value, ...]:
+    return tuple(given)
+
+
+def _drops(given: Iterable[tuple[Any, Any, int]]) -> frozenset[tuple[Any, Any, int]]:
+    return frozenset(given)
+
+
+@frozen
+class Net:
+    """A network and its faults.
+
+    *drop*: messages lost, by ``(from, to, sent)``.  *crash*: when a node stops *sending*; with *stop* ``all`` it stops
+    computing and receiving as well, and forgets what it knows.  *delay*: timesteps that a message takes, a number or a
+    range; without it, what the schedule's default says.  *loss*, *duplicate*: probabilities, for each message; those
+    sent at *eff* or later are not lost.  *nodes*: who is told of crashes, in the relation ``crash(told, node, time)``.
+
+    Raises :class:`ScheduleError`.
+    """
+
+    nodes: tuple[Value, ...] = field(default=(), converter=_nodes)
+    drop: frozenset[tuple[Any, Any, int]] = field(default=frozenset(), converter=_drops)
+    crash: Mapping[Any, int] = field(factory=dict)
+    delay: tuple[int, int] | None = field(default=None, converter=_range)
+    loss: float = 0.0
+    duplicate: float = 0.0
+    stop: Stop = "sending"
+    eff: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if self.delay is not None and not 1 <= self.delay[0] <= self.delay[1]:
+            told = "-".join(map(str, self.delay))
+            raise ScheduleError(f"a message takes one timestep or more, not {told}: give a delay such as 1-3")
+        for name, chance in (("loss", self.loss), ("duplicate", self.duplicate)):
+            if not 0 <= chance <= 1:
+                raise ScheduleError(f"{name} is a probability from 0 to 1, not {chance}")
+        if self.stop not in STOPS:
+            raise ScheduleError(f"a crash stops {' or '.join(STOPS)}, not {self.stop!r}")
+
+    @classmethod
+    def of(cls, given: Any) -> Net:
+        """From JSON, as ``net`` in ``cases/dedalus`` and with the fields of this class; other keys are ignored."""
+        try:
+            fixed = given.get("fixed") or {}
+            drop = frozenset((one, other, int(sent)) for one, other, sent in fixed.get("drop") or ())
+            crash = {node: int(at) for node, at in fixed.get("crash") or ()}
+            eff = given.get("eff")
+            return cls(
+                tuple(given.get("nodes") or ()),
+                drop,
+                crash,
+                given.get("delay"),
+                float(given.get("loss") or 0),
+                float(given.get("duplicate") or 0),
+                given.get("stop") or "sending",
+                None if eff is None else int(eff),
+            )
+        except (AttributeError, TypeError, ValueError) as error:
+            raise ScheduleError(
+                "'net' is {nodes: [..], fixed: {drop: [[from, to, sent], ..], crash: [[node, time], ..]}}, and perhaps "
+                f"delay, loss, duplicate, stop, eff: {error}"
+            ) from None
+
+    def to_json(self) -> dict[str, Any]:
+        """What :meth:`of` reads; what says nothing is left out."""
+        drop = [list(one) for one in sorted(self.drop, key=lambda one: (one[2], repr(one)))]
+        crash = [[node, at] for node, at in sorted(self.crash.items(), key=repr)]
+        made: dict[str, Any] = {
+            "nodes": list(self.nodes),
+            "fixed": {"drop": drop, "crash": crash},
+            "delay": list(self.delay) if self.delay else None,
+            "loss": self.loss,
+            "duplicate": self.duplicate,
+            "stop": None if self.stop == "sending" else self.stop,
+            "eff": self.eff,
+        }
+        return {name: value for name, value in made.items() if value or name in ("nodes", "fixed")}
+
+    def lost(self, sender: Any, receiver: Any, sent: int) -> bool:
+        """Whether a message is lost by a fixed fault; one to oneself never is."""
+        return self.cause(sender, receiver, sent) is not None
+
+    def cause(self, sender: Any, receiver: Any, sent: int) -> str | None:
+        """The fixed fault by which a message is lost, as it is written in verdicts; None if it is not."""
+        if sender == receiver:
+            return None
+        if (sender, receiver, sent) in self.drop:
+            return dropping(sender, receiver, sent)
+        at = self.crash.get(sender)
+        return None if at is None or sent < at else crashing(sender, at)
+
+    def arrivals(self, send: Send, delay: int | None, draw: Drawing) -> tuple[int, ...] | None:
+        """When a message arrives, its *delay* by default being that; None if nothing here says when."""
+        receiver, key = send.receiver, (send.rule, send.row, send.sent)
+        if receiver in send.senders or not send.senders:
+            return None if self.delay is None else self.received(receiver, (send.sent + 1,))
+        left = [sender for sender in send.senders if not self.lost(sender, receiver, send.sent)]
+        if self.eff is None or send.sent < self.eff:
+            left = [one for one in left if not _drawn(self.loss, draw, "loss", *key, one)]
+        if not left:
+            return ()
+        low, high = self.delay or (delay, delay)
+        if low is None or high is None:
+            return None
+        times = [send.sent + low + draw("delay", *key) % (high - low + 1)]
+        if _drawn(self.duplicate, draw, "duplicate", *key):
+            times.append(times[0] + 1 + draw("again", *key) % (high - low + 1))
+        return self.received(receiver, times)
+
+    def received(self, receiver: Any, times: Iterable[int]) -> tuple[int, ...]:
+        """The times of arrival at which the receiver still receives."""
+        end = self.crash.get(receiver) if self.stop == "all" else None
+        return tuple(time for time in times if end is None or time < end)
+
+    def crashes(self) -> list[Row]:
+        """The rows of ``crash``: who is told, who crashes, when."""
+        return [(node, crashed, at) for node in self.nodes for crashed, at in sorted(self.crash.items(), key=repr)]
+
+
+def _drawn(chance: float, draw: Drawing, *of: Any) -> bool:
+    return chance > 0 and draw(*of) < chance * 2**64
+
+
+def _word(node: Any) -> str:
+    return f'"{node}"' if isinstance(node, str) else str(node)
+
+
+def dropping(sender: Any, receiver: Any, sent: int) -> str:
+    """An omission, as it is written: ``drop("a","b",1)``."""
+    return f"drop({_word(sender)},{_word(receiver)},{sent})"
+
+
+def crashing(node: Any, time: int) -> str:
+    """A crash, as it is written: ``crash_at("a",3)``."""
+    return f"crash_at({_word(node)},{time})"
+
+
+def nodes_of(words: Iterable[str]) -> tuple[Value, ...]:
+    """Names of nodes as they are typed: those that look like integers are integers.
+
+    >>> nodes_of(["a", "-1", " 2"])
+    ('a', -1, 2)
+    """
+    found: list[Value] = []
+    for word in words:
+        bare = word.strip()
+        found.append(int(bare) if bare.removeprefix("-").isdecimal() else bare)
+    return tuple(found)
