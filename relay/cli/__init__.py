@@ -23,6 +23,7 @@ Examples:
 
 _COMMANDS: Final = {
     "bench": ("relay.cli.bench", "bench_main"),
+    "bloom": ("relay.cli.bloom", "bloom"),
     "cap": ("relay.cli.cap", "cap"),
     "console": ("relay.cli.console", "console_main"),
     "dedalus": ("relay.cli.dedalus", "dedalus"),

@@ -20,9 +20,19 @@ its methods are rules and what it imports, :mod:`program` makes an instance.  Th
 its file and line.  :mod:`wiring` makes one :class:`syndicate.plan.Program` of the rules, and of that a circuit.  In a
 tick, :mod:`ticking` tells the circuit what :mod:`state` says has changed, and takes in what comes out.
 
+**Lattices.**  ``votes = lset()`` is a variable that only grows (:mod:`lattices`, :mod:`cell`); what rules say of it is
+a :mod:`term`.  A column may hold lattice values: rows of one key are then one row (:mod:`merged`).  :mod:`division`
+leaves to the circuit what is no lattice's; :mod:`growth` evaluates the rest semi-naively, by :mod:`spring` and
+:mod:`pipe`.
+
 **A tick.**  Deletions, then insertions: of what the last tick deferred, of what came from outside, of what arrived.
 Then ``<=`` rules to their fixed point, stratum by stratum.  Then ``<~`` rows are sent, callbacks called, ``budtime``
 counted.  A tick that raises did not happen.
+
+**Where it runs.**  Nobody ticks it but you; or it runs in a thread (:mod:`running`: ``run_bg``, ``sync_do``, ``ask``);
+or it is an actor: ``spawn(Program, ds)`` (:mod:`agent`).  There its channels are messages of the dataspace
+(:mod:`packet`), behind the relay too, its collections follow and make assertions (:mod:`ports`), and timers fire.
+:class:`Network` connects programs in tests, and loses what it should.
 
 **Differences to Bud.**  What is from outside may be given with ``<=``.  The tick's number and time are the row of
 ``now``, to be joined with, since a function of a rule is called only for rows that are new.  ``run()`` ticks until
@@ -41,6 +51,7 @@ from syndicate.bloom.declaration import (
     Declaration,
     Kind,
     channel,
+    coll_expr,
     const,
     durable,
     file_reader,
@@ -54,8 +65,25 @@ from syndicate.bloom.declaration import (
 )
 from syndicate.bloom.expression import Expression, values
 from syndicate.bloom.expression import join_of as join
+from syndicate.bloom.lattices import (
+    Declaring,
+    declaring,
+    lattice,
+    lbag,
+    lbool,
+    lclock,
+    ldom,
+    llww,
+    lmap,
+    lmax,
+    lmin,
+    lpair,
+    lpset,
+    lset,
+)
 from syndicate.bloom.network import Network
 from syndicate.bloom.program import Bloom
+from syndicate.bloom.reflection import Reflecting
 from syndicate.bloom.row import Row
 from syndicate.bloom.rule import Rule
 
@@ -67,19 +95,33 @@ __all__ = [
     "Expression",
     "Kind",
     "Network",
+    "Reflecting",
     "Row",
     "Rule",
     "agg",
     "bloom",
     "bootstrap",
     "channel",
+    "coll_expr",
     "const",
     "durable",
     "file_reader",
     "import_module",
     "interface",
     "join",
+    "lattice",
+    "lbag",
+    "lbool",
+    "lclock",
+    "ldom",
+    "llww",
+    "lmap",
+    "lmax",
+    "lmin",
     "loopback",
+    "lpair",
+    "lpset",
+    "lset",
     "periodic",
     "scratch",
     "stdio",
@@ -87,3 +129,11 @@ __all__ = [
     "temp",
     "values",
 ]
+
+
+def __getattr__(name: str) -> Declaring:
+    """``from syndicate.bloom import lmine``, for a lattice of a user's with this keyword."""
+    found = declaring(name)
+    if found is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return found

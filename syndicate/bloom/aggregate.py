@@ -12,14 +12,18 @@ Source: reference/bloom.md, 1.5 (aggregates).
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable, Mapping
+from hashlib import blake2b
 from typing import Any
 
 from attrs import frozen
 
 from syndicate.bloom.column import Column
+from syndicate.errors import RowMisfit
 from syndicate.flow import aggregates
 from syndicate.flow.aggregates import Aggregate, natural_order
+from syndicate.flow.encoding import encoded
 from syndicate.plan.algebra import Agg
 
 Ref = Column | str
@@ -27,12 +31,17 @@ Ref = Column | str
 
 @frozen
 class GroupAggregate:
-    """An aggregate of columns; an *exemplary* one chooses among the values, and so can choose rows."""
+    """An aggregate of columns; an *exemplary* one chooses among the values, and so can choose rows.
+
+    With *ties* it gives the tuple of the values that it chooses: ``argagg`` takes the rows with any of them, ``group``
+    the first.
+    """
 
     name: str
     aggregate: Aggregate
     columns: tuple[Ref, ...] = ()
     exemplary: bool = False
+    ties: bool = False
 
 
 def _user(function: Callable[[Mapping[Any, int]], Any]) -> Aggregate:
@@ -75,6 +84,51 @@ def max(column: Ref) -> GroupAggregate:  # noqa: A001
 def choose(column: Ref) -> GroupAggregate:
     """One of the values, always the same of the same values: the least."""
     return GroupAggregate("choose", aggregates.min, (column,), exemplary=True)
+
+
+def choose_rand(column: Ref, *, seed: int = 0) -> GroupAggregate:
+    """One of the values at random, the same for the same *seed* and values, in every run and order.
+
+    Each value draws a number by a keyed hash, and the greatest wins: another value changes the choice only if it wins.
+
+    >>> drawn = {choose_rand("x", seed=seed).aggregate.of({1: 1, 2: 1, 3: 1}) for seed in range(20)}
+    >>> fourth = choose_rand("x", seed=4).aggregate
+    >>> drawn, fourth.of({3: 1, 1: 1}) == fourth.of({1: 1, 3: 1})
+    ({1, 2, 3}, True)
+    """
+    key = str(seed).encode()
+
+    def drawn(value: Any) -> bytes:
+        return blake2b(encoded((value,)), key=key, digest_size=16).digest()
+
+    def chosen(group: Mapping[Any, int]) -> Any:
+        return builtins.max(group, key=drawn)
+
+    return GroupAggregate("choose_rand", _user(chosen), (column,), exemplary=True)
+
+
+def exemplary(column: Ref, trans: Callable[[Any, Any], str], *, name: str = "exemplary") -> GroupAggregate:
+    """The user's choice of values: *trans*, of the chosen one and another, says ``ignore``, ``keep`` or ``replace``.
+
+    ``keep`` is a tie: both are chosen.  Values come in their order, the first is chosen at first.
+
+    >>> longest = exemplary("word", lambda best, word: "ignore" if len(word) < len(best) else
+    ...                     "keep" if len(word) == len(best) else "replace")
+    >>> longest.aggregate.of({"a": 1, "bb": 1, "cc": 1})
+    ('bb', 'cc')
+    """
+
+    def chosen(group: Mapping[Any, int]) -> tuple[Any, ...]:
+        values = sorted(group, key=natural_order)
+        found = values[:1]
+        for value in values[1:]:
+            answer = trans(found[0], value)
+            if answer not in ("ignore", "keep", "replace"):
+                raise RowMisfit(f"{name}: trans says 'ignore', 'keep' or 'replace', not {answer!r}")
+            found = [*found, value] if answer == "keep" else [value] if answer == "replace" else found
+        return tuple(found)
+
+    return GroupAggregate(name, _user(chosen), (column,), exemplary=True, ties=True)
 
 
 def bool_and(column: Ref) -> GroupAggregate:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, TypeVar
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from attrs import frozen
 
@@ -22,7 +23,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def bloom(function: F) -> F:
     """Mark a method as a block of rules."""
-    return _marked(function, "bloom")
+    _marked(function, "bloom")
+
+    @wraps(function)
+    def block(program: Any) -> None:
+        program._between.run(definer(type(program), block), partial(function, program))
+
+    return cast("F", block)
 
 
 def bootstrap(function: F) -> F:
@@ -69,6 +76,13 @@ def import_module(program: Any, as_name: str = "") -> Imported:
             raise BloomDeclaration(f"{site}: {as_name!r} cannot be the name of a module here: it is taken, or no name")
         body[as_name] = made
     return made
+
+
+def definer(cls: type, block: Any) -> type:
+    """The class that a block, a name or a function, is of."""
+    if isinstance(block, str):
+        return next(one for one in cls.__mro__ if block in vars(one))
+    return next((one for one in cls.__mro__ if any(value is block for value in vars(one).values())), cls)
 
 
 def blocks_of(cls: type, mark: str) -> Iterator[str]:

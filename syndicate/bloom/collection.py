@@ -13,15 +13,18 @@ from typing import Any
 
 from syndicate import plan
 from syndicate.bloom.declaration import TABLES, Declaration, Kind
-from syndicate.bloom.expression import Expression, Product, to_expression
+from syndicate.bloom.expression import Expression, Product, made, to_expression
 from syndicate.bloom.join import Factor
 from syndicate.bloom.mark import Marked
+from syndicate.bloom.merged import lattice_columns, made_lattices
+from syndicate.bloom.outlet import lifted_rows
 from syndicate.bloom.row import Names, Row, fitted_all, row_type
 from syndicate.bloom.rule import Recorded, check_operator
 from syndicate.bloom.side import Side
 from syndicate.bloom.site import here
+from syndicate.bloom.term import Term
 from syndicate.errors import IllegalRule, RowMisfit
-from syndicate.flow.element import Key, key_of, natural
+from syndicate.flow.element import Key, Typed, key_of, natural
 
 
 class Collection(Expression):
@@ -82,30 +85,30 @@ class Collection(Expression):
     def _rule(self, op: str, body: Any) -> Recorded:
         site = here()
         check_operator(op, self._name, self._kind, site)
-        expression = to_expression(body, site)
+        expression = lifted_rows(body, None, None, site) if isinstance(body, Term) else to_expression(body, site)
         if not self._columns and self._kind is Kind.TEMP:
             columns = tuple(name for side in expression._known().sides for name in side.columns)
             self._schema(columns, len(columns))
-        return Recorded(self._program._record(self, op, expression._body(self._columns, self._name, site), site))
+        return Recorded(self._program._record(self, op, expression._body(self._columns, self._name, site, self), site))
 
     # --------------------------------------------------------------------------------------------------- from outside
 
     def insert(self, rows: Any) -> None:
         """Give rows to the next tick; raises :class:`RowMisfit`, :class:`IllegalRule` for what nobody may write."""
-        if self._kind in (Kind.CONST, Kind.FILE):
+        if self._kind in (Kind.CONST, Kind.FILE, Kind.CALLED):
             raise IllegalRule(f"{here()}: {self._name} is a {self._kind.value}, which nobody may write")
-        taken = self._taken(rows)
-        self._program._state_of(self).inserted.update(taken)
+        taken, state = self._taken(rows), self._program._state_of(self)
+        self._program._root._from_outside(lambda: state.inserted.update(taken))
 
     def delete(self, rows: Any) -> None:
         """Let rows be gone in the next tick, if no rule derives them; a row counts if all of its columns are equal."""
-        taken = self._taken(rows)
-        self._table("delete").deleted.update(taken)
+        taken, state = self._taken(rows), self._table("delete")
+        self._program._root._from_outside(lambda: state.deleted.update(taken))
 
     def upsert(self, rows: Any) -> None:
         """Replace the rows of the same keys in the next tick."""
-        taken = self._taken(rows)
-        self._table("upsert").upserted.update(taken)
+        taken, state = self._taken(rows), self._table("upsert")
+        self._program._root._from_outside(lambda: state.upserted.update(taken))
 
     def _table(self, what: str) -> Any:
         if self._kind not in TABLES:
@@ -115,20 +118,30 @@ class Collection(Expression):
     def _taken(self, rows: Any) -> Mapping[Key, None]:
         if self._program._root._collecting:
             raise IllegalRule(f"{here()}: a block makes rules: write {self._name} <= values(...), or use @bootstrap")
-        found = fitted_all(_literal_rows(rows, here()), self._columns, f"{here()}: {self._name}")
-        return dict.fromkeys(map(key_of, found))
+        where = f"{here()}: {self._name}"
+        found = fitted_all(_literal_rows(rows, here()), self._columns, where)
+        lattices = self._declaration.lattices
+        if lattices:
+            found = [made_lattices(row, self._columns, lattices, where) for row in found]
+        keys = dict.fromkeys(map(key_of, found))
+        for key in keys:
+            if type(key) is Typed:
+                columns = lattice_columns(key.value, self._columns, self._keys, where)
+                if columns and not self._merging:
+                    self._program._root._engine.notice(self._name, columns)
+        return keys
 
     def _now(self) -> Mapping[Key, None]:
         if self._program._root._collecting:
             raise IllegalRule(
                 f"{here()}: {self._name} has no rows while a program is made: use filter(), group() or notin()"
             )
-        if self._program._root._ticking:
+        if self._program._root._in_rule():
             raise IllegalRule(
                 f"{here()}: a function in a rule cannot look into {self._name}: it would not be called again when that "
                 f"changes. Join with it, or use exists() or notin()"
             )
-        rows: Mapping[Key, None] = self._program._state_of(self).contents.rows
+        rows: Mapping[Key, None] = self._program._root._seen(self._program._state_of(self).contents.rows)
         return rows
 
     def __iter__(self) -> Iterator[Row]:
@@ -152,8 +165,60 @@ class Collection(Expression):
         row = self._program._state_of(self).contents.by_key(wanted)
         return None if row is None else tuple.__new__(row_type(self._columns), natural(row))
 
+    @property
+    def _merging(self) -> bool:
+        """Whether the collection is known to hold lattice values, so that rows of one key are merged."""
+        return self._name in self._program._root._merged
+
     def __bool__(self) -> bool:
         return bool(len(self)) if not self._program._root._collecting else super().__bool__()
+
+    @property
+    def tabname(self) -> str:
+        """The name."""
+        return self._name
+
+    @property
+    def cols(self) -> Names:
+        """The names of the columns."""
+        return self._columns
+
+    @property
+    def key_cols(self) -> Names:
+        """The names of the columns that are the key."""
+        return self._columns[: self._keys]
+
+    @property
+    def val_cols(self) -> Names:
+        """The names of the other columns."""
+        return self._columns[self._keys :]
+
+    @property
+    def schema(self) -> tuple[Names, Names]:
+        """The names of the columns: those of the key, and the others."""
+        return self.key_cols, self.val_cols
+
+    def keys(self) -> Expression:
+        """The columns of the key."""
+        return self._columns_of(range(self._keys))
+
+    def values(self) -> Expression:
+        """The columns that are not the key."""
+        return self._columns_of(range(self._keys, len(self._columns)))
+
+    def _columns_of(self, places: Iterable[int]) -> Expression:
+        names = [self._known().sides[0].columns[at] for at in places]
+        return Expression(made(plan.Projection(self._factor.rows, names), self._name))
+
+    def has_key(self, *key: Any) -> Any:
+        """Outside, whether a row has this key; in a rule, that row, if it is there."""
+        if not self._program._root._collecting:
+            return self[key] is not None
+        if len(key) != self._keys:
+            raise IllegalRule(f"{here()}: {self._name} has {self._keys} columns in its key, not {len(key)}")
+        asked = [plan.Compare(name, "==", plan.Const(value)) for name, value in zip(self._columns, key, strict=False)]
+        factor = self._known()
+        return Expression(Factor(plan.Selection(factor.rows, *asked), factor.sides))
 
     def payloads(self) -> Expression:
         """The rows without the location of a channel, or else without the first column."""

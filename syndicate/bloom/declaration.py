@@ -10,22 +10,26 @@ determine those of the second list.
 Traceback (most recent call last):
 syndicate.errors.BloomDeclaration: ...a channel has one column marked @, its location, but this has none: ...
 
-Source: seed 001, "State in Bloom"; reference/bloom.md, 1.1 to 1.4.
+A value column may hold lattice values, which are merged where keys are equal.  To name the lattice of a column,
+``table(["from", "to"], ["cost"], cost=lmin)``, is to have plain values made such, and others refused.
+
+Source: seed 001, "State in Bloom"; reference/bloom.md, 1.1 to 1.4, 3.3.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from attrs import field, frozen
 
 from syndicate.bloom.row import Names
 from syndicate.bloom.site import here
 from syndicate.errors import BloomDeclaration
-from syndicate.plan.heading import listed
+from syndicate.lattice.lattice import Lattice
+from syndicate.plan.heading import listed, meant
 
 if TYPE_CHECKING:
     from syndicate.bloom.collection import Collection
@@ -46,6 +50,8 @@ class Kind(Enum):
     PERIODIC = "periodic"
     FILE = "file_reader"
     CONST = "const"
+    CALLED = "coll_expr"
+    LATTICE = "lattice"
 
 
 TABLES: Final = frozenset({Kind.TABLE, Kind.DURABLE})
@@ -58,7 +64,9 @@ OPERATORS: Final[dict[Kind, tuple[str, ...]]] = {
     **dict.fromkeys(SENT, ("<~",)),
     Kind.PERIODIC: (),
     Kind.FILE: (),
+    Kind.CALLED: (),
     Kind.CONST: (),
+    Kind.LATTICE: ("<=", "<+"),
 }
 
 
@@ -73,6 +81,9 @@ class Declaration:
     period: float = 0.0
     path: Path | None = None
     rows: tuple[Any, ...] = ()
+    call: Callable[[], Any] | None = None
+    reads: bool = False
+    lattices: Mapping[str, type[Lattice]] = field(factory=dict)
     site: str = field(factory=here)
 
     if TYPE_CHECKING:  # an instance has the collection in its place
@@ -81,10 +92,13 @@ class Declaration:
 
     def schema(self) -> tuple[Any, ...]:
         """What must be the same if two modules declare one collection."""
-        return (self.kind, self.columns, self.keys, self.location)
+        return (self.kind, self.columns, self.keys, self.location, tuple(sorted(self.lattices.items(), key=str)))
+
+_NONE: Final[Mapping[str, Any]] = {}
+Given: TypeAlias = Sequence[str] | None
 
 
-def _declared(kind: Kind, keys: Any, values: Any, **more: Any) -> Declaration:
+def _declared(kind: Kind, keys: Any, values: Any, lattices: Mapping[str, Any] = _NONE, **more: Any) -> Declaration:
     site = here()
     if isinstance(keys, str) or isinstance(values, str):
         raise BloomDeclaration(f"{site}: columns are lists of names: {kind.name.lower()}(['key'], ['val'])")
@@ -108,55 +122,74 @@ def _declared(kind: Kind, keys: Any, values: Any, **more: Any) -> Declaration:
         )
     if kind is not Kind.CHANNEL and marked:
         raise BloomDeclaration(f"{site}: @{names[marked[0]]}: only a channel's column is a location")
-    return Declaration(kind, tuple(names), len(first), marked[0] if marked else None, site=site, **more)
+    held = dict(_lattice_of(name, given, names, len(first), site) for name, given in lattices.items())
+    at = marked[0] if marked else None
+    return Declaration(kind, tuple(names), len(first), at, site=site, lattices=held, **more)
 
 
-def table(keys: Sequence[str] | None = None, values: Sequence[str] | None = None) -> Declaration:
+def _lattice_of(name: str, given: Any, names: Sequence[str], keys: int, site: str) -> tuple[str, type[Lattice]]:
+    """A column with its lattice, which is given as a class, or as what declares it."""
+    column = name[:-1] if name not in names and name.endswith("_") else name
+    cls = getattr(given, "lattice", given)
+    if column not in names:
+        raise BloomDeclaration(f"{site}: there is no column {name!r}{meant(name, names)}; there are {listed(names)}")
+    if not isinstance(cls, type) or not issubclass(cls, Lattice):
+        raise BloomDeclaration(f"{site}: {name}= takes a lattice, such as lmin or a subclass of Lattice, not {given!r}")
+    if names.index(column) < keys:
+        raise BloomDeclaration(
+            f"{site}: the column {name!r} belongs to the key, and a lattice value, which grows, cannot: put it into "
+            "the second list"
+        )
+    return column, cls
+
+
+def table(keys: Given = None, values: Given = None, **lattices: Any) -> Declaration:
     """Rows that stay until they are deleted."""
-    return _declared(Kind.TABLE, keys, values)
+    return _declared(Kind.TABLE, keys, values, lattices)
 
 
-def durable(keys: Sequence[str] | None = None, values: Sequence[str] | None = None) -> Declaration:
+def durable(keys: Given = None, values: Given = None, **lattices: Any) -> Declaration:
     """A table in the file of ``Program(state=path)``: its rows are there again after the first tick of the next run."""
-    return _declared(Kind.DURABLE, keys, values)
+    return _declared(Kind.DURABLE, keys, values, lattices)
 
 
-def scratch(keys: Sequence[str] | None = None, values: Sequence[str] | None = None) -> Declaration:
+def scratch(keys: Given = None, values: Given = None, **lattices: Any) -> Declaration:
     """Rows that are there for one tick."""
-    return _declared(Kind.SCRATCH, keys, values)
+    return _declared(Kind.SCRATCH, keys, values, lattices)
 
 
-def temp(keys: Sequence[str] | None = None, values: Sequence[str] | None = None) -> Declaration:
+def temp(keys: Given = None, values: Given = None, **lattices: Any) -> Declaration:
     """A scratch; without columns it has those of the first rule that writes it."""
-    declared = _declared(Kind.TEMP, keys, values)
+    declared = _declared(Kind.TEMP, keys, values, lattices)
     return declared if keys is not None or values is not None else Declaration(Kind.TEMP, site=declared.site)
 
 
-def interface(direction: str, keys: Sequence[str] | None = None, values: Sequence[str] | None = None) -> Declaration:
+def interface(direction: str, keys: Given = None, values: Given = None, **lattices: Any) -> Declaration:
     """A scratch by which modules meet: ``"input"`` is written from outside, ``"output"`` read there."""
     kinds = {"input": Kind.INPUT, "output": Kind.OUTPUT}
     if direction not in kinds:
         raise BloomDeclaration(f"{here()}: an interface is 'input' or 'output', not {direction!r}")
-    return _declared(kinds[direction], keys, values)
+    return _declared(kinds[direction], keys, values, lattices)
 
 
-def channel(keys: Sequence[str] | None = None, values: Sequence[str] | None = None) -> Declaration:
+def channel(keys: Given = None, values: Given = None, **lattices: Any) -> Declaration:
     """Rows that are sent to the address in the column marked ``@``, and are there for one tick when they arrive."""
     return _declared(
         Kind.CHANNEL,
         ["@address"] if keys is None and values is None else keys,
         ["val"] if keys is None and values is None else values,
+        lattices,
     )
 
 
-def loopback(keys: Sequence[str] | None = None, values: Sequence[str] | None = None) -> Declaration:
+def loopback(keys: Given = None, values: Given = None, **lattices: Any) -> Declaration:
     """A channel to the program itself: never in the same tick."""
-    return _declared(Kind.LOOPBACK, keys, values)
+    return _declared(Kind.LOOPBACK, keys, values, lattices)
 
 
-def stdio() -> Declaration:
-    """Lines of a terminal: read as ``(line,)``, written by ``<~``."""
-    return _declared(Kind.STDIO, ["line"], [])
+def stdio(*, read: bool = False) -> Declaration:
+    """Lines of a terminal: written by ``<~``; with *read*, where the program runs, standard input's are ``(line,)``."""
+    return _declared(Kind.STDIO, ["line"], [], reads=read)
 
 
 def periodic(period: Any = 1.0) -> Declaration:
@@ -171,8 +204,13 @@ def file_reader(path: str | Path) -> Declaration:
     return _declared(Kind.FILE, ["lineno"], ["text"], path=Path(path))
 
 
-def const(
-    keys: Sequence[str] | None = None, values: Sequence[str] | None = None, *, rows: Iterable[Any] = ()
-) -> Declaration:
+def const(keys: Given = None, values: Given = None, *, rows: Iterable[Any] = ()) -> Declaration:
     """Rows that are always there and that nobody may write."""
     return _declared(Kind.CONST, keys, values, rows=tuple(rows))
+
+
+def coll_expr(function: Callable[[], Iterable[Any]], keys: Given = None, values: Given = None) -> Declaration:
+    """Rows that *function* gives, which is called at the start of each tick."""
+    if not callable(function):
+        raise BloomDeclaration(f"{here()}: coll_expr takes a function without arguments, not {function!r}")
+    return _declared(Kind.CALLED, keys, values, call=function)

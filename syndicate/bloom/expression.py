@@ -15,16 +15,21 @@ from typing import Any, NoReturn
 
 from attrs import evolve, frozen
 
+import syndicate.bloom.join as joining  # the package has a function of its name
 from syndicate import plan
-from syndicate.bloom import aggregate, fold, join
+from syndicate.bloom import aggregate, fold
+from syndicate.bloom.asking import Asking
+from syndicate.bloom.capture import bound, mentioning
+from syndicate.bloom.cell import Cell
 from syndicate.bloom.column import Column
 from syndicate.bloom.fold import Refs, distinct_names
-from syndicate.bloom.function import Attribute, Fitting, Testing, called, composed, made_width, picks
+from syndicate.bloom.function import Attribute, Bare, Fitting, Testing, called, composed, made_width, picks
 from syndicate.bloom.join import Factor
 from syndicate.bloom.mark import Marked, astray
 from syndicate.bloom.row import Names, fitted_all, is_row, plain
 from syndicate.bloom.side import Side
 from syndicate.bloom.site import here
+from syndicate.bloom.term import VALUE, Lifted, Term
 from syndicate.errors import IllegalRule, RowMisfit, UnknownColumn
 from syndicate.flow.zset import ZSet
 from syndicate.plan.heading import listed, meant
@@ -41,7 +46,7 @@ class Late:
     width: int | None
 
 
-class Expression:
+class Expression(Asking):
     """Rows, described; see the module."""
 
     _factor: Factor
@@ -92,18 +97,18 @@ class Expression:
         self._late = None
         return self._factor
 
-    def _body(self, columns: Names, name: str, site: str) -> plan.Expression:
-        """The rows over the columns of the collection *name*; raises :class:`IllegalRule`."""
+    def _body(self, columns: Names, name: str, site: str, head: Any = None) -> plan.Expression:
+        """The rows over the columns of the collection *name*, which is *head*; raises :class:`IllegalRule`."""
         factor, late = self._factor, self._late
         if late is not None:
-            return plan.FlatMap(factor.rows, columns, Fitting(late.call, columns, site, many=late.many))
+            return plan.FlatMap(factor.rows, columns, Fitting(late.call, columns, site, many=late.many, head=head))
         if len(factor.sides) > 1:  # Bud's: a tuple of rows
             if len(factor.sides) > len(columns):
                 raise IllegalRule(
                     f"{site}: rows of a join of {len(factor.sides)} do not fit {name} ({', '.join(columns)}): give "
                     "the join a function, or flatten() it"
                 )
-            return self.map(lambda *rows: rows)._body(columns, name, site)
+            return self.map(lambda *rows: rows)._body(columns, name, site, head)
         (side,) = factor.sides
         if len(side.columns) > len(columns):
             raise IllegalRule(
@@ -114,11 +119,22 @@ class Expression:
         padding = [plan.Const(None)] * (len(columns) - len(given))
         return plan.Projection(factor.rows, list(zip(columns, [*given, *padding], strict=True)))
 
+    def _bare(self, site: str) -> plan.Expression:
+        """What a lattice is to merge: whatever a function gives, or the rows, as one column."""
+        factor, late = self._factor, self._late
+        if late is None:
+            whole = self.map(lambda row: row[:])
+            factor, late = whole._factor, whole._late
+        assert late is not None
+        return plan.FlatMap(factor.rows, VALUE, Bare(late.call, many=late.many))
+
     # --------------------------------------------------------------------------------------------------- rows to rows
 
     def map(self, function: Function, *, columns: Sequence[str] | None = None) -> Expression:
         """What *function* makes of each row: a row, or None for none; *columns* names its columns."""
         return self._mapped(function, columns, many=False)
+
+    pro = map  # noqa: A003  # the method above is meant
 
     def flat_map(self, function: Function, *, columns: Sequence[str] | None = None) -> Expression:
         """All rows of what *function* makes of each row."""
@@ -127,14 +143,16 @@ class Expression:
     def _mapped(self, function: Function, columns: Sequence[str] | None, *, many: bool) -> Expression:
         site = here()
         if self._late is not None and self._late.width is None:
-            late = Expression(
-                self._factor, Late(composed(self._late.call, function, self._late.many, many), True, None), site
-            )
+            factor, cells = mentioning(self._factor, function)
+            call = composed(self._late.call, function, self._late.many, many)
+            if cells:
+                call = bound(call, cells, [factor.rows.heading.index(f"value of {cell._name}") for cell in cells])
+            late = Expression(factor, Late(call, True, None), site)
             if columns is not None:
                 late._settled(tuple(columns))
             return late
-        factor = self._known()
-        call = called(function, factor.sides, factor.rows.heading, site)
+        factor, cells = mentioning(self._known(), function)
+        call = called(function, factor.sides, factor.rows.heading, site, cells)
         picked = None if many else picks(function, factor.sides, site)
         if picked is not None:
             names = distinct_names([name for name, _ in picked]) if columns is None else tuple(columns)
@@ -153,9 +171,13 @@ class Expression:
 
     def filter(self, test: Function) -> Expression:
         """The rows for which *test* gives something true."""
-        site, factor = here(), self._known()
-        asked = Testing(called(test, factor.sides, factor.rows.heading, site), site)
+        site = here()
+        factor, cells = mentioning(self._known(), test)
+        asked = Testing(called(test, factor.sides, factor.rows.heading, site, cells), site)
         return Expression(Factor(plan.Selection(factor.rows, plan.Holds(asked, *factor.rows.heading)), factor.sides))
+
+    def _column_of(self, rows: plan.Expression, column: str) -> Expression:
+        return Expression(fold.over(rows, (column,), (column,), column))
 
     def _then(self, factor: Factor, function: Function | None) -> Expression:
         made_here = Expression(factor)
@@ -232,6 +254,8 @@ class Expression:
             late._settled(tuple(columns))
         return late
 
+    inject = reduce
+
     def sort(self, key: Function | None = None) -> Expression:
         """The same rows: a collection has no order of its own.  each_with_index() takes a *key*."""
         return self
@@ -251,10 +275,10 @@ class Expression:
         site = here()
         left, right = self._known(), to_expression(other, site)._known()
         predicates, function = _apart(on)
-        pairs = join.predicates(predicates, [left, right], site)
+        pairs = joining.predicates(predicates, [left, right], site)
         if function is None:
-            return Expression(join.anti(left, right, pairs or join.positional(left, right, site)))
-        both = join.inner([left, right], pairs)
+            return Expression(joining.anti(left, right, pairs or joining.positional(left, right, site)))
+        both = joining.inner([left, right], pairs)
         passed = Expression(both).filter(function)._factor
         sides = both.sides[: len(left.sides)]
         columns = [
@@ -271,10 +295,10 @@ class Expression:
         site = here()
         left, right = self._known(), to_expression(other, site)._known()
         predicates, function = _apart(on)
-        pairs = join.predicates(predicates, [left, right], site)
+        pairs = joining.predicates(predicates, [left, right], site)
         if function is None:
-            return Expression(join.semi(left, right, pairs or join.positional(left, right, site)))
-        both = join.inner([left, right], pairs)
+            return Expression(joining.semi(left, right, pairs or joining.positional(left, right, site)))
+        both = joining.inner([left, right], pairs)
         sides = both.sides[: len(left.sides)]
         kept = dict.fromkeys(a for side in sides for a in side.attributes)
         return Expression(Factor(plan.Projection(Expression(both).filter(function)._factor.rows, tuple(kept)), sides))
@@ -328,6 +352,9 @@ class Product:
         more = other._factors if isinstance(other, Product) else [to_expression(other, here())]
         return Product([*self._factors, *more])
 
+    def _bare(self, site: str) -> plan.Expression:
+        return self.pairs()._bare(site)
+
     def _all(self) -> list[Factor]:
         return [one._known() for one in self._factors]
 
@@ -335,7 +362,7 @@ class Product:
         """The combinations for which the predicates hold; a function, if it comes last, makes rows of them."""
         predicates, function = _apart(on)
         factors, site = self._all(), here()
-        joined = Expression(join.inner(factors, join.predicates(predicates, factors, site)))
+        joined = Expression(joining.inner(factors, joining.predicates(predicates, factors, site)))
         return joined if function is None else joined.map(function)
 
     combos = pairs
@@ -343,7 +370,7 @@ class Product:
     def matches(self, function: Function | None = None) -> Expression:
         """The combinations that agree in all columns of the same name."""
         factors = self._all()
-        joined = Expression(join.inner(factors, join.natural(factors, here())))
+        joined = Expression(joining.inner(factors, joining.natural(factors, here())))
         return joined if function is None else joined.map(function)
 
     def lefts(self, *on: Any) -> Expression:
@@ -361,14 +388,14 @@ class Product:
             raise IllegalRule(
                 f"{site}: {what}() is for a join of two, not of {len(factors)}: use pairs() with a function"
             )
-        pairs = join.predicates(predicates, factors, site)
+        pairs = joining.predicates(predicates, factors, site)
         if at:
             wide = len(factors[0].sides)
             narrow = len(factors[1].sides)
             moved = [tuple(sorted(((i + narrow) if i < wide else i - wide, c) for i, c in pair)) for pair in pairs]
-            found = Expression(join.semi(factors[1], factors[0], [(a, b) for a, b in moved]))
+            found = Expression(joining.semi(factors[1], factors[0], [(a, b) for a, b in moved]))
         else:
-            found = Expression(join.semi(factors[0], factors[1], pairs))
+            found = Expression(joining.semi(factors[0], factors[1], pairs))
         return found if function is None else found.map(function)
 
     def outer(self, *on: Any) -> Expression:
@@ -377,7 +404,7 @@ class Product:
         factors, site = self._all(), here()
         if len(factors) != 2:
             raise IllegalRule(f"{site}: outer() is for a join of two, not of {len(factors)}")
-        joined = Expression(join.outer(factors[0], factors[1], join.predicates(predicates, factors, site)))
+        joined = Expression(joining.outer(factors[0], factors[1], joining.predicates(predicates, factors, site)))
         return joined if function is None else joined.map(function)
 
     def flatten(self, *on: Any) -> Expression:
@@ -406,6 +433,8 @@ class Product:
 
 
 # ------------------------------------------------------------------------------------------------------- makers
+
+Term._joined = lambda term, other: to_expression(term, here()) * other  # which cannot import this
 
 
 def made(rows: plan.Expression, name: str = "this expression") -> Factor:
@@ -439,9 +468,16 @@ def join_of(relations: Sequence[Any], *on: Any) -> Expression:
 
 
 def to_expression(given: Any, site: str) -> Expression:
-    """What may stand where an expression is needed; raises :class:`IllegalRule`, :class:`RowMisfit`."""
+    """What may stand where an expression is needed; raises :class:`IllegalRule`, :class:`RowMisfit`.
+
+    A lattice, or a term, is one row of its value here, so that it can be joined with.
+    """
     if isinstance(given, Expression):
         return given
+    if isinstance(given, Cell):
+        return Expression(Factor(plan.Relation(given._name, VALUE), (Side(given, given._name, VALUE, VALUE),)))
+    if isinstance(given, Term):
+        return Expression(made(Lifted(given._plan(), given, VALUE), str(given)))
     if isinstance(given, Product):
         return given.pairs()
     if isinstance(given, Marked):

@@ -58,7 +58,10 @@ def grouped(factor: Factor, keys: Refs, aggregates: Sequence[Any], site: str) ->
         of = tuple(attribute(column, factor.sides, site) for column in one.columns)
         found.append((f"{one.name} {len(found)}", plan.Agg(one.aggregate, of)))
         names.append("_".join([one.name, *(c if isinstance(c, str) else c.name for c in one.columns)]))
-    made = plan.GroupBy(factor.rows, by, found) if found else plan.Projection(factor.rows, by)
+    made: plan.Expression = plan.GroupBy(factor.rows, by, found) if found else plan.Projection(factor.rows, by)
+    tied = [len(by) + at for at, one in enumerate(aggregates) if one.ties]
+    if tied:
+        made = plan.Map(made, made.heading, lambda row: tuple([v[0] if at in tied else v for at, v in enumerate(row)]))
     return over(made, distinct_names(names), (*by, *(name for name, _ in found)), "group")
 
 
@@ -69,7 +72,9 @@ def chosen(factor: Factor, aggregate: Callable[..., Any], keys: Refs, column: Co
         raise IllegalRule(f"{site}: argagg needs an aggregate that chooses a value, such as agg.min, not {aggregate!r}")
     of = attribute(column, factor.sides, site)
     by = [name for key in keys or () if (name := attribute(key, factor.sides, site)) != of]
-    best = plan.GroupBy(factor.rows, by, [("best", plan.Agg(one.aggregate, of))])
+    best: plan.Expression = plan.GroupBy(factor.rows, by, [("best", plan.Agg(one.aggregate, of))])
+    if one.ties:
+        best = plan.FlatMap(best, (*by, "best"), _each)
     return Factor(plan.SemiJoin(factor.rows, plan.Rename(best, {"best": of})), factor.sides)
 
 
@@ -91,6 +96,10 @@ def numbered(factor: Factor, key: Callable[[Any], Any] | None, site: str) -> Fac
     together = plan.GroupBy(factor.rows, (), [("made", plan.Agg(number, side.attributes))])
     rows = plan.FlatMap(together, (*side.columns, "index of row"), _first)
     return Factor(rows, (evolve(side, attributes=side.columns), Side(None, "index", ("index",), ("index of row",))))
+
+
+def _each(row: Any) -> Any:
+    return [(*row[:-1], value) for value in row[-1]]
 
 
 def _first(row: Any) -> Any:

@@ -25,12 +25,21 @@ import inspect
 import keyword
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from syndicate.bloom.capture import Mentioned, bound
+from syndicate.bloom.merged import LatticeFound, lattice_columns
 from syndicate.bloom.row import Names, fitted, fitted_all, is_row, plain, row_type
 from syndicate.bloom.side import Side
 from syndicate.errors import IllegalRule, RowMisfit, RuleFailed
+from syndicate.flow.element import ATOMS_AND_FLOATS
+from syndicate.lattice import Bool
+from syndicate.lattice.lattice import Lattice, holds_lattice
 from syndicate.plan.heading import listed, meant
+
+if TYPE_CHECKING:
+    from syndicate.bloom.cell import Cell
+    from syndicate.bloom.collection import Collection
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -38,6 +47,10 @@ _PLAIN: Final = frozenset({
     "RESUME", "COPY_FREE_VARS", "LOAD_FAST", "LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_ATTR", "LOAD_CONST",
     "LOAD_SMALL_INT", "BUILD_TUPLE", "BUILD_LIST", "BINARY_SUBSCR", "RETURN_VALUE", "CACHE", "NOP",
 })  # fmt: skip
+
+
+_KNOWN: Final = frozenset({*ATOMS_AND_FLOATS, bool})
+"""Types of columns that are no lattice values."""
 
 
 class _Read(Exception):
@@ -162,10 +175,23 @@ def made_width(function: Any) -> int | None:
     return widths.pop() if len(widths) == 1 else None
 
 
-def called(function: Any, sides: Sequence[Side], heading: Names, site: str) -> Callable[[Any], Any]:
-    """A function of a tuple over *heading* that calls the user's with rows."""
+def called(
+    function: Any, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Cell] = ()
+) -> Callable[[Any], Any]:
+    """A function of a tuple over *heading* that calls the user's with rows, and with the values of *cells*."""
     spread = parameters(function, sides, site)
     makers = [_maker(side, heading) for side in sides]
+    if cells:
+        several = len(makers) > 1 and spread
+
+        def mentioning(row: Any) -> Any:
+            rows = tuple([make(row) for make in makers])
+            try:
+                return function(*rows) if several or len(rows) == 1 else function(rows)
+            except Exception as error:
+                raise failure(site, error, rows[0] if len(rows) == 1 else rows) from error
+
+        return bound(mentioning, cells, [heading.index(f"value of {cell._name}") for cell in cells])
     if len(makers) == 1:
         (only,) = makers
 
@@ -176,6 +202,18 @@ def called(function: Any, sides: Sequence[Side], heading: Names, site: str) -> C
                 raise failure(site, error, only(row)) from error
 
         return call
+
+    if len(makers) == 2 and spread:
+        left, right = makers
+
+        def call_two(row: Any) -> Any:
+            a, b = left(row), right(row)
+            try:
+                return function(a, b)
+            except Exception as error:
+                raise failure(site, error, (a, b)) from error
+
+        return call_two
 
     def call_many(row: Any) -> Any:
         rows = tuple([make(row) for make in makers])
@@ -189,7 +227,7 @@ def called(function: Any, sides: Sequence[Side], heading: Names, site: str) -> C
 
 def failure(site: str, error: BaseException, rows: Any) -> Exception:
     """The error to be told for one that a function raised."""
-    if isinstance(error, (RuleFailed, RowMisfit, IllegalRule)):
+    if isinstance(error, (RuleFailed, RowMisfit, IllegalRule, LatticeFound)):
         return error
     return RuleFailed(f"{site}: a function in this rule raised {type(error).__name__}: {error}, for {rows!r}")
 
@@ -231,10 +269,15 @@ def composed(first: Function, second: Function, many: bool, more: bool) -> Funct
 class Fitting:
     """From a user's function to one that gives fitted rows: one or none, or with *many* any number."""
 
-    __slots__ = ("call", "columns", "many", "site")
+    __slots__ = ("call", "columns", "flat", "head", "many", "site", "width")
 
-    def __init__(self, call: Callable[[Any], Any], columns: Names, site: str, *, many: bool) -> None:
+    def __init__(
+        self, call: Callable[[Any], Any], columns: Names, site: str, *, many: bool, head: Collection | None = None
+    ) -> None:
         self.call = call
+        self.head = head
+        self.width = len(columns)
+        self.flat = _KNOWN
         self.columns = columns
         self.site = site
         self.many = many
@@ -242,9 +285,46 @@ class Fitting:
     def __call__(self, row: Any) -> Sequence[Any]:
         """The rows for a row."""
         if self.many:
-            return fitted_all(self.call(row), self.columns, self.site)
-        made = fitted(self.call(row), self.columns, self.site)
-        return () if made is None else (made,)
+            rows = fitted_all(self.call(row), self.columns, self.site)
+            for one in rows:
+                if not _KNOWN.issuperset(map(type, one)):
+                    self._looked(one)
+            return rows
+        given = self.call(row)
+        if type(given) is tuple and len(given) == self.width and self.flat.issuperset(map(type, given)):
+            return (given,)  # as nearly all are
+        made = fitted(given, self.columns, self.site)
+        if made is None:
+            return ()
+        if not _KNOWN.issuperset(map(type, made)):
+            self._looked(made)
+            if self.head is not None and self.head._merging:
+                self.flat |= {type(one) for one in made if isinstance(one, Lattice)}
+        return (made,)
+
+    def _looked(self, row: tuple[Any, ...]) -> None:
+        """Raise :class:`LatticeFound` where rows of a collection hold lattice values and nobody knew."""
+        head = self.head
+        stray = next((one for one in row if isinstance(one, Mentioned)), None)
+        if stray is not None:
+            raise IllegalRule(f"{self.site}: {stray.astray()}")
+        if head is not None and not head._merging and holds_lattice(row):
+            raise LatticeFound(head._name, lattice_columns(row, self.columns, head._keys, f"{self.site}: {head._name}"))
+
+
+class Bare:
+    """From a user's function to bare values, each as a row of one column: what a lattice is to merge."""
+
+    __slots__ = ("call", "many")
+
+    def __init__(self, call: Callable[[Any], Any], *, many: bool) -> None:
+        self.call, self.many = call, many
+
+    def __call__(self, row: Any) -> Sequence[Any]:
+        """The values for a row."""
+        made = self.call(row)
+        given = list(made) if self.many and made is not None else [made]
+        return [(plain(one) if is_row(one) else one,) for one in given if one is not None]
 
 
 class Testing:
@@ -257,5 +337,6 @@ class Testing:
         self.__name__ = f"predicate at {site}"
 
     def __call__(self, *values: Any) -> bool:
-        """Whether it holds for a row."""
-        return bool(self.call(values))
+        """Whether it holds for a row; an lbool holds if it is true: a threshold."""
+        found = self.call(values)
+        return found.content if type(found) is Bool else bool(found)

@@ -17,6 +17,7 @@ from syndicate.errors import IllegalRule
 
 if TYPE_CHECKING:
     from syndicate.bloom.expression import Expression, Product
+    from syndicate.bloom.term import Term
 
 MARKS: Final = {"+": "<+", "-": "<-", "~": "<~", "+-": "<+-"}
 
@@ -24,7 +25,7 @@ MARKS: Final = {"+": "<+", "-": "<-", "~": "<~", "+-": "<+-"}
 class Marked:
     """An expression after a sign: the right side of ``<+``, ``<-``, ``<~`` or ``<+-``."""
 
-    def __init__(self, mark: str, expression: Expression | Product) -> None:
+    def __init__(self, mark: str, expression: Expression | Product | Term) -> None:
         """Of a sign and what stands after it."""
         self._mark, self._expression = mark, expression
 

@@ -1,4 +1,4 @@
-"""A network in one process, for tests: it loses, repeats and reorders what programs send each other, by a seed.
+"""A network in one process, for tests: it loses, repeats, delays and reorders what programs send each other, by a seed.
 
 >>> from syndicate.bloom import Bloom, bloom, channel, scratch, table
 >>> class Echo(Bloom):
@@ -12,6 +12,12 @@
 >>> a.out <= [("b", "hello"), ("nobody", "lost")]; net.run(); sorted(b.heard), net.sent, net.lost
 ([(text='hello')], 2, 1)
 
+While the network is parted, what one part sends to another is lost:
+
+>>> net.part(["a"], ["b"]); a.out <= [("b", "hello?")]; net.run(); net.heal(); a.out <= [("b", "hello!")]; net.run()
+>>> sorted(b.heard), net.lost
+([(text='hello'), (text='hello!')], 2)
+
 Contract: the same programs, inputs and seed make the same run.
 
 Source: reference/bloom.md, 1.2 (the filter for fault injection), 5.1.
@@ -20,41 +26,71 @@ Source: reference/bloom.md, 1.2 (the filter for fault injection), 5.1.
 from __future__ import annotations
 
 import random
-from typing import Any
+from collections.abc import Iterable
+from functools import partial
+from typing import Any, TypeAlias
 
 from syndicate.bloom.program import Bloom
 from syndicate.errors import BloomDeclaration, IllegalRule
+from syndicate.plan.heading import listed
 
-Packet = tuple[Any, str, tuple[Any, ...]]
+Packet: TypeAlias = tuple[Any, str, tuple[Any, ...]]
 
 
 class Network:
-    """Programs by their addresses, and the rows between them; *loss* and *repeat* are probabilities of each row."""
+    """Programs by their addresses, and the rows between them.
 
-    def __init__(self, *programs: Bloom, seed: int = 0, loss: float = 0.0, repeat: float = 0.0) -> None:
+    *loss* and *repeat* are probabilities of each row, *delay* is the most steps that one may be on its way for longer.
+    """
+
+    def __init__(self, *programs: Bloom, seed: int = 0, loss: float = 0.0, repeat: float = 0.0, delay: int = 0) -> None:
         """Connect programs; raises :class:`BloomDeclaration` where two have one address."""
         self.random = random.Random(seed)
-        self.loss, self.repeat = loss, repeat
+        self.loss, self.repeat, self.delay = loss, repeat, delay
         self.programs: dict[Any, Bloom] = {}
         self.waiting: list[Packet] = []
-        self.sent = self.lost = 0
+        self.delayed: list[tuple[int, Packet]] = []
+        self.parts: dict[Any, int] = {}
+        self.now = self.sent = self.lost = 0
         for program in programs:
             if program.address in self.programs:
                 raise BloomDeclaration(f"two programs have the address {program.address!r}: Program(address=...)")
             self.programs[program.address] = program
-            program.send = self._take
+            program.send = partial(self._take, program.address)
 
-    def _take(self, address: Any, channel: str, row: tuple[Any, ...]) -> None:
+    def part(self, *groups: Iterable[Any]) -> None:
+        """Let nothing pass between groups of addresses from now on; who is in none is in one with all such others.
+
+        What is on its way arrives.  Raises :class:`BloomDeclaration` for an address that nobody has.
+        """
+        parts = {address: number for number, group in enumerate(groups, 1) for address in group}
+        unknown = [address for address in parts if address not in self.programs]
+        if unknown:
+            raise BloomDeclaration(f"no program has the address {unknown[0]!r}; there are {listed(self.programs)}")
+        self.parts = parts
+
+    def heal(self) -> None:
+        """Let all pass again."""
+        self.parts = {}
+
+    def _take(self, sender: Any, address: Any, channel: str, row: tuple[Any, ...]) -> None:
         self.sent += 1
-        if address not in self.programs or self.random.random() < self.loss:
+        apart = self.parts.get(sender, 0) != self.parts.get(address, 0)
+        if address not in self.programs or apart or self.random.random() < self.loss:
             self.lost += 1
             return
-        self.waiting.append((address, channel, row))
-        if self.random.random() < self.repeat:
-            self.waiting.append((address, channel, row))
+        for _ in range(1 + (self.random.random() < self.repeat)):
+            late = self.random.randint(0, self.delay) if self.delay else 0
+            if late:
+                self.delayed.append((self.now + late, (address, channel, row)))
+            else:
+                self.waiting.append((address, channel, row))
 
     def step(self) -> None:
-        """Deliver some of what waits, in any order, and tick the programs that have something to do."""
+        """Deliver some of what is due, in any order, and tick the programs that have something to do."""
+        self.now += 1
+        self.waiting += [packet for due, packet in self.delayed if due <= self.now]
+        self.delayed = [(due, packet) for due, packet in self.delayed if due > self.now]
         self.random.shuffle(self.waiting)
         some = self.random.randint(1, len(self.waiting)) if self.waiting else 0
         now, self.waiting = self.waiting[:some], self.waiting[some:]
@@ -68,7 +104,7 @@ class Network:
     def run(self, limit: int = 10_000) -> None:
         """Step until nothing is on its way and no program has anything to do; raises :class:`IllegalRule`."""
         for _ in range(limit):
-            if not self.waiting and not any(program.waits() for program in self.programs.values()):
+            if not self.waiting and not self.delayed and not any(program.waits() for program in self.programs.values()):
                 return
             self.step()
         raise IllegalRule(f"the programs did not come to rest within {limit} steps: give run() a greater limit")

@@ -15,43 +15,59 @@ Source: seed 001; DESIGN 6.5; reference/bloom.md, 1.6, 1.7.
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from syndicate import plan
-from syndicate.bloom.block import Imported, blocks_of, is_marked
+from syndicate.bloom.agent import Agent
+from syndicate.bloom.block import Imported, blocks_of, definer, is_marked
+from syndicate.bloom.cell import Cell
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.contents import Contents
 from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind, loopback, scratch
-from syndicate.bloom.row import Row, fitted_all
+from syndicate.bloom.following import FollowingState
+from syndicate.bloom.inbox import Filter, Inbox
+from syndicate.bloom.interposing import Interposing
+from syndicate.bloom.looking import Looking
+from syndicate.bloom.ports import check
+from syndicate.bloom.row import fitted_all
 from syndicate.bloom.rule import Rule
+from syndicate.bloom.running import Running
 from syndicate.bloom.site import here
-from syndicate.bloom.state import ScratchState, SentState, TableState
+from syndicate.bloom.state import CellState, ScratchState, SentState, TableState
 from syndicate.bloom.store import Store
 from syndicate.bloom.ticking import State, Ticking
 from syndicate.bloom.wiring import Wiring, steady, wired
 from syndicate.errors import BloomDeclaration, IllegalRule, RuleFailed
 from syndicate.flow.element import key_of, natural
-from syndicate.plan.heading import listed, meant
+from syndicate.plan.heading import listed
+from syndicate.turn import current, expect_ref
+from syndicate.values import Ref
 
 Send = Callable[[Any, str, tuple[Any, ...]], None]
-Callback = Callable[[list[Row]], None]
+
+_TAKEN = frozenset({"address", "bud_clock", "budtime", "halted", "plan", "send", "sent", "statements"})
 
 
-_TAKEN = frozenset({"address", "budtime", "halted", "plan", "send", "sent"})
-
-
-class Bloom:
+class Bloom(Running, Looking):
     """The base of programs.
 
+    With a dataspace *ds*, in a turn, it is an actor's: see :mod:`syndicate.bloom.agent`, and
+    :mod:`syndicate.bloom.ports` for *inputs*, *messages*, *outputs* and *sends*, each a mapping from names of
+    collections.  Without one it is ticked by hand, or run by :meth:`run_bg`.
+
     *address* is what channels' locations are compared with; *clock* gives the time in seconds, *write* takes the lines
-    of terminals, *state* is the file of durable tables.  ``send(address, channel, row)`` takes what channels send; as
-    long as nobody has set it, rows to ourselves are delivered, and others collected in ``sent``.
+    of terminals, *state* is the file of durable tables, *channel_filter* a :data:`~syndicate.bloom.inbox.Filter`.
+    Without *semi_naive*, methods of lattices are applied to whole values each time, which is for comparison.
+    ``send(address, channel, row)`` takes what channels send; as long as nobody has set it, rows to ourselves are
+    delivered, and others collected in ``sent``.
     """
 
     _collecting: bool = False
+    _collector: Interposing
 
     halt = scratch(["key"], [])
     localtick = loopback(["col1"], [])
@@ -59,33 +75,48 @@ class Bloom:
 
     def __init__(
         self,
+        ds: Ref | None = None,
         *,
         address: Any = "localhost",
         clock: Callable[[], float] = time.time,
         write: Callable[[str], None] = print,
         state: str | Path | None = None,
+        channel_filter: Filter | None = None,
+        semi_naive: bool = True,
+        inputs: Mapping[str, Any] | None = None,
+        messages: Mapping[str, Any] | None = None,
+        outputs: Mapping[str, Any] | None = None,
+        sends: Mapping[str, Any] | None = None,
         _above: Any = None,
         _name: str = "",
     ) -> None:
         """Make the collections, record the rules and compile them.
 
-        Raises :class:`BloomDeclaration`, :class:`IllegalRule`, :class:`syndicate.errors.Unstratifiable`.
+        Raises :class:`BloomDeclaration`, :class:`IllegalRule`, :class:`syndicate.errors.Unstratifiable`, and with a
+        dataspace :class:`syndicate.errors.NotInTurn`.
         """
+        if ds is not None:  # before anything is opened
+            current(type(self).__name__)
+            expect_ref(type(self).__name__, ds)
         self._root: Bloom = self if _above is None else _above._root
         self._prefix: str = "" if _above is None else f"{_above._prefix}{_name}."
         self._own: dict[str, Collection] = {}
         self._modules: dict[str, Bloom] = {}
-        self._ticking = False
+        self._ticking = 0
         self._block = ""
         self.address: Any = address if _above is None else self._root.address
+        self._set_running()
         if _above is None:
             self._clock = clock
             self._write = write
+            self._semi_naive = semi_naive
+            self._merged: Mapping[str, frozenset[str]] = {}
             self._rules: list[Rule] = []
             self._states: dict[str, State] = {}
-            self._callbacks: list[tuple[str, Callback]] = []
+            self._inbox = Inbox(channel_filter)
             self._fired = 0
-            self.budtime = 0
+            self._done = 0
+            self._time: float | None = None
             self.halted = False
             self.send: Send = self._nowhere
             self.sent: list[tuple[Any, str, tuple[Any, ...]]] = []
@@ -93,13 +124,18 @@ class Bloom:
         if _above is None:
             self._collect()
             self._wiring: Wiring = wired(self.collections(), self._rules)
-            self._states = self._make_states()
+            self._merged = self._wiring.merged
+            given = {"inputs": inputs, "messages": messages, "outputs": outputs, "sends": sends}
+            ports = self._checked(ds, given)
+            self._states = self._make_states(ports["inputs"])
             self._open(state)
-            self._files = [one for one in self.collections() if one._kind is Kind.FILE]
+            self._files = [one for one in self.collections() if one._kind in (Kind.FILE, Kind.CALLED)]
             self._senders = [
                 (one, held) for one in self.collections() if isinstance(held := self._states[one._name], SentState)
             ]
             self._boot()
+            if ds is not None:
+                self._agent = Agent(self, ds, ports)
 
     # --------------------------------------------------------------------------------------------------- making
 
@@ -130,25 +166,36 @@ class Bloom:
                 continue
             if name.startswith("_") or name in _TAKEN or callable(getattr(Bloom, name, None)):
                 raise BloomDeclaration(f"{declaration.site}: a collection cannot be called {name}: choose another name")
-            self._own[name] = self.__dict__[name] = Collection(f"{self._prefix}{name}", declaration, self)
+            kind: Any = Cell if declaration.kind is Kind.LATTICE else Collection
+            self._own[name] = self.__dict__[name] = kind(f"{self._prefix}{name}", declaration, self)
         for name, imported in modules.items():
             self._modules[name] = self.__dict__[name] = imported.program(_above=self, _name=name)
 
     def _collect(self) -> None:
         for module in self._modules.values():
             module._collect()
+        root, start = self._root, len(self._root._rules)
+        self._between = Interposing(self)
+        self._run_blocks()
+        if self._between.split():
+            del root._rules[start:]
+            self._run_blocks()
+
+    def _run_blocks(self) -> None:
+        root, between = self._root, self._between
         for name in blocks_of(type(self), "bloom"):
             if hasattr(Bloom, name):
                 raise BloomDeclaration(f"{type(self).__name__}: a block cannot be called {name}: choose another name")
-            self._root._block = f"{self._prefix}{name}"
-            self._root._collecting = True
+            root._block = f"{self._prefix}{name}"
+            root._collecting, root._collector = True, between
             try:
-                getattr(self, name)()
+                between.run(definer(type(self), name), getattr(self, name))
             finally:
-                self._root._collecting = False
+                root._collecting = False
 
     def _record(self, head: Collection, op: str, body: plan.Expression, site: str) -> Rule:
         rules = self._root._rules
+        self._root._collector.note(head, body)
         rules.append(Rule(head._name, op, body, site, self._root._block, len(rules) + 1))
         return rules[-1]
 
@@ -162,7 +209,18 @@ class Bloom:
         for one in kept if self._store is not None else ():
             rows = self._store.load(one._name, one._columns) if self._store is not None else []
             self._states[one._name].inserted.update(dict.fromkeys(map(key_of, rows)))
-        self._engine = Ticking(self._wiring, self._states, [one._name for one in kept], self._store)
+        durable = [one._name for one in kept]
+        self._engine = Ticking(
+            self._wiring, self._states, durable, self._store, found=self._rewired, naive=not self._semi_naive
+        )
+
+    def _rewired(self, name: str, columns: frozenset[str]) -> Wiring | None:
+        """The wiring with one more collection that holds lattice values; None if that was known."""
+        if name in self._merged:
+            return None
+        self._wiring = wired(self.collections(), self._rules, {**self._merged, name: columns})
+        self._merged = self._wiring.merged
+        return self._wiring
 
     def close(self) -> None:
         """Close the file of durable tables."""
@@ -181,18 +239,34 @@ class Bloom:
                 rows = fitted_all(one._declaration.rows, one._columns, f"{one._declaration.site}: {one._name}")
                 self._state_of(one).inserted.update(dict.fromkeys(map(key_of, rows)))
 
-    def _make_states(self) -> dict[str, State]:
+    def _checked(self, ds: Ref | None, given: Mapping[str, Mapping[str, Any] | None]) -> dict[str, dict[str, Any]]:
+        site = here()
+        name = next((name for name, ports in given.items() if ports), None)
+        if ds is None and name is not None:
+            raise BloomDeclaration(f"{site}: {name}= needs a dataspace: {type(self).__name__}(ds, {name}=...)")
+        ports = {
+            what: {name: check(what, self.collection(name), written, site) for name, written in (some or {}).items()}
+            for what, some in given.items()
+        }
+        twice = sorted(ports["inputs"].keys() & ports["messages"].keys())
+        if twice:
+            raise BloomDeclaration(f"{site}: {twice[0]} is in inputs= and in messages=: make two collections of it")
+        return ports
+
+    def _make_states(self, held: Mapping[str, Any]) -> dict[str, State]:
         calm = steady(self.collections(), self._rules)
         states: dict[str, State] = {}
         for one in self.collections():
             name = one._name
             contents = Contents(name, one._columns, one._keys)
-            if one._kind in (*TABLES, Kind.CONST):
+            if one._kind is Kind.LATTICE:
+                states[name] = CellState(name, one._declaration.lattices["value"])
+            elif one._kind in (*TABLES, Kind.CONST):
                 states[name] = TableState(contents, eager=name in self._wiring.derived and name not in calm)
             elif one._kind in SENT:
                 states[name] = SentState(contents)
             else:
-                states[name] = ScratchState(contents)
+                states[name] = FollowingState(contents) if name in held else ScratchState(contents)
         return states
 
     def _state_of(self, collection: Collection) -> Any:
@@ -204,31 +278,77 @@ class Bloom:
         """Take in what waits, derive, send; *times* over.
 
         Raises :class:`RuleFailed`, :class:`RowMisfit`, :class:`KeyConflict`: the tick then did not happen, and what
-        waits still does; :meth:`discard` drops what came from outside.
+        waits still does; :meth:`discard` drops what came from outside.  Where the program runs, it ends by that.
         """
         self._at_root("tick")
         for _ in range(times):
-            self._tick()
+            if self._agent is not None:
+                self._agent.call(lambda: None, what="tick", tick=True)
+            elif self._stopped:
+                raise self._over()
+            else:
+                self._tick()
 
     def _tick(self) -> None:
         if self._ticking:
             raise IllegalRule(f"{here()}: tick() within a tick: use a callback, or tick afterwards")
+        for _ in range(len(self._todo)):
+            self._todo.pop(0)()
+        for name, rows in self._inbox.taken().items():
+            state = self._states[name]
+            (state.upserted if isinstance(state, TableState) else state.inserted).update(rows)
+        self._time = None
         if "now" in self._wiring.read:
-            self._states["now"].inserted = {key_of((self.budtime, self._clock())): None}
+            self._time = self._clock()
+            self._states["now"].inserted = {key_of((self._done, self._time)): None}
         for one in self._files:
             self._read_file(one)
-        self._ticking = True
+        self._ticking = threading.get_ident()
         try:
             self._engine.tick()
         finally:
-            self._ticking = False
-        self.budtime += 1
+            self._ticking = 0
+        self._done += 1
         self._post()
         self.halted = self.halted or bool(self._states["halt"].contents.rows)
-        for name, callback in list(self._callbacks):
-            rows = list(self.collection(name))
-            if rows:
-                callback(rows)
+        self._calling = True
+        try:
+            for name, callback in list(self._callbacks):
+                if found := list(self.collection(name)):
+                    callback(found)
+        finally:
+            self._calling = False
+
+    @property
+    def budtime(self) -> int:
+        """How many ticks there have been; raises :class:`IllegalRule` in a rule, which must be joined with ``now``."""
+        self._not_in_rule("budtime", "tick")
+        return self._root._done
+
+    @property
+    def bud_clock(self) -> float:
+        """The time of this tick, in seconds, for callbacks; the same in all of them.
+
+        Raises :class:`IllegalRule` outside of a tick, and in a rule, which must be joined with ``now``.
+        """
+        self._not_in_rule("bud_clock", "time")
+        root = self._root
+        if not root._calling:
+            raise IllegalRule(f"{here()}: bud_clock is the time of a tick, and there is none now: use it in a callback")
+        if root._time is None:
+            root._time = root._clock()
+        return root._time
+
+    def _not_in_rule(self, what: str, column: str) -> None:
+        if self._root._collecting or self._root._in_rule():
+            raise IllegalRule(
+                f"{here()}: {what} cannot be used in a rule: its functions are called for new rows only, and not in "
+                f"each tick. Join with now, as in (self.t * self.now).pairs(lambda row, now: (row.k, now.{column}))"
+            )
+
+    def _in_rule(self) -> bool:
+        """Whether a function of a rule is running here: another thread may look at any time."""
+        return self._ticking == threading.get_ident()
 
     def _post(self) -> None:
         for one, state in self._senders:
@@ -243,6 +363,14 @@ class Bloom:
                         self._write(str(natural(row)[0]))
 
     def _read_file(self, one: Collection) -> None:
+        call, where = one._declaration.call, f"{one._declaration.site}: {one._name}"
+        if call is not None:
+            try:
+                given = call()
+            except Exception as error:
+                raise RuleFailed(f"{where} raised {type(error).__name__}: {error}. The tick did not happen") from error
+            self._state_of(one).inserted = dict.fromkeys(map(key_of, fitted_all(given, one._columns, where)))
+            return
         assert one._declaration.path is not None
         try:
             text = one._declaration.path.read_text(encoding="utf-8")
@@ -264,7 +392,12 @@ class Bloom:
         one = self.collection(channel)
         if one._kind is not Kind.CHANNEL:
             raise IllegalRule(f"{channel} is a {one._kind.value}: only channels are delivered to")
-        one.insert(rows)
+        root, taken, held = self._root, one._taken(rows), self._state_of(one).contents
+        root._from_outside(lambda: root._inbox.add(held, taken))
+
+    def _channel(self, name: Any) -> Collection | None:
+        """The channel of a name that somebody has sent."""
+        return next((one for one, _ in self._senders if one._name == name and one._kind is Kind.CHANNEL), None)
 
     def fire(self, timer: str | Collection) -> None:
         """Let a periodic fire: it has one more row in the next tick."""
@@ -276,11 +409,15 @@ class Bloom:
 
     def waits(self) -> bool:
         """Whether another tick would do something: rows wait that were given, deferred or sent to ourselves."""
-        return self.budtime == 0 or any(state.waits() for state in self._root._states.values())
+        root = self._root
+        todo = root._done == 0 or root._todo or root._inbox.waits()
+        return bool(todo) or any(state.waits() for state in root._states.values())
 
     def run(self, limit: int = 1000) -> int:
         """Tick until nothing waits; how many ticks it took.  Raises :class:`IllegalRule` after *limit*."""
         self._at_root("run")
+        if self._agent is not None:
+            raise IllegalRule(f"{here()}: {type(self).__name__} ticks by itself: use sync_do(fn), or callbacks")
         for done in range(limit):
             if not self.waits() or self.halted:
                 return done
@@ -293,80 +430,12 @@ class Bloom:
             "greater limit, or see whether a rule feeds itself"
         )
 
-    def ask(self, into: str | Collection, rows: Any, out_of: str | Collection, *, limit: int = 1000) -> list[Row]:
-        """Insert rows, and tick until another collection has some, which are returned (Bud's ``sync_callback``).
-
-        Raises :class:`IllegalRule` if all comes to rest without any.
-        """
-        given, wanted = (one if isinstance(one, Collection) else self.collection(one) for one in (into, out_of))
-        given.insert(rows)
-        for _ in range(limit):
-            self.tick()
-            if len(wanted):
-                return list(wanted)
-            if not self.waits():
-                break
-        raise IllegalRule(
-            f"nothing came out of {wanted._name}: everything is at rest, or {limit} ticks were not enough"
-        )
-
     def discard(self) -> None:
         """Drop what was given from outside for the next tick."""
+        self._root._inbox.clear()
         for state in self._root._states.values():
             state.discard()
-
-    def callback(self, collection: str | Collection, function: Callback) -> Callable[[], None]:
-        """Call *function* with the rows at the end of each tick in which there are any; what is returned ends it."""
-        one = collection if isinstance(collection, Collection) else self.collection(collection)
-        entry = (one._name, function)
-        self._root._callbacks.append(entry)
-        return lambda: self._root._callbacks.remove(entry)
 
     def _at_root(self, what: str) -> None:
         if self._root is not self:
             raise BloomDeclaration(f"{what}() is for the program, not for its module {self._prefix[:-1]}")
-
-    # --------------------------------------------------------------------------------------------------- looking
-
-    def collections(self) -> Iterator[Collection]:
-        """All collections, those of modules too."""
-        yield from self._own.values()
-        for module in self._modules.values():
-            yield from module.collections()
-
-    def collection(self, name: str) -> Collection:
-        """The collection of a name, ``"module.name"`` for one of a module; raises :class:`BloomDeclaration`."""
-        found = {one._name[len(self._prefix) :]: one for one in self.collections()}
-        if name not in found:
-            raise BloomDeclaration(
-                f"{here()}: there is no collection {name!r}{meant(name, found)}; there are {listed(found)}"
-            )
-        return found[name]
-
-    @property
-    def statements(self) -> tuple[Rule, ...]:
-        """The rules of all blocks, in the order in which they were recorded."""
-        return tuple(self._root._rules)
-
-    @property
-    def plan(self) -> plan.Program:
-        """What the rules are compiled to: relations are called as collections are, deferred ones ``"name <+"``."""
-        return self._root._wiring.program
-
-    def stratum(self, collection: str | Collection) -> int:
-        """How many points of order lie on the way to a collection."""
-        name = collection._name if isinstance(collection, Collection) else self.collection(collection)._name
-        return next((one.level for one in self.plan.strata() if name in one.relations), 0)
-
-    def underspecified(self) -> list[tuple[str, str]]:
-        """Input interfaces that no rule reads, and output interfaces that no rule writes."""
-        read = {found.name for rule in self.statements for found in rule.reads()}
-        written = {rule.head for rule in self.statements}
-        found = [
-            (c._name, "no rule reads it") for c in self.collections() if c._kind is Kind.INPUT and c._name not in read
-        ]
-        return found + [
-            (c._name, "no rule writes it")
-            for c in self.collections()
-            if c._kind is Kind.OUTPUT and c._name not in written
-        ]

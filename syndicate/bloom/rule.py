@@ -55,6 +55,8 @@ def check_operator(op: str, name: str, kind: Kind, site: str) -> None:
         return
     if legal:
         remedy = f"a {kind.value} takes {'; '.join(MEANING[one] for one in legal)}"
+        if kind is Kind.LATTICE:
+            remedy += ". It only grows, and is sent as a column of a channel's row"
     else:
         remedy = f"no rule may write a {kind.value}: write to a table or a scratch, and join it with {name}"
     raise IllegalRule(f"{site}: {name} is a {kind.value}, which cannot stand on the left of {op}: {remedy}")

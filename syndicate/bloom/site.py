@@ -13,15 +13,29 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from syndicate.errors import SyndicateError
+
 _HERE: Final = str(Path(__file__).parent)
+_LIBRARY: Final = str(Path(__file__).parent / "library")
 
 
 def here() -> str:
-    """The file and line of the innermost caller that is not of this room."""
+    """The file and line of the innermost caller that is not of this room, whose library is a user as any other."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
+    while frame.f_back is not None and (name := frame.f_code.co_filename).startswith(_HERE):
+        if name.startswith(_LIBRARY):
+            break
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def placed(error: SyndicateError, where: str) -> SyndicateError:
+    """The same error, told with the place in a rule.
+
+    >>> placed(SyndicateError("it cannot be."), "rules.py:3")
+    SyndicateError('rules.py:3: it cannot be. The tick did not happen')
+    """
+    return type(error)(f"{where}: {str(error).rstrip('.')}. The tick did not happen")
 
 
 def site_of(function: Callable[..., Any]) -> str:

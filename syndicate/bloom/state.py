@@ -20,12 +20,14 @@ Source: reference/bloom.md, 1.8 and 2; DESIGN, decision 6.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from attrs import define, field
 
 from syndicate.bloom.contents import Contents
-from syndicate.flow.element import Key
+from syndicate.bloom.merged import Merged, MergedSending
+from syndicate.flow.element import Key, key_of, natural
+from syndicate.lattice.lattice import Lattice, join
 
 Delta: TypeAlias = dict[Key, int]
 NOTHING: Mapping[Key, int] = {}
@@ -76,6 +78,7 @@ class TableState:
         self.replacing = Standing()
         self.leaving: dict[Key, None] = {}
         self.arriving: dict[Key, None] = {}
+        self.outside: tuple[dict[Key, None], ...] = ()
 
     def still(self) -> bool:
         """Whether it has nothing to tell the circuit, and nothing to forget."""
@@ -89,19 +92,23 @@ class TableState:
             or self.next.moved()
             or self.replacing.moved()
             or self.never.moved()
+            or (self.replacing.rows and isinstance(self.contents, Merged))
         )
 
     def prepare(self) -> Delta:
         """What to tell the circuit at the start of a tick: deletions first, then insertions."""
         arriving = {**self.next.new, **self.replacing.new, **self.inserted, **self.upserted}
         leaving = {**self.doomed, **self.deleted}
-        for row in (*self.replacing.new, *self.upserted):
+        # A plain row that replaces stays as it is; a merged one may have grown since.
+        replacing = self.replacing.rows if isinstance(self.contents, Merged) else self.replacing.new
+        for row in (*replacing, *self.upserted):
             old = self.contents.index.get(self.contents.key(row))
             if old is not None:
                 leaving[old] = None
         for row in [row for row in leaving if row in self.next.rows or row in self.replacing.rows or row in arriving]:
             del leaving[row]
         self.leaving, self.arriving = leaving, arriving
+        self.outside = (self.inserted, self.upserted)
         given = self.given
         delta = {row: -1 for row in leaving if row in given}
         delta.update({row: 1 for row in self.unfed if row not in leaving and row not in given})
@@ -116,7 +123,7 @@ class TableState:
     def commit(self, fed: Mapping[Key, int], out: Mapping[Key, int], deferred: Mapping[str, Mapping[Key, int]]) -> None:
         """Take in a tick."""
         given = self.given
-        for row, weight in fed.items():
+        for row, weight in {} if isinstance(self.contents, Merged) else fed.items():
             if weight > 0:
                 given[row] = None
             else:
@@ -145,14 +152,27 @@ class TableState:
 
     def waits(self) -> bool:
         """Whether another tick would change something."""
-        rows = self.contents.rows
-        due = any(row not in rows for row in (*self.next.new, *self.replacing.new))
+        due = any(not self._has(row) for row in (*self.next.new, *self.replacing.new))
         doomed = any(row not in self.next.rows and row not in self.replacing.rows for row in self.doomed)
         return bool(self.inserted or self.deleted or self.upserted) or due or doomed
 
     def discard(self) -> None:
         """Drop what was given from outside for the next tick."""
         self.inserted, self.deleted, self.upserted = {}, {}, {}
+
+    def _has(self, row: Key) -> bool:
+        """Whether inserting a row would change nothing."""
+        contents = self.contents
+        return contents.covers(row) if isinstance(contents, Merged) else row in contents.rows
+
+    def standing(self) -> Delta:
+        """All that the circuit has been told."""
+        return dict.fromkeys(self.given, 1)
+
+    def merge(self, lattices: Mapping[str, type[Lattice]]) -> None:
+        """Hold lattice values from now on: rows of one key are one row, and the circuit is given what there is."""
+        self.contents = merged(self.contents, lattices, [natural(row) for row in self.contents.rows])
+        self.eager, self.given, self.unfed = False, {}, {}
 
 
 class ScratchState:
@@ -193,6 +213,20 @@ class ScratchState:
         """Drop what was given from outside for the next tick."""
         self.inserted = {}
 
+    def standing(self) -> Delta:
+        """All that the circuit has been told."""
+        found = dict.fromkeys(self.given, 1)
+        for row in self.next.rows:
+            if row not in self.next.new:
+                found[row] = found.get(row, 0) + 1
+        for row in self.next.gone:
+            found[row] = found.get(row, 0) + 1
+        return found
+
+    def merge(self, lattices: Mapping[str, type[Lattice]]) -> None:
+        """Hold lattice values from now on."""
+        self.contents = merged(self.contents, lattices, [natural(row) for row in self.contents.rows])
+
 
 class SentState(ScratchState):
     """Of a channel, a loopback or a terminal: what arrives is a scratch; what is sent in each tick is *sending*."""
@@ -206,3 +240,83 @@ class SentState(ScratchState):
         """Take in a tick."""
         super().commit(fed, out, deferred)
         self.sending.commit(deferred.get("<~", NOTHING))
+
+    def merge(self, lattices: Mapping[str, type[Lattice]]) -> None:
+        """Hold lattice values from now on."""
+        super().merge(lattices)
+        sending = MergedSending(self.contents.name, self.contents.columns, self.contents.keys, lattices)
+        sending.commit(dict.fromkeys(self.sending.rows, 1))
+        self.sending = sending
+
+
+def merged(old: Contents, lattices: Mapping[str, type[Lattice]], rows: list[Any]) -> Merged:
+    """The same rows, merged by key."""
+    made = Merged(old.name, old.columns, old.keys, lattices)
+    made.absorb(rows, f"a row of {old.name}")
+    made.held.commit()
+    return made
+
+
+class CellState:
+    """Of a lattice: its value, and what is to be merged into it in the next tick."""
+
+    def __init__(self, name: str, lattice: type[Lattice]) -> None:
+        """At the bottom."""
+        self.name, self.lattice = name, lattice
+        self.value: Lattice = lattice.bottom()
+        self.inserted: Any = []
+        self.deferred: Lattice | None = None
+        self.deferring: Lattice | None = None
+        self.before: Lattice | None = None
+
+    @property
+    def contents(self) -> Contents:
+        """One row, of the value."""
+        made = Contents(self.name, ("value",), 0)
+        made.commit({key_of((self.value,)): 1})
+        return made
+
+    def insert(self, value: Lattice) -> None:
+        """Merge this in the next tick."""
+        self.inserted.append(value)
+
+    def prepare(self) -> Delta:
+        """Nothing: values are merged, not told."""
+        return {}
+
+    def still(self) -> bool:
+        """Whether there is nothing to merge."""
+        return not self.inserted and self.deferred is None
+
+    def taken(self) -> list[Lattice]:
+        """What is to be merged at the start of a tick."""
+        return [*self.inserted, *([] if self.deferred is None else [self.deferred])]
+
+    def grow(self, value: Lattice) -> None:
+        """Be *value*, which is greater."""
+        if self.before is None:
+            self.before = self.value
+        self.value = value
+
+    def defer(self, value: Lattice) -> None:
+        """Merge this in the tick after this one."""
+        value.same_lattice(self.value)
+        self.deferring = value if self.deferring is None else join(self.deferring, value)
+
+    def commit(self, fed: Mapping[Key, int], out: Mapping[Key, int], deferred: Mapping[str, Mapping[Key, int]]) -> None:
+        """The tick happened."""
+        self.inserted, self.deferred, self.deferring, self.before = [], self.deferring, None, None
+
+    def undo(self) -> None:
+        """The tick did not happen."""
+        if self.before is not None:
+            self.value = self.before
+        self.deferring = self.before = None
+
+    def waits(self) -> bool:
+        """Whether another tick would change it."""
+        return bool(self.inserted) or (self.deferred is not None and not self.deferred <= self.value)
+
+    def discard(self) -> None:
+        """Drop what was given from outside for the next tick."""
+        self.inserted = []

@@ -35,7 +35,8 @@ class Store:
         """Open or make the file."""
         self.path = Path(path)
         try:
-            self.db = sqlite3.connect(self.path, isolation_level=None)
+            # made where the program is made, used where it runs: never by two threads at a time
+            self.db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
             self.db.execute("PRAGMA journal_mode=WAL")
             self.db.execute("PRAGMA synchronous=FULL")
             self.db.execute("CREATE TABLE IF NOT EXISTS schema (collection TEXT PRIMARY KEY, columns TEXT) STRICT")

@@ -20,7 +20,7 @@ class Body:
     """The right side of a rule: what it is, what it reads, and what of that it reads in a way that is not monotone."""
 
     build: Callable[[Any], Any]
-    rows: Callable[[Env], Rows]
+    rows: Callable[[Env], Any]
     reads: frozenset[str]
     firm: frozenset[str] = frozenset()
 
@@ -44,11 +44,15 @@ class Cyclic(Exception):
 
 @define
 class Naive:
-    """A program between two ticks; *kinds* are ``table``, ``keyed`` (by its first column) and ``scratch``."""
+    """A program between two ticks; *kinds* are ``table``, ``keyed`` (by its first column), ``scratch`` and ``cell``.
+
+    *joins* say, of collections with lattice values and of lattices, how what comes together is made one.
+    """
 
     kinds: dict[str, str]
     rules: list[NaiveRule]
-    stored: dict[str, Rows] = field(factory=dict)
+    joins: dict[str, Callable[[Any, Any], Any]] = field(factory=dict)
+    stored: dict[str, Any] = field(factory=dict)
     later: dict[tuple[str, str], Rows] = field(factory=dict)
     sent: Rows = frozenset()
 
@@ -60,30 +64,45 @@ class Naive:
             def both(op: str, name: str = name) -> Rows:
                 return self.later.get((name, op), frozenset()) | given.get((name, op), frozenset())
 
+            if kind == "cell":
+                now[name] = self.stored[name]
+                for some in (self.later, given):
+                    if (name, "<+") in some:
+                        now[name] = self.joins[name](now[name], some[name, "<+"])
+                continue
             if kind == "scratch":
-                now[name] = both("<+")
+                now[name] = self.joined(name, frozenset(), both("<+"))
                 continue
             replaced = {row[0] for row in both("<+-")}
             gone = {row for row in self.stored.get(name, frozenset()) if kind == "keyed" and row[0] in replaced}
-            now[name] = (self.stored.get(name, frozenset()) - both("<-") - gone) | both("<+") | both("<+-")
+            kept = self.stored.get(name, frozenset()) - both("<-") - gone
+            now[name] = self.joined(name, kept, both("<+") | both("<+-"))
         for level in range(max(self.levels().values(), default=0) + 1):
             instant = [rule for rule in self.rules if rule.op == "<=" and self.levels()[rule.head] == level]
             while True:
                 before = dict(now)
                 for rule in instant:
-                    now[rule.head] |= rule.body.rows(now)
+                    now[rule.head] = self.joined(rule.head, now[rule.head], rule.body.rows(now))
                 if now == before:
                     break
         for name, kind in self.kinds.items():
-            if kind == "keyed" and len({row[0] for row in now[name]}) < len(now[name]):
+            if kind == "keyed" and name not in self.joins and len({row[0] for row in now[name]}) < len(now[name]):
                 raise KeyClash(name)
         later: dict[tuple[str, str], Rows] = {}
         for rule in self.rules:
             if rule.op != "<=":
-                later[rule.head, rule.op] = later.get((rule.head, rule.op), frozenset()) | rule.body.rows(now)
+                made, at = rule.body.rows(now), (rule.head, rule.op)
+                if at in later:
+                    together = self.joins[rule.head] if self.kinds.get(rule.head) == "cell" else frozenset.union
+                    made = together(later[at], made)
+                later[at] = made
         self.sent = later.pop(("wire", "<~"), frozenset())
         self.later, self.stored = later, {name: rows for name, rows in now.items() if self.kinds[name] != "scratch"}
         return now
+
+    def joined(self, name: str, old: Any, new: Any) -> Any:
+        """What is in a collection or a lattice, with what comes to it."""
+        return self.joins[name](old, new) if name in self.joins else old | new
 
     def levels(self) -> dict[str, int]:
         """The stratum of each collection; raises :class:`Cyclic`."""

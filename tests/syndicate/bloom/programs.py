@@ -241,6 +241,7 @@ class Maker:
             build,
             lambda env: frozenset((u[0], r[1]) for u in e.rows(env) for r in e.rows(env) if u[1] == r[0]),
             e.reads,
+            e.firm,
         )
 
     def notin(self, depth: int) -> Body:

@@ -160,3 +160,95 @@ def test_modules_share_the_clock_and_the_address() -> None:
     assert sorted(row.tick for row in p.inner.seen) == [0, 1, 2]
     assert p.inner.address == "me"
     assert p.collection("halt") is p.inner.halt
+
+
+class Checked(Doubling):
+    """Puts itself before and after what it inherits."""
+
+    inp = interface("input", ["n"], [])
+    out = interface("output", ["n"], [])
+    refused = table(["n"], [])
+
+    @bloom
+    def check(self) -> None:
+        """Even numbers go in, and what comes out is told with one more."""
+        self.inp <= self.inp.filter(lambda r: r.n % 2 == 0)
+        self.refused <= self.inp.filter(lambda r: r.n % 2)
+        self.out <= self.out.map(lambda r: (r.n + 1,))
+
+
+def ends(program: Bloom, *numbers: int) -> list[int]:
+    """What comes out of an instance for what goes in."""
+    program.collection("inp").insert([(n,) for n in numbers])
+    program.tick()
+    return [row.n for row in sorted(program.collection("out"))]
+
+
+def test_logic_between_a_module_and_its_callers() -> None:
+    """An input on the left, an output on the right are the ancestor's, where a class declares them again."""
+    p = Checked()
+    assert ends(p, 2, 3, 4) == [5, 9]
+    assert sorted(p.refused) == [(3,)]
+    assert sorted(p.collection("Doubling.inp")) == [(2,), (4,)]
+    assert sorted(p.collection("Doubling.out")) == [(4,), (8,)]
+    assert [(rule.head, [one.name for one in rule.reads()]) for rule in p.statements] == [
+        ("Doubling.out", ["Doubling.inp"]),
+        ("Doubling.inp", ["inp"]),
+        ("refused", ["inp"]),
+        ("out", ["Doubling.out"]),
+    ]
+    assert p.underspecified() == []
+
+
+def test_each_class_between_sees_its_own() -> None:
+    """A chain of classes, a block of an ancestor by super(), and one that is overridden without a mark."""
+
+    class Negated(Checked):
+        inp = interface("input", ["n"], [])
+
+        def check(self) -> None:
+            self.inp <= self.inp.map(lambda r: (-r.n,))
+
+    class Twice(Checked):
+        inp = interface("input", ["n"], [])
+        seen = table(["n"], [])
+
+        @bloom
+        def check(self) -> None:
+            super().check()
+            self.inp <= self.inp.map(lambda r: (2 * r.n,))
+            self.seen <= self.inp
+
+    class User(Twice):
+        told = table(["n"], [])
+
+        @bloom
+        def use(self) -> None:
+            self.told <= self.inp
+
+    p = Negated()
+    assert ends(p, 3) == [-6]  # nothing of Checked is left, whose interfaces are those of Doubling then
+    assert sorted(p.collection("Checked.inp")) == [(-3,)]
+    q = User()
+    assert ends(q, 3) == [13]
+    assert (sorted(q.seen), sorted(q.told)) == ([(3,)], [(3,)])
+    assert sorted(q.collection("Checked.inp")) == sorted(q.collection("Doubling.inp")) == [(6,)]
+
+
+def test_interposing_in_a_module() -> None:
+    """An imported program's own interfaces are meant, and an importer that writes them interposes nothing."""
+
+    class Outer(Bloom):
+        inp = interface("input", ["n"], [])
+        out = interface("output", ["n"], [])
+        inner = import_module(Checked)
+
+        @bloom
+        def pass_on(self) -> None:
+            self.inner.inp <= self.inp
+            self.out <= self.inner.out
+
+    p = Outer()
+    assert ends(p, 2, 5) == [5]
+    assert sorted(p.inner.inp) == [(2,), (5,)]
+    assert sorted(p.collection("inner.Doubling.inp")) == [(2,)]

@@ -13,10 +13,10 @@ from syndicate.errors import BloomDeclaration, IllegalRule
 from tests.syndicate.bloom.test_worked import ReliableDelivery
 
 
-def run(seed: int) -> tuple[list[Any], int, int]:
+def run(seed: int, delay: int = 0) -> tuple[list[Any], int, int]:
     """Reliable delivery of ten packets over a bad network."""
     one, two = ReliableDelivery(address="one"), ReliableDelivery(address="two")
-    net = Network(one, two, seed=seed, loss=0.3, repeat=0.3)
+    net = Network(one, two, seed=seed, loss=0.3, repeat=0.3, delay=delay)
     delivered: list[Any] = []
     one.callback("pipe_out", lambda rows: delivered.extend(row.ident for row in rows))
     one.pipe_in <= [("two", "one", n, "x" * n) for n in range(10)]
@@ -27,10 +27,11 @@ def run(seed: int) -> tuple[list[Any], int, int]:
     return delivered, net.sent, net.lost
 
 
+@pytest.mark.parametrize("delay", [0, 5])
 @pytest.mark.parametrize("seed", range(20))
-def test_reliable_delivery_is_reliable(seed: int) -> None:
-    """Each packet comes out once, although packets and acknowledgements are lost and repeated."""
-    delivered, sent, lost = run(seed)
+def test_reliable_delivery_is_reliable(seed: int, delay: int) -> None:
+    """Each packet comes out once, although packets and acknowledgements are lost, repeated and delayed."""
+    delivered, sent, lost = run(seed, delay)
     assert sorted(delivered) == list(range(10))
     assert sent > 20
     assert lost > 0
@@ -40,6 +41,61 @@ def test_runs_are_repeatable() -> None:
     """A seed decides everything."""
     assert run(3) == run(3)
     assert run(3) != run(4)
+    assert run(3, 7) == run(3, 7)
+
+
+class Numbered(Bloom):
+    """Sends numbers, and notes in which order they come."""
+
+    out = scratch(["n"], [])
+    wire = channel(["@to", "n"], [])
+    got = table(["n"], ["tick"])
+
+    @bloom
+    def rules(self) -> None:
+        """To the other."""
+        self.wire < ~self.out.map(lambda r: ("b", r.n))
+        self.got <= (self.wire * self.now).pairs(lambda m, now: (m.n, now.tick))
+
+
+def test_rows_overtake_each_other() -> None:
+    """What was sent later may arrive earlier, within the delay only; nothing is lost by that."""
+
+    def order(delay: int, seed: int) -> list[int]:
+        a, b = Numbered(address="a"), Numbered(address="b")
+        net = Network(a, b, seed=seed, delay=delay)
+        for n in range(20):
+            a.out <= [(n,)]
+            net.step()
+        net.run()
+        assert len(b.got) == 20
+        return [row.n for row in sorted(b.got, key=lambda row: (row.tick, row.n))]
+
+    orders = {delay: [order(delay, seed) for seed in range(10)] for delay in (0, 10)}
+    assert all(found != sorted(found) for found in orders[10])
+
+    def inversions(found: list[int]) -> int:
+        return sum(a > b for at, a in enumerate(found) for b in found[at:])
+
+    assert sum(map(inversions, orders[10])) > 2 * sum(map(inversions, orders[0]))
+
+
+def test_a_parted_network() -> None:
+    """Between parts nothing passes until it is healed; those who are in no part are together."""
+    programs = {name: ReliableDelivery(address=name) for name in "abcd"}
+    net = Network(*programs.values(), seed=1)
+    net.part(["a"], ["b"])
+    for to, src in ("ab", "ba", "cd", "ac", "ca"):
+        programs[src].pipe_in <= [(to, src, 1, "x")]
+    net.run()
+    assert {name: len(one.send_buf) for name, one in programs.items()} == {"a": 2, "b": 1, "c": 1, "d": 0}
+    net.heal()
+    for one in programs.values():
+        one.fire("timer")
+    net.run()
+    assert not any(len(one.send_buf) for one in programs.values())
+    with pytest.raises(BloomDeclaration, match=r"no program has the address 'e'; there are 'a', 'b', 'c'"):
+        net.part(["e"])
 
 
 def test_one_address_each() -> None:

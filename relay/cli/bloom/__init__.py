@@ -1,0 +1,31 @@
+"""``syndicate bloom``: programs in Bloom, checked, drawn and tried out.
+
+Source: DESIGN, 6.2 and 6.5; issue 5, part 7.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from relay.cli.bloom.check import check_command
+from relay.cli.bloom.plot import plot_command
+from relay.cli.bloom.repl import repl_command
+from relay.cli.ending import SETTINGS
+
+_EXAMPLES: Final = """\b
+Examples:
+  syndicate bloom check shop.py:Cart
+  syndicate bloom plot shop.py:Cart --format dot | dot -Tsvg > cart.svg
+  syndicate bloom repl shop.carts:Cart
+"""
+
+
+@click.group("bloom", context_settings=SETTINGS, epilog=_EXAMPLES)
+def bloom() -> None:
+    """Programs in Bloom: rules over collections, in ticks."""
+
+
+for command in (check_command, plot_command, repl_command):
+    bloom.add_command(command)

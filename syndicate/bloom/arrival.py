@@ -1,0 +1,131 @@
+"""Arrivals: how the rows of an expression come over the ticks, and where that makes the order of input matter.
+
+Rows are *constant* (the same in every tick), *growing* (once there, always there), or *passing* (there for a tick: a
+channel, an input).  What is monotone keeps this.  Two things do not forgive a change of order:
+
+* what is not monotone, of anything that is not constant: it was right only for what was there;
+* a join of what is passing with anything that is not constant: the rows meet only if they come in one tick, or the
+  right one before: a *race*.
+
+>>> from syndicate.plan import AntiJoin, NaturalJoin, Relation
+>>> said, seen = Relation("said", ("a",)), Relation("seen", ("a",))
+>>> how = {"said": Arrival.PASSING, "seen": Arrival.GROWING}
+>>> arrival_of(seen, how).hazards, [str(one) for one in arrival_of(AntiJoin(seen, said), how).hazards]
+((), ['negation of said'])
+>>> [str(one) for one in arrival_of(NaturalJoin(said, seen), how).hazards]
+['race of said with seen']
+
+Contract: without hazards, what a growing expression comes to, and all rows that a passing one ever has, are the same
+however the rows that it reads are spread over ticks, repeated or reordered.
+
+Source: the CALM theorem; reference/bloom.md, 1.9 (two channels that meet in a join).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import Final
+
+from attrs import frozen
+
+from syndicate import plan
+from syndicate.plan.stratify import ways
+
+
+class Arrival(IntEnum):
+    """How rows come; the greater, the less is known."""
+
+    CONSTANT = 0
+    GROWING = 1
+    PASSING = 2
+
+
+@frozen
+class Hazard:
+    """A place where order matters: *why*, of the collections *of*; in a race, *with* others."""
+
+    why: str
+    of: tuple[str, ...]
+    with_: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        meeting = f" with {named(self.with_)}" if self.with_ else ""
+        return f"{self.why} of {named(self.of)}{meeting}"
+
+
+@frozen
+class Coming:
+    """How an expression's rows come, which collections it *reads*, and the hazards within."""
+
+    arrival: Arrival
+    reads: tuple[str, ...] = ()
+    hazards: tuple[Hazard, ...] = ()
+    piecemeal: bool = False
+    """Whether lattice values in the rows are merged of what happened to come together, which a function may notice."""
+
+
+RACE: Final = "race"
+PIECEMEAL: Final = "function of merged rows"
+
+
+def arrival_of(
+    expression: plan.Expression, known: Mapping[str, Arrival], merging: frozenset[str] = frozenset()
+) -> Coming:
+    """How the rows of *expression* come, if those of the collections come as *known*; some are *merging* rows."""
+    found: dict[plan.Expression, Coming] = {}
+    pending = [expression]
+    while pending:
+        this = pending[-1]
+        missing = [part for part in this.parts() if part not in found]
+        if missing:
+            pending += missing
+            continue
+        pending.pop()
+        if this not in found:
+            found[this] = _of(this, known, merging, found)
+    return found[expression]
+
+
+def _of(
+    this: plan.Expression,
+    known: Mapping[str, Arrival],
+    merging: frozenset[str],
+    found: Mapping[plan.Expression, Coming],
+) -> Coming:
+    if isinstance(this, plan.Relation):
+        arrival = known.get(this.name, Arrival.CONSTANT)
+        return Coming(arrival, (this.name,), (), arrival is Arrival.PASSING and this.name in merging)
+    parts = [(found[part], why) for part, why in ways(this)]
+    reads = tuple(dict.fromkeys(name for part, _ in parts for name in part.reads))
+    hazards = [hazard for part, _ in parts for hazard in part.hazards]
+    arrival = max((part.arrival for part, _ in parts), default=Arrival.CONSTANT)
+    piecemeal = any(part.piecemeal for part, _ in parts)
+    orders = [Hazard(why, part.reads) for part, why in parts if why and part.arrival is not Arrival.CONSTANT]
+    hazards += orders
+    if not orders and len(parts) > 1 and not isinstance(this, plan.Union):
+        hazards += _races([part for part, _ in parts])
+    if piecemeal and not _only_moves(this):
+        hazards.append(Hazard(PIECEMEAL, reads))
+    return Coming(arrival, reads, tuple(dict.fromkeys(hazards)), piecemeal)
+
+
+def _only_moves(this: plan.Expression) -> bool:
+    """Whether it looks into no column."""
+    if isinstance(this, plan.Projection):
+        return all(isinstance(scalar, (plan.Attr, plan.Const)) for _, scalar in this.columns)
+    return isinstance(this, (plan.Rename, plan.Union, plan.NonMonotone))
+
+
+def _races(parts: Iterable[Coming]) -> Iterable[Hazard]:
+    changing = [part for part in parts if part.arrival is not Arrival.CONSTANT]
+    passing = next((part for part in changing if part.arrival is Arrival.PASSING), None)
+    if passing is not None and len(changing) > 1:
+        others = tuple(dict.fromkeys(name for part in changing if part is not passing for name in part.reads))
+        yield Hazard(RACE, passing.reads, others)
+
+
+def named(names: Iterable[str]) -> str:
+    """Names in a sentence."""
+    said = list(names)
+    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}" if said else "nothing"

@@ -1,0 +1,114 @@
+"""Reflection: tables about a program, in the program.
+
+They are read like any table, by rules too, so that a program can say which of its interfaces nobody serves, or a tool
+written in Bloom what depends on what.  They tell of all that the program consists of but themselves.
+
+>>> from syndicate.bloom import bloom, interface, table
+>>> class Seen(Reflecting):
+...     inp = interface("input", ["x"], []); seen = table(["x"], []); loops = table(["name"], [])
+...     @bloom
+...     def rules(self):
+...         self.seen <= self.inp
+...         self.loops <= self.t_cycle.map(lambda c: (c.predicate,))
+>>> p = Seen(); p.tick(); [(row.head, row.op) for row in p.t_rules], sorted(p.t_provides), len(p.loops)
+([('seen', '<='), ('loops', '<=')], [(interface='inp', input=True)], 0)
+
+Source: reference/bloom.md, 1.1 (reflection tables).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from syndicate.bloom.block import bootstrap
+from syndicate.bloom.declaration import Kind, const
+from syndicate.bloom.program import Bloom
+from syndicate.flow.element import key_of
+
+
+class Reflecting(Bloom):
+    """A program that can read about itself.
+
+    * ``t_rules``: its rules, numbered from 1
+    * ``t_depends``: what each rule reads, and whether that is a point of order
+    * ``t_provides``: interfaces; ``t_underspecified``: those that no rule reads, or writes
+    * ``t_stratum`` of collections, ``t_rule_stratum`` of rules
+    * ``t_table_info``: collections and their kinds; ``t_table_schema``: their columns, from 0
+    * ``t_cycle``: pairs of collections that depend on each other, the first by a rule on the second, and whether any
+      such rule is not monotone, or takes effect later
+    * ``t_periodics``: timers and their seconds
+    """
+
+    t_rules = const(["number"], ["head", "op", "block", "site", "text"])
+    t_depends = const(["number", "body"], ["head", "op", "nonmonotone"])
+    t_provides = const(["interface"], ["input"])
+    t_underspecified = const(["interface"], ["why"])
+    t_stratum = const(["collection"], ["stratum"])
+    t_rule_stratum = const(["number"], ["stratum"])
+    t_table_info = const(["name"], ["kind"])
+    t_table_schema = const(["name", "place"], ["column", "key"])
+    t_cycle = const(["predicate", "via"], ["negative", "temporal"])
+    t_periodics = const(["name"], ["period"])
+
+    @bootstrap
+    def reflect(self) -> None:
+        """Fill the tables."""
+        for name, rows in reflection(self._root).items():
+            self._state_of(getattr(self, name)).inserted.update(dict.fromkeys(map(key_of, rows)))
+
+
+def reflection(program: Bloom) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of each table of :class:`Reflecting`, for any program.
+
+    >>> class Plain(Bloom):
+    ...     t = const(["x"], [])
+    >>> ("t", "const") in reflection(Plain())["t_table_info"]
+    True
+    """
+    mine = {name for name, value in vars(Reflecting).items() if name.startswith("t_")}
+    there = [one for one in program.collections() if one._name.rpartition(".")[2] not in mine]
+    levels = {name: stratum.level for stratum in program.plan.strata() for name in stratum.relations}
+    rules = program.statements
+    reads = [(rule, one) for rule in rules for one in rule.reads()]
+    depends: dict[tuple[int, str], tuple[Any, ...]] = {}
+    for rule, one in reads:
+        before = depends.get((rule.number, one.name))
+        depends[rule.number, one.name] = (rule.head, rule.op, bool(one.why) or (before is not None and before[2]))
+    return {
+        "t_rules": [(rule.number, rule.head, rule.op, rule.block, rule.site, str(rule)) for rule in rules],
+        "t_depends": [(*key, *rest) for key, rest in depends.items()],
+        "t_provides": [(one._name, one._kind is Kind.INPUT) for one in there if one._kind in (Kind.INPUT, Kind.OUTPUT)],
+        "t_underspecified": program.underspecified(),
+        "t_stratum": [(one._name, levels.get(one._name, 0)) for one in there],
+        "t_rule_stratum": [(rule.number, levels.get(rule.target, 0)) for rule in rules],
+        "t_table_info": [(one._name, one._kind.value) for one in there],
+        "t_table_schema": [
+            (one._name, at, column, at < one._keys) for one in there for at, column in enumerate(one._columns)
+        ],
+        "t_cycle": list(_cycles((head, body, *flags) for (_, body), (head, *flags) in depends.items())),
+        "t_periodics": [(one._name, one._declaration.period) for one in there if one._kind is Kind.PERIODIC],
+    }
+
+
+def _cycles(edges: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """The edges that lie on a cycle, with what is true of any rule between the two."""
+    found: dict[tuple[str, str], tuple[bool, bool]] = {}
+    after: dict[str, set[str]] = {}
+    for head, body, op, nonmonotone in edges:
+        negative, temporal = found.get((head, body), (False, False))
+        found[head, body] = (negative or nonmonotone, temporal or op not in ("<=", "="))
+        after.setdefault(head, set()).add(body)
+    for (head, body), flags in found.items():
+        if head in _reached(body, after):
+            yield (head, body, *flags)
+
+
+def _reached(start: str, after: Mapping[str, set[str]]) -> set[str]:
+    found, coming = {start}, [start]
+    while coming:
+        for one in after.get(coming.pop(), ()):
+            if one not in found:
+                found.add(one)
+                coming.append(one)
+    return found

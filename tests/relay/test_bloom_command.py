@@ -1,0 +1,268 @@
+"""The commands ``syndicate bloom``, in processes of their own, on pipes and on a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from relay.cli import syndicate_main
+
+CARTS = """
+from syndicate.bloom import Bloom, agg, bloom, channel, durable, interface, scratch, table
+
+class Log(Bloom):
+    action = channel(["@server", "item", "ident"], ["number"])
+    log = table(["item", "ident"], ["number"])
+    @bloom
+    def act(self):
+        self.log <= self.action.payloads()
+
+class Cart(Log):
+    total = scratch(["item"], ["number"])
+    unwritten = interface("output", ["x"])
+    @bloom
+    def sums(self):
+        self.total <= self.log.group(["item"], agg.sum("number"))
+
+class Kept(Bloom):
+    t = durable(["x"], [])
+
+class Wrong(Bloom):
+    t = scratch(["x"], [])
+    @bloom
+    def never(self):
+        self.t <= self.t.notin(self.t)
+
+class Needy(Bloom):
+    def __init__(self, must):
+        super().__init__()
+
+number = 3
+"""
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from relay.cli import syndicate_main"
+)
+HOUSE = str(Path(__file__).parents[2])
+SYNDICATE = [sys.executable, "-c", f"{PROGRAM}; syndicate_main(prog_name='syndicate')", "bloom"]
+
+
+@pytest.fixture
+def carts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder with programs, and we are in it."""
+    (tmp_path / "carts.py").write_text(CARTS)
+    (tmp_path / "one.py").write_text("from carts import Bloom\nclass Only(Bloom):\n    pass\n")
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    (tmp_path / "raises.py").write_text("1 / 0\n")
+    (tmp_path / "needs.py").write_text("import not_there_at_all\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) & {"carts", "one", "broken", "raises", "needs"} - before:
+        del sys.modules[name]
+
+
+def bloom(*words: str, lines: str = "") -> Result:
+    """Run a command."""
+    return CliRunner().invoke(syndicate_main, ["bloom", *words], input=lines, prog_name="syndicate")
+
+
+@pytest.mark.usefixtures("carts")
+def test_check() -> None:
+    """The report, as text and JSON, from a module or a file; the exit code says only what was asked."""
+    done = bloom("check", "carts:Cart")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout.startswith("Cart: 2 rules, 1 point of order, 0 of 1 output confluent\n")
+    assert done.stdout.endswith("note: unwritten: no rule writes it\n")
+    done = bloom("check", "./carts.py:Cart", "--json", "--confluent")
+    assert done.exit_code == 1
+    shown = json.loads(done.stdout)
+    assert (shown["confluent"], shown["points_of_order"][0]["asynchronous"]) == (False, ["action"])
+    assert [(one["name"], one["verdict"]) for one in shown["outputs"]] == [("total", "diffluent")]
+    assert bloom("check", "carts.py:Log", "--confluent").exit_code == 0
+    assert bloom("check", "one.py").stdout.startswith("Only: 0 rules")
+    assert bloom("check", "carts:Kept").exit_code == 0
+
+
+def test_plot(carts: Path) -> None:
+    """In each form, to standard output or a file."""
+    assert bloom("plot", "carts:Cart").stdout.startswith("flowchart LR\n")
+    done = bloom("plot", "carts:Cart", "--format", "dot", "--output", "cart.dot", "--collapse")
+    assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
+    assert (carts / "cart.dot").read_text().startswith("digraph bloom {\n")
+    assert json.loads(bloom("plot", "carts:Cart", "--format", "json").stdout)["program"] == "Cart"
+
+
+@pytest.mark.usefixtures("carts")
+@pytest.mark.parametrize(
+    ("words", "code", "says"),
+    [
+        (["check", "nothing:Cart"], 2, "there is no module nothing, here or installed"),
+        (["check", "nothing.at.all:Cart"], 2, "there is no module nothing"),
+        (["check", "nothing.py:Cart"], 2, "there is no file nothing.py"),
+        (["check", "carts:Crat"], 2, "there is no Crat in carts (did you mean 'Cart'?)"),
+        (["check", "carts:number"], 2, "number of carts is no program"),
+        (["check", "carts"], 2, "which program of carts? Write carts:CLASS; there are 'Log', 'Cart'"),
+        (["check", "json:Cart"], 2, "there is no program in it"),
+        (["check", ":Cart"], 2, "name a program: MODULE:CLASS"),
+        (["check", "broken:Cart"], 2, "cannot load broken: SyntaxError"),
+        (["check", "raises.py:Cart"], 2, "cannot load raises.py: ZeroDivisionError: division by zero"),
+        (["check", "needs:Cart"], 2, "needs needs the module not_there_at_all"),
+        (["check", "carts:Needy"], 2, "Needy cannot be made from here"),
+        (["check", "carts:Wrong"], 1, "t depends on itself in a way that is not monotone"),
+        (["plot", "carts:Wrong"], 1, "t depends on itself"),
+        (["repl", "carts:Wrong"], 1, "t depends on itself"),
+        (["repl", "carts:Nobody"], 2, "there is no Nobody"),
+        (["plot", "carts:Cart", "--output", "no/such/place"], 1, "cannot write no/such/place: No such file"),
+        (["repl", "carts:Kept", "--state", "/dev/null/x"], 1, "no state of a program can be kept here"),
+    ],
+)
+def test_mistakes(words: list[str], code: int, says: str) -> None:
+    """One line on standard error, and never a traceback."""
+    done = bloom(*words)
+    assert (done.exit_code, done.stdout, done.stderr.count("\n")) == (code, "", 1)
+    assert done.stderr.startswith(f"syndicate bloom {words[0]}: ")
+    assert says in done.stderr
+
+
+@pytest.mark.usefixtures("carts")
+def test_usage() -> None:
+    """Click's own mistakes are usage, and each command has examples."""
+    assert bloom("plot", "carts:Cart", "--format", "svg").exit_code == 2
+    assert bloom("check").exit_code == 2
+    for words in ([], ["check"], ["plot"], ["repl"]):
+        done = bloom(*words, "--help")
+        assert (done.exit_code, done.stderr) == (0, "")
+        assert "Examples:" in done.stdout
+
+
+@pytest.mark.usefixtures("carts")
+def test_repl_on_a_pipe() -> None:
+    """Lines are answered one by one; who made mistakes is told so on standard error and by the exit code."""
+    lines = 'def half(r):\n    return (r.number // 2,)\n\nsmall = table(["n"], [])\nsmall <= total.map(half)\n'
+    done = bloom("repl", "carts:Cart", lines=f"{lines}log.insert([('a', 1, 4), ('a', 2, 3)])\n/run\n/dump small\n")
+    assert (done.exit_code, done.stderr) == (0, "")
+    assert done.stdout.splitlines() == [
+        "rule 3: small <= total.map(half)",
+        "tick 0: log +2, total +1, small +1",
+        "1 tick: nothing waits",
+        "(n=3)",
+    ]
+    done = bloom("repl", lines='/frob\nt = table(["x"], [])\nt <= [(1,)]\n/tick\n/quit\n/never\n')
+    assert done.exit_code == 1
+    assert done.stderr == "error: there is no command /frob: /help says which there are\n"
+    assert done.stdout.splitlines() == ["rule 1: t <= [(1,)]", "tick 0: t +1"]
+
+
+@pytest.mark.usefixtures("carts")
+def test_state_is_kept() -> None:
+    """Durable tables lie in the file that was given."""
+    bloom("repl", "carts:Kept", "--state", "kept.db", lines="/insert t 1\n/tick\n")
+    done = bloom("repl", "carts:Kept", "--state", "kept.db", lines="/tick\n/dump t\n")
+    assert done.stdout.splitlines() == ["tick 0: t +1", "(x=1)"]
+
+
+def test_as_a_process(carts: Path) -> None:
+    """A real pipe, and a reader who has seen enough."""
+    env = {**os.environ, "PYTHONPATH": HOUSE}
+    done = subprocess.run(
+        [*SYNDICATE, "repl", "carts:Cart"], cwd=carts, input="/frob\n/lsrules\n", capture_output=True, text=True,
+        check=False, timeout=60, env=env,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (1, "error: there is no command /frob: /help says which there are\n")
+    assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["1", "2"]
+
+
+class Terminal:
+    """A session on a terminal of its own."""
+
+    def __init__(self, at: Path, **env: str) -> None:
+        self.ours, theirs = pty.openpty()
+        self.text = ""
+        self.process = subprocess.Popen(
+            [*SYNDICATE, "repl"],
+            cwd=at,
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+            start_new_session=True,
+            env={**os.environ, "TERM": "xterm", "PYTHONPATH": HOUSE, "XDG_STATE_HOME": str(at), **env},
+        )
+        os.close(theirs)
+
+    def type(self, text: str) -> None:
+        """Press keys."""
+        os.write(self.ours, text.encode())
+
+    def until(self, wanted: str, seconds: float = 30) -> str:
+        """Wait for text, and give what came before it."""
+        end = time.monotonic() + seconds
+        while wanted not in self.text:
+            ready, _, _ = select.select([self.ours], [], [], max(0, end - time.monotonic()))
+            assert ready, f"no {wanted!r} in {self.text!r}"
+            self.text += os.read(self.ours, 4096).decode()
+        before, _, self.text = self.text.partition(wanted)
+        return before
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    """A session."""
+    one = Terminal(tmp_path)
+    one.until("bloom> ")
+    yield one
+    one.process.kill()
+    one.process.wait()
+    os.close(one.ours)
+
+
+def test_repl_on_a_terminal(terminal: Terminal, tmp_path: Path) -> None:
+    """Tab completes, errors are red, Ctrl-C ends a run and not the session, Ctrl-D leaves, the history stays."""
+    terminal.type('numbers = table(["x"], [])\n')
+    terminal.until("bloom> ")
+    terminal.type("numb\t <+ num\t.map(lambda r: (r.x + 1,))\n")
+    terminal.until("rule 1: numbers <+ numbers.map(lambda r: (r.x + 1,))")
+    terminal.until("bloom> ")
+    terminal.type("/ins\tnum\t 0\n")
+    terminal.until("bloom> ")
+    terminal.type("/frob\n")
+    terminal.until("\x1b[31merror: there is no command /frob")
+    terminal.type("/run\n")
+    terminal.until("tick 5:")
+    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.until("ticks: interrupted")
+    terminal.until("bloom> ")
+    terminal.type("half a li")
+    terminal.until("half a li")
+    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.until("bloom> ")
+    terminal.type("numbers.map(\n")
+    terminal.until("...... ")
+    terminal.type("1)\n")
+    terminal.until("bloom> ")
+    terminal.type("\x04")
+    assert terminal.process.wait(30) == 0
+    assert re.search(r"^/frob$", (tmp_path / "syndicate" / "bloom_history").read_text(), re.MULTILINE)
+
+
+def test_no_colour(tmp_path: Path) -> None:
+    """NO_COLOR is respected."""
+    one = Terminal(tmp_path, NO_COLOR="1")
+    one.until("bloom> ")
+    one.type("/frob\n")
+    assert "\x1b[31m" not in one.until("error: there is no command /frob")
+    one.type("/quit\n")
+    assert one.process.wait(30) == 0
+    os.close(one.ours)

@@ -1,0 +1,166 @@
+"""Bloom programs in processes of their own, by way of real servers: one that both share, and one each."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import pytest
+
+from relay import connect
+from syndicate import (
+    Record,
+    Ref,
+    assert_,
+    capture,
+    on_asserted,
+    on_message,
+    on_retracted,
+    run,
+    send,
+    stop_actor,
+    stop_when,
+    sync,
+)
+from tests.relay.bloom_node import Delivery
+from tests.relay.commands import Process, Server, Start, end
+from tests.test_examples import Program, program
+
+Node = Callable[..., Program]
+
+
+@pytest.fixture
+def node() -> Iterator[Node]:
+    """Starts a program in a process of its own, ended with the test."""
+    with ExitStack() as stack:
+
+        def node(name: str, home: str, *peers: str) -> Program:
+            command = (sys.executable, "-W", "error", "-m", "tests.relay.bloom_node", name, home, *peers)
+            running = stack.enter_context(program(*command))
+            for _ in ("home", *peers[::2]):
+                running.wait_for("home|way")
+            return running
+
+        yield node
+
+
+def restarted(start: Start, address: str) -> Process:
+    """A server at an address where another was killed."""
+    process = start("server", "--listen", address)
+    assert process.stdout is not None
+    assert process.stdout.readline().split()[-1] == address
+    return process
+
+
+def words(one: Program, first: str) -> list[str]:
+    """The texts of what a program has said so far."""
+    return [line.split(" ", 2)[2] for line in one.seen if line.startswith(first)]
+
+
+def test_one_server(server: Server, node: Node) -> None:
+    """Two programs that share a server's dataspace exchange rows there, and others can watch and send."""
+    _, address = server
+    one, two = node("one", address), node("two", address)
+    for n in range(5):
+        one.say(f"two hello {n}")
+        two.say(f"one good day {n}")
+    for each in (one, two):
+        for _ in range(10):
+            each.wait_for("got|acknowledged")
+    for each, other in ((one, two), (two, one)):
+        assert sorted(words(each, "acknowledged")) == sorted(words(other, "got"))
+    heard: list[Any] = []
+
+    def stranger() -> None:
+        @connect(address, attempts=1)
+        def on_connected(ds: Ref) -> None:
+            @on_message(ds, Record("bloom-packet", ["three", capture(), capture()]))
+            def acknowledged(channel: str, row: Any) -> None:
+                heard.append((channel, row))
+                stop_actor()
+
+            for row in (["two"], "nonsense", [1, 2, 3, 4], ["two", "three", 7, {"no": ["row"]}]):
+                send(ds, Record("bloom-packet", ["two", "data_chan", row]))
+            sync(ds, lambda: None)
+
+    run(stranger)
+    assert heard == [("ack_chan", ("three", "two", 7))]
+    two.wait_for("got three")
+    one.say("two still there?")
+    two.wait_for("still there")
+    for each in (one, two):
+        assert each.process.stdin is not None
+        each.process.stdin.close()
+        assert each.process.wait(20) == 0
+    assert "a row was refused" in "".join(two.errors)
+
+
+def test_two_servers_and_one_is_killed(server: Server, start: Start, node: Node) -> None:
+    """Each program listens at its own server; while the other's is dead, nothing arrives, and after it, all does."""
+    _, left = server
+    process = start("server", "--listen", "tcp://127.0.0.1:0")
+    assert process.stdout is not None
+    right = process.stdout.readline().split()[-1]
+    one, two = node("one", left, "two", right), node("two", right, "one", left)
+    one.say("two before")
+    assert two.wait_for("got") == "got one before"
+    assert one.wait_for("acknowledged") == "acknowledged two before"
+    two.say("one hello")
+    assert one.wait_for("got") == "got two hello"
+
+    process.kill()
+    end(process)
+    two.wait_for("homeless")
+    for n in range(5):
+        one.say(f"two meanwhile {n}")
+    time.sleep(0.5)
+    with pytest.raises(TimeoutError):
+        two.wait_for("got", seconds=0.01)
+
+    restarted(start, right)
+    for _ in range(5):
+        two.wait_for("got")
+        one.wait_for("acknowledged")
+    assert sorted(words(two, "got")) == ["before", *[f"meanwhile {n}" for n in range(5)]]
+    assert sorted(words(one, "acknowledged")) == sorted(words(two, "got"))
+    with pytest.raises(TimeoutError):  # each once, however often it was sent
+        two.wait_for("got", seconds=0.3)
+
+
+def test_a_program_given_a_remote_dataspace(server: Server, node: Node) -> None:
+    """What it is reached by, follows and asserts is at the server, and gone from there when it ends."""
+    _, address = server
+    two = node("two", address)
+    seen: list[tuple[str, Any]] = []
+
+    def boot() -> None:
+        @connect(address, attempts=1)
+        def program(ds: Ref) -> None:
+            Delivery(
+                ds,
+                address="three",
+                messages={"pipe_in": ["post", *[capture() for _ in range(4)]]},
+                inputs={"known": ["known", capture(), capture(), capture()]},
+                outputs={"send_buf": lambda dst, src, ident, payload: ["waits", dst, payload]},
+                sends={"pipe_out": lambda dst, src, ident, payload: ["done", dst, payload]},
+            )
+            assert_(ds, ["ready"])
+
+        @connect(address, attempts=1)
+        def observer(ds: Ref) -> None:
+            on_asserted(ds, ["waits", capture(), capture()])(lambda dst, text: seen.append(("+", text)))
+            on_retracted(ds, ["waits", capture(), capture()])(lambda dst, text: seen.append(("-", text)))
+            on_message(ds, ["done", capture(), capture()])(lambda dst, text: seen.append(("!", text)))
+            stop_when(ds, ["waits", "two", "hello"], on="retracted")(stop_actor)
+
+            @on_asserted(ds, ["ready"])
+            def ready() -> None:
+                send(ds, ["post", "two", "three", 1, "hello"])
+
+    run(boot)
+    assert two.wait_for("got") == "got three hello"
+    assert seen[:1] == [("+", "hello")]
+    assert sorted(seen) == [("!", "hello"), ("+", "hello"), ("-", "hello")]
