@@ -44,11 +44,12 @@ bench: .venv/stamps/dev .peers/syndicate-py/stamp $(FLOW_PEERS:%=.peers/%/stamp)
 	@$(PYTHON_BIN) -m benchmarks.flow
 
 .PHONY: nightly
-nightly: .venv/stamps/dev .peers/syndicate-py/stamp ## long campaigns: 50 million mutated frames, 2,000 kills, 200 drains (some hours)
+nightly: .venv/stamps/dev .peers/syndicate-py/stamp java ## long campaigns: 50 million mutated frames, 2,000 kills, 200 drains (some hours)
 	@$(PYTHON_BIN) -m tests.relay.codec.fuzz --frames 50000000 --codec all
 	@SYNDICATE_KILLS=2000 SYNDICATE_CRASHES=200000 SYNDICATE_FLIPS=10000 SYNDICATE_DRAINS=200 \
 	    $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/test_journal.py tests/relay/test_durable.py \
 	    tests/relay/test_durable_server.py tests/relay/test_server.py
+	@SYNDICATE_SPARK_CRASHES=50 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/test_crash.py
 
 .PHONY: clean
 clean: ## remove what make has made

@@ -184,11 +184,12 @@ def test_chat_needs_a_name() -> None:
 
 
 def test_readme_blocks() -> None:
-    """The tests below run all python blocks there are: here, over the network, with Spark, a circuit."""
+    """The tests below run all python blocks there are: here, over the network, with Spark, a circuit, rules."""
     assert [("connect(" in block, "spark_source(" in block) for block in PYTHON_BLOCKS] == [
         (False, False),
         (True, False),
         (False, True),
+        (False, False),
         (False, False),
     ]
 
@@ -253,6 +254,29 @@ def test_readme_circuit() -> None:
     assert out.splitlines() == ["{('a', 'b'): 1, ('b', 'c'): 1, ('a', 'c'): 1}", "{('b', 'c'): -1, ('a', 'c'): -1}"]
     assert err == ""
     assert "# {('b', 'c'): -1, ('a', 'c'): -1}" in PYTHON_BLOCKS[3]
+
+
+def test_readme_rules() -> None:
+    """The Bloom program of the README finds the shortest way, in whatever order the roads come."""
+    out, err = run_to_end(PYTHON_BLOCKS[4])
+    assert out.splitlines() == ["7", "Roads: 2 rules, 0 points of order, 0 of 0 outputs confluent"]
+    assert err == ""
+
+
+def test_readme_dedalus(tmp_path: Path) -> None:
+    """The Dedalus program of the README runs by the commands there, and verify answers what stands below."""
+    (program_text,) = [block for language, block in _BLOCKS if language == "dedalus"]
+    (commands,) = [block for block in SHELL_BLOCKS if "syndicate dedalus" in block]
+    (answer,) = [block for language, block in _BLOCKS if language == "text" and "broadcast.ded" in block]
+    (tmp_path / "broadcast.ded").write_text(program_text)
+    said = []
+    for command in commands.splitlines():
+        words = shlex.split(command)
+        done = subprocess.run([BIN / words[0], *words[1:]], cwd=tmp_path, capture_output=True, text=True, check=True)
+        said.append([line.rstrip() for line in done.stdout.splitlines()])
+    assert 'log("b", "hello")@2;' in said[0]
+    assert said[1] == [line.rstrip() for line in answer.splitlines()]
+    assert said[2][0].startswith("5 models")
 
 
 def test_readme_names_the_whole_surface() -> None:

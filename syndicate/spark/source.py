@@ -1,14 +1,18 @@
 """A DataFrame as a source of assertions: each row that is there is a record that is asserted.
 
 A streaming DataFrame is followed: each micro-batch is a delta of rows, and takes effect as one turn, additions before
-removals.  Any other DataFrame is polled: it is read again and again, and what differs from the last time is the
-delta.  (The difference is taken in this process, which holds all that is asserted anyway; a difference in Spark, by a
-signed union, took twice as long.)
+removals.  A change feed is one too, or, as a batch DataFrame, is asked again and again for later commits.  Any other
+DataFrame is polled: it is read again and again, and what differs from the last time is the delta
+(:mod:`syndicate.spark.difference`).
 
-The path of a micro-batch: Spark calls us back in a thread of its own; there the rows become frozen forms; they go
-over a channel of capacity zero to a task of the actor; this applies them, asks the dataspace to say when it has
-handled them, and only then takes the next thing from the channel, which lets the callback return, and Spark begin the
-next micro-batch.  So a slow dataspace slows Spark down, and nothing piles up in between.
+The path of a micro-batch: Spark calls us back in a thread of its own; there the rows become frozen forms, and these
+the steps that bring and take assertions (*plan*); the journal, if there is one, takes down what stands then, together
+with the batch's number (*write*, *commit*); they go over a channel of capacity zero to a task of the actor, which
+applies them (*send*) and waits until the dataspace says that it has handled them (*ack*).  Only then the callback
+returns, and Spark begins the next micro-batch.  So a slow dataspace slows Spark down, and nothing piles up in between.
+
+With a journal a restart goes on where the last one was, whatever moment that ended at: first all that stands is
+asserted again, and *then* the query starts.  The other way round, a batch could be in both.
 
 To stop, the channel is closed *first*, so that a callback that waits fails at once; then the query is stopped, which
 would otherwise wait for that callback.
@@ -18,35 +22,35 @@ Source: the project's design, 6.7; the reference on Spark, section 3.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import logging
-import shutil
-import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from attrs import define, field
+from attrs import define, field, frozen
 
 from syndicate.errors import SourceError
-from syndicate.facet import Facet
+from syndicate.spark.columns import fields_of
+from syndicate.spark.delivery import Delivery, Move, no_collection
+from syndicate.spark.difference import Difference
 from syndicate.spark.failure import explained
-from syndicate.spark.rows import Rows, Step
+from syndicate.spark.feed import Feed, Named, feed_of
+from syndicate.spark.journal import Journal, described
+from syndicate.spark.progress import SparkProgress
+from syndicate.spark.query import Query
+from syndicate.spark.rows import Rows, Step, arrow_schema
 from syndicate.spark.session import open_session
 from syndicate.spark.standing import Standing
-from syndicate.turn import Entity, Handle, current, expect_ref
-from syndicate.values import Frozen, Ref, Value
+from syndicate.turn import expect_ref
+from syndicate.values import Ref
 from syndicate.verbs import current_facet, linked_task, react
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.streaming.query import StreamingQuery
-
-AHEAD: Final = 1000
-"""How many rows may be on their way to the dataspace: a remote one would else cost a round trip for each step."""
 
 _opening: Final = threading.Lock()
 
@@ -59,7 +63,12 @@ def spark_source(
     *,
     weight: str | None = None,
     sequence: str | None = None,
+    changes: Feed | Named | None = None,
+    ignore: Sequence[str] = (),
     clock: type | None = None,
+    journal: str | Path | None = None,
+    checkpoint: str | Path | None = None,
+    progress: bool = True,
     every: float = 1.0,
     trigger: Mapping[str, Any] | None = None,
     mode: str | None = None,
@@ -70,7 +79,8 @@ def spark_source(
     """A boot function for ``spawn``: assert in *ds*, for each row of a DataFrame, a record, for as long as the row is
     there.
 
-    Rows become records by column name; the table in :mod:`syndicate.spark.rows` says which value a column's type gives.
+    Rows become records by column name; the table in :mod:`syndicate.spark.columns` says which value a column's type
+    gives.
     Converters and validators of the record class are not run.  Equal rows are one assertion, which goes with the last
     of them. All is retracted when the stream ends, and when the actor does.  (Called in a turn instead of spawned, it
     works in a facet of the caller's.)
@@ -79,17 +89,26 @@ def spark_source(
         ds: the dataspace.
         frame: makes the DataFrame from a session, in a worker thread.  A streaming one is followed; another one is
             polled, and made anew each time, so that it sees new files.
-        to: the ``@record`` class of the assertions.  Its fields are columns of the DataFrame, which may have others.
+        to: the ``@record`` class of the assertions.  Its fields are columns of the DataFrame.  A field that is
+            annotated with a record class takes a struct as one.
         key: columns that identify a row: a new row takes the place of the one with its key, in one turn.  In a polled
             DataFrame, two rows with one key are an error.
-        weight: the column that says how often a row is added, or, below zero, removed: an integer, or one of
-            ``insert``, ``delete``, ``update_preimage``, ``update_postimage``, as in the column ``_change_type`` of a
-            change data feed. Without it, each row counts +1.  With *key*, any negative weight removes what has the
+        weight: the column that says how often a row is added, or, below zero, removed: an integer, or one of the words
+            of a change feed.  Without it, each row counts +1.  With *key*, any negative weight removes what has the
             key.
         sequence: the column by which the rows of a micro-batch are ordered.  Rows with the same value in it are one
             step, and one turn; without it, the whole micro-batch is.
+        changes: the rows are those of a change feed: ``"delta"`` and ``"iceberg"`` name the conventional columns, and a
+            :class:`~syndicate.spark.feed.Feed` others; they stand for *weight* and *sequence*.  A batch DataFrame of
+            this kind is asked for later commits each time; one commit must be there as a whole.
+        ignore: columns that no record takes; others that are not used are refused.
         clock: a ``@record`` class whose fields are columns that the sequence determines.  While a step is the latest
             one, the record of it is asserted, in the same turn as the step takes effect.
+        journal: a file that keeps what stands and which batch was the last, so that after a crash nothing is lost or
+            doubled.  There is one source to a journal, and one checkpoint.
+        checkpoint: where Spark keeps the place in a followed stream, beside a *journal*; a path, or a URL that Spark
+            knows.  By default the journal's path with ``.checkpoint``.
+        progress: assert :class:`~syndicate.spark.progress.SparkProgress`, too.
         every: seconds from one look at a polled DataFrame to the next.
         trigger: when a followed DataFrame makes a micro-batch: keyword arguments of Spark's
             ``DataStreamWriter.trigger``, such as ``{"processingTime": "5 seconds"}``, or ``{"availableNow": True}``
@@ -98,11 +117,14 @@ def spark_source(
             ``"update"``, the default with *key*, that they replace earlier ones; ``"complete"`` that each micro-batch
             is the whole table.
         session: an open session, instead of the one of this process (:func:`~syndicate.spark.session.open_session`).
-        keep: when the stream has ended, let the assertions stay until the actor is stopped.
-        on_end: called in a turn of the actor when the stream has ended, after the last step.
+        keep: when a stream that was to end (``availableNow``) has ended, let the assertions stay until the actor is
+            stopped.
+        on_end: called in a turn of the actor when such a stream has ended, after the last step.
 
     Raises:
-        SourceError: (by the actor, which crashes with it) the DataFrame does not fit, or its query failed.
+        SourceError: (by the actor, which crashes with it) the DataFrame does not fit, or its query failed or ended by
+            itself.
+        SourceJournalError: (by the actor) the journal is not this source's, in use, damaged, or cannot be written.
         SparkMissing, JavaMissing: (by the actor) Spark cannot run here.
 
     Example::
@@ -118,7 +140,18 @@ def spark_source(
         spawn(spark_source(ds, sensors, to=Sensor, key=["name"]))
     """
     expect_ref("spark_source", ds)
-    rows = Rows(to, tuple(key) if not isinstance(key, str) else key, weight, sequence, clock)
+    feed = feed_of(changes)
+    if feed is not None and weight is not None:
+        raise SourceError(f"changes= says that {feed.kind!r} holds the weights: leave weight= out")
+    rows = Rows(
+        to,
+        tuple(key) if not isinstance(key, str) else key,
+        feed.kind if feed else weight,
+        sequence or (feed.order if feed else None),
+        clock,
+        ignore if isinstance(ignore, str) or feed is None else (*ignore, *feed.ignore, feed.order),
+        *([feed.words] if feed else []),
+    )
     if not every > 0:
         raise SourceError(f"every= takes a positive number of seconds, not {every!r}")
     if mode not in (None, "append", "update", "complete"):
@@ -127,13 +160,25 @@ def spark_source(
         raise SourceError(
             'mode="update" gives the new rows only: name the columns that say which rows they replace, with key='
         )
-
-    if mode == "complete" and sequence is not None:
+    if mode == "complete" and rows.sequence is not None:
         raise SourceError('mode="complete" gives whole tables, whose rows have no order: leave sequence= out')
+    if checkpoint is not None and journal is None:
+        raise SourceError("checkpoint= alone would lose what stands when the process ends: give journal= as well")
+    options = _Options(
+        every,
+        dict(trigger or {}),
+        mode or ("update" if key else "append"),
+        feed,
+        None if journal is None else Path(journal),
+        str(checkpoint or f"{journal}.checkpoint"),
+        progress,
+        keep,
+        on_end,
+    )
 
     def start() -> None:
-        source = _Source(ds, current_facet(), rows, keep, on_end)
-        linked_task(source.run, frame, session, every, dict(trigger or {}), mode or ("update" if key else "append"))
+        facet = current_facet()
+        linked_task(_Source(Delivery(ds, facet), rows, options).run, frame, session)
 
     def boot() -> None:
         react(start)  # a facet of its own, so that its end is not that of the caller's
@@ -142,202 +187,208 @@ def spark_source(
     return boot
 
 
-class _Closed(Exception):
-    """The source has stopped: the callback must not say that it dealt with its micro-batch."""
+@frozen
+class _Options:
+    every: float
+    trigger: Mapping[str, Any]
+    mode: str
+    feed: Feed | None
+    journal: Path | None
+    checkpoint: str
+    progress: bool
+    keep: bool
+    on_end: Callable[[], object] | None
 
 
-def _is_news(entry: logging.LogRecord) -> bool:
-    """Whether a log entry tells an error of a callback that is not told by the source, too."""
-    return not (entry.exc_info and isinstance(entry.exc_info[1], (_Closed, SourceError)))
+@frozen
+class _Batch:
+    """What is sent at a time: the steps, its number, and when it began."""
 
-
-class _Synced(Entity):
-    """Goes on when the dataspace has handled what it was sent."""
-
-    def __init__(self, then: Callable[[], None]) -> None:
-        self.then = then
-
-    def message(self, value: Value) -> None:
-        self.then()
+    moves: Sequence[Move]
+    number: int
+    rows: int
+    began: float
 
 
 @define(eq=False)
 class _Source:
-    """One source at work: what stands, and the handles of what is asserted."""
+    """One source at work: what stands, and where that is kept and sent."""
 
-    ds: Ref
-    facet: Facet
+    delivery: Delivery
     rows: Rows
-    keep: bool
-    on_end: Callable[[], object] | None
+    options: _Options
     standing: Standing = field(factory=Standing)
-    handles: dict[Frozen, Handle] = field(factory=dict)
-    clock: Handle | None = None
-    failure: Exception | None = None
-    # Of its own: waiting for the end of a query takes a thread all the time, and trio's usual threads are forty.
-    limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(3))
+    journal: Journal | None = None
+    difference: Difference = field(factory=Difference)
+    shape: dict[str, str] | None = None
+    place: str | None = None
+    last: int = -1
+    counted: int = 0
+    # Of its own: what waits for Spark takes a thread all the time, and trio's usual threads are forty.
+    limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(2))
 
-    async def run(
-        self,
-        make: Callable[[SparkSession], DataFrame],
-        session: SparkSession | None,
-        every: float,
-        trigger: dict[str, Any],
-        mode: str,
-    ) -> bool:
-        """Open, follow or poll; the answer says whether the facet shall stay."""
-        opened = session or await self._in_thread(_open)
-        frame = await self._in_thread(self._make, make, opened)
-        if not frame.isStreaming:
-            await self._poll(frame, functools.partial(self._make, make, opened), every)
-        await self._follow(frame, trigger, mode)
-        if self.on_end is not None:
-            await self._in_turn(self.on_end)
-        return self.keep
-
-    # ------------------------------------------------------------------------------------------------ a stream
-
-    async def _follow(self, frame: DataFrame, trigger: dict[str, Any], mode: str) -> None:
-        send, receive = trio.open_memory_channel[list[Step] | None](0)
-        checkpoint = tempfile.mkdtemp(prefix="syndicate-checkpoint-")
-        query = None
+    async def run(self, make: Callable[[SparkSession], DataFrame], session: SparkSession | None) -> bool:
+        """Follow the rows; answer whether the assertions stay when that has ended."""
         try:
-            query = await self._in_thread(self._start, frame, trigger, mode, checkpoint, send, abandon=False)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._apply_all, receive)
-                try:
-                    await self._in_thread(query.awaitTermination)
-                except SourceError as error:
-                    self.failure = self.failure or error
-                nursery.cancel_scope.cancel()
+            opened = session if session is not None else await self._in_thread(_open)
+            again = functools.partial(self._make, make, opened)
+            frame = await self._in_thread(again)
+            await self._recall(streams := frame.isStreaming)
+            if streams:
+                checkpoint = self.options.checkpoint if self.journal is not None else None
+                query: Query[_Batch] = Query(self.rows.name, self.options.trigger, self.options.mode, checkpoint)
+                await query.follow(frame, self._received, self._deliver)
+            elif self.options.feed is not None:
+                await self._ask(frame, again)
+            else:
+                await self._poll(frame, again)
         finally:
-            receive.close()
-            with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(_end, query, checkpoint, limiter=self.limiter)
-        if self.failure is not None:
-            raise self.failure
+            if self.journal is not None:
+                with trio.CancelScope(shield=True):
+                    await trio.to_thread.run_sync(self.journal.close)
+        if self.options.on_end is not None:
+            await self.delivery.in_turn(self.options.on_end)
+        return self.options.keep
 
-    def _start(
-        self,
-        frame: DataFrame,
-        trigger: dict[str, Any],
-        mode: str,
-        checkpoint: str,
-        send: trio.MemorySendChannel[list[Step] | None],
-    ) -> StreamingQuery:
-        token = self.facet.actor.system._token
+    async def _recall(self, streams: bool) -> None:
+        """Assert what the journal says, before anything new is looked at."""
+        keyed, whole = bool(self.rows.key), not streams and self.options.feed is None
+        self.standing = Standing(keyed=keyed, table=whole or self.options.mode == "complete")
+        if self.options.journal is None:
+            return
+        about = described(
+            {
+                "record": f"{self.rows.to.__label__}({', '.join(fields_of(self.rows.to))})",  # type: ignore[attr-defined]
+                "key": list(self.rows.key),
+                "kind": "table" if whole else "stream" if streams else "feed",
+                "columns": dict(sorted((self.shape or {}).items())),
+            }
+        )
+        self.journal = journal = await self._in_thread(Journal, self.options.journal, about, abandon=False)
+        self.standing = await self._in_thread(journal.standing, keyed, self.standing.table, abandon=False)
+        self.last, self.place = journal.last, journal.place
+        if self.last >= 0:
+            there = self.standing.there()
+            await self._deliver(_Batch([Move(there, [], len(there), journal.clock)], self.last, 0, time.monotonic()))
 
-        def take(batch: DataFrame, number: int) -> None:
-            try:
-                steps = self._steps(_read(self.rows.name, batch), whole=mode == "complete")
-                trio.from_thread.run(send.send, steps, trio_token=token)
-                # The task takes this, and we go on, only when it has applied the other.
-                trio.from_thread.run(send.send, None, trio_token=token)
-            except (trio.BrokenResourceError, trio.RunFinishedError, trio.Cancelled):
-                raise _Closed from None
-            except Exception as error:
-                self.failure = error
-                raise
+    # ------------------------------------------------------------------------------------------------ where rows come
+    # from
 
-        logging.getLogger("py4j.clientserver").addFilter(_is_news)
-        writer = frame.writeStream.foreachBatch(take).outputMode(mode).option("checkpointLocation", checkpoint)
-        return (writer.trigger(**trigger) if trigger else writer).start()
+    def _received(self, frame: DataFrame, number: int) -> _Batch | None:
+        """What a micro-batch, or a table in complete mode, changes: called in Spark's thread."""
+        began, query = time.monotonic(), ""
+        if self.journal is not None:
+            query = str(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
+            if not self.journal.expects(number, query):
+                return None
+        table = explained(self.rows.name, frame.toArrow)
+        steps = self._differing(table) if self.options.mode == "complete" else self.rows.steps(table)
+        return self._planned(steps, number, query, began)
 
-    async def _apply_all(self, receive: trio.MemoryReceiveChannel[list[Step] | None]) -> None:
-        async for steps in receive:
-            if steps is not None:
-                await self._apply(steps)
-
-    def _steps(self, table: pa.Table, whole: bool) -> list[Step]:
-        steps = self.rows.steps(table)
-        return [self.standing.become(steps)] if whole else steps
-
-    # ------------------------------------------------------------------------------------------------ a table
-
-    async def _poll(self, frame: DataFrame, again: Callable[[], DataFrame], every: float) -> None:
+    async def _poll(self, frame: DataFrame, again: Callable[[], DataFrame]) -> None:
         """Never ends by itself."""
         if self.rows.sequence is not None:
             raise SourceError(
                 f"sequence= orders the changes of a stream, but the frame of {self.rows.name} is a table: leave it out"
             )
-        before: pa.Table | None = None
+
+        def look(frame: DataFrame) -> _Batch | None:
+            began = time.monotonic()
+            steps = self._differing(explained(self.rows.name, frame.toArrow))
+            return self._planned(steps, self.last + 1, "", began) if any(step.changes for step in steps) else None
+
+        await self._repeat(look, frame, again)
+
+    async def _ask(self, frame: DataFrame, again: Callable[[], DataFrame]) -> None:
+        """Ask a feed for the commits after the last one; never ends by itself."""
+        from pyspark.sql import functions as f
+
+        order = str(self.rows.sequence)
+
+        def look(frame: DataFrame) -> _Batch | None:
+            began = time.monotonic()
+            if self.place is not None:
+                frame = frame.where(f.col(order) > f.lit(self.place).cast(frame.schema[order].dataType))
+            steps = self.rows.steps(explained(self.rows.name, frame.toArrow))
+            return self._planned(steps, self.last + 1, "", began) if steps else None
+
+        await self._repeat(look, frame, again)
+
+    async def _repeat(
+        self, look: Callable[[DataFrame], _Batch | None], frame: DataFrame, again: Callable[[], DataFrame]
+    ) -> None:
         while True:
-            due = trio.current_time() + every
-            table = await self._in_thread(_read, self.rows.name, frame)
-            if before is None or not table.equals(before):
-                before = table
-                await self._apply(await self._in_thread(self._steps, table, True))
+            due = trio.current_time() + self.options.every
+            batch = await self._in_thread(look, frame)
+            if batch is not None:
+                await self._deliver(batch)
             await trio.sleep_until(due)
             frame = await self._in_thread(again)
 
-    # ------------------------------------------------------------------------------------------------ into the turns
-
-    async def _apply(self, steps: Sequence[Step]) -> None:
-        """Take the steps, a turn each, and wait until the dataspace has handled them."""
-        done = trio.Event()
-        self.facet.enter(lambda: self._take(iter(steps), 0, done))
-        await done.wait()
-
-    def _take(self, steps: Iterator[Step], ahead: int, done: trio.Event) -> None:
-        """Take one step, in a turn; the next one in another turn."""
-        step = next(steps, None)
-        turn = current("spark_source")
-        if step is not None:
-            adds, removes = self.standing.change(step)
-            for form in adds:
-                self.handles[form] = turn.assert_form(self.facet, self.ds, form)
-            if step.clock is not None and (self.clock is None or self.clock.form != step.clock):
-                clock, self.clock = self.clock, turn.assert_form(self.facet, self.ds, step.clock)
-                if clock is not None:
-                    turn.retract(clock)
-            for form in removes:
-                turn.retract(self.handles.pop(form))
-            ahead += len(step.changes)
-            if ahead < AHEAD:
-                self.facet.enter(lambda: self._take(steps, ahead, done))
-                return
-        then = done.set if step is None else lambda: self._take(steps, 0, done)
-        turn.sync(self.ds, Ref(self.facet, _Synced(then)))
-
-    async def _in_turn(self, fn: Callable[[], object]) -> None:
-        done = trio.Event()
-
-        def run() -> None:
-            fn()
-            done.set()
-
-        self.facet.enter(run)
-        await done.wait()
-
-    # ------------------------------------------------------------------------------------------------ Spark, in threads
-
-    async def _in_thread(self, fn: Callable[..., Any], *args: Any, abandon: bool = True, **named: Any) -> Any:
-        """Run what waits for Spark; *abandon* says that it may be left alone when the source stops."""
-        call = functools.partial(explained, self.rows.name, fn, *args, **named)
-        return await trio.to_thread.run_sync(call, abandon_on_cancel=abandon, limiter=self.limiter)
-
     def _make(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
+        """Make the frame, and see that its rows fit, and that they are as they were before."""
         frame = make(session)
         if not hasattr(frame, "isStreaming"):
             raise SourceError(
                 f"the frame of {self.rows.name} must be a function from a session to a DataFrame, but it made {frame!r}"
             )
         self.rows.check(frame.columns)
+        shape = self.rows.shape(arrow_schema(frame.schema))
+        before, self.shape = self.shape, shape
+        if before is not None and before != shape:
+            changed = [
+                f"{name} was {before[name]} and is {shape[name]}" for name in before if before[name] != shape[name]
+            ]
+            raise SourceError(
+                f"the columns of the rows of {self.rows.name} have changed while they were followed: "
+                f"{', '.join(changed)}; cast them in the frame, or start the source anew"
+            )
         return frame
+
+    # ------------------------------------------------------------------------------------------------ what they change
+
+    def _differing(self, table: pa.Table) -> list[Step]:
+        """The step by which the whole *table* differs from what stands."""
+        self.rows.check(table.column_names)
+        differing = self.difference.of(table)
+        with no_collection():
+            if differing is None:
+                return [self.standing.become(self.rows.steps(table))]
+            return self.rows.steps(*differing)
+
+    def _planned(self, steps: Sequence[Step], number: int, query: str, began: float) -> _Batch:
+        """The batch of these steps, in the journal if there is one."""
+        moves = self._plan(steps)
+        if self.journal is not None:
+            clock = next((move.clock for move in reversed(moves) if move.clock is not None), self.journal.clock)
+            if steps and steps[-1].place is not None:
+                self.place = str(steps[-1].place)
+            self.journal.write(self.standing, number, query, place=self.place, clock=clock)
+            self.journal.commit()
+        elif steps and steps[-1].place is not None:
+            self.place = str(steps[-1].place)
+        return _Batch(moves, number, sum(len(step.changes) for step in steps), began)
+
+    def _plan(self, steps: Sequence[Step]) -> list[Move]:
+        """What the steps bring and take; from now on it stands."""
+        with no_collection():
+            return [Move(*self.standing.change(step), len(step.changes), step.clock) for step in steps]
+
+    async def _deliver(self, batch: _Batch) -> None:
+        """Bring the batch into the dataspace, and say so there."""
+        await self.delivery.batch(batch.moves)
+        self.last = batch.number
+        self.counted += batch.rows
+        if self.options.progress:
+            lag = round(time.monotonic() - batch.began, 3)
+            await self.delivery.show(SparkProgress(self.rows.name, batch.number, self.counted, lag))
+
+    async def _in_thread(self, fn: Callable[..., Any], *args: Any, abandon: bool = True) -> Any:
+        """Run what waits for Spark or the disk; *abandon* says that it may be left alone when the source stops."""
+        call = functools.partial(explained, self.rows.name, fn, *args)
+        return await trio.to_thread.run_sync(call, abandon_on_cancel=abandon, limiter=self.limiter)
 
 
 def _open() -> SparkSession:
     with _opening:
         return open_session()
-
-
-def _read(name: str, frame: DataFrame) -> pa.Table:
-    return explained(name, frame.toArrow)
-
-
-def _end(query: StreamingQuery | None, checkpoint: str) -> None:
-    """Stop the query."""
-    if query is not None:
-        with contextlib.suppress(Exception):  # what it has to say about its end is not news any more
-            query.stop()
-    shutil.rmtree(checkpoint, ignore_errors=True)

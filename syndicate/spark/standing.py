@@ -5,7 +5,8 @@ that duplicates count and a deletion that comes before its insertion does no har
 weight takes the place of the row with its key, and a row of negative weight removes that.
 
 Contract: the answers of :meth:`Standing.change` are exactly the crossings of zero by the sums of the weights; a step
-whose weights cancel out answers nothing.
+whose weights cancel out answers nothing.  ``touched`` has every key (without keys: every record) whose entry may have
+changed since it was last cleared, so that a journal need write no others.
 
 Source: seed 003, Z-sets (integrate, distinct); the reference on Spark, section 3.
 """
@@ -25,18 +26,28 @@ from syndicate.values import Frozen, thaw
 class Standing:
     """The sums of the weights, and the record of each key.
 
+    ``keyed`` says that steps have keys, and ``table`` that the rows are those of a table, in which a key is that of
+    one row only.
+
     >>> standing = Standing()
     >>> standing.change(Step([("a", 1), ("a", 1), ("b", 1), ("b", -1)]))
     (['a'], [])
     >>> standing.change(Step([("a", -1), ("c", 1)])), standing.change(Step([("a", -1)]))
     ((['c'], []), ([], ['a']))
-    >>> keyed = Standing()
+    >>> keyed = Standing(keyed=True)
     >>> keyed.change(Step([("old", 1)], [1])), keyed.change(Step([("new", 1)], [1]))
     ((['old'], []), (['new'], ['old']))
     """
 
     weights: dict[Frozen, int] = field(factory=dict)
     of_key: dict[Frozen, Frozen] = field(factory=dict)
+    keyed: bool = False
+    table: bool = False
+    touched: dict[Frozen, None] | None = None
+
+    def there(self) -> list[Frozen]:
+        """The records that are there."""
+        return [form for form, weight in self.weights.items() if weight > 0]
 
     def change(self, step: Step) -> tuple[list[Frozen], list[Frozen]]:
         """Add a step; answer the records that are there now and were not, and those that were and are not.
@@ -44,12 +55,14 @@ class Standing:
         Raises:
             SourceError: the step has two different records for one key.
         """
-        changes = step.changes if step.keys is None else self._replace(step)
+        changes = self._replace(step) if self.keyed else step.changes
         if len(changes) > 1:
             net: dict[Frozen, int] = {}
             for form, weight in changes:
                 net[form] = net.get(form, 0) + weight
             changes = list(net.items())
+        if self.touched is not None and not self.keyed:
+            self.touched.update(dict.fromkeys([form for form, _ in changes]))
         adds, removes = [], []
         weights = self.weights
         for form, weight in changes:
@@ -72,8 +85,16 @@ class Standing:
         for key, (form, weight) in zip(step.keys or (), step.changes, strict=True):
             if weight < 0:
                 gone[key] = None
-            elif weight > 0 and new.setdefault(key, form) != form:
-                raise _ambiguous(key, new[key], form, "name the column that tells which one is later: sequence=")
+            elif weight > 0 and (new.setdefault(key, form) != form or (self.table and weight > 1)):
+                remedy = _OF_TABLE if self.table else "name the column that tells which one is later: sequence="
+                raise _ambiguous(key, new[key], form, remedy)
+        if self.table:
+            for key, form in new.items():
+                if key in self.of_key and key not in gone:
+                    raise _ambiguous(key, self.of_key[key], form, _OF_TABLE)
+        if self.touched is not None:
+            self.touched.update(gone)
+            self.touched.update(dict.fromkeys(new))
         changes = [(self.of_key.pop(key), -1) for key in gone if key not in new and key in self.of_key]
         for key, form in new.items():
             old = self.of_key.get(key)
@@ -88,21 +109,33 @@ class Standing:
         """The step that makes of what stands the table whose rows these are; nothing changes yet.
 
         Raises:
-            SourceError: two different rows of the table have the same key.
+            SourceError: two rows of the table have the same key.
         """
+        if self.keyed:
+            return self._become_keyed(steps)
         net: dict[Frozen, int] = {}
-        of_key: dict[Frozen, Frozen] = {}
         for step in steps:
             for form, weight in step.changes:
                 net[form] = net.get(form, 0) + weight
-            for key, (form, _) in zip(step.keys or (), step.changes, strict=False):
-                if of_key.setdefault(key, form) != form:
-                    raise _ambiguous(
-                        key, of_key[key], form, "give key= the columns that tell all rows of the table apart"
-                    )
         changes = [(form, change) for form, weight in net.items() if (change := weight - self.weights.get(form, 0))]
         changes += [(form, -weight) for form, weight in self.weights.items() if form not in net]
         return Step(changes)
+
+    def _become_keyed(self, steps: Iterable[Step]) -> Step:
+        new: dict[Frozen, Frozen] = {}
+        for step in steps:
+            for key, (form, weight) in zip(step.keys or (), step.changes, strict=True):
+                if weight <= 0:
+                    continue
+                if key in new or weight > 1:
+                    raise _ambiguous(key, new.get(key, form), form, _OF_TABLE)
+                new[key] = form
+        gone = [(key, form) for key, form in self.of_key.items() if new.get(key) != form]
+        come = [(key, form) for key, form in new.items() if self.of_key.get(key) != form]
+        return Step([(form, -1) for _, form in gone] + [(form, 1) for _, form in come], [key for key, _ in gone + come])
+
+
+_OF_TABLE = "give key= the columns that tell all rows of the table apart"
 
 
 def _ambiguous(key: Frozen, one: Frozen, other: Frozen, remedy: str) -> SourceError:

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import pytest
@@ -37,6 +41,58 @@ def test_a_lost_session() -> None:
     ) as caught:
         explained("Box", fail, lost)
     assert caught.value.__context__ is None
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_connection_that_broke(ours: bool) -> None:
+    """An error of py4j's socket is the end of the session; one of another socket is somebody else's."""
+    import socket
+
+    from py4j.clientserver import ClientServerConnection  # type: ignore[import-untyped]
+
+    def refused() -> None:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            place = free.getsockname()
+        with socket.socket() as asking:
+            asking.connect(place)
+
+    def asked() -> None:
+        frame: dict[str, object] = {"__name__": ClientServerConnection.__module__, "refused": refused}
+        exec("def ask(): refused()", frame)
+        ask = frame["ask"]
+        assert callable(ask)
+        ask()
+
+    with pytest.raises(
+        SourceError if ours else ConnectionRefusedError, match="its session has ended" if ours else "refused"
+    ):
+        explained("Box", asked if ours else refused)
+
+
+def test_a_worker_of_another_python(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where workers run another Python than the driver, Spark's sentence is told, and how not to get there."""
+    from pyspark.sql.functions import col, udf
+
+    tried = [f"python3.{minor}" for minor in range(10, 15) if minor != sys.version_info.minor]
+    tried += map(str, Path.home().glob(".pyenv/versions/3.1[!1]*/bin/python3"))
+    runs = (each for each in tried if shutil.which(each) and not subprocess.run([each, "-V"], check=False).returncode)
+    other = next(runs, None)
+    if other is None:
+        pytest.skip("there is one Python here")
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", other)
+    frame = spark.range(1, numPartitions=1).select(udf(lambda x: f"{x}")(col("id")).alias("x"))
+    with pytest.raises(SourceError, match=r"rows of Box: \[PYTHON_VERSION_MISMATCH\] .* run this very Python"):
+        explained("Box", frame.toArrow)
+
+
+def test_a_file_of_another_schema(spark: SparkSession, tmp_path: Path) -> None:
+    """A column that has another type in a later file is Spark's to refuse: it is told with the file."""
+    spark.sql("select 1 as x").write.parquet(str(tmp_path / "t"))
+    spark.sql("select 'one' as x").write.mode("append").parquet(str(tmp_path / "t"))
+    frame = spark.read.schema("x int").parquet(str(tmp_path / "t"))
+    with pytest.raises(SourceError, match=r"rows of Box: \[.*PARQUET.*\] .*file:/"):
+        explained("Box", frame.toArrow)
 
 
 def test_an_error_of_python_side() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -59,16 +60,55 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.spark
-def test_a_session_is_quiet() -> None:
-    """Opening a session and running a job prints nothing, on either stream."""
+@pytest.mark.timeout(300)
+def test_a_session_is_quiet_and_can_be_lost(tmp_path: Path) -> None:
+    """A session prints nothing on either stream, whatever the user's PYSPARK_PYTHON is; when its JVM is killed under a
+    source, the actor fails with a sentence, its supervisor starts it again, and that opens a new session.
+    """
     program = """
-from syndicate.spark import open_session
+import sys
+from pyspark import SparkContext
+from pyspark.sql.functions import col, udf
+from syndicate import ANY, capture, dataspace, on_asserted, record, run, stop_actor, supervise
+from syndicate.spark import open_session, spark_source
+
+@record
+class Row:
+    id: int
+
 session = open_session(memory="512m")
-assert session.range(9).count() == 9
-session.stop()
+worker = udf(lambda _: sys.executable)
+assert [row[0] for row in session.range(1).select(worker(col("id"))).collect()] == [sys.executable]
+
+def stream(session):
+    return session.readStream.format("rate").load().selectExpr("value as id")
+
+def boot():
+    ds, there = dataspace(), []
+    supervisor = supervise(spark_source(ds, stream, Row, progress=False), name="rows")
+
+    @on_asserted(ds, Row(0))
+    def first():
+        there.append(SparkContext._gateway.proc)
+        if len(there) == 1:
+            there[0].kill()
+        else:
+            print("again", there[0] is not there[1])
+            supervisor.root.enter(stop_actor)
+
+run(boot)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    environment = os.environ | {"PYSPARK_PYTHON": "/nowhere", "PYSPARK_DRIVER_PYTHON": "/nowhere"}
+    script = tmp_path / "program.py"
+    script.write_text(program)
+    done = subprocess.run(
+        [sys.executable, str(script)], capture_output=True, text=True, check=False, env=environment, timeout=280
+    )
+    assert (done.returncode, done.stdout) == (0, "again True\n"), done.stderr
+    assert "Spark could not deliver the rows of Row: its session has ended" in done.stderr
+    assert "restarting" in done.stderr
+    assert done.stderr.count("Traceback") == 1, done.stderr
+    assert "java." not in done.stderr, done.stderr
 
 
 @pytest.mark.spark

@@ -1,0 +1,251 @@
+"""Columns as values: an Arrow array in, the frozen form of each of its items out.
+
+Columns are mapped by their Arrow type, a column at a time, never by looking at single Python values: Spark hands the
+same column over as different Python objects depending on the way it takes, and a column at a time is several times
+faster.
+
+===============================================  ==============================================================
+column                                           value
+===============================================  ==============================================================
+integers, booleans, strings, binary              the same: ``int``, ``bool``, ``str``, ``bytes``
+float, double                                    ``float``; as when Spark groups, every NaN is one, and -0.0 is 0.0
+decimal                                          ``str``, all digits of its scale: ``"12.30"``
+date, time                                       ``str``, ISO 8601: ``"2013-01-01"``, ``"05:17:00"``
+timestamp                                        ``str``, ISO 8601 in UTC: ``"2013-01-01T10:17:00Z"``
+timestamp without zone                           ``str``, ISO 8601: ``"2013-01-01T05:17:00"``
+interval of days and smaller                     ``int``, microseconds
+array                                            sequence
+map                                              dictionary
+struct                                           a record, where the field is annotated with a record class (also
+                                                 within ``list[...]``, ``dict[..., ...]`` and ``... | None``);
+                                                 else a dictionary whose keys are strings
+null                                             ``Symbol("null")``, here and inside arrays, structs and maps
+interval of months, variant, geometry            none: refused before the query runs
+===============================================  ==============================================================
+
+Text for times and decimals is exact, readable in the console, and the same in every peer's language.
+
+>>> import pyarrow
+>>> forms(pyarrow.array([1, None]), "size")
+[1, Symbol('null')]
+>>> forms(pyarrow.array([[0.5]]), "sizes")[0][0]
+SEQ
+
+Contract: what an empty array of a type does, any array of the type does, unless an item is a time beyond the years 1
+to 9999; so a schema is checked with empty arrays.
+
+Source: the project's design, 6.7; the reference on Spark, section 6 ("map by schema").
+"""
+
+from __future__ import annotations
+
+import math
+import types
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+
+from syndicate.errors import SourceError
+from syndicate.values import DICT, FALSE, SEQ, SMALL, TRUE, Frozen, Symbol, freeze, order
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NULL: Final = Symbol("null")
+"""What stands for a null: no field of a record may be left out."""
+
+_NAN: Final = freeze(float("nan"))
+_BOOLEANS: Final = {True: TRUE, False: FALSE, None: NULL}
+_OPAQUE: Final = {
+    b"variant": "make text of it in the frame, with to_json",
+    b"geometry": "make binary of it in the frame, with st_asbinary",
+    b"geography": "make binary of it in the frame, with st_asbinary",
+}
+"""What Spark hands over as structs that only look like data, by the mark on one of their members; and the remedy."""
+
+
+def fields_of(cls: type) -> list[str]:
+    """The names of a record class's fields, in order."""
+    return [a.name for a in attrs.fields(cls)]
+
+
+def hints_of(cls: type) -> dict[str, Any]:
+    """What the fields of a record class are annotated with; ``Any`` where that names what cannot be found."""
+    try:
+        return typing.get_type_hints(cls)
+    except (NameError, TypeError):  # a class of a function's, or a name that only type checkers import
+        return {a.name: a.type if isinstance(a.type, type) else Any for a in attrs.fields(cls)}
+
+
+def records(cls: type, table: pa.Table) -> list[Frozen]:
+    """The frozen form of each row of *table* as an instance of *cls*, whose fields are columns of it."""
+    hints = hints_of(cls)
+    columns = [forms(table.column(name), name, hints.get(name, Any)) for name in fields_of(cls)]
+    return list(zip(repeat(_label(cls), table.num_rows), *columns, strict=True))
+
+
+def forms(column: pa.ChunkedArray | pa.Array, name: str, hint: Any = Any) -> list[Frozen]:
+    """The frozen form of each item of a column, by the table at the head of this module.
+
+    *hint* is a type annotation: it says which record classes structs become.
+
+    Raises:
+        SourceError: the column *name* is of a type that has no value, does not fit the record class, or holds a time
+        beyond the years 1 to 9999.
+    """
+    if hasattr(column, "num_chunks"):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    try:
+        return _array(column, name, hint)
+    except (ValueError, OverflowError) as error:  # Arrow's own errors are ValueErrors too
+        raise SourceError(f"the column {name!r} of type {column.type} holds what has no value here: {error}") from None
+
+
+def _array(array: pa.Array, name: str, hint: Any) -> list[Frozen]:
+    from pyarrow import types as t
+
+    kind = array.type
+    if t.is_boolean(kind):
+        return [_BOOLEANS[item] for item in array.to_pylist()]
+    if t.is_null(kind):
+        return [NULL] * len(array)
+    if t.is_dictionary(kind):
+        return _array(array.dictionary_decode(), name, hint)
+    convert = _convert_atom(kind)
+    if convert is not None:
+        return convert(array)
+    if t.is_map(kind):
+        return _maps(array, name, hint)
+    if t.is_list(kind) or t.is_large_list(kind):
+        (inner, *_) = _arguments(hint, Sequence) or (Any,)
+        items = _array(array.values, name, inner)
+        return _spans(array, lambda start, end: (SEQ, *items[start:end]))
+    remedy = "cast it in the frame, to string for instance"
+    if t.is_struct(kind):
+        marks = [remedy for field in kind for mark, remedy in _OPAQUE.items() if mark in (field.metadata or {})]
+        if not marks:
+            return _structs(array, name, hint)
+        remedy = marks[0]
+    raise SourceError(f"the column {name!r} is of type {kind}, which has no value: {remedy}")
+
+
+def _convert_atom(kind: pa.DataType) -> Callable[[pa.Array], list[Frozen]] | None:
+    """How to convert a column of atoms; None if its items are compound, or of an unknown type."""
+    import pyarrow as pa
+    from pyarrow import types as t
+
+    if t.is_integer(kind):
+        return _plain if kind.bit_width < 64 else _wide
+    if (
+        t.is_string(kind)
+        or t.is_large_string(kind)
+        or t.is_binary(kind)
+        or t.is_large_binary(kind)
+        or t.is_fixed_size_binary(kind)
+    ):
+        return _plain
+    if t.is_floating(kind):
+        return lambda array: _each(array, lambda item: _NAN if math.isnan(item) else freeze(item + 0.0))
+    if t.is_decimal(kind):
+        return lambda array: _each(array, lambda item: format(item, "f"))
+    if t.is_date(kind) or t.is_time(kind):
+        return lambda array: _each(array, lambda item: item.isoformat())
+    if t.is_timestamp(kind) and kind.tz is None:
+        return lambda array: _each(array.cast(pa.timestamp("us")), lambda item: item.isoformat())
+    if t.is_timestamp(kind):
+        return lambda array: _each(array.cast(pa.timestamp("us", "UTC")), lambda item: item.isoformat()[:-6] + "Z")
+    if t.is_duration(kind):
+        return lambda array: _each(array.cast(pa.duration("us")).cast(pa.int64()), freeze)
+    return None
+
+
+def _plain(array: pa.Array) -> list[Frozen]:
+    """Items that are their own frozen forms."""
+    items: list[Frozen] = array.to_pylist()
+    return [NULL if item is None else item for item in items] if array.null_count else items
+
+
+def _wide(array: pa.Array) -> list[Frozen]:
+    """Integers of 64 bits: nearly all columns of them hold none that needs a form of its own."""
+    import pyarrow.compute as pc
+
+    limits = pc.min_max(array).as_py()
+    if limits["min"] is None or (-SMALL < limits["min"] <= limits["max"] < SMALL):
+        return _plain(array)
+    return _each(array, freeze)
+
+
+def _each(array: pa.Array, convert: Callable[[Any], Frozen]) -> list[Frozen]:
+    return [NULL if item is None else convert(item) for item in array.to_pylist()]
+
+
+def _spans(array: pa.Array, make: Callable[[int, int], Frozen]) -> list[Frozen]:
+    """What *make* makes of the span of each item of a list or map column."""
+    ends = array.offsets.to_pylist()
+    present = array.is_valid().to_pylist()
+    return [make(ends[i], ends[i + 1]) if there else NULL for i, there in enumerate(present)]
+
+
+def _maps(array: pa.MapArray, name: str, hint: Any) -> list[Frozen]:
+    of_key, of_item = _arguments(hint, Mapping) or (Any, Any)
+    pairs = list(zip(_array(array.keys, name, of_key), _array(array.items, name, of_item), strict=True))
+
+    def make(start: int, end: int) -> Frozen:
+        entries = sorted(pairs[start:end], key=lambda pair: order(pair[0]))
+        return (DICT, tuple([key for key, _ in entries]), tuple([item for _, item in entries]))
+
+    return _spans(array, make)
+
+
+def _structs(array: pa.StructArray, name: str, hint: Any) -> list[Frozen]:
+    cls = next((each for each in _choices(hint) if hasattr(each, "__label__")), None)
+    names = [field.name for field in array.type]
+    if len(set(names)) < len(names):
+        raise SourceError(f"the column {name!r} is a struct with two members of one name: {', '.join(names)}")
+    hints: Mapping[str, Any] = {}
+    if cls is not None:
+        if sorted(names) != sorted(fields_of(cls)):
+            raise SourceError(
+                f"the column {name!r} is a struct of {', '.join(names)}, but the fields of {cls.__name__} are "
+                f"{', '.join(fields_of(cls))}: make the struct of these in the frame"
+            )
+        hints = hints_of(cls)
+    members = dict(zip(names, array.flatten(), strict=True))
+    columns = {key: _array(member, f"{name}.{key}", hints.get(key, Any)) for key, member in members.items()}
+    present = array.is_valid().to_pylist()
+    if cls is not None:
+        items = zip(repeat(_label(cls), len(array)), *[columns[key] for key in fields_of(cls)], strict=True)
+        return [item if there else NULL for there, item in zip(present, items, strict=True)]
+    ordered = sorted(columns.items(), key=itemgetter(0))
+    keys = tuple([key for key, _ in ordered])
+    rows = zip(*[column for _, column in ordered], strict=True) if ordered else repeat((), len(array))
+    return [(DICT, keys, row) if there else NULL for there, row in zip(present, rows, strict=True)]
+
+
+def _label(cls: type) -> Symbol:
+    return cls.__label__  # type: ignore[attr-defined, no-any-return]
+
+
+# ---------------------------------------------------------------------------------------------------- annotations
+
+
+def _choices(hint: Any) -> Sequence[Any]:
+    """The members of a union, or the annotation itself."""
+    if typing.get_origin(hint) is typing.Annotated:
+        return _choices(typing.get_args(hint)[0])
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return [choice for each in typing.get_args(hint) for choice in _choices(each)]
+    return [hint]
+
+
+def _arguments(hint: Any, of: Any) -> tuple[Any, ...] | None:
+    """What stands in the brackets of a generic annotation of this kind."""
+    for choice in _choices(hint):
+        origin = typing.get_origin(choice)
+        if isinstance(origin, type) and issubclass(origin, of):
+            return typing.get_args(choice)
+    return None

@@ -1,0 +1,125 @@
+"""What a source knows, brought into a dataspace: each step is a turn, additions first, and each batch is awaited.
+
+Contract: after :meth:`Delivery.batch` the dataspace has handled all of the batch; at most ``AHEAD`` rows, and a step
+more, are on their way at any time; a step is one turn.
+
+Source: the reference on Spark, section 3 ("Path of a delta").
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+import trio
+from attrs import define, field, frozen
+
+from syndicate.facet import Facet
+from syndicate.turn import Entity, Handle, Turn, current
+from syndicate.values import Frozen, Ref, Value, freeze
+
+AHEAD: Final = 1000
+"""How many rows may be on their way to the dataspace: a remote one would else cost a round trip for each step."""
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Let the garbage collector rest: all that is made here lasts, and it would look through it again and again."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()
+
+
+@frozen
+class Move:
+    """One step: the records that it brings and takes, how many rows it was, and the record of its clock."""
+
+    adds: Sequence[Frozen]
+    removes: Sequence[Frozen]
+    size: int
+    clock: Frozen | None = None
+
+
+class _Synced(Entity):
+    """Goes on when the dataspace has handled what it was sent."""
+
+    def __init__(self, then: Callable[[], None]) -> None:
+        self.then = then
+
+    def message(self, value: Value) -> None:
+        self.then()
+
+
+@define(eq=False)
+class Delivery:
+    """The assertions of a source in the dataspace *ds*."""
+
+    ds: Ref
+    facet: Facet
+    handles: dict[Frozen, Handle] = field(factory=dict)
+    clock: Handle | None = None
+    shown: Handle | None = None
+
+    async def batch(self, moves: Sequence[Move]) -> None:
+        """Take the steps, a turn each, and wait until the dataspace has handled them."""
+        done = trio.Event()
+        self.facet.enter(lambda: self._take(iter(moves), 0, done))
+        await done.wait()
+
+    async def show(self, value: Value) -> None:
+        """Assert *value* in the place of what was shown before."""
+
+        def replace() -> None:
+            turn, before = current("spark_source"), self.shown
+            self.shown = turn.assert_form(self.facet, self.ds, freeze(value))
+            if before is not None:
+                turn.retract(before)
+
+        await self.in_turn(replace)
+
+    async def in_turn(self, fn: Callable[[], object]) -> None:
+        """Call *fn* in a turn of the actor, and wait until it has ended."""
+        done = trio.Event()
+
+        def run() -> None:
+            fn()
+            done.set()
+
+        self.facet.enter(run)
+        await done.wait()
+
+    def _take(self, moves: Iterator[Move], ahead: int, done: trio.Event) -> None:
+        """Take one step, in a turn; the next one in another turn."""
+        move = next(moves, None)
+        turn = current("spark_source")
+        if move is not None:
+            with no_collection():
+                self.send(turn, move)
+            ahead += move.size
+            if ahead < AHEAD:
+                self.facet.enter(lambda: self._take(moves, ahead, done))
+                return
+        then = (lambda: self.acknowledged(done)) if move is None else (lambda: self._take(moves, 0, done))
+        turn.sync(self.ds, Ref(self.facet, _Synced(then)))
+
+    def send(self, turn: Turn, move: Move) -> None:
+        """Assert and retract what a step says."""
+        facet, ds, handles, assert_form = self.facet, self.ds, self.handles, turn.assert_form
+        for form in move.adds:
+            handles[form] = assert_form(facet, ds, form)
+        if move.clock is not None and (self.clock is None or self.clock.form != move.clock):
+            clock, self.clock = self.clock, assert_form(facet, ds, move.clock)
+            if clock is not None:
+                turn.retract(clock)
+        for form in move.removes:
+            turn.retract(handles.pop(form))
+
+    def acknowledged(self, done: trio.Event) -> None:
+        """The dataspace has handled the batch."""
+        done.set()

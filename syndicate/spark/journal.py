@@ -1,0 +1,275 @@
+"""The journal of a source: what stands, and the last batch that made it so, changed together or not at all.
+
+Assertions die with their process, Spark's checkpoint does not.  After a restart Spark goes on where it was, with rows
+that remove what nobody has asserted.  So what stands is kept in a SQLite file, and a batch changes it in *one*
+transaction with its own number: whenever the process is killed, the file holds all of a batch or nothing of it, and
+says which batch was the last.  At the next start the records in it are asserted before the query starts; a batch that
+it has is skipped, whatever Spark thinks.
+
+The entry of each record is its bytes (with keys: the bytes of its key), with its weight, so that a batch writes as
+much as it has changed.  The bytes are msgpack of the frozen form, with symbols and tags as extensions.
+
+>>> from syndicate.values import freeze
+>>> form = freeze({"a": [1, 2.5, True, Symbol("b")]})
+>>> unpacked(packed(form)) == form
+True
+
+Contract: one process has the journal at a time; SQLite's lock goes with the process, however that ends.  The file is
+synchronized to the disk at each commit.  It belongs to the source that made it (the record's fields, the key, the
+columns' types) and to one query of Spark's: another one is refused, and so is a checkpoint that is older or newer.
+
+Source: the reference on Spark, section 3 ("Restart rules").
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import msgpack
+
+from syndicate.errors import SourceJournalError
+from syndicate.spark.standing import Standing
+from syndicate.values import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag
+
+FORMAT: Final = 1
+"""The version of the file's format."""
+
+_MAGIC: Final = 0x53594E4A
+_TAGS: Final = {tag.name: tag for tag in (BIG, BOOL, DICT, DOUBLE, SEQ, SET)}
+_SYMBOL, _TAG = 1, 2
+_PATIENCE: Final = 2.0
+"""Seconds to wait for the lock: a process that was just killed may still hold it."""
+
+_SCHEMA: Final = """
+CREATE TABLE about (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE view (entry BLOB PRIMARY KEY, form BLOB, weight INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE last (batch INTEGER NOT NULL, query TEXT NOT NULL, place TEXT, clock BLOB);
+INSERT INTO last VALUES (-1, '', NULL, NULL);
+"""
+
+
+def packed(form: Frozen) -> bytes:
+    """The bytes of a frozen form: equal ones for equal forms, in every process."""
+    return msgpack.packb(form, default=_extension, unicode_errors="surrogatepass")  # type: ignore[no-any-return]
+
+
+def unpacked(data: bytes) -> Frozen:
+    """The frozen form of these bytes; raises :class:`ValueError` if they are none."""
+    return msgpack.unpackb(
+        data, use_list=False, ext_hook=_extended, unicode_errors="surrogatepass", strict_map_key=False
+    )
+
+
+def _extension(item: object) -> msgpack.ExtType:
+    if isinstance(item, Symbol):
+        return msgpack.ExtType(_SYMBOL, item.name.encode("utf-8", "surrogatepass"))
+    if isinstance(item, Tag):
+        return msgpack.ExtType(_TAG, item.name.encode())
+    raise SourceJournalError(f"a journal holds no {type(item).__name__}: {item!r}")
+
+
+def _extended(code: int, data: bytes) -> Frozen:
+    name = data.decode("utf-8", "surrogatepass")
+    return Symbol(name) if code == _SYMBOL else _TAGS[name]
+
+
+class Journal:
+    """A journal that is open, for the source that *about* describes: names of properties, and their values as text.
+
+    Opening makes the file if there is none.  A batch is :meth:`expects`, :meth:`write`, :meth:`commit`.
+
+    Raises:
+        SourceJournalError: (here and in the methods) the file is another source's, in use, damaged or no journal, or
+        the disk is full.
+    """
+
+    def __init__(self, path: str | Path, about: Mapping[str, str]) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()  # a batch that is being written when the source stops is written to its end
+        with self._explained():
+            self._db = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        try:
+            with self._explained():
+                self._open(about)
+                last = self._one("SELECT batch, query, place, clock FROM last")
+                self.last: int = last[0]
+                self.query: str = last[1]
+                self.place: str | None = last[2]
+                self.clock: Frozen | None = None if last[3] is None else unpacked(last[3])
+        except BaseException:
+            self._db.close()
+            raise
+
+    def _open(self, about: Mapping[str, str]) -> None:
+        self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
+        new = self._one("SELECT count(*) FROM sqlite_schema")[0] == 0
+        magic, version = self._one("PRAGMA application_id")[0], self._one("PRAGMA user_version")[0]
+        if not new and magic != _MAGIC:
+            raise SourceJournalError(f"{self.path} is no journal of a Spark source: give journal= another path")
+        if not new and version != FORMAT:
+            raise SourceJournalError(
+                f"the journal {self.path} is of format {version}, and this version of syndicate knows {FORMAT}: "
+                "use the version that wrote it, or another path"
+            )
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = FULL")
+        if new:
+            self._db.execute("BEGIN IMMEDIATE")
+            self._db.execute(f"PRAGMA application_id = {_MAGIC}")
+            self._db.execute(f"PRAGMA user_version = {FORMAT}")
+            for statement in _SCHEMA.strip().split(";\n"):
+                self._db.execute(statement)
+            self._db.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+            self._db.execute("COMMIT")
+            return
+        self._db.execute("BEGIN IMMEDIATE")  # takes the lock, and finds out who else has it
+        self._db.execute("COMMIT")
+        if self._one("PRAGMA quick_check(1)")[0] != "ok":
+            raise sqlite3.DatabaseError("malformed")
+        known = dict(self._db.execute("SELECT name, text FROM about"))
+        for name, text in about.items():
+            if known.get(name) != text:
+                raise SourceJournalError(
+                    f"the journal {self.path} is of another source, or of one before its rows had changed: its {name} "
+                    f"is {known.get(name)}, and here it is {text}; give journal= another path, or remove the journal "
+                    "and its checkpoint to begin anew"
+                )
+
+    # ------------------------------------------------------------------------------------------------ reading
+
+    def standing(self, keyed: bool = False, table: bool = False) -> Standing:
+        """What stands, as the last batch left it; from now on it takes note of what it changes."""
+        found = Standing(keyed=keyed, table=table, touched={})
+        with self._explained(), self._lock:
+            for entry, form, weight in self._db.execute("SELECT entry, form, weight FROM view"):
+                if form is None:
+                    found.weights[unpacked(entry)] = weight
+                else:
+                    record = found.of_key[unpacked(entry)] = unpacked(form)
+                    found.weights[record] = found.weights.get(record, 0) + weight
+        return found
+
+    def expects(self, batch: int, query: str) -> bool:
+        """Whether the batch is the next one; False if it is in the journal already.
+
+        Raises:
+            SourceJournalError: it is neither, or of another query: journal and checkpoint do not belong together.
+        """
+        if self.last >= 0 and query != self.query:
+            raise SourceJournalError(
+                f"the checkpoint is not the one that the journal {self.path} was written with; {_BOTH}"
+            )
+        if batch > self.last + 1:
+            raise SourceJournalError(
+                f"the journal {self.path} ends with batch {self.last}, and the checkpoint goes on with {batch}: the "
+                f"journal is older than the checkpoint; {_BOTH}"
+            )
+        return batch > self.last
+
+    # ------------------------------------------------------------------------------------------------ writing
+
+    def write(
+        self,
+        standing: Standing,
+        batch: int,
+        query: str = "",
+        *,
+        place: str | None = None,
+        clock: Frozen | None = None,
+    ) -> None:
+        """Begin a transaction, and write into it the batch and what the standing has changed since the last one."""
+        touched = list(standing.touched or ())
+        if standing.touched is not None:
+            standing.touched.clear()
+        with self._explained(), self._lock:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                self._db.executemany("INSERT OR REPLACE INTO view VALUES (?, ?, ?)", _entries(standing, touched))
+                self._db.executemany("DELETE FROM view WHERE entry = ?", _absent(standing, touched))
+                self._db.execute(
+                    "UPDATE last SET batch = ?, query = ?, place = ?, clock = ?",
+                    (batch, query, place, None if clock is None else packed(clock)),
+                )
+            except BaseException:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
+                raise
+        self._next = (batch, query, place, clock)
+
+    def commit(self) -> None:
+        """Let what was written count."""
+        with self._explained(), self._lock:
+            self._db.execute("COMMIT")
+        self.last, self.query, self.place, self.clock = self._next
+
+    def close(self) -> None:
+        """Close the file, after a batch that is being committed."""
+        with self._lock:
+            self._db.close()
+
+    # ------------------------------------------------------------------------------------------------ SQLite
+
+    def _one(self, query: str) -> Any:
+        return self._db.execute(query).fetchone()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Say what is wrong with the file in a sentence."""
+        try:
+            yield
+        except (sqlite3.Error, ValueError, KeyError, msgpack.UnpackException) as error:
+            raise SourceJournalError(self._sentence(error)) from None
+
+    def _sentence(self, error: Exception) -> str:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        for codes, sentence in _SENTENCES:
+            if code in codes:
+                return sentence(str(self.path))
+        return f"the journal {self.path} cannot be used: {error}"
+
+
+_BOTH: Final = "put back the two that belong together, or remove both to begin anew"
+_SENTENCES: Final[tuple[tuple[tuple[int, ...], Callable[[str], str]], ...]] = (
+    (
+        (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+        lambda path: f"the journal {path} is in use by another source: stop that one, or give each its own",
+    ),
+    (
+        (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB),
+        lambda path: (
+            f"the journal {path} is damaged: put back a copy together with its checkpoint, or remove both to begin anew"
+        ),
+    ),
+    (
+        (sqlite3.SQLITE_FULL,),
+        lambda path: f"the disk with the journal {path} is full: make room; the source goes on where it was",
+    ),
+    (
+        (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM),
+        lambda path: f"the journal {path} cannot be opened for writing: see that its directory is there and writable",
+    ),
+    ((sqlite3.SQLITE_IOERR,), lambda path: f"the disk with the journal {path} cannot be read or written"),
+)
+
+
+def _entries(standing: Standing, touched: Iterable[Frozen]) -> Iterator[tuple[bytes, bytes | None, int]]:
+    """The rows of the view that are to be there."""
+    if standing.keyed:
+        return ((packed(key), packed(standing.of_key[key]), 1) for key in touched if key in standing.of_key)
+    return ((packed(form), None, standing.weights[form]) for form in touched if form in standing.weights)
+
+
+def _absent(standing: Standing, touched: Iterable[Frozen]) -> Iterator[tuple[bytes]]:
+    there: Mapping[Frozen, object] = standing.of_key if standing.keyed else standing.weights
+    return ((packed(each),) for each in touched if each not in there)
+
+
+def described(properties: Mapping[str, object]) -> dict[str, str]:
+    """What a source is, as a journal compares it: each property as JSON."""
+    return {name: json.dumps(value) for name, value in properties.items()}

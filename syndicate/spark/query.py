@@ -1,0 +1,176 @@
+"""A streaming query of Spark's, followed from a task: started, watched, and stopped within seconds.
+
+The callback runs in a thread of Spark's.  What it hands over goes through a channel of capacity zero, whose other end
+a task reads; the thread goes on when that task has taken the batch *and* has come back for more.  Closing that end is
+how the task says that it has stopped.
+
+Contract: a query that ends on its own is a failure, unless its trigger says that it ends; when :meth:`Query.follow`
+has returned or raised, no callback goes on, and the query is being stopped.
+
+Source: the reference on Spark, section 3 ("Stopping rules").
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import logging
+import shutil
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import trio
+from attrs import define, field
+from trio.lowlevel import TrioToken
+
+from syndicate.errors import SourceError
+from syndicate.spark.failure import explained
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+B = TypeVar("B")
+
+LOOK: Final = 1
+"""Seconds from one look to the next whether the query's session is still there: Spark does not tell of its end."""
+
+STOPPING: Final = 5.0
+"""Seconds that the end of a query is waited for; it goes on ending without us."""
+
+
+class _Closed(Exception):
+    """The source has stopped: the callback must not say that it dealt with its micro-batch."""
+
+
+def _is_news(entry: logging.LogRecord) -> bool:
+    """Whether a log entry of py4j tells what the source does not tell, too: that a callback failed, or nobody answers.
+
+    (py4j writes the latter to the root of all loggers.)
+    """
+    if entry.name == "root" and entry.module not in ("clientserver", "java_gateway"):
+        return True
+    told = (_Closed, SourceError, ConnectionError, EOFError)
+    error = entry.exc_info[1] if entry.exc_info else None
+    return not (isinstance(error, told) or isinstance(getattr(error, "__context__", None), (ConnectionError, EOFError)))
+
+
+@define(eq=False)
+class Query(Generic[B]):
+    """How to follow the rows of *name*: when Spark makes micro-batches, in which output mode, and where it notes them.
+
+    ``checkpoint`` is kept; without one there is a temporary directory.
+    """
+
+    name: str
+    trigger: Mapping[str, Any]
+    mode: str
+    checkpoint: str | None = None
+    limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(2))
+    failure: Exception | None = None
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the query ends when all that is there was read."""
+        return bool(self.trigger.get("availableNow") or self.trigger.get("once"))
+
+    async def follow(
+        self, frame: DataFrame, plan: Callable[[DataFrame, int], B | None], take: Callable[[B], Awaitable[None]]
+    ) -> None:
+        """Start the query, and until it ends call *plan* for each micro-batch in Spark's thread, and *take* with the
+        answer, unless it is None, in this task.
+
+        Raises:
+            SourceError: the query failed, was stopped by somebody, or lost its session.
+        """
+        send, receive = trio.open_memory_channel[B | None](0)
+        checkpoint = self.checkpoint or tempfile.mkdtemp(prefix="syndicate-checkpoint-")
+        query: StreamingQuery | None = None
+        try:
+            token = trio.lowlevel.current_trio_token()
+            start = functools.partial(self._start, frame, checkpoint, plan, send, token)
+            query = await trio.to_thread.run_sync(start, limiter=self.limiter)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_take_all, receive, take)
+                try:
+                    await self._watch(frame.sparkSession, query)
+                except Exception as error:  # a nursery would wrap it
+                    self.failure = error
+                nursery.cancel_scope.cancel()
+        finally:
+            receive.close()
+            with trio.move_on_after(STOPPING, shield=True):
+                end = functools.partial(_end, query, None if self.checkpoint else checkpoint)
+                await trio.to_thread.run_sync(end, limiter=self.limiter, abandon_on_cancel=True)
+        if self.failure is not None:
+            raise self.failure
+
+    def _start(
+        self,
+        frame: DataFrame,
+        checkpoint: str,
+        plan: Callable[[DataFrame, int], B | None],
+        send: trio.MemorySendChannel[B | None],
+        token: TrioToken,
+    ) -> StreamingQuery:
+        def called(batch: DataFrame, number: int) -> None:
+            try:
+                planned = plan(batch, number)
+                if planned is not None:
+                    trio.from_thread.run(send.send, planned, trio_token=token)
+                    # The task takes this, and we go on, only when it has dealt with the other.
+                    trio.from_thread.run(send.send, None, trio_token=token)
+            except (trio.BrokenResourceError, trio.RunFinishedError, trio.Cancelled):
+                raise _Closed from None
+            except Exception as error:
+                self.failure = error
+                raise
+
+        for name in ("py4j.clientserver", None):
+            logging.getLogger(name).addFilter(_is_news)
+        stream = frame.writeStream.foreachBatch(called).outputMode(self.mode).option("checkpointLocation", checkpoint)
+        return explained(self.name, (stream.trigger(**self.trigger) if self.trigger else stream).start)
+
+    async def _watch(self, session: SparkSession, query: StreamingQuery) -> None:
+        """Wait for the end of the query."""
+        look = functools.partial(explained, self.name, _ended, session, query)
+        ended: bool | None = False
+        try:
+            while ended is False:
+                ended = await trio.to_thread.run_sync(look, limiter=self.limiter, abandon_on_cancel=True)
+        except SourceError:
+            if self.failure is None:
+                raise
+        if self.failure is not None:
+            return  # the callback knows better what was wrong
+        if ended is None:
+            raise SourceError(f"Spark could not deliver the rows of {self.name}: its session was stopped")
+        if not self.bounded:
+            raise SourceError(
+                f"the query for the rows of {self.name} has ended by itself: somebody has stopped it; a stream that "
+                'ends is one with trigger={"availableNow": True}'
+            )
+
+
+async def _take_all(receive: trio.MemoryReceiveChannel[B | None], take: Callable[[B], Awaitable[None]]) -> None:
+    async for planned in receive:
+        if planned is not None:
+            await take(planned)
+
+
+def _ended(session: SparkSession, query: StreamingQuery) -> bool | None:
+    """Whether the query has ended, after waiting for it a little; None if its session has."""
+    context = session.sparkContext._jsc
+    if context is None or context.sc().isStopped():
+        return None
+    return query.awaitTermination(LOOK)
+
+
+def _end(query: StreamingQuery | None, checkpoint: str | None) -> None:
+    """Stop the query."""
+    if query is not None:
+        with contextlib.suppress(Exception):  # what it has to say about its end is not news any more
+            query.stop()
+    if checkpoint is not None:
+        shutil.rmtree(checkpoint, ignore_errors=True)

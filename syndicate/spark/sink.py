@@ -1,0 +1,379 @@
+"""What stands in a dataspace as a table that any Spark job reads: each change a row, and a snapshot beside them.
+
+The path of a change: the dataspace tells the sink in a turn; when that commits, the change is added to what is
+*pending*, a sum of weights, in which what came and went meanwhile cancels out.  Once a batch is due, a thread makes
+rows of it, *writes* them into a directory, and *commits* them with its manifest (:mod:`syndicate.spark.table`);
+meanwhile the next batch gathers.  So a slow disk makes batches larger, and what is pending is never more than the
+difference between what stands now and what stood at the last commit.
+
+No journal is needed.  After a restart, however the last run ended, the sink waits until the dataspace has told it all
+that stands now, and writes the difference from what the last commit says: nothing is lost or doubled.
+
+Contract: a turn of the dataspace is in one batch as a whole; the changes of all batches up to one add up to what stood
+after some turn; a value is in the snapshot while an assertion of it stands.  What came and went within one batch leaves
+no row.
+
+Source: the project's design, 6.7; issue 7, point 2.
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import attrs
+import trio
+from attrs import define, field, frozen
+
+from syndicate.errors import SinkError
+from syndicate.facet import Facet
+from syndicate.pattern import ANY, Capture, Group, pattern_of
+from syndicate.record import record
+from syndicate.skeleton.analysis import analyse
+from syndicate.skeleton.interest import interest
+from syndicate.spark.arrays import Misfit, array_of, canonical, check_kind, kind_of
+from syndicate.spark.columns import fields_of, hints_of
+from syndicate.spark.delivery import Delivery
+from syndicate.spark.rows import Step, arrow_schema
+from syndicate.spark.standing import Standing
+from syndicate.spark.table import WEIGHT, Table
+from syndicate.turn import Entity, Turn, current, expect_ref
+from syndicate.values import Frozen, Ref, thaw
+from syndicate.verbs import current_facet, expect_own, linked_task, on_stop_or_crash, react, ref, sync
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+ENDING: Final = 5.0
+"""Seconds that the last batch is waited for when the sink stops."""
+
+
+@record
+class SparkWritten:
+    """A sink has committed *batch*: *to* is its directory, *rows* counts the changes since it was started, and *lag* is
+    the seconds from the first change of the batch until its commit.
+    """
+
+    to: str
+    batch: int
+    rows: int
+    lag: float
+
+
+def spark_sink(
+    ds: Ref,
+    pattern: Any,
+    to: str | Path,
+    *,
+    schema: type | pa.Schema | StructType | None = None,
+    every: float = 1.0,
+    rows: int = 10_000,
+    retain: float = 300.0,
+    progress: bool = True,
+    session: SparkSession | None = None,
+) -> Callable[[], None]:
+    """A boot function for ``spawn``: write what matches *pattern* in *ds* into the directory *to*, change by change.
+
+    :func:`~syndicate.spark.table.read_changes` and :func:`~syndicate.spark.table.read_snapshot` read it; the layout is
+    described in :mod:`syndicate.spark.table`.  Each capture is a column; values become items of columns as the table in
+    :mod:`syndicate.spark.columns` says, the other way round.  What is pending when the sink stops is written, within
+    seconds.  A restart writes the difference between what stands then and the last commit.
+
+    Args:
+        ds: the dataspace.
+        pattern: a ``@record`` class, which stands for all its fields, or a pattern with a capture for each column.
+        to: the directory of the table.  There is one sink to a directory.
+        schema: the columns, in the order of the captures: a record class, whose annotations are their types, a
+            ``pyarrow.Schema``, or Spark's ``StructType``.  It may be left out where *pattern* is a record class, or a
+            record whose fields are captures.
+        every: seconds for which changes are gathered before they are written.  At a start, what stands has this time to
+            come back before what is missing counts as gone.
+        rows: so many changes are written at once.
+        retain: seconds that a file stays after it was replaced, for jobs that read it.
+        progress: assert :class:`SparkWritten`.
+        session: a Spark session for snapshots of millions of rows; without one they are kept as an older snapshot and
+            the changes since.
+
+    Raises:
+        SinkError: the columns cannot be told; (by the actor, which crashes with it) a value fits no column, the
+            directory is another sink's, in use or damaged, the disk is full.
+        PatternError: the pattern is none.
+
+    Example::
+
+        spawn(spark_sink(ds, Sensor, to="sensors/"))
+    """
+    expect_ref("spark_sink", ds)
+    columns = _columns_of(pattern, schema)
+    asked = _pattern_of(pattern)
+    if not every > 0 or rows < 1 or retain < 0:
+        raise SinkError(
+            f"spark_sink takes positive numbers of seconds and rows, not every={every!r}, rows={rows!r}, "
+            f"retain={retain!r}"
+        )
+
+    def start() -> None:
+        facet = current_facet()
+        sink = _Sink(facet, ds, Path(to), columns, every, rows, retain, session, progress)
+        turn = current("spark_sink")
+        expect_own("spark_sink", ds, turn)
+        noted = _Noted(turn, sink)
+        form = interest(asked, ref(noted))
+        noted.asked = form[1]
+        turn.assert_form(facet, ds, form)
+        on_stop_or_crash(sink.stopping)
+        sync(ds, sink.told.set)
+        linked_task(sink.run)
+
+    def boot() -> None:
+        react(start)  # a facet of its own, so that its end is not that of the caller's
+
+    boot.__name__ = f"spark_sink({columns.of})"
+    return boot
+
+
+# ---------------------------------------------------------------------------------------------------- the columns
+
+
+@frozen
+class Columns:
+    """The columns of a table: a name, a type and an annotation each; *of* is what its rows are called."""
+
+    of: str
+    names: Sequence[str]
+    kinds: Sequence[Any]
+    hints: Mapping[str, Any]
+
+    @property
+    def schema(self) -> pa.Schema:
+        """As Arrow has them; raises :class:`SinkError` for a type that Spark does not read."""
+        import pyarrow as pa
+
+        kinds = [
+            kind if isinstance(kind, pa.DataType) else kind_of(self.hints.get(name, Any), name)
+            for name, kind in zip(self.names, self.kinds, strict=True)
+        ]
+        for name, kind in zip(self.names, kinds, strict=True):
+            check_kind(kind, name)
+        return pa.schema(list(zip(self.names, kinds, strict=True)))
+
+    def table(self, rows: Sequence[Sequence[Frozen]], weights: Sequence[int]) -> pa.Table:
+        """Rows of frozen forms with their weights; raises :class:`SinkError` if one does not fit."""
+        import pyarrow as pa
+
+        schema = self.schema
+        items = list(zip(*rows, strict=True)) or [()] * len(self.names)
+        arrays = []
+        for member, column in zip(schema, items, strict=True):
+            try:
+                arrays.append(array_of(column, member.type, member.name, self.hints.get(member.name, Any)))
+            except Misfit as misfit:
+                shown = ", ".join(
+                    f"{name}={thaw(form)!r}" for name, form in zip(self.names, rows[misfit.place], strict=True)
+                )
+                raise SinkError(
+                    f"{self.of}({shown}) does not fit the table: {misfit}; change schema=, or let the pattern take "
+                    "only what fits, with capture(int) for instance"
+                ) from None
+        return pa.table([*arrays, pa.array(weights, pa.int64())], schema=schema.append(pa.field(WEIGHT, pa.int64())))
+
+
+def columns_of(schema: Any, of: str = "the row") -> Columns:
+    """The columns that *schema* declares; raises :class:`SinkError` if it declares none."""
+    if isinstance(schema, type) and hasattr(schema, "__label__"):
+        hints = hints_of(schema)
+        names = fields_of(schema)
+        return Columns(schema.__name__, names, [hints.get(name, Any) for name in names], hints)
+    if hasattr(schema, "fieldNames") and hasattr(schema, "fields"):
+        schema = arrow_schema(schema)
+    if hasattr(schema, "names") and hasattr(schema, "types"):
+        return Columns(of, schema.names, schema.types, {})
+    raise SinkError(f"schema= takes a record class, a pyarrow.Schema or a StructType, not {schema!r}")
+
+
+def _columns_of(pattern: Any, schema: Any) -> Columns:
+    cls = pattern if isinstance(pattern, type) else type(pattern)
+    named = cls if hasattr(cls, "__label__") and attrs.has(cls) else None
+    captures = len(analyse(_pattern_of(pattern))[0].captures)
+    of = named.__name__ if named is not None else "the row"
+    if schema is not None:
+        found = columns_of(schema, of)
+        if len(found.names) != captures:
+            raise SinkError(
+                f"the pattern captures {captures} values, and schema= has {len(found.names)} columns: give one for each"
+            )
+        return found
+    if named is not None:
+        names = fields_of(named)
+        if pattern is not named:
+            names = [name for name in names if isinstance(getattr(pattern, name), Capture)]
+        if len(names) == captures:
+            hints = hints_of(named)
+            return Columns(of, names, [hints.get(name, Any) for name in names], hints)
+    raise SinkError(
+        "the columns cannot be told from the pattern: say with schema= what each of its captures is called, and which "
+        "type it has"
+    )
+
+
+def _pattern_of(pattern: Any) -> Any:
+    """A class stands for all its fields, as it does for a view."""
+    if isinstance(pattern, type) and hasattr(pattern, "__label__"):
+        places = range(len(fields_of(pattern)))
+        return Group("rec", pattern.__label__, tuple([(place, Capture(ANY)) for place in places]))
+    return pattern_of(pattern)
+
+
+# ---------------------------------------------------------------------------------------------------- at work
+
+
+class _Noted(Entity):
+    """Gathers the changes of a turn, which count when it commits."""
+
+    raw = True
+
+    def __init__(self, turn: Turn, sink: _Sink) -> None:
+        self.turn = turn
+        self.sink = sink
+        self.known: dict[Any, Frozen] = {}
+        self.changes: list[tuple[Frozen, int]] = []
+
+    def assert_(self, value: Any, handle: Any) -> None:
+        self.known[handle] = value
+        self._note(value, 1)
+
+    def retract(self, handle: Any) -> None:
+        self._note(self.known.pop(handle), -1)
+
+    def _note(self, form: Frozen, weight: int) -> None:
+        if not self.changes:
+            self.turn.afterwards.append(self._count)
+        self.changes.append((form, weight))
+
+    def _count(self) -> None:
+        changes, self.changes = self.changes, []
+        self.sink.note(changes)
+
+
+@define(eq=False)
+class _Sink:
+    """One sink at work: what is pending, and what the table holds."""
+
+    facet: Facet
+    ds: Ref
+    to: Path
+    columns: Columns
+    every: float
+    most: int
+    retain: float
+    session: SparkSession | None
+    progress: bool
+    pending: dict[Frozen, int] = field(factory=dict)
+    since: float = 0.0
+    told: trio.Event = field(factory=trio.Event)
+    due: trio.Event = field(factory=trio.Event)
+    full: trio.Event = field(factory=trio.Event)
+    table: Table | None = None
+    stood: Sequence[Frozen] = ()
+    standing: Standing = field(factory=Standing)
+    counted: int = 0
+    ready: bool = False
+    writing: trio.CancelScope | None = None
+    ending: trio.CancelScope = field(factory=lambda: trio.CancelScope(shield=True))
+    limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(1))
+
+    def note(self, changes: Iterable[tuple[Frozen, int]]) -> None:
+        """Add what a turn has changed to what is pending."""
+        pending = self.pending
+        if not pending:
+            self.since = time.monotonic()
+        for form, weight in changes:
+            total = pending.get(form, 0) + weight
+            if total:
+                pending[form] = total
+            else:
+                del pending[form]
+        if pending:
+            self.due.set()
+        if len(pending) >= self.most:
+            self.full.set()
+
+    async def run(self) -> None:
+        """Write batch after batch, until the facet stops; then the last one."""
+        shown = Delivery(self.ds, self.facet)
+        try:
+            await self._in_thread(self._open)
+            await self.told.wait()
+            self.ready = True
+            await self._gather()
+            while True:
+                written = await self._flush()
+                if written is not None and self.progress:
+                    await shown.show(written)
+                await self.due.wait()
+                await self._gather()
+        finally:
+            self.stopping()
+            if self.ready:
+                await self._flush()
+            if self.table is not None:
+                with self.ending:
+                    await self._in_thread(self.table.close)
+
+    def stopping(self) -> None:
+        """From now on, only so long."""
+        self.ending.deadline = trio.current_time() + ENDING
+        if self.writing is not None:
+            self.writing.deadline = self.ending.deadline
+
+    async def _gather(self) -> None:
+        """Wait until the batch is due."""
+        with trio.move_on_after(self.every):
+            await self.full.wait()
+
+    async def _flush(self) -> SparkWritten | None:
+        """Write what is pending as a batch: to its end, unless that takes too long after the facet has stopped."""
+        pending, self.pending = self.pending, {}
+        since = self.since if pending else time.monotonic()
+        self.due, self.full = trio.Event(), trio.Event()
+        count: int | None = None
+        ready, self.ready = self.ready, False  # after a batch that failed, nothing more is written
+        with trio.CancelScope(shield=True, deadline=self.ending.deadline) as self.writing:
+            count = await self._in_thread(self._write, pending)
+            self.ready = ready
+        if count is None:
+            return None
+        self.counted += count
+        assert self.table is not None
+        return SparkWritten(str(self.to), self.table.batch, self.counted, round(time.monotonic() - since, 3))
+
+    def _open(self) -> None:
+        self.table = table = Table(self.to, self.columns.schema, retain=self.retain, session=self.session)
+        there = table.standing()
+        rows = canonical(there.select(self.columns.names), self.columns.hints)
+        self.stood = rows
+        self.standing = Standing(dict(zip(rows, there.column(WEIGHT).to_pylist(), strict=True)))
+
+    def _write(self, pending: Mapping[Frozen, int]) -> int | None:
+        """Commit a batch; answer how many rows have changed, or None if none has, and it was not the first."""
+        table = self.table
+        assert table is not None
+        made = self.columns.table([form[1:] for form in pending], list(pending.values()))
+        rows = canonical(made.select(self.columns.names), self.columns.hints)
+        changes = [*zip(rows, pending.values(), strict=True), *[(row, -1) for row in self.stood]]
+        self.stood = ()
+        adds, removes = self.standing.change(Step(changes))
+        if not adds and not removes and table.batch >= 0:
+            return None
+        weights = [1] * len(adds) + [-1] * len(removes)
+        table.append(self.columns.table([*adds, *removes], weights), table.batch + 1)
+        return len(weights)
+
+    async def _in_thread(self, fn: Callable[..., Any], *args: Any) -> Any:
+        call = functools.partial(fn, *args)
+        return await trio.to_thread.run_sync(call, limiter=self.limiter, abandon_on_cancel=True)

@@ -1,0 +1,133 @@
+"""``python -m tests.syndicate.spark.sinking DIRECTORY``: a sink that kills itself, again and again.
+
+For each line of standard input, ``POINT FIRST LAST``, a process of its own asserts the states of :func:`world` from
+FIRST on, a turn each, beside a sink into DIRECTORY; at POINT, ``before:commit`` and the like, it kills itself with
+SIGKILL, and its exit status is printed.  At the point ``never`` it ends in order after the state LAST, and the sink
+writes what is pending.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+import random
+import signal
+import sys
+from typing import Any
+
+import trio
+
+from syndicate import assert_, current_facet, dataspace, linked_task, open_system, spawn
+from syndicate.record import record
+from syndicate.spark.sink import spark_sink
+from syndicate.spark.table import Table
+from syndicate.verbs import sync
+
+POINTS = {
+    "write": (Table, "write"),
+    "changes": (Table, "_changed"),
+    "snapshot": (Table, "_renewed"),
+    "commit": (Table, "commit"),
+}
+STATES = 60
+
+
+@record
+class Parcel:
+    """What the sink writes."""
+
+    name: str
+    room: int
+    notes: list[str]
+
+
+def world() -> list[frozenset[tuple[str, int, str]]]:
+    """States of parcels: in each of them, every parcel that there is is in two rooms."""
+    rng, found, there = random.Random(3), [], dict[str, int]()
+    for _ in range(STATES):
+        for name in rng.sample("abcdefghijkl", 4):
+            if name in there and rng.random() < 0.3:
+                del there[name]
+            else:
+                there[name] = rng.randint(0, 5)
+        found.append(frozenset((name, room + half, f"at {room}") for name, room in there.items() for half in (0, 10)))
+    return found
+
+
+def install(point: str) -> None:
+    """Let the process die at *point*, the second time that it comes there."""
+    when, _, step = point.partition(":")
+    cls, name = POINTS[step]
+    real = getattr(cls, name)
+    calls: list[None] = []
+
+    def dying(*args: Any, **named: Any) -> Any:
+        calls.append(None)
+        if len(calls) == 2 and when == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        answer = real(*args, **named)
+        if len(calls) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return answer
+
+    setattr(cls, name, dying)
+
+
+def main(directory: str, point: str, first: int, last: int) -> None:
+    """Run the sink until it dies, or until the last state."""
+    if point != "never":
+        install(point)
+    states = world()
+
+    def boot() -> None:
+        ds = dataspace()
+        facet = current_facet()
+        handles: dict[Any, Any] = {}
+
+        def become(state: Any) -> None:
+            for name, room, note in state - handles.keys():
+                handles[name, room, note] = assert_(ds, Parcel(name, room, [note, "x"]))
+            for gone in handles.keys() - state:
+                handles.pop(gone).retract()
+
+        async def steps() -> None:
+            rest = states[first + 1 : last + 1]
+            for state in rest if point == "never" else itertools.cycle(rest):
+                await trio.sleep(0.02)
+                facet.enter(functools.partial(become, state))
+            done = trio.Event()
+            facet.enter(lambda: sync(ds, done.set))
+            await done.wait()
+            ended.set()
+            await trio.sleep_forever()
+
+        become(states[first])
+        spawn(spark_sink(ds, Parcel, directory, every=0.01, rows=3, retain=0.0))
+        linked_task(steps)
+
+    async def running() -> None:
+        async with open_system(boot):
+            await ended.wait()
+
+    ended = trio.Event()
+    trio.run(running)
+
+
+def serve(directory: str) -> None:
+    """Run one process after the other: they are forked, which spares them the imports."""
+    import pyarrow.compute
+    import pyarrow.parquet  # noqa: F401
+
+    for line in sys.stdin:
+        point, first, last = line.split()
+        child = os.fork()
+        if child == 0:
+            main(directory, point, int(first), int(last))
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        print(os.waitstatus_to_exitcode(status), flush=True)
+
+
+if __name__ == "__main__":
+    serve(sys.argv[1])

@@ -1,0 +1,210 @@
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syndicate import Record, Symbol
+from syndicate.errors import SourceJournalError
+from syndicate.spark import journal as module
+from syndicate.spark.journal import Journal, described, packed, unpacked
+from syndicate.spark.rows import Step
+from syndicate.spark.standing import Standing
+from syndicate.values import freeze
+from tests.strategies import values
+
+ABOUT = described({"record": "Box(name)", "key": []})
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody is about to let a lock go."""
+    monkeypatch.setattr(module, "_PATIENCE", 0.05)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """Where the journal is to be."""
+    return tmp_path / "boxes.journal"
+
+
+@given(values(refs=False))
+def test_forms_as_bytes(value: Any) -> None:
+    """Every value without references comes back from its bytes, and equal ones have equal bytes."""
+    form = freeze(value)
+    assert unpacked(packed(form)) == form
+    assert packed(freeze(value)) == packed(form)
+
+
+def test_odd_names() -> None:
+    """Text that is no proper Unicode, which Python knows, is kept too."""
+    form = freeze(Record(Symbol("\ud800"), ["\udfff", {"\ud801": b""}]))
+    assert unpacked(packed(form)) == form
+
+
+BATCH = st.lists(st.tuples(st.sampled_from("abc"), st.integers(-2, 2)), max_size=4)
+
+
+@settings(max_examples=25)
+@given(st.booleans(), st.lists(BATCH, max_size=5), st.randoms())
+def test_a_journal_is_what_stands(
+    tmp_path_factory: pytest.TempPathFactory, keyed: bool, batches: list[list[tuple[str, int]]], random: Any
+) -> None:
+    """After any batches, and whenever it is opened again, what it says stands is what stands."""
+    path = tmp_path_factory.mktemp("journal") / "j"
+    journal = Journal(path, ABOUT)
+    standing, oracle = journal.standing(keyed), Standing(keyed=keyed)
+    for number, batch in enumerate(batches):
+        changes = [(freeze(Record("Box", [name])), weight) for name, weight in dict(batch).items()]
+        step = Step(changes, [(name,) for name in dict(batch)] if keyed else None)
+        standing.change(step)
+        oracle.change(step)
+        assert journal.expects(number, "q")
+        journal.write(standing, number, "q", place=str(number), clock=(Symbol("At"), number))
+        journal.commit()
+        if random.random() < 0.5:
+            journal.close()
+            journal = Journal(path, ABOUT)
+            assert not journal.expects(number, "q")
+            standing = journal.standing(keyed)
+            assert (standing.weights, standing.of_key) == (oracle.weights, oracle.of_key)
+            assert (journal.last, journal.place) == (number, str(number))
+            assert journal.clock == (Symbol("At"), number)
+    journal.close()
+
+
+def test_what_was_not_committed_is_not_there(path: Path) -> None:
+    """The view does not have it, nor the last batch."""
+    journal = Journal(path, ABOUT)
+    standing = journal.standing()
+    for number, form in enumerate("ab"):
+        standing.change(Step([(form, 1)]))
+        journal.write(standing, number)
+        if form == "a":
+            journal.commit()
+    journal.close()
+    again = Journal(path, ABOUT)
+    assert again.standing().weights == {"a": 1}
+    assert again.last == 0
+    again.close()
+
+
+def refused(path: Path, about: dict[str, str] = ABOUT) -> str:
+    """What is said about a journal that cannot be opened: one sentence, which names it."""
+    with pytest.raises(SourceJournalError) as caught:
+        Journal(path, about).standing()
+    text = str(caught.value)
+    assert str(path) in text
+    assert "\n" not in text
+    assert caught.value.__cause__ is None
+    return text
+
+
+def test_a_journal_of_another_source(path: Path) -> None:
+    """A journal belongs to the rows that it was made for."""
+    Journal(path, ABOUT).close()
+    assert 'of another source, or of one before its rows had changed: its record is "Box(name)", and here' in refused(
+        path, described({"record": "Box(name, size)", "key": []})
+    )
+
+
+def test_a_journal_in_use(path: Path) -> None:
+    """One source has it at a time, in this process and in others; the lock goes with the process."""
+    journal = Journal(path, ABOUT)
+    assert "is in use by another source: stop that one, or give each its own" in refused(path)
+    program = f"""
+from syndicate.errors import SourceJournalError
+from syndicate.spark.journal import Journal
+try:
+    Journal({str(path)!r}, {ABOUT!r})
+except SourceJournalError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "is in use by another source" in done.stdout
+    journal.close()
+    Journal(path, ABOUT).close()
+
+
+def test_no_journal(path: Path) -> None:
+    """A file of other content, a database of another program, and a later format are named, and left as they are."""
+    path.write_bytes(b"what is this" * 100)
+    assert "is damaged: put back a copy together with its checkpoint" in refused(path)
+    assert path.read_bytes() == b"what is this" * 100
+    path.unlink()
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE x (y)")
+    other.close()
+    assert "is no journal of a Spark source: give journal= another path" in refused(path)
+    path.unlink()
+    Journal(path, ABOUT).close()
+    with sqlite3.connect(path) as later:
+        later.execute("PRAGMA user_version = 99")
+    later.close()
+    assert "is of format 99, and this version of syndicate knows 1" in refused(path)
+
+
+def test_a_damaged_journal(path: Path) -> None:
+    """A journal whose pages were overwritten, or whose entries are no forms, is not believed."""
+    journal = Journal(path, ABOUT)
+    standing = journal.standing()
+    standing.change(Step([(freeze(f"form {number}"), 1) for number in range(2000)]))
+    journal.write(standing, 0)
+    journal.commit()
+    journal.close()
+    good = path.read_bytes()
+    with path.open("r+b") as file:
+        file.seek(len(good) // 2 // 4096 * 4096)
+        file.write(b"\xff" * 4096)
+    assert "is damaged" in refused(path)
+    path.write_bytes(good)
+    with sqlite3.connect(path) as spoilt:
+        spoilt.execute("INSERT INTO view VALUES (x'c1', NULL, 1)")
+    spoilt.close()
+    assert "is damaged" in refused(path)
+
+
+def test_a_place_where_nothing_can_be(tmp_path: Path) -> None:
+    """A directory that is not there, and a directory in the place of the file."""
+    for place in (tmp_path / "nowhere" / "j", tmp_path):
+        assert "cannot be opened for writing: see that its directory is there and writable" in refused(place)
+
+
+def test_a_full_disk(path: Path) -> None:
+    """A batch that finds no room is not there, and the one after can be."""
+    journal = Journal(path, ABOUT)
+    pages = journal._one("PRAGMA page_count")[0]
+    journal._db.execute(f"PRAGMA max_page_count = {pages}")
+    standing = journal.standing()
+    standing.change(Step([(freeze("x" * 1000 + str(number)), 1) for number in range(100)]))
+    with pytest.raises(SourceJournalError, match=r"the disk with the journal .* is full: make room"):
+        journal.write(standing, 0)
+    journal._db.execute("PRAGMA max_page_count = 100000")
+    journal.close()
+    again = Journal(path, ABOUT)
+    assert (again.last, again.standing().weights) == (-1, {})
+    again.close()
+
+
+def test_batches_that_do_not_follow(path: Path) -> None:
+    """A checkpoint of another query, and one that is ahead, do not belong to the journal."""
+    journal = Journal(path, ABOUT)
+    with pytest.raises(SourceJournalError, match="ends with batch -1, and the checkpoint goes on with 3"):
+        journal.expects(3, "q")
+    standing = journal.standing()
+    for number in range(3):
+        assert journal.expects(number, "q")
+        journal.write(standing, number, "q")
+        journal.commit()
+    assert [journal.expects(number, "q") for number in range(4)] == [False, False, False, True]
+    with pytest.raises(SourceJournalError, match=r"the checkpoint is not the one that the journal .* was written with"):
+        journal.expects(3, "other")
+    with pytest.raises(SourceJournalError, match="ends with batch 2, and the checkpoint goes on with 4: the journal"):
+        journal.expects(4, "q")
+    journal.close()

@@ -1,0 +1,366 @@
+"""A source with a journal, start after start, in one process: on streams without Spark, on tables and feeds with it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import structlog.testing
+import trio
+
+from syndicate import ANY, Entity, capture, dataspace, open_system, record, ref, spawn
+from syndicate.actor import Actor
+from syndicate.errors import SourceError, SourceJournalError
+from syndicate.spark import SparkProgress, spark_source
+from syndicate.spark import journal as journal_module
+from syndicate.spark.delivery import AHEAD
+from syndicate.testing import Seen, watch
+from syndicate.turn import current
+from syndicate.verbs import send, stop_actor
+from tests.syndicate.spark.microbatches import Session, Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@record
+class Crate:
+    name: str
+    size: int
+
+
+@record
+class Crate2:
+    name: str
+    size: int
+
+
+def drop(path: Path, number: int, *rows: tuple[str, int, int]) -> None:
+    """Drop a file of rows: names, sizes, weights."""
+    lines = [json.dumps({"name": name, "size": size, "w": w}) for name, size, w in rows]
+    draft = path / f".{number}"
+    draft.write_text("\n".join(lines) + "\n")
+    draft.rename(path / f"{number:03}.json")
+
+
+class Run:
+    """A source at work, and what was seen of it."""
+
+    def __init__(self, source: Actor, seen: Seen, progress: Seen) -> None:
+        self.source = source
+        self.seen = seen
+        self.progress = progress
+
+    async def until(self, condition: Callable[[Seen], object]) -> None:
+        """Wait until what was seen fulfils the condition."""
+        while not condition(self.seen) and self.source.running:  # noqa: ASYNC110
+            await trio.sleep(0.002)
+        assert condition(self.seen), f"the source has ended: {self.source.error!r}"
+
+    async def end(self) -> BaseException | None:
+        """Wait for the end of the source; answer its error."""
+        while self.source.running:  # noqa: ASYNC110
+            await trio.sleep(0.002)
+        return self.source.error
+
+
+@asynccontextmanager
+async def sourced(frame: Callable[[Any], Any], to: type = Crate, **options: Any) -> AsyncIterator[Run]:
+    """Run a source beside an observer of its records, and one of its progress."""
+    made: list[Any] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        made.append(watch(ds, capture(to(ANY, ANY))))
+        made.append(watch(ds, capture(SparkProgress(ANY, ANY, ANY, ANY))))
+        made.append(spawn(spark_source(ds, frame, to, **options), name="source"))
+
+    with trio.fail_after(60), structlog.testing.capture_logs():
+        async with open_system(boot) as system:
+            await system.settle()
+            yield Run(made[2], made[0], made[1])
+
+
+def following(path: Path, started: Callable[[], object] = lambda: None) -> dict[str, Any]:
+    """A stream of the files, with a journal beside it."""
+    return {
+        "frame": lambda session: Stream(session, path, started),
+        "session": Session(),
+        "weight": "w",
+        "journal": path / "journal",
+    }
+
+
+async def test_a_restart_goes_on(tmp_path: Path) -> None:
+    """What stood stands again, duplicates counted, and the stream goes on behind it."""
+    drop(tmp_path, 1, ("a", 1, 2), ("b", 1, 1))
+    async with sourced(**following(tmp_path)) as run:
+        await run.until(lambda seen: len(seen) == 2)
+    drop(tmp_path, 2, ("a", 1, -1), ("b", 1, -1), ("c", 1, 1))
+    async with sourced(**following(tmp_path)) as run:
+        await run.until(lambda seen: len(seen) == 4)
+        assert sorted(run.seen[:2], key=str) == [("+", Crate("a", 1)), ("+", Crate("b", 1))]
+        assert run.seen[2:] == [("+", Crate("c", 1)), ("-", Crate("b", 1))]
+    drop(tmp_path, 3, ("a", 1, -1))
+    async with sourced(**following(tmp_path)) as run:
+        await run.until(lambda seen: len(seen) == 3)
+        assert run.seen[2:] == [("-", Crate("a", 1))]
+
+
+async def test_the_snapshot_is_asserted_before_the_query_starts(tmp_path: Path) -> None:
+    """When the query starts, the dataspace has already handled all that the journal holds.
+
+    Started the other way round, a batch could be in the snapshot *and* come by the stream; no crash test finds that.
+    """
+    drop(tmp_path, 1, *[(f"name {number}", number, 1) for number in range(50)])
+    async with sourced(**following(tmp_path)) as run:
+        await run.until(lambda seen: len(seen) == 50)
+    starts: list[int] = []
+    drop(tmp_path, 2, ("late", 0, 1))
+    made: list[Run] = []
+    async with sourced(**following(tmp_path, lambda: starts.append(len(made[0].seen)))) as run:
+        made.append(run)
+        await run.until(lambda seen: len(seen) == 51)
+        assert starts == [50]
+
+
+class Mute(Entity):
+    """A dataspace that answers nobody until it is told to."""
+
+    raw = True
+
+    def __init__(self) -> None:
+        self.boxes = 0
+        self.waiting: list[Any] = []
+
+    def assert_(self, form: Any, handle: Any) -> None:
+        self.boxes += form[0] is Crate.__label__  # type: ignore[attr-defined]
+
+    def sync(self, peer: Any) -> None:
+        self.waiting.append(peer)
+
+
+async def test_no_query_while_the_snapshot_is_on_its_way(tmp_path: Path) -> None:
+    """The query waits for the dataspace, too, not only for the turn that asserts."""
+    drop(tmp_path, 1, ("a", 1, 1))
+    async with sourced(**following(tmp_path)) as run:
+        await run.until(len)
+    starts: list[bool] = []
+    mute = Mute()
+
+    def boot() -> None:
+        current("test").facet.preventers = 1
+        options = following(tmp_path, lambda: starts.append(True))
+        spawn(spark_source(ref(mute), to=Crate, **options))
+
+    with trio.fail_after(20):
+        async with open_system(boot) as system:
+            while not mute.waiting:  # noqa: ASYNC110
+                await trio.sleep(0.002)
+            await trio.sleep(0.05)
+            assert (mute.boxes, starts) == (1, [])
+            system.first.root.enter(lambda: send(mute.waiting[0], True))  # type: ignore[union-attr]
+            while not starts:  # noqa: ASYNC110
+                await trio.sleep(0.002)
+
+
+async def test_rows_in_flight(tmp_path: Path) -> None:
+    """A dataspace that does not answer gets no more rows than may be ahead, whatever the steps and batches are."""
+    for number in range(3):
+        drop(tmp_path, number, *[(f"{number}", size, 1) for size in range(AHEAD * 2)])
+    mute = Mute()
+
+    def boot() -> None:
+        current("test").facet.preventers = 1
+        options = following(tmp_path) | {"journal": None, "sequence": "size"}
+        spawn(spark_source(ref(mute), to=Crate, **options))
+
+    most = 0
+    with trio.fail_after(20):
+        async with open_system(boot) as system:
+            before = answered = 0
+            while mute.boxes < AHEAD * 6:
+                while len(mute.waiting) == answered:  # noqa: ASYNC110
+                    await trio.sleep(0.002)
+                await trio.sleep(0.02)  # time enough for more, if nothing held it
+                most = max(most, mute.boxes - before)
+                before = mute.boxes
+                peer = mute.waiting[answered]
+                system.first.root.enter(lambda: send(peer, True))  # type: ignore[union-attr]  # noqa: B023
+                answered += 1
+    assert most == AHEAD
+
+
+async def test_progress(tmp_path: Path) -> None:
+    """One record says how far the source is: it is replaced when the dataspace has handled a batch."""
+    drop(tmp_path, 1, ("a", 1, 2), ("b", 1, 1))
+    async with sourced(**following(tmp_path)) as run:
+        await run.until(lambda _: run.progress)
+        drop(tmp_path, 2, ("c", 1, 1))
+        await run.until(lambda _: len(run.progress) == 3)
+        (_, first), (plus, second), (minus, gone) = run.progress
+        assert (plus, minus, gone) == ("+", "-", first)
+        assert (first.source, first.batch, first.rows) == ("Crate", 0, 2)
+        assert (second.source, second.batch, second.rows) == ("Crate", 1, 3)
+        assert 0 <= second.lag < 60
+    async with sourced(**following(tmp_path), progress=False) as run:
+        await run.until(lambda seen: len(seen) == 3)
+        assert run.progress == []
+
+
+async def test_a_lost_checkpoint(tmp_path: Path) -> None:
+    """A journal without its checkpoint would take the rows a second time: it is refused, and so is the reverse."""
+    drop(tmp_path, 1, ("a", 1, 1))
+    drop(tmp_path, 2, ("b", 1, 1))
+    async with sourced(**following(tmp_path)) as run:
+        await run.until(lambda seen: len(seen) == 2)
+    checkpoint = tmp_path / "journal.checkpoint"
+    shutil.move(checkpoint, tmp_path / "kept")
+    async with sourced(**following(tmp_path)) as run:
+        error = await run.end()
+    assert isinstance(error, SourceJournalError)
+    assert "the checkpoint is not the one that the journal" in str(error)
+    shutil.rmtree(checkpoint)
+    shutil.move(tmp_path / "kept", checkpoint)
+    drop(tmp_path, 3, ("c", 1, 1))
+    (tmp_path / "journal").unlink()
+    async with sourced(**following(tmp_path)) as run:
+        error = await run.end()
+    assert re.search("ends with batch -1, and the checkpoint goes on with [12]: the journal is older", str(error))
+
+
+async def test_a_journal_of_other_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another record class, another key, and a journal that somebody has, end the actor before the query starts."""
+    monkeypatch.setattr(journal_module, "_PATIENCE", 0.05)
+    starts: list[bool] = []
+    options = following(tmp_path, lambda: starts.append(True))
+    drop(tmp_path, 1, ("a", 1, 1))
+    async with sourced(**options) as run:
+        await run.until(len)
+        async with sourced(**options) as other:
+            assert "is in use by another source" in str(await other.end())
+    assert starts == [True]
+    async with sourced(**options, to=Crate2) as run:
+        assert 'its record is "Crate(name, size)", and here it is "Crate2(name, size)"' in str(await run.end())
+    async with sourced(**options, key=["name"]) as run:
+        assert 'its key is [], and here it is ["name"]' in str(await run.end())
+    assert starts == [True]
+
+
+async def test_stopping_while_a_batch_waits(tmp_path: Path) -> None:
+    """A source with a journal stops at once although its batch was never handled; the next one has it."""
+    drop(tmp_path, 1, ("a", 1, 1))
+    mute = Mute()
+    made: list[Actor] = []
+
+    def boot() -> None:
+        current("test").facet.preventers = 1
+        made.append(spawn(spark_source(ref(mute), to=Crate, **following(tmp_path))))
+
+    with trio.fail_after(20):
+        async with open_system(boot) as system:
+            while not mute.waiting:  # noqa: ASYNC110
+                await trio.sleep(0.002)
+            began = trio.current_time()
+            made[0].root.enter(stop_actor)
+            while made[0].running or system._tasks:  # noqa: ASYNC110
+                await trio.sleep(0.002)
+            assert trio.current_time() - began < 2
+    async with sourced(**following(tmp_path)) as run:
+        await run.until(lambda seen: seen == [("+", Crate("a", 1))])
+
+
+async def test_a_query_that_somebody_stops(tmp_path: Path) -> None:
+    """A stream that ends although it was not to is a failure of the actor; so is a session that was stopped."""
+    drop(tmp_path, 1, ("a", 1, 1))
+    session, streams = Session(), list[Stream]()
+
+    def frame(_: object) -> Stream:
+        streams.append(Stream(session, tmp_path))
+        return streams[-1]
+
+    async with sourced(frame, weight="w", session=session) as run:
+        await run.until(len)
+        streams[-1].bounded = True
+        error = await run.end()
+    assert isinstance(error, SourceError)
+    assert str(error).startswith("the query for the rows of Crate has ended by itself: somebody has stopped it")
+    async with sourced(frame, weight="w", session=session) as run:
+        await run.until(len)
+        session.stopped = True
+        error = await run.end()
+    assert str(error) == "Spark could not deliver the rows of Crate: its session was stopped"
+
+
+# ---------------------------------------------------------------------------------------------------- with Spark
+
+
+async def test_a_table_with_a_journal(spark: SparkSession, tmp_path: Path) -> None:
+    """What changed in a table while nobody looked is all that is told after a restart."""
+    rows = [("a", 1), ("b", 2), ("b", 2)]
+
+    def table(session: SparkSession) -> DataFrame:
+        return session.createDataFrame(rows, "name string, size long")
+
+    options: dict[str, Any] = {"every": 0.01, "journal": tmp_path / "journal"}
+    async with sourced(table, **options) as run:
+        await run.until(lambda seen: len(seen) == 2)
+    rows[:] = [("b", 2), ("c", 3)]
+    async with sourced(table, **options) as run:
+        await run.until(lambda seen: len(seen) == 4)
+        assert sorted(run.seen[:2], key=str) == [("+", Crate("a", 1)), ("+", Crate("b", 2))]
+        assert run.seen[2:] == [("+", Crate("c", 3)), ("-", Crate("a", 1))]
+        rows[:] = [("c", 3)]
+        await run.until(lambda seen: seen[4:] == [("-", Crate("b", 2))])
+
+
+async def test_a_feed_that_is_asked(spark: SparkSession, tmp_path: Path) -> None:
+    """A batch frame of a change feed is asked for later commits only; each is a turn; a restart goes on behind them."""
+    feed = [("a", 1, "insert", 1, "x"), ("b", 1, "insert", 1, "x"), ("a", 1, "update_preimage", 2, "x")]
+    feed.append(("a", 2, "update_postimage", 2, "x"))
+    schema = "name string, size long, _change_type string, _commit_version long, _commit_timestamp string"
+
+    def frame(session: SparkSession) -> DataFrame:
+        return session.createDataFrame(feed, schema)
+
+    options: dict[str, Any] = {"changes": "delta", "key": ["name"], "every": 0.01, "journal": tmp_path / "journal"}
+    async with sourced(frame, **options) as run:
+        await run.until(lambda seen: seen[2:] == [("+", Crate("a", 2)), ("-", Crate("a", 1))])
+        feed.append(("b", 1, "delete", 3, "x"))
+        await run.until(lambda seen: seen[4:] == [("-", Crate("b", 1))])
+    feed += [("c", 1, "insert", 11, "x")]
+    async with sourced(frame, **options) as run:
+        await run.until(lambda seen: seen == [("+", Crate("a", 2)), ("+", Crate("c", 1))])
+
+
+async def test_columns_that_change(spark: SparkSession) -> None:
+    """A table whose columns change while it is followed is told, with what they were and are."""
+    schemas = ["name string, size long"]
+
+    def table(session: SparkSession) -> DataFrame:
+        return session.createDataFrame([("a", None)], schemas[-1])
+
+    async with sourced(table, every=0.01) as run:
+        await run.until(len)
+        schemas.append("name string, size string")
+        error = await run.end()
+    assert str(error) == (
+        "the columns of the rows of Crate have changed while they were followed: size was int64 and is string; cast "
+        "them in the frame, or start the source anew"
+    )
+
+
+@pytest.mark.parametrize("kind", ["interval '1' month", "make_interval(1, 2, 3)", "parse_json('{}')"])
+async def test_types_without_a_value(spark: SparkSession, kind: str) -> None:
+    """A type that no value stands for is told before any row is read."""
+    async with sourced(lambda session: session.sql(f"select 'a' as name, {kind} as size")) as run:
+        error = await run.end()
+    assert isinstance(error, SourceError)
+    assert "the column 'size' is of type" in str(error)
+    assert "which has no value: " in str(error)
