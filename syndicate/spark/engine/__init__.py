@@ -1,0 +1,22 @@
+"""Engine 2: circuits on Spark, for collections that one machine cannot hold.
+
+``SparkEngine(circuit, session).step(...)`` takes the same circuit and the same changes as ``circuit.step(...)`` and
+gives the same changes.  The files, in the order of reading:
+
+* data: ``shape`` (which columns elements take), ``canonical`` (any element as bytes), ``rows`` (Arrow and back)
+* functions: ``cell``, ``scalars``, ``tracing`` (as columns, in the JVM), ``workers`` (in Python, by Arrow batches)
+* ``directory`` (files and the manifest that counts), ``batch`` (small in the driver, large in files), ``trace`` (runs)
+* ``layouts``; the operators: ``linear``, ``joins``, ``groups``, ``traces``; ``scope`` and ``loop``, which run them
+* ``given``, ``output``, ``failing``, ``engine``
+
+Nothing here imports pyspark or pyarrow before an engine is made.
+
+Source: issue 7, point 3; reference/spark.md, section 4; reference/flow.md, section 14.
+"""
+
+from __future__ import annotations
+
+from syndicate.spark.engine.engine import SparkEngine
+from syndicate.spark.engine.output import Changes, Delta
+
+__all__ = ["Changes", "Delta", "SparkEngine"]

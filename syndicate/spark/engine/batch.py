@@ -1,0 +1,241 @@
+"""A batch: what a stream carries in one tick, as columns and a weight.
+
+A batch is in one of three places: a small one in the driver, as an Arrow table, which Spark takes into its plans; a
+large one in files; and one that is not computed yet, as Spark's plan for it.  Weights of equal elements may be apart;
+whoever must see each element once adds them up.
+
+Source: reference/flow.md, section 14 (every edge is a DataFrame with a column w).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import define
+
+from syndicate.spark.engine.directory import Directory, remove
+from syndicate.spark.engine.rows import added_up
+from syndicate.spark.engine.shape import SQL, VOID, Layout, leaves
+from syndicate.spark.engine.workers import Recode
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyarrow import Table
+    from pyspark.sql import DataFrame, SparkSession
+
+SMALL: Final = 10_000
+"""A batch of up to so many rows is kept in the driver: a plan takes it in within 10 ms, where files take 40 (measured),
+and the driver's memory stays flat."""
+
+BUCKET: Final = 50_000
+"""So many rows of a large run share a bucket: a bucket is then read in some 10 ms, and a delta reads only its own."""
+_MOST_BUCKETS: Final = 256
+
+
+@define(eq=False)
+class Batch:
+    """Rows of a layout; exactly one of *table*, *paths* and *plan* is set.
+
+    *rows* is how many there are, None if that is not known yet; *buckets* into how many directories the files are
+    divided by key, 0 for none.
+    """
+
+    layout: Layout
+    session: SparkSession
+    table: Table | None = None
+    paths: tuple[Path, ...] = ()
+    plan: DataFrame | None = None
+    rows: int | None = None
+    buckets: int = 0
+
+    @property
+    def frame(self) -> DataFrame:
+        """As Spark reads it."""
+        if self.plan is not None:
+            return self.plan
+        if self.table is not None:
+            self.plan = self.session.createDataFrame(self.table)
+            return self.plan
+        return self.only(None)
+
+    def only(self, wanted: Iterable[int] | None) -> DataFrame:
+        """The rows in some buckets, numbered as if there were :data:`_MOST_BUCKETS`; all, for None."""
+        paths = [str(path) for path in self.paths]
+        if wanted is not None and self.buckets:
+            numbers = sorted({number % self.buckets for number in wanted})
+            found = [path / f"p={number}" for path in self.paths for number in numbers]
+            paths = [str(path) for path in found if path.is_dir()]
+        reader = self.session.read.schema(self.layout.schema).option("recursiveFileLookup", True)
+        if not paths:
+            return self.session.createDataFrame([], self.layout.schema)
+        return reader.parquet(*paths)
+
+    def select(self, layout: Layout, expressions: Sequence[str]) -> Batch:
+        """Other columns of the same rows."""
+        return Batch(layout, self.session, plan=self.frame.selectExpr(*expressions))
+
+    def run(self, worker: Callable[..., Any], layout: Layout) -> Batch:
+        """The rows that a worker makes of these."""
+        return Batch(layout, self.session, plan=mapped(self.frame, worker, layout))
+
+    def plus(self, other: Batch) -> Batch:
+        """The rows of both, of one layout."""
+        return Batch(self.layout, self.session, plan=self.frame.unionAll(other.frame))
+
+
+def mapped(frame: DataFrame, worker: Callable[..., Any], layout: Layout) -> DataFrame:
+    """Run a worker: Spark takes a plain function only."""
+
+    def run(batches: Any) -> Any:
+        return worker(batches)
+
+    return frame.mapInArrow(run, layout.schema)
+
+
+def bucket_of(columns: Sequence[str], buckets: int = _MOST_BUCKETS) -> str:
+    """The bucket of a key, in Spark's SQL."""
+    return f"CAST(pmod(xxhash64({', '.join(columns)}), {buckets}) AS INT)"
+
+
+class Frames:
+    """Makes batches in one session and one directory; *epoch* and *seen* say which step, and what it has written."""
+
+    def __init__(
+        self, session: SparkSession, directory: Directory, modules: tuple[str, ...] = (), *, small: int = SMALL
+    ) -> None:
+        self.small = small
+        self.bucket = BUCKET
+        self.session = session
+        self.directory = directory
+        self.modules = modules
+        self.epoch = 0
+        self.written: list[Path] = []
+        self.large: set[object] = set()
+        self.parts = str(session.conf.get("spark.sql.shuffle.partitions"))
+        self._compiled: bool | None = None
+
+    def compiled(self, *, on: bool) -> None:
+        """Let Spark compile its plans and divide its work, or not: on small tables both cost more than the work."""
+        if on != self._compiled:
+            self.session.conf.set("spark.sql.codegen.wholeStage", str(on).lower())
+            self.session.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if on else "NO_CODEGEN")
+            self.session.conf.set("spark.sql.shuffle.partitions", self.parts if on else "1")
+            self.session.conf.set("spark.sql.leafNodeDefaultParallelism", self.parts if on else "1")
+            self._compiled = on
+
+    def local(self, table: pa.Table, layout: Layout) -> Batch | None:
+        """A batch of a table in the driver, added up; None if nothing is left."""
+        table = added_up(table, layout)
+        if not table.num_rows:
+            return None
+        batch = Batch(layout, self.session, table=table, rows=table.num_rows)
+        return batch if table.num_rows <= self.small else self.in_file(batch)
+
+    def in_file(self, batch: Batch) -> Batch:
+        """A table of the driver's in a file of its own."""
+        import pyarrow.parquet as pq
+
+        path = self.new_path()
+        pq.write_table(batch.table, path)
+        return Batch(batch.layout, self.session, paths=(path,), rows=batch.rows)
+
+    def new_path(self) -> Path:
+        """A path for this step."""
+        path = self.directory.new(self.epoch)
+        self.written.append(path)
+        return path
+
+    def settled(self, batch: Batch | None, who: object = None) -> Batch | None:
+        """The batch computed and added up, in the driver if it is small, else in files; None if it is empty.
+
+        What was large at *who* the last time is written at once.
+        """
+        if batch is None or batch.rows is not None:
+            return batch
+        if who not in self.large:
+            table = batch.frame.limit(self.small + 1).toArrow()
+            if table.num_rows <= self.small:
+                return self.local(as_declared(table, batch.layout), batch.layout)
+            self.large.add(who)
+            self.compiled(on=True)
+        made = self.in_files(added(batch))
+        if made is None or (made.rows or 0) <= self.small // 10:
+            self.large.discard(who)
+        return made
+
+    def in_files(self, batch: Batch, keys: Sequence[str] = (), rows: int = 0) -> Batch | None:
+        """The batch in files; of many rows, divided into buckets by *keys*."""
+        path = self.new_path()
+        buckets = 0
+        frame = batch.frame
+        if keys and rows > 4 * self.bucket:
+            buckets = min(_MOST_BUCKETS, 1 << (rows // self.bucket).bit_length())
+            names = batch.layout.columns
+            frame = frame.selectExpr(*names, "w", f"{bucket_of(keys, buckets)} AS p").repartition("p")
+            frame.write.partitionBy("p").parquet(str(path))
+        else:
+            frame.write.parquet(str(path))
+        count = rows_in(path)
+        if not count:
+            remove(path)
+            return None
+        return Batch(batch.layout, self.session, paths=(path,), rows=count, buckets=buckets)
+
+    def aligned(self, batch: Batch, layout: Layout) -> Batch:
+        """The same rows in another layout, which holds them."""
+        if batch.layout == layout:
+            return batch
+        olds = [*leaves(batch.layout.key or ()), *leaves(batch.layout.value)]
+        news = [*leaves(layout.key or ()), *leaves(layout.value)]
+        names = batch.layout.columns
+        if names == layout.columns and all(
+            old == new or (old == VOID and new != "any") for old, new in zip(olds, news, strict=True)
+        ):
+            columns = [
+                name if old == new else f"CAST(NULL AS {SQL[new]}) AS {name}"
+                for name, old, new in zip(names, olds, news, strict=True)
+            ]
+            return batch.select(layout, [*columns, "w"])
+        recode = Recode("a change of columns", self.modules, batch.layout, layout)
+        if batch.table is not None:
+            import pyarrow as pa
+
+            table = pa.Table.from_batches(recode(batch.table.to_batches()))
+            return Batch(layout, self.session, table=table, rows=batch.rows)
+        return batch.run(recode, layout)
+
+    def buckets_of(self, keys: Batch, columns: Sequence[str]) -> set[int]:
+        """The buckets that some keys fall into."""
+        found = keys.frame.selectExpr(f"{bucket_of(columns)} AS p").distinct().toArrow()
+        return set(found.column("p").to_pylist())
+
+
+def added(batch: Batch) -> Batch:
+    """The plan that adds up equal rows."""
+    columns = ", ".join(batch.layout.columns)
+    from pyspark.sql.functions import expr
+
+    frame = batch.frame.groupBy(*batch.layout.columns).agg(expr("sum(w) AS w")).where("w <> 0")
+    assert columns
+    return Batch(batch.layout, batch.session, plan=frame)
+
+
+def as_declared(table: pa.Table, layout: Layout) -> pa.Table:
+    """A table from Spark, its columns in our types."""
+    import pyarrow as pa
+
+    from syndicate.spark.engine.rows import arrow_type
+
+    kinds = [*leaves(layout.key), *leaves(layout.value)] if layout.key is not None else list(leaves(layout.value))
+    fields = [pa.field(name, arrow_type(kind)) for name, kind in zip(layout.columns, kinds, strict=True)]
+    return table.select([*layout.columns, "w"]).cast(pa.schema([*fields, pa.field("w", pa.int64())]))
+
+
+def rows_in(path: Path) -> int:
+    """How many rows there are in files, by what their ends say."""
+    import pyarrow.parquet as pq
+
+    files = path.rglob("*.parquet") if path.is_dir() else [path]
+    return sum(pq.read_metadata(file).num_rows for file in files if file.is_file())

@@ -1,0 +1,162 @@
+"""The directory of an engine: Parquet files, and one manifest that says which of them count.
+
+A step writes new files, never into old ones; then the manifest, beside the old one; then it is renamed over it.  That
+rename is the commit: before it the directory is at the epoch before, after it at the new one, and whatever the manifest
+does not name is an orphan, removed when the directory is opened.  One engine at a time holds the lock.
+
+Contract: the manifest names only files that were written, and synced, before it.
+
+>>> import tempfile
+>>> place = Directory(tempfile.mkdtemp()); kept, lost = place.new(3), place.new(4)
+>>> kept.write_text("rows"), place.commit({"epoch": 3}, {kept.name}), lost.write_text("half a step"), place.close()
+(4, None, 11, None)
+>>> again = Directory(place.root); again.manifest, again.clean({kept.name}), again.close()
+({'epoch': 3}, 1, None)
+
+Source: reference/spark.md, section 4 (design); reference/reliability.md (rename as commit).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+from uuid import uuid4
+
+from syndicate.errors import StateError
+
+VERSION: Final = 1
+
+
+class Directory:
+    """Where an engine keeps its files."""
+
+    def __init__(self, root: str | Path, *, synced: bool = True) -> None:
+        """Opened, and made if it is not there; raises :class:`StateError`.  Without *synced* it will not outlast us."""
+        self.synced = synced
+        self.root = Path(root).absolute()
+        self.data = self.root / "data"
+        try:
+            self.data.mkdir(parents=True, exist_ok=True)
+            self._lock = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise StateError(f"{self.root} cannot hold the state of an engine: {error.strerror}") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            raise StateError(
+                f"{self.root} is in use by another engine: close that one, or give this one another state="
+            ) from None
+        try:
+            self.manifest: dict[str, Any] | None = self._read()
+        except StateError:
+            os.close(self._lock)
+            raise
+
+    def _read(self) -> dict[str, Any] | None:
+        try:
+            text = (self.root / "manifest.json").read_text()
+        except FileNotFoundError:
+            return None
+        try:
+            found = json.loads(text)
+            version = found["version"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise StateError(
+                f"{self.root}/manifest.json is damaged ({error}): restore the directory from a snapshot, or remove it"
+            ) from error
+        if version != VERSION:
+            raise StateError(f"{self.root} was written by another release (format {version}): this one reads {VERSION}")
+        return {key: value for key, value in found.items() if key != "version"}
+
+    def new(self, epoch: int) -> Path:
+        """A path that no file has."""
+        return self.data / f"{epoch}-{uuid4().hex[:12]}.parquet"
+
+    def path(self, name: str) -> Path:
+        """The file, or directory of files, of that name."""
+        return self.data / name
+
+    def commit(self, manifest: dict[str, Any], used: Iterable[str]) -> None:
+        """Let *manifest* hold, which names the files *used*."""
+        for name in used if self.synced else ():
+            sync(self.data / name)
+        if self.synced:
+            sync(self.data)
+        draft = self.root / "manifest.new"
+        with draft.open("w") as file:
+            json.dump({"version": VERSION, **manifest}, file)
+            file.flush()
+            if self.synced:
+                os.fsync(file.fileno())
+        draft.replace(self.root / "manifest.json")
+        if self.synced:
+            sync(self.root)
+        self.manifest = manifest
+
+    def clean(self, used: Iterable[str]) -> int:
+        """Remove the files that are not *used*; how many there were."""
+        kept = set(used)
+        orphans = [path for path in self.data.iterdir() if path.name not in kept]
+        for path in orphans:
+            remove(path)
+        return len(orphans)
+
+    def close(self) -> None:
+        """Give the lock back."""
+        if self._lock >= 0:
+            os.close(self._lock)
+            self._lock = -1
+
+
+def remove(path: Path) -> None:
+    """A file, or a directory of files."""
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def sync(path: Path) -> None:
+    """Force a file, or a directory with its files, to the disk."""
+    if path.is_dir():
+        for entry in path.iterdir():
+            if entry.is_dir() or entry.suffix == ".parquet":
+                sync(entry)
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def copy(source: Directory, target: Path, used: Iterable[str]) -> None:
+    """The manifest of a directory and the files that it uses, in another one; raises :class:`StateError`."""
+    made = Directory(target)
+    try:
+        if made.manifest is not None or any(made.data.iterdir()):
+            raise StateError(f"{target} holds a state already: give a snapshot a directory of its own")
+        names = list(used)
+        for name in names:
+            path = source.path(name)
+            if path.is_dir():
+                shutil.copytree(path, made.path(name), copy_function=_linked)
+            else:
+                _linked(str(path), str(made.path(name)))
+        assert source.manifest is not None
+        made.commit(source.manifest, names)
+    finally:
+        made.close()
+
+
+def _linked(source: str, target: str) -> str:
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)
+    return target

@@ -1,0 +1,192 @@
+"""Distinct and aggregates on columns, by touched keys only.
+
+What is kept of the touched elements, or groups, is put beside the delta, with the weights before and after; then one
+grouping gives both sums, and the change is read off.  What was not touched would give no change either, so leaving out
+the choice of the touched is right, too: that is the other side of the cost switch, for deltas that touch much of the
+state, where choosing costs more than it saves.
+
+``count sum avg min max`` of typed columns are grouped in the JVM.  All other aggregates get the groups, sorted by key,
+in Python.
+
+Source: seed 003, 2.9.1, 2.9.3, 2.9.18; reference/flow.md, sections 3.1, 3.18 and 14.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from syndicate.flow.node import Node
+from syndicate.spark.engine.batch import Batch
+from syndicate.spark.engine.cell import FALLBACK
+from syndicate.spark.engine.joins import few
+from syndicate.spark.engine.layouts import Measure
+from syndicate.spark.engine.linear import as_pairs
+from syndicate.spark.engine.shape import SQL, Layout, names
+from syndicate.spark.engine.workers import Groups
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from syndicate.spark.engine.scope import Scope
+
+SWITCH: Final = 0.2
+"""A delta above this part of the state is worked on with all of the state: choosing what it touches is a join, and the
+grouping after it is what recomputing costs (reference/flow.md, section 13: about 20 %)."""
+
+_CHANGE: Final = "CAST(CASE WHEN o <= 0 AND n > 0 THEN 1 WHEN o > 0 AND n <= 0 THEN -1 END AS BIGINT) AS w"
+_EXACT: Final = 1 << 53
+
+
+def chosen(kept: DataFrame, keys: Batch, columns: list[str], share: float) -> DataFrame:
+    """The rows of *kept* that have a key of *keys*; all, where that would be most of them."""
+    from pyspark.sql.functions import broadcast, expr
+
+    if share > SWITCH:
+        return kept
+    others = keys.frame.selectExpr(*[f"{name} AS j{name}" for name in columns])
+    if keys.table is not None:
+        others = broadcast(others)
+    return kept.join(others, expr(" AND ".join(f"{name} <=> j{name}" for name in columns)), "left_semi")
+
+
+def beside(delta: Batch, kept: Any, layout: Layout, keys: list[str], rows: int) -> DataFrame:
+    """The delta and what is kept of its keys, with the weights before (``o``) and after (``n``)."""
+    columns = layout.columns
+    new = delta.frame.selectExpr(*columns, "0L AS o", "w AS n")
+    if kept is None:
+        return new
+    share = (delta.rows or 0) / max(1, rows)
+    old = chosen(kept, delta, keys, share).selectExpr(*columns, "w AS o", "w AS n")
+    return new.unionAll(old)
+
+
+def appeared(both: DataFrame, layout: Layout) -> Batch:
+    """Which elements have come and which have gone."""
+    from pyspark.sql.functions import expr
+
+    sums = both.groupBy(*layout.columns).agg(expr("sum(o) AS o"), expr("sum(n) AS n"))
+    frame = sums.where("(o <= 0) <> (n <= 0)").selectExpr(*layout.columns, _CHANGE)
+    return Batch(layout, both.sparkSession, plan=frame)
+
+
+def run_distinct(scope: Scope, node: Node) -> Batch | None:
+    """``distinct``, incremental."""
+    delta = scope.settled(node.inputs[0])
+    if delta is None:
+        return None
+    totals = scope.trace(node, "totals")
+    kept = totals.read(delta.layout, few(delta))
+    both = beside(delta, kept, delta.layout, delta.layout.columns, totals.rows())
+    totals.take(delta)
+    return appeared(both, delta.layout)
+
+
+def run_distinct_stream(scope: Scope, node: Node) -> Batch | None:
+    """``distinct_stream``: of this tick's batch."""
+    delta = scope.settled(node.inputs[0])
+    if delta is None:
+        return None
+    frame = delta.frame.where("w > 0").selectExpr(*delta.layout.columns, "1L AS w")
+    return Batch(delta.layout, scope.session, plan=frame)
+
+
+def run_distinct_trace(scope: Scope, node: Node) -> Batch | None:
+    """``distinct_trace`` and ``distinct_incremental``: against a trace that does not hold the batch yet."""
+    delta, view = scope.settled(node.inputs[0]), scope.view(node.inputs[1])
+    exact = node.op == "distinct_trace"
+    now = [batch for batch, timed in view.added if exact and (timed or scope.is_first())]
+    layout = scope.layouts.of(scope.circuit, node.inputs[0])
+    if layout is None or (delta is None and not now):
+        return None
+    trace_layout = scope.layouts.of(scope.circuit, node.inputs[1])
+    if trace_layout is not None:
+        from syndicate.spark.engine.shape import joined
+
+        layout = joined(layout, trace_layout) or layout
+    parts = [scope.frames.aligned(batch, layout) for batch in [*([delta] if delta else []), *now]]
+    news = parts[0]
+    for part in parts[1:]:
+        news = news.plus(part)
+    settled = scope.frames.settled(news, (node.global_id, "news"))
+    if settled is None:
+        return None
+    kept = view.read(layout, few(settled), without=now)
+    both = beside(settled, kept, layout, layout.columns, view.trace.rows())
+    return as_pairs(appeared(both, layout))
+
+
+def run_aggregate(scope: Scope, node: Node) -> Batch | None:
+    """``aggregate``, incremental."""
+    delta = scope.settled(node.inputs[0])
+    if delta is None:
+        return None
+    layout = delta.layout
+    measure = scope.layouts.measure(node, layout)
+    if node.params["aggregate"].form == "count":
+        layout = Layout("unit", layout.key)
+        delta = scope.frames.settled(
+            delta.select(layout, [*layout.keys, "true AS e0", "w"]), (node.global_id, "counts")
+        )
+        if delta is None:
+            return None
+        trace = scope.trace(node, "counts")
+        kept = trace.read(layout, few(delta))
+        rows = trace.rows()
+        trace.take(delta)
+    else:
+        trace = scope.arrangement(node.inputs[0])
+        kept, rows = trace.read(layout, few(delta), old=True), trace.rows()
+    both = beside(delta, kept, layout, layout.keys, rows)
+    return grouped(scope, node, both, layout, measure, stream=False)
+
+
+def run_aggregate_stream(scope: Scope, node: Node) -> Batch | None:
+    """``aggregate_stream``: of this tick's batch."""
+    delta = scope.settled(node.inputs[0])
+    if delta is None:
+        return None
+    both = beside(delta, None, delta.layout, delta.layout.keys, 0)
+    measure = scope.layouts.measure(node, delta.layout)
+    return grouped(scope, node, both, delta.layout, measure, stream=True)
+
+
+def grouped(
+    scope: Scope, node: Node, both: DataFrame, layout: Layout, measure: Measure | None, *, stream: bool
+) -> Batch:
+    """The changes of the groups."""
+    from pyspark.sql.functions import expr
+
+    keys = layout.keys
+    assert layout.key is not None
+    if measure is None or node.params["aggregate"].form in ("min", "max"):
+        both = both.groupBy(*layout.columns).agg(expr("sum(o) AS o"), expr("sum(n) AS n"))
+    if measure is None:
+        rows = both.selectExpr(*layout.columns, "o", "n AS w").repartition(*keys).sortWithinPartitions(*keys)
+        worker = Groups(str(node), scope.frames.modules, layout, node.params["aggregate"], stream)
+        return Batch(layout, scope.session, plan=rows).run(worker, Layout((layout.key, "any")))
+    old, new = (_result(node.params["aggregate"].form, measure, side) for side in ("o", "n"))
+    found = both.groupBy(*keys).agg(*[expr(f"{sql} AS {name}") for name, sql in {**old[0], **new[0]}.items()])
+    found = found.selectExpr(*keys, f"{old[1]} AS old", f"{new[1]} AS new").where("NOT (old <=> new)")
+    out = Layout((layout.key, measure.result))
+    changes = "inline(array(named_struct('r', old, 'w', -1L), named_struct('r', new, 'w', 1L))) AS (r, w)"
+    elements = names("e", out.value)
+    named = [f"{a} AS {b}" for a, b in zip([*keys, "r"], elements, strict=True)]
+    frame = found.selectExpr(*keys, changes).where("r IS NOT NULL").selectExpr(*named, "w")
+    return Batch(out, scope.session, plan=frame)
+
+
+def _result(form: str, measure: Measure, side: str) -> tuple[dict[str, str], str]:
+    """What is summed up of the weights of one side, and the result as an expression of the sums."""
+    of = f"IF(({measure.column}) IS NULL, CAST(raise_error('{FALLBACK}') AS {SQL[measure.kind]}), {measure.column})"
+    if form in ("min", "max"):
+        return {f"m{side}": f"{form}(CASE WHEN {side} > 0 THEN {of} END)"}, f"m{side}"
+    number = f"sum({side})"
+    if form == "count":
+        return {f"c{side}": number}, f"IF(c{side} = 0, NULL, c{side})"
+    sums = {f"c{side}": number, f"s{side}": f"sum({of} * {side})"}
+    if form == "sum":
+        return sums, f"IF(c{side} = 0, NULL, s{side})"
+    c, s = f"c{side}", f"s{side}"
+    mean = f"CAST(IF({c} < 0, -{s}, {s}) AS DOUBLE) / CAST(abs({c}) AS DOUBLE)"
+    refused = f"CAST(raise_error('{FALLBACK}') AS DOUBLE)"
+    return sums, f"CASE WHEN {c} = 0 THEN NULL WHEN abs({s}) >= {_EXACT}L THEN {refused} ELSE {mean} END"

@@ -1,0 +1,145 @@
+"""Linear operators on columns: each works on the batch of the tick alone.
+
+Where a function is known as columns it stays in the JVM; else it runs in Python's workers, in batches of Arrow columns.
+
+Source: reference/flow.md, sections 3.4 to 3.8, 3.14, 3.15 and 14.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from syndicate.flow.node import Node
+from syndicate.spark.engine.batch import Batch
+from syndicate.spark.engine.layouts import pairs
+from syndicate.spark.engine.shape import Layout, names
+from syndicate.spark.engine.tracing import Traced, renamed
+from syndicate.spark.engine.workers import Filter, FlatMap, Index, Map
+
+if TYPE_CHECKING:
+    from syndicate.spark.engine.scope import Scope
+
+
+def columns_of(traced: Traced, prefix: str = "e") -> list[str]:
+    """The expressions of what was traced, named."""
+    return renamed(traced.shape, traced.columns, prefix)
+
+
+def run_map(scope: Scope, node: Node) -> Batch | None:
+    """``map``."""
+    batch = scope.input(node)
+    if batch is None:
+        return None
+    traced = scope.layouts.map(node, batch.layout)
+    if traced is None:
+        worker = Map(str(node), scope.frames.modules, batch.layout.value, node.params["function"])
+        return batch.run(worker, Layout("any"))
+    return batch.select(Layout(traced.shape), [*columns_of(traced), "w"])
+
+
+def run_filter(scope: Scope, node: Node) -> Batch | None:
+    """``filter``."""
+    batch = scope.input(node)
+    if batch is None:
+        return None
+    test = scope.layouts.filter(node, batch.layout)
+    if test is None:
+        worker = Filter(str(node), scope.frames.modules, batch.layout.value, node.params["function"])
+        return batch.run(worker, batch.layout)
+    return Batch(batch.layout, batch.session, plan=batch.frame.where(test))
+
+
+def run_flat_map(scope: Scope, node: Node) -> Batch | None:
+    """``flat_map``."""
+    batch = scope.input(node)
+    if batch is None:
+        return None
+    worker = FlatMap(str(node), scope.frames.modules, batch.layout.value, node.params["function"])
+    return batch.run(worker, Layout("any"))
+
+
+def run_index_with(scope: Scope, node: Node) -> Batch | None:
+    """``index_with``."""
+    batch = scope.input(node)
+    if batch is None:
+        return None
+    both = scope.layouts.index(node, batch.layout)
+    if both is not None:
+        key, value = both
+        columns = [*columns_of(key, "k"), *columns_of(value), "w"]
+        return batch.select(Layout(value.shape, key.shape), columns)
+    function, of_value = node.params["key"], node.params["value"]
+    worker = Index(str(node), scope.frames.modules, batch.layout.value, function, of_value)
+    return batch.run(worker, Layout(batch.layout.value if of_value is None else "any", "any"))
+
+
+def negated(batch: Batch) -> Batch:
+    """Opposite weights."""
+    return batch.select(batch.layout, [*batch.layout.columns, "-w AS w"])
+
+
+def run_negate(scope: Scope, node: Node) -> Batch | None:
+    """``negate``."""
+    batch = scope.input(node)
+    return None if batch is None else negated(batch)
+
+
+def summed(scope: Scope, node: Node, left: Batch | None, right: Batch | None) -> Batch | None:
+    """The sum of two batches, in the layout of the node."""
+    if left is None or right is None:
+        return right if left is None else left
+    layout = scope.layout(node)
+    return scope.frames.aligned(left, layout).plus(scope.frames.aligned(right, layout))
+
+
+def run_plus(scope: Scope, node: Node) -> Batch | None:
+    """``plus``."""
+    return summed(scope, node, scope.input(node, 0), scope.input(node, 1))
+
+
+def run_minus(scope: Scope, node: Node) -> Batch | None:
+    """``minus``."""
+    right = scope.input(node, 1)
+    return summed(scope, node, scope.input(node, 0), None if right is None else negated(right))
+
+
+def run_forward(scope: Scope, node: Node) -> Batch | None:
+    """``forward``."""
+    return scope.input(node)
+
+
+def as_pairs(batch: Batch) -> Batch:
+    """An indexed batch as one of pairs; any other as it is."""
+    old = batch.layout
+    if old.key is None:
+        return batch
+    new = pairs(old)
+    return batch.select(new, [*[f"{a} AS {b}" for a, b in zip(old.columns, new.columns, strict=True)], "w"])
+
+
+def run_pairs(scope: Scope, node: Node) -> Batch | None:
+    """``pairs``."""
+    batch = scope.input(node)
+    return None if batch is None else as_pairs(batch)
+
+
+def run_keys(scope: Scope, node: Node) -> Batch | None:
+    """``keys``."""
+    batch = scope.input(node)
+    if batch is None or batch.layout.key is None:
+        return None
+    columns = [f"{a} AS {b}" for a, b in zip(batch.layout.keys, names("e", batch.layout.key), strict=True)]
+    return batch.select(Layout(batch.layout.key), [*columns, "w"])
+
+
+def run_values(scope: Scope, node: Node) -> Batch | None:
+    """``values``."""
+    batch = scope.input(node)
+    return None if batch is None else batch.select(Layout(batch.layout.value), [*batch.layout.values, "w"])
+
+
+def run_inspect(scope: Scope, node: Node) -> Batch | None:
+    """``inspect``: the callback is called in the driver, in every tick."""
+    batch = scope.settled(node.inputs[0])
+    node.params["callback"](scope.shown(batch, node.carries[0]))
+    return batch

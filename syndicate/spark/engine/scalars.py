@@ -1,0 +1,122 @@
+"""The scalars and conditions of lowered plans as columns of Spark.
+
+The functions that :mod:`syndicate.plan.rows` generates carry what they were made of: scalars, and the places of the
+attributes.  So they are translated, not traced.  Equality in a plan is identity of values: null equals null, and values
+of two types are unequal; order is Python's where both sides are of one type, and otherwise that of values.
+
+>>> from syndicate.plan.rows import Meaning
+>>> from syndicate.spark.engine.cell import cells
+>>> from syndicate.plan.scalar import Attr, Compare
+>>> test = Meaning("test", (Compare("n", ">", 3),), {"n": "r[0]"})
+>>> meant(test, (cells("e", ("long",)),)).sql
+'(CASE WHEN e0 IS NULL THEN true ELSE (e0 > 3L) END)'
+
+Source: reference/flow.md, section 8; issue 7, point 3.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from syndicate.plan.rows import Meaning
+from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Compare, Const, Not
+from syndicate.spark.engine.cell import Cell, Untraceable, arithmetic, cell_of
+from syndicate.spark.engine.shape import UNIT, VOID
+
+_NULL_LAST: Final = frozenset({"long", "double", "boolean"})
+"""Kinds before whose values None comes last in the order of a plan; before texts and bytes it comes first."""
+
+
+def meant(meaning: Meaning, arguments: Sequence[Any], *, exact: bool = True) -> Any:
+    """What a generated function makes of cells; raises :class:`Untraceable`."""
+    places = {name: _at(place, arguments[0]) for name, place in meaning.places.items()}
+    if meaning.kind == "test":
+        return _all((_condition(part, places, exact) for part in meaning.parts), "AND", "true")
+    made = tuple([_scalar(part, places, exact) for part in meaning.parts])
+    return made[0] if meaning.kind == "key" and len(made) == 1 else made
+
+
+def _at(place: str, row: Any) -> Any:
+    found = re.fullmatch(r"r((?:\[\d+\])*)", place)
+    if found is None:
+        raise Untraceable
+    for index in re.findall(r"\d+", found[1]):
+        if isinstance(row, Cell):
+            raise Untraceable
+        row = row[int(index)]
+    return row
+
+
+def _scalar(scalar: Any, places: Mapping[str, Any], exact: bool) -> Any:  # passed on
+    match scalar:
+        case Attr():
+            return places[scalar.name]
+        case Const():
+            return scalar.value
+        case Arith() if exact and scalar.op in ("+", "-", "*"):
+            return arithmetic(scalar.op, _scalar(scalar.left, places, exact), _scalar(scalar.right, places, exact))
+    raise Untraceable
+
+
+def _condition(condition: Any, places: Mapping[str, Any], exact: bool) -> Cell:
+    match condition:
+        case Compare():
+            a, b = (_scalar(side, places, exact) for side in (condition.left, condition.right))
+            if condition.op == "==":
+                return _same(a, b)
+            if condition.op == "!=":
+                return Cell("boolean", f"(NOT {_same(a, b).sql})")
+            return _ordered(condition.op, cell_of(a), cell_of(b))
+        case AllOf():
+            return _all((_condition(part, places, exact) for part in condition.parts), "AND", "true")
+        case AnyOf():
+            return _all((_condition(part, places, exact) for part in condition.parts), "OR", "false")
+        case Not():
+            return Cell("boolean", f"(NOT {_condition(condition.part, places, exact).sql})")
+    raise Untraceable
+
+
+def _all(parts: Iterable[Cell], word: str, none: str) -> Cell:
+    texts = [part.sql for part in parts]
+    if len(texts) == 1:
+        return Cell("boolean", texts[0])
+    return Cell("boolean", "(" + f" {word} ".join(texts) + ")" if texts else none)
+
+
+def _same(a: Any, b: Any) -> Cell:
+    if type(a) is tuple and type(b) is tuple and (a or b):
+        if len(a) != len(b):
+            return Cell("boolean", "false")
+        return _all((_same(x, y) for x, y in zip(a, b, strict=True)), "AND", "true")
+    if (type(a) is tuple and a) or (type(b) is tuple and b):
+        raise Untraceable
+    x, y = cell_of(a), cell_of(b)
+    if x.kind == y.kind:
+        return Cell("boolean", "true" if x.kind in (VOID, UNIT) else f"({x.sql} <=> {y.sql})")
+    if "any" in (x.kind, y.kind):
+        raise Untraceable  # the one may hold the other
+    if UNIT in (x.kind, y.kind):
+        return Cell("boolean", "false")
+    return Cell("boolean", f"({x.sql} IS NULL AND {y.sql} IS NULL)")
+
+
+def _ordered(op: str, a: Cell, b: Cell) -> Cell:
+    if a.kind != b.kind or a.kind not in ("long", "string", "binary"):
+        raise Untraceable
+    last = a.kind in _NULL_LAST
+    greater = op in (">", ">=")
+    test = f"({a.sql} {op} {b.sql})"
+    nulls = []
+    if a.bare and b.bare:
+        nulls.append(f"WHEN {a.sql} IS NULL AND {b.sql} IS NULL THEN {_text('=' in op)}")
+    if a.bare:
+        nulls.append(f"WHEN {a.sql} IS NULL THEN {_text(last == greater)}")
+    if b.bare:
+        nulls.append(f"WHEN {b.sql} IS NULL THEN {_text(last != greater)}")
+    return Cell("boolean", f"(CASE {' '.join(nulls)} ELSE {test} END)" if nulls else test)
+
+
+def _text(value: bool) -> str:
+    return "true" if value else "false"

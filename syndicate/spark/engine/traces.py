@@ -1,0 +1,81 @@
+"""The seed's operators on traces, and integrals, on columns.
+
+A stream of traces carries a :class:`View`: what the ``z1_trace`` at the start of its chain keeps, and the batches that
+were appended in this tick.  The kept trace takes them in when the tick is over.
+
+Source: seed 003, 2.9.2, 2.9.9 to 2.9.11, 2.9.16 to 2.9.18; reference/flow.md, sections 3 to 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from syndicate.flow.node import Node, Port
+from syndicate.spark.engine.batch import Batch
+from syndicate.spark.engine.linear import as_pairs, negated, summed
+from syndicate.spark.engine.shape import Layout
+from syndicate.spark.engine.trace import Trace
+
+if TYPE_CHECKING:
+    from syndicate.spark.engine.scope import Scope
+
+
+@frozen(eq=False)
+class View:
+    """A trace, and batches added to it that it does not hold yet, each with whether it has a time."""
+
+    trace: Trace
+    added: tuple[tuple[Batch, bool], ...] = ()
+
+    def read(self, layout: Layout, keys: Batch | None = None, *, without: Sequence[Batch] = ()) -> Any:
+        """A frame of all rows but those of some batches; None if there are none."""
+        total = self.trace.read(layout, keys)
+        for batch, _ in self.added:
+            if batch not in without:
+                frame = self.trace.frames.aligned(batch, layout).frame
+                total = frame if total is None else total.unionAll(frame)
+        return total
+
+
+def run_trace_append(scope: Scope, node: Node) -> View:
+    """``trace_append`` and ``untimed_trace_append``."""
+    view, batch = scope.view(node.inputs[1]), scope.settled(node.inputs[0])
+    if batch is None:
+        return view
+    return View(view.trace, (*view.added, (batch, node.op == "trace_append")))
+
+
+def run_consolidate(scope: Scope, node: Node) -> Batch | None:
+    """``consolidate``: the whole, in each tick."""
+    view = scope.view(node.inputs[0])
+    layout = scope.layouts.of(scope.circuit, node.inputs[0])
+    frame = None if layout is None else view.read(layout)
+    return None if frame is None or layout is None else as_pairs(Batch(layout, scope.session, plan=frame))
+
+
+def run_integrate(scope: Scope, node: Node) -> Batch | None:
+    """``integrate``: the sum of all batches, in each tick."""
+    trace = scope.trace(node, "sum")
+    trace.take(scope.settled(node.inputs[0]))
+    return trace.whole()
+
+
+def run_differentiate(scope: Scope, node: Node) -> Batch | None:
+    """``differentiate``: this tick's batch less the previous one."""
+    trace = scope.trace(node, "previous")
+    batch, last = scope.settled(node.inputs[0]), trace.whole(before=True)
+    if batch is None and last is None:
+        return None
+    trace.replace(batch)
+    return summed(scope, node, batch, None if last is None else negated(last))
+
+
+def base_of(port: Port, node: Node) -> Node:
+    """The ``z1_trace`` at the start of the chain that a stream of traces, which comes from *node*, is the end of."""
+    while node.op in ("trace_append", "untimed_trace_append", "forward"):
+        port = node.inputs[-1]
+        node = node.circuit.nodes[port.node]
+    return node

@@ -1,0 +1,270 @@
+"""What runs in Spark's Python workers: functions of circuits over Arrow batches.
+
+Each is an object that Spark ships: it takes an iterator of record batches and gives one.  A function that raises is
+told by its node and the element, in a mark that the driver finds in whatever Spark wraps around it.
+
+Source: issue 7, point 3; reference/flow.md, section 14.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from attrs import define
+
+from syndicate.errors import NotAValue, SyndicateError, UnhashableElement, UnwritableElement
+from syndicate.flow.aggregates import Aggregate
+from syndicate.flow.element import Mixed, add_up, key_of
+from syndicate.flow.operators.groups import GroupView
+from syndicate.spark.engine.canonical import remember
+from syndicate.spark.engine.rows import arrays_of, elements_of, table_of
+from syndicate.spark.engine.shape import Layout, Shape
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+MARK = "syndicate-worker:"
+_ROWS = 10_000
+
+
+class WorkerFailed(Exception):
+    """A function of the circuit failed in a worker: all that is known of it, as one word of hexadecimal digits."""
+
+
+def failed(node: str, error: Exception, arguments: Sequence[Any]) -> WorkerFailed:
+    """The failure of *node* at some arguments."""
+    shown = ", ".join(map(repr, arguments))
+    kind = "type" if isinstance(error, (UnhashableElement, UnwritableElement, NotAValue)) else "raised"
+    said = str(error) if isinstance(error, SyndicateError) else f"{type(error).__name__}: {error}"
+    facts = [node, kind, said, shown if len(shown) <= 300 else shown[:297] + "..."]
+    return WorkerFailed(f"{MARK}{json.dumps(facts).encode().hex()};")
+
+
+@define
+class Worker:
+    """The base: *node* is what messages call the node, *modules* are those that record classes may be in."""
+
+    node: str
+    modules: tuple[str, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """All batches, one by one."""
+        remember(self.modules)
+        yield from self.run(batches)
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """What the worker is for: batch by batch."""
+        for batch in batches:
+            yield from self.one(batch).to_batches()
+
+    def one(self, batch: pa.RecordBatch) -> pa.Table:
+        """One batch."""
+        raise NotImplementedError
+
+    def each(self, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """The results, with blame."""
+        made = []
+        for given in arguments:
+            try:
+                made.append(function(*given))
+            except Exception as error:
+                raise failed(self.node, error, given) from error
+        return made
+
+    def table(self, elements: Sequence[Any], weights: Sequence[int], layout: Layout) -> pa.Table:
+        """Results as a table; raises where one has a type that cannot be written."""
+        try:
+            for element in elements:
+                key_of(element)
+            return table_of(elements, weights, layout)
+        except SyndicateError:
+            for element in elements:
+                try:
+                    key_of(element)
+                    table_of([element], [1], layout)
+                except SyndicateError as error:
+                    raise failed(self.node, error, [element]) from error
+            raise
+
+
+@define
+class Recode(Worker):
+    """The same elements in another layout."""
+
+    old: Layout
+    new: Layout
+
+    def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
+        import pyarrow as pa
+
+        arrays: list[Any] = []
+        if self.new.key is not None and self.old.key is not None:
+            arrays += arrays_of(elements_of(batch, "k", self.old.key), self.new.key)
+        arrays += arrays_of(elements_of(batch, "e", self.old.value), self.new.value)
+        return pa.table([*arrays, batch.column("w")], names=[*self.new.columns, "w"])
+
+
+@define
+class Read(Worker):
+    """The rows of a user's table as elements: what Spark has no comparable column for goes by Python."""
+
+    width: int
+
+    def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
+        columns = [batch.column(i).to_pylist() for i in range(self.width)]
+        rows = list(zip(*columns, strict=True))
+        return self.table(rows, batch.column("w").to_pylist(), Layout(("any",) * self.width))
+
+
+@define
+class Map(Worker):
+    """``map``."""
+
+    shape: Shape
+    function: Callable[..., Any]
+
+    def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
+        made = self.each(self.function, zip(elements_of(batch, "e", self.shape)))
+        return self.table(made, batch.column("w").to_pylist(), Layout("any"))
+
+
+@define
+class FlatMap(Map):
+    """``flat_map``."""
+
+    def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
+        made = self.each(lambda element: list(self.function(element)), zip(elements_of(batch, "e", self.shape)))
+        weights = batch.column("w").to_pylist()
+        spread = [weight for some, weight in zip(made, weights, strict=True) for _ in some]
+        return self.table([element for some in made for element in some], spread, Layout("any"))
+
+
+@define
+class Filter(Map):
+    """``filter``: the columns stay as they are."""
+
+    def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
+        import pyarrow as pa
+
+        kept = [bool(x) for x in self.each(self.function, zip(elements_of(batch, "e", self.shape)))]
+        return pa.Table.from_batches([batch]).filter(pa.array(kept, pa.bool_()))
+
+
+@define
+class Index(Worker):
+    """``index_with``: the element itself keeps its columns where it is the value."""
+
+    shape: Shape
+    key: Callable[..., Any]
+    value: Callable[..., Any] | None
+
+    def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
+        import pyarrow as pa
+
+        elements = elements_of(batch, "e", self.shape)
+        weights = batch.column("w").to_pylist()
+        keys = self.table(self.each(self.key, zip(elements)), weights, Layout("any")).column("e0")
+        if self.value is None:
+            kept = [name for name in batch.schema.names if name != "w"]
+            values, names = [batch.column(name) for name in kept], kept
+        else:
+            made = self.table(self.each(self.value, zip(elements)), weights, Layout("any"))
+            values, names = [made.column("e0")], ["e0"]
+        return pa.table([keys, *values, batch.column("w")], names=["k0", *names, "w"])
+
+
+@define
+class Join(Worker):
+    """The function of a join, on rows that have met: the key, the left value, the right one."""
+
+    key: Shape
+    left: Shape
+    right: Shape
+    function: Callable[..., Any]
+
+    def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
+        sides = [
+            elements_of(batch, "k", self.key),
+            elements_of(batch, "a", self.left),
+            elements_of(batch, "b", self.right),
+        ]
+        made = self.each(self.function, zip(*sides, strict=True))
+        return self.table(made, batch.column("w").to_pylist(), Layout("any"))
+
+
+@define
+class Groups(Worker):
+    """``aggregate``: rows sorted by key, with the weights before and after; the old result out, the new one in."""
+
+    layout: Layout
+    aggregate: Aggregate
+    stream: bool
+
+    def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Groups may go over from one batch to the next."""
+        results = self.results(batches)
+        while some := list(islice(results, _ROWS)):
+            layout = Layout((self.layout.key, "any"))
+            made = self.table([pair for pair, _ in some], [weight for _, weight in some], layout)
+            yield from made.to_batches()
+
+    def results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, int]]:
+        """The changes, one by one."""
+        assert self.layout.key is not None
+        current: Any = None
+        key: Any = None
+        old: dict[Any, int] = {}
+        new: dict[Any, int] = {}
+        started = False
+        for batch in batches:
+            keys = elements_of(batch, "k", self.layout.key)
+            values = elements_of(batch, "e", self.layout.value)
+            before, after = batch.column("o").to_pylist(), batch.column("w").to_pylist()
+            for at, value, was, now in zip(keys, values, before, after, strict=True):
+                typed = key_of(at)
+                if not started or typed != current:
+                    if started:
+                        yield from self.change(key, old, new)
+                    key, current, old, new, started = at, typed, Mixed(), Mixed(), True
+                place = key_of(value)
+                add_up(old, [(place, was)])
+                add_up(new, [(place, now)])
+        if started:
+            yield from self.change(key, old, new)
+
+    def change(self, key: Any, old: dict[Any, int], new: dict[Any, int]) -> Iterator[tuple[Any, int]]:
+        """Of one group."""
+        gone = None if self.stream else self.result(old)
+        come = self.result(new)
+        if gone is not None and come is not None and key_of(gone) == key_of(come):
+            return
+        if gone is not None:
+            yield (key, gone), -1
+        if come is not None:
+            yield (key, come), 1
+
+    def result(self, group: dict[Any, int]) -> Any:
+        """The aggregate of a group, None for no row."""
+        if not group:
+            return None
+        try:
+            return self.aggregate.of(GroupView(group))
+        except Exception as error:
+            at = self.guilty(group)
+            raise failed(self.node, error, [at] if at is not _NOTHING else [dict(GroupView(group))]) from error
+
+    def guilty(self, group: dict[Any, int]) -> Any:
+        """The value at which the aggregate fails, if it is one alone."""
+        if self.aggregate.function is None:
+            for value in GroupView(group):
+                try:
+                    self.aggregate.of({value: 1})
+                except Exception:
+                    return value
+        return _NOTHING
+
+
+_NOTHING: Any = object()
