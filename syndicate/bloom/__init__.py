@@ -15,24 +15,22 @@
 
 **How it is built.**  A program is a class; :mod:`declaration` says what its collections are, :mod:`block` which of
 its methods are rules and what it imports, :mod:`program` makes an instance.  The blocks run once, on symbols: a
-:mod:`collection` is the symbol of itself, an :mod:`expression` holds relational algebra (made by :mod:`join`,
-:mod:`fold` and :mod:`function`), a :mod:`mark` is a sign in front of one, and an operator records a :mod:`rule` with
-its file and line.  :mod:`wiring` makes one :class:`syndicate.plan.Program` of the rules, and of that a circuit.  In a
-tick, :mod:`ticking` tells the circuit what :mod:`state` says has changed, and takes in what comes out.
+:mod:`collection` is the symbol of itself, what stands on its right comes from :mod:`rules`, and an operator records a
+:mod:`rule` with its file and line.  :mod:`tick` makes one :class:`syndicate.plan.Program` of the rules, and of that a
+circuit; in a tick it tells the circuit what :mod:`state` says has changed, and takes in what comes out.
 
-**Lattices.**  ``votes = lset()`` is a variable that only grows (:mod:`lattices`, :mod:`cell`); what rules say of it is
-a :mod:`term`.  A column may hold lattice values: rows of one key are then one row (:mod:`merged`).  :mod:`division`
-leaves to the circuit what is no lattice's; :mod:`growth` evaluates the rest semi-naively, by :mod:`spring` and
-:mod:`pipe`.
+**Lattices.**  ``votes = lset()`` is a variable that only grows (:mod:`lattices`); what rules say of it is a term.  A
+column may hold lattice values: rows of one key are then one row.  What is no lattice's is left to the circuit; the rest
+is evaluated semi-naively beside it (:mod:`tick.growth`).
 
 **A tick.**  Deletions, then insertions: of what the last tick deferred, of what came from outside, of what arrived.
 Then ``<=`` rules to their fixed point, stratum by stratum.  Then ``<~`` rows are sent, callbacks called, ``budtime``
 counted.  A tick that raises did not happen.
 
-**Where it runs.**  Nobody ticks it but you; or it runs in a thread (:mod:`running`: ``run_bg``, ``sync_do``, ``ask``);
-or it is an actor: ``spawn(Program, ds)`` (:mod:`agent`).  There its channels are messages of the dataspace
-(:mod:`packet`), behind the relay too, its collections follow and make assertions (:mod:`ports`), and timers fire.
-:class:`Network` connects programs in tests, and loses what it should.
+**Where it runs.**  You tick it; or it runs in a thread (``run_bg``, ``sync_do``, ``ask``); or it is an actor:
+``spawn(Program, ds)`` (:mod:`agent`).  There its channels are messages of the dataspace, behind the relay too, its
+collections follow and make assertions, and timers fire.  :class:`Network` connects programs in tests, and loses what it
+should.  :mod:`insight` explains a program and its rows, :mod:`repl` takes one line by line, :mod:`library` has some.
 
 **Differences to Bud.**  What is from outside may be given with ``<=``.  The tick's number and time are the row of
 ``now``, to be joined with, since a function of a rule is called only for rows that are new.  ``run()`` ticks until
@@ -43,10 +41,8 @@ Source: seed 001; reference/bloom.md; DESIGN 6.5.
 
 from __future__ import annotations
 
-from syndicate.bloom import aggregate as agg
 from syndicate.bloom.block import bloom, bootstrap, import_module
 from syndicate.bloom.collection import Collection
-from syndicate.bloom.column import Column
 from syndicate.bloom.declaration import (
     Declaration,
     Kind,
@@ -63,8 +59,6 @@ from syndicate.bloom.declaration import (
     table,
     temp,
 )
-from syndicate.bloom.expression import Expression, values
-from syndicate.bloom.expression import join_of as join
 from syndicate.bloom.lattices import (
     Declaring,
     declaring,
@@ -86,6 +80,10 @@ from syndicate.bloom.program import Bloom
 from syndicate.bloom.reflection import Reflecting
 from syndicate.bloom.row import Row
 from syndicate.bloom.rule import Rule
+from syndicate.bloom.rules import aggregate as agg
+from syndicate.bloom.rules.column import Column
+from syndicate.bloom.rules.expression import Expression, values
+from syndicate.bloom.rules.expression import join_of as join
 
 __all__ = [
     "Bloom",

@@ -13,16 +13,16 @@ from typing import Any
 
 from syndicate import plan
 from syndicate.bloom.declaration import TABLES, Declaration, Kind
-from syndicate.bloom.expression import Expression, Product, made, to_expression
-from syndicate.bloom.join import Factor
-from syndicate.bloom.mark import Marked
-from syndicate.bloom.merged import lattice_columns, made_lattices
-from syndicate.bloom.outlet import lifted_rows
 from syndicate.bloom.row import Names, Row, fitted_all, row_type
 from syndicate.bloom.rule import Recorded, check_operator
-from syndicate.bloom.side import Side
+from syndicate.bloom.rules.embedded import lattice_columns, made_lattices
+from syndicate.bloom.rules.expression import Expression, Product, made, to_expression
+from syndicate.bloom.rules.join import Factor
+from syndicate.bloom.rules.mark import Marked
+from syndicate.bloom.rules.outlet import lifted_rows
+from syndicate.bloom.rules.side import Side
+from syndicate.bloom.rules.term import Term
 from syndicate.bloom.site import here
-from syndicate.bloom.term import Term
 from syndicate.errors import IllegalRule, RowMisfit
 from syndicate.flow.element import Key, Typed, key_of, natural
 

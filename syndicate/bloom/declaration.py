@@ -94,6 +94,7 @@ class Declaration:
         """What must be the same if two modules declare one collection."""
         return (self.kind, self.columns, self.keys, self.location, tuple(sorted(self.lattices.items(), key=str)))
 
+
 _NONE: Final[Mapping[str, Any]] = {}
 Given: TypeAlias = Sequence[str] | None
 

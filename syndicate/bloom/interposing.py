@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING
 from syndicate import plan
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import Declaration, Kind
-from syndicate.bloom.join import Factor
-from syndicate.bloom.side import Side
+from syndicate.bloom.rules.join import Factor
+from syndicate.bloom.rules.side import Side
 
 if TYPE_CHECKING:
     from syndicate.bloom.program import Bloom

@@ -32,7 +32,7 @@ from syndicate.lattice.lattice import LATTICES, Lattice
 from syndicate.plan.heading import listed, meant
 
 if TYPE_CHECKING:
-    from syndicate.bloom.cell import Cell
+    from syndicate.bloom.rules.cell import Cell
 
 
 class Variable(Declaration):

@@ -22,25 +22,25 @@ from pathlib import Path
 from typing import Any
 
 from syndicate import plan
-from syndicate.bloom.agent import Agent
+from syndicate.bloom.agent.agent import Agent
+from syndicate.bloom.agent.ports import check
+from syndicate.bloom.agent.running import Running
 from syndicate.bloom.block import Imported, blocks_of, definer, is_marked
-from syndicate.bloom.cell import Cell
 from syndicate.bloom.collection import Collection
-from syndicate.bloom.contents import Contents
 from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind, loopback, scratch
-from syndicate.bloom.following import FollowingState
-from syndicate.bloom.inbox import Filter, Inbox
+from syndicate.bloom.insight.looking import Looking
 from syndicate.bloom.interposing import Interposing
-from syndicate.bloom.looking import Looking
-from syndicate.bloom.ports import check
 from syndicate.bloom.row import fitted_all
 from syndicate.bloom.rule import Rule
-from syndicate.bloom.running import Running
+from syndicate.bloom.rules.cell import Cell
 from syndicate.bloom.site import here
-from syndicate.bloom.state import CellState, ScratchState, SentState, TableState
-from syndicate.bloom.store import Store
-from syndicate.bloom.ticking import State, Ticking
-from syndicate.bloom.wiring import Wiring, steady, wired
+from syndicate.bloom.state.contents import Contents
+from syndicate.bloom.state.following import FollowingState
+from syndicate.bloom.state.inbox import Filter, Inbox
+from syndicate.bloom.state.state import CellState, ScratchState, SentState, TableState
+from syndicate.bloom.state.store import Store
+from syndicate.bloom.tick.ticking import State, Ticking
+from syndicate.bloom.tick.wiring import Wiring, steady, wired
 from syndicate.errors import BloomDeclaration, IllegalRule, RuleFailed
 from syndicate.flow.element import key_of, natural
 from syndicate.plan.heading import listed
@@ -55,12 +55,12 @@ _TAKEN = frozenset({"address", "bud_clock", "budtime", "halted", "plan", "send",
 class Bloom(Running, Looking):
     """The base of programs.
 
-    With a dataspace *ds*, in a turn, it is an actor's: see :mod:`syndicate.bloom.agent`, and
-    :mod:`syndicate.bloom.ports` for *inputs*, *messages*, *outputs* and *sends*, each a mapping from names of
+    With a dataspace *ds*, in a turn, it is an actor's: see :mod:`syndicate.bloom.agent.agent`, and
+    :mod:`syndicate.bloom.agent.ports` for *inputs*, *messages*, *outputs* and *sends*, each a mapping from names of
     collections.  Without one it is ticked by hand, or run by :meth:`run_bg`.
 
     *address* is what channels' locations are compared with; *clock* gives the time in seconds, *write* takes the lines
-    of terminals, *state* is the file of durable tables, *channel_filter* a :data:`~syndicate.bloom.inbox.Filter`.
+    of terminals, *state* is the file of durable tables, *channel_filter* a :data:`~syndicate.bloom.state.inbox.Filter`.
     Without *semi_naive*, methods of lattices are applied to whole values each time, which is for comparison.
     ``send(address, channel, row)`` takes what channels send; as long as nobody has set it, rows to ourselves are
     delivered, and others collected in ``sent``.
@@ -184,7 +184,7 @@ class Bloom(Running, Looking):
     def _run_blocks(self) -> None:
         root, between = self._root, self._between
         for name in blocks_of(type(self), "bloom"):
-            if hasattr(Bloom, name):
+            if hasattr(Bloom, name) or name in _TAKEN:
                 raise BloomDeclaration(f"{type(self).__name__}: a block cannot be called {name}: choose another name")
             root._block = f"{self._prefix}{name}"
             root._collecting, root._collector = True, between

@@ -8,6 +8,7 @@ Source: reference/bloom.md, 8 (early errors with the source of the rule are want
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, Final
 
 from syndicate.errors import SyndicateError
 
-_HERE: Final = str(Path(__file__).parent)
+_HERE: Final = str(Path(__file__).parent) + os.sep
 _LIBRARY: Final = str(Path(__file__).parent / "library")
 
 

@@ -15,14 +15,17 @@ Source: seed 002; reference/dedalus.md; DESIGN, 6.6.
 from __future__ import annotations
 
 from syndicate.dedalus.checks import Diagnostic
+from syndicate.dedalus.live import Agent, Diary, together
 from syndicate.dedalus.model import Message, Model
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.program import Program, aggregate, choose, compare, compute, names
 from syndicate.dedalus.schedule import Schedule
-from syndicate.dedalus.verify import Verdict
+from syndicate.dedalus.verify.verdict import Verdict
 
 __all__ = [
+    "Agent",
     "Diagnostic",
+    "Diary",
     "Message",
     "Model",
     "Net",
@@ -34,4 +37,5 @@ __all__ = [
     "compare",
     "compute",
     "names",
+    "together",
 ]

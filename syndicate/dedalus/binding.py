@@ -35,12 +35,18 @@ from syndicate.dedalus.ast import (
     Variable,
     Wildcard,
     compute,
+    normal,
     terms,
     variables,
 )
+from syndicate.dedalus.desugar import grouped
+from syndicate.dedalus.lower import sender_of
+from syndicate.flow import aggregates
 from syndicate.plan.scalar import COMPARING
 
 Known: TypeAlias = dict[str, Value]
+Sent: TypeAlias = tuple[Row, Value]
+"""A row, and who sends it if it is sent."""
 
 
 class Table:
@@ -209,3 +215,56 @@ def extended(atom: Atom, row: Row, known: Known) -> Known | None:
         if isinstance(term, Variable) and made.setdefault(term.name, value) != value:
             return None
     return made
+
+
+# ----------------------------------------------------------------------------------------------- what heads make of it
+
+
+def is_grouped(rule: Rule) -> bool:
+    """Whether what a rule makes depends on several bindings at once."""
+    return bool(rule.aggregates or rule.choices)
+
+
+def sent_by(rule: Rule, row: Row, known: Known | None = None) -> Value:
+    """Who sends a row; nobody in particular, unless the binding or the row says it."""
+    term = sender_of(rule)
+    if isinstance(term, Constant):
+        return term.value
+    if isinstance(term, Variable) and known is not None:
+        return known[term.name]
+    return row[rule.head.terms.index(term)] if term in rule.head.terms else ""
+
+
+def rows_of(rule: Rule, bindings: list[Known]) -> set[Sent]:
+    """The rows of a head for all its bindings."""
+    found: set[Sent] = set()
+    if not rule.aggregates:
+        for known in bindings:
+            made = tuple(value_of(term, known) for term in rule.head.terms)
+            found.add((made, sent_by(rule, made, known)))
+        return found
+    plain, totals = grouped(rule)
+    groups: dict[Row, list[Known]] = {}
+    for known in bindings:
+        groups.setdefault(tuple(value_of(rule.head.terms[n], known) for n in plain), []).append(known)
+    for key, members in groups.items():
+        row: list[Value] = [total(rule, n, members) for n, _ in totals]
+        for column, value in zip(plain, key, strict=True):
+            row.insert(column, value)
+        found.add((tuple(row), sent_by(rule, tuple(row))))
+    return found
+
+
+def total(rule: Rule, column: int, members: list[Known]) -> Value:
+    """An aggregate of bindings, as the engine computes it."""
+    (aggregate,) = [found for n, found in grouped(rule)[1] if n == column]
+    if aggregate.form == "count":
+        return len(members)
+    name = aggregate.of[0].name
+    rows = {(n, known[name]): 1 for n, known in enumerate(members)}
+    made: Value = getattr(aggregates, aggregate.form)(_second).of(rows)
+    return normal(made)
+
+
+def _second(pair: tuple[int, Value]) -> Value:
+    return pair[1]

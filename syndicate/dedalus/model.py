@@ -19,12 +19,12 @@ from typing import Any, TypeAlias
 from attrs import define, field, frozen
 
 from syndicate.dedalus.ast import Row, Rule, Value
-from syndicate.dedalus.diagram import Form, diagram
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.schedule import NEVER
-from syndicate.dedalus.why import DEPTH, History, Pattern, Why, shown, why
-from syndicate.dedalus.why_not import DEPTH_NOT, WhyNot, suits, why_not
+from syndicate.dedalus.why.absence import DEPTH_NOT, WhyNot, suits, why_not
+from syndicate.dedalus.why.derivation import DEPTH, History, Pattern, Why, shown, why
+from syndicate.dedalus.why.spacetime import Form, diagram
 from syndicate.errors import FactError
 
 Intervals: TypeAlias = dict[str, dict[Row, tuple[tuple[int, int], ...] | list[tuple[int, int]]]]

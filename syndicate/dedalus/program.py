@@ -28,7 +28,6 @@ from typing import Any, Final
 
 from attrs import evolve, frozen
 
-from syndicate.dedalus.asking import explorer
 from syndicate.dedalus.ast import (
     AGGREGATES,
     Agent,
@@ -52,17 +51,18 @@ from syndicate.dedalus.ast import (
 )
 from syndicate.dedalus.checks import Diagnostic, check
 from syndicate.dedalus.desugar import core, explicit
-from syndicate.dedalus.explore import MOST_STEPS, Explorer
+from syndicate.dedalus.explore.asking import explorer
+from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer
+from syndicate.dedalus.explore.outcome import Exploration, Mode
 from syndicate.dedalus.lamport import lamport
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import Net
-from syndicate.dedalus.outcome import Exploration, Mode
 from syndicate.dedalus.parse import load, parse
 from syndicate.dedalus.quiescence import Restless, restless
 from syndicate.dedalus.run import MAX_STEPS, Facts, run
 from syndicate.dedalus.schedule import DELIVERIES, Clock, Delivery, Schedule
-from syndicate.dedalus.verify import MAX_RUNS, Progress, Verdict, observing, verify
+from syndicate.dedalus.verify.verdict import MAX_RUNS, Progress, Verdict, observing, verify
 from syndicate.errors import DedalusRejected, DedalusSyntax, FactError, ScheduleError
 
 
@@ -324,8 +324,11 @@ def _fit(known: dict[str, int], events: Facts) -> None:
             given: Iterable[Any] = rows
             for row in given:
                 good = isinstance(row, tuple) and len(row) == known[name]
-                if not good or not all(type(value) in (str, int, float) for value in row):
+                if not good or not _PLAIN.issuperset(map(type, row)):
                     raise FactError(f"{row!r} is no row of {name}: a tuple of {known[name]} strings or numbers")
+
+
+_PLAIN: Final = frozenset({str, int, float})
 
 
 # --------------------------------------------------------------------------------------------------- Python objects

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import repeat
 from typing import Any, Final, TypeAlias
 
 from attrs import define, field
@@ -118,7 +119,7 @@ class Pass:
     events: dict[int, set[tuple[str, Row]]] = field(factory=lambda: defaultdict(set))
     times: list[int] = field(factory=list)
     always: set[tuple[str, Row]] = field(factory=set)
-    support: dict[tuple[str, Row], int] = field(factory=lambda: defaultdict(int))
+    support: dict[tuple[str, Row], int] = field(factory=dict)
     present: set[tuple[str, Row]] = field(factory=set)
     intervals: Intervals = field(factory=dict)
     sending: dict[int, dict[Row, set[Value]]] = field(factory=lambda: defaultdict(lambda: defaultdict(set)))
@@ -143,8 +144,9 @@ class Pass:
                     self.event(rule.head.time, rule.head.relation, row)
         for time, relations in self.given.items():
             for name, rows in relations.items():
-                for row in rows:
-                    self.event(time, name, row)
+                if rows:
+                    self.visit(time)
+                    self.events[time].update(zip(repeat(name), rows))
         for time, name, row in self.early_given:
             self.event(time, name, row)
         net = self.clock.schedule.net if self.clock.schedule is not None else None
@@ -202,23 +204,27 @@ class Pass:
     def next(self, time: int, touched: set[tuple[str, Row]]) -> int | None:
         """The next timestep in which anything can change."""
         busy = any(self.sending.values()) or any(self.awake.values())
-        if busy or any(self.wanted(fact, time + 1) != (fact in self.present) for fact in touched):
+        if busy or any(self.changing(time + 1, touched)):
             return time + 1
         while self.times and self.times[0] <= time:
             heappop(self.times)
         return self.times[0] if self.times else None
 
-    def wanted(self, fact: tuple[str, Row], time: int) -> bool:
-        """Whether a fact is given to the plan at a time."""
-        return fact in self.always or self.support.get(fact, 0) > 0 or fact in self.events.get(time, ())
+    def missing(self, facts: set[tuple[str, Row]], time: int) -> set[tuple[str, Row]]:
+        """Those of the facts that are not given to the plan at a time."""
+        rest = facts.difference(self.support)  # one by one: each is at the cost of what is asked, not of what is there
+        return rest.difference(self.always).difference(self.events.get(time, frozenset()))
+
+    def changing(self, time: int, touched: set[tuple[str, Row]]) -> tuple[set[tuple[str, Row]], set[tuple[str, Row]]]:
+        """The touched facts that come at a time, and those that go."""
+        missing = self.missing(touched, time)
+        return (touched - self.present).difference(missing), missing & self.present
 
     def step(self, time: int, touched: set[tuple[str, Row]]) -> set[tuple[str, Row]]:
         """Evaluate a timestep; the result is which facts may change in the next."""
         here = self.events.get(time, set())
         changes: dict[str, dict[Row, int]] = defaultdict(dict)
-        coming = here - self.present
-        going = {fact for fact in touched - here if not self.wanted(fact, time)} & self.present
-        coming |= {fact for fact in touched - self.present if self.wanted(fact, time)}
+        coming, going = self.changing(time, touched | here)
         for facts, weight in ((coming, 1), (going, -1)):
             for name, row in facts:
                 changes[name][row] = weight
@@ -233,15 +239,25 @@ class Pass:
             self.awake[name] += sum(weight for _, weight in out[name].items())
         for number, rule in self.lowered.heads.items():
             if rule.kind == "next":
-                for row, weight in out[f"next {number}"].items():
-                    fact = (rule.head.relation, row)
-                    self.support[fact] += weight
-                    if not self.support[fact]:
-                        del self.support[fact]
-                    after.add(fact)
+                after.update(self.lean(rule.head.relation, out[f"next {number}"].items()))
             else:
                 self.send(time, number, rule, out[f"send {number}"].items())
-        return after
+        return set().union(*self.changing(time + 1, after))
+
+    def lean(self, name: str, changed: Iterable[tuple[Row, int]]) -> Iterable[tuple[str, Row]]:
+        """Count by how many inductive rules facts are derived; the result is which facts."""
+        facts = {(name, row): weight for row, weight in changed}
+        support = self.support
+        if support.keys().isdisjoint(facts):  # all is new, as in the first timestep of a large program
+            support.update(facts)
+            return facts
+        for fact, weight in facts.items():
+            count = support.get(fact, 0) + weight
+            if count:
+                support[fact] = count
+            else:
+                del support[fact]
+        return facts
 
     def note(self, time: int, out: Mapping[str, Any]) -> None:
         """Take down what is true from a time on, and what no longer is."""

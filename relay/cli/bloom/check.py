@@ -13,7 +13,7 @@ import click
 
 from relay.cli.bloom.inputs import ending, find_program, make
 from relay.cli.ending import SETTINGS, Command
-from syndicate.bloom.calm import Calm, Output, Point
+from syndicate.bloom.insight.calm import Calm, Output, Point
 
 _EXAMPLES: Final = """\b
 Examples:

@@ -12,7 +12,7 @@ import click
 
 from relay.cli.bloom.inputs import ending, find_program, make
 from relay.cli.ending import SETTINGS, Command
-from syndicate.bloom.plot import FORMS, plot
+from syndicate.bloom.insight.plot import FORMS, plot
 from syndicate.errors import OutputError
 
 _EXAMPLES: Final = """\b

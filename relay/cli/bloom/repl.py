@@ -24,8 +24,8 @@ import click
 from relay.cli.bloom.inputs import IN_MEMORY, ending, find_program, make
 from relay.cli.ending import SETTINGS, Command
 from syndicate.bloom import Bloom
-from syndicate.bloom.repl import HELP, Session
-from syndicate.bloom.workbench import Workbench
+from syndicate.bloom.repl.session import HELP, Session
+from syndicate.bloom.repl.workbench import Workbench
 
 _EXAMPLES: Final = """\b
 Examples:

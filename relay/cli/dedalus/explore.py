@@ -18,8 +18,8 @@ from relay.cli.dedalus.inputs import ending, read_schedule, write_text
 from relay.cli.ending import SETTINGS, Command
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Atom, Constant, Rule
-from syndicate.dedalus.explore import MOST_STEPS, Explorer
-from syndicate.dedalus.outcome import MODES, Difference, Exploration, Outcome
+from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer
+from syndicate.dedalus.explore.outcome import MODES, Difference, Exploration, Outcome
 from syndicate.dedalus.schedule import DELIVERIES, NEVER
 
 _EXPLORE: Final = """\b

@@ -15,8 +15,8 @@ from relay.cli.dedalus.running import Running, running
 from relay.cli.ending import SETTINGS, Command
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Atom, Constant, Rule
-from syndicate.dedalus.diagram import FORMS
 from syndicate.dedalus.model import Model, order
+from syndicate.dedalus.why.spacetime import FORMS
 
 _RUN: Final = """\b
 Examples:

@@ -16,8 +16,8 @@ from relay.cli.dedalus.running import nodes_named
 from relay.cli.ending import SETTINGS, Command
 from syndicate.dedalus import Program, Verdict
 from syndicate.dedalus.ast import Value
-from syndicate.dedalus.verify import MAX_RUNS, Progress
-from syndicate.dedalus.why import shown
+from syndicate.dedalus.verify.verdict import MAX_RUNS, Progress
+from syndicate.dedalus.why.derivation import shown
 
 _VERIFY: Final = """\b
 Examples:

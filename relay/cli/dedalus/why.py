@@ -18,8 +18,8 @@ from syndicate.dedalus.ast import WILD, Constant, Rule, Wildcard, normal
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.model import order
 from syndicate.dedalus.parse import parse
-from syndicate.dedalus.why import DEPTH, Pattern, shown
-from syndicate.dedalus.why_not import DEPTH_NOT, suits
+from syndicate.dedalus.why.absence import DEPTH_NOT, suits
+from syndicate.dedalus.why.derivation import DEPTH, Pattern, shown
 from syndicate.errors import DedalusSyntax, FactError
 
 _WHY: Final = """\b

@@ -127,6 +127,14 @@ def test_refused_modules() -> None:
     with pytest.raises(BloomDeclaration, match="block cannot be called stratum"):
         Block()
 
+    class Attribute(Bloom):
+        @bloom
+        def send(self) -> None:
+            """A block in place of what an instance has."""
+
+    with pytest.raises(BloomDeclaration, match="block cannot be called send"):
+        Attribute()
+
 
 def test_an_interface_may_be_declared_again() -> None:
     """The same interface in a mixin and in the class is one."""

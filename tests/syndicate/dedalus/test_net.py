@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from syndicate.dedalus import Net, Program
 from syndicate.errors import ScheduleError
-from tests.syndicate.dedalus.senders import NODES, programs
+from tests.syndicate.dedalus.verify.senders import NODES, programs
 
 TALK = Program.parse('m(Y, X, N)@async :- say(X, Y)@N; persist[say, 2]; say("a", "b")@1; say("b", "b")@1;')
 

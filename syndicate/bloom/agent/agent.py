@@ -1,0 +1,350 @@
+"""The agent of a program: it lives in a facet, ticks in turns, and is reached through dataspaces.
+
+``Program(ds)`` in a turn gives the program an agent in a new facet; ``spawn(Program, ds)`` makes an actor of nothing
+else.  Rows from outside, messages, firings of timers and deferred rows make it tick, once, at the end of the turn that
+brought them; what a tick sends and asserts goes out with that turn.  If one more tick has something to do, it is a
+turn of its own, so that endless programs leave others their time.
+
+**Addresses.**  A row of a channel is a :class:`~syndicate.bloom.agent.packet.Packet`, sent to the program's dataspace
+and observed there by whoever has the address.  So an address is a name that those who share a dataspace agree on, and
+whether the dataspace is in the process or behind the relay makes no difference.  Where there are several, such as two
+servers, ``listen_at(ds)`` lets a program be reached at a further one, and ``send_via(ds, address, ...)`` sends what is
+for some addresses there, ``send_via(ds)`` what is for all others; the last word counts.  Both last as long as the
+facet that says so: in ``@connect``, as long as the connection, while the program and its tables go on::
+
+    def node():
+        p = ReliableDelivery(dataspace(), address="alice")
+
+        @connect("tcp://127.0.0.1:8001")
+        def at_home(ds):
+            p.listen_at(ds)
+            p.send_via(ds)
+
+        @connect("tcp://127.0.0.1:8002")
+        def on_the_way_to_bob(ds):
+            p.send_via(ds, "bob")
+
+What is sent while there is no connection is lost, as on any network.  Rows to ourselves take no way.
+
+**What strangers send** cannot end the program: a row of the wrong length, or of a channel that there is not, is refused
+and logged.  A function of a rule that raises crashes the actor, with the rule's file and line; what the program had
+asserted is retracted, and a supervisor may start it anew.
+
+Contract: ticks never overlap; what was sent to a program in one turn is there in one tick, unless two rows have one
+key (:mod:`~syndicate.bloom.state.inbox`) or a filter decides otherwise; timers stop with the facet; ``halt`` stops the
+facet.
+
+Source: DESIGN 6.5; issue 5, part 5; reference/bloom.md, 1.2, 1.7.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from syndicate.bloom.agent.console import read_lines
+from syndicate.bloom.agent.packet import Packet, arrived, outward
+from syndicate.bloom.agent.ports import Output, Sent, Standing
+from syndicate.bloom.declaration import Kind
+from syndicate.bloom.state.state import NOTHING, ScratchState
+from syndicate.during import on_message
+from syndicate.errors import IllegalRule, NoAnswer, NotAValue, ProgramStopped, RuleFailed, SyndicateError
+from syndicate.flow.element import Key, Typed, key_of, natural
+from syndicate.log import logger
+from syndicate.pattern import capture
+from syndicate.timer import after, now
+from syndicate.turn import current, expect_ref, here
+from syndicate.values import Ref
+from syndicate.verbs import linked_task, on_stop, on_stop_or_crash, react
+
+if TYPE_CHECKING:
+    from syndicate.bloom.collection import Collection
+    from syndicate.bloom.program import Bloom
+    from syndicate.facet import Facet
+    from syndicate.turn import Turn
+
+T = TypeVar("T")
+
+_EACH: Final = 10
+"""So many refused rows are logged one by one; then only each time that their number has doubled."""
+
+
+class Agent:
+    """Runs one program in a facet."""
+
+    def __init__(self, program: Bloom, ds: Ref | None, ports: Mapping[str, Mapping[str, Any]]) -> None:
+        """In a new facet of the current one; with a dataspace, reached there.  Raises :class:`NotInTurn`."""
+        self.program, self.ds = program, ds
+        self.turn: Turn = current(type(program).__name__)
+        self.thread = threading.get_ident()
+        self.paused = self.stepping = self.ended = False
+        self.error: BaseException | None = None
+        self.refused = 0
+        self.routes: dict[Key, dict[object, Ref]] = {}
+        self.all_else: dict[object, Ref] = {} if ds is None else {None: ds}
+        self.waiting: set[Future[Any]] = set()
+        self.outputs: list[Output] = []
+        self.sends: list[Output] = []
+        self.facet: Facet = react(partial(self._begin, ports))
+        self.ended = not self.facet.alive  # in a facet that has stopped, nothing begins
+
+    def _begin(self, ports: Mapping[str, Mapping[str, Any]]) -> None:
+        program, ds = self.program, self.ds
+        self.facet = self.turn.facet
+        self.facet.lasting = True  # others may give it rows at any time
+        self.block = self.facet.block(self.step)
+        on_stop_or_crash(self._end)
+        if ds is not None:
+            program.send = self.send
+            self.listen_at(ds)
+            for name, written in ports["inputs"].items():
+                Standing(self, program.collection(name)).observe(ds, written)
+            for name, written in ports["messages"].items():
+                Sent(self, program.collection(name)).observe(ds, written)
+            site = type(program).__name__
+            self.outputs = [Output(program.collection(name), made, site) for name, made in ports["outputs"].items()]
+            self.sends = [Output(program.collection(name), made, site) for name, made in ports["sends"].items()]
+        for one in program.collections():
+            if one._kind is Kind.PERIODIC:
+                self._ring(one, now() + one._declaration.period)
+            elif one._kind is Kind.STDIO and one._declaration.reads:
+                linked_task(read_lines, partial(self._line, one))
+        self.wake()
+
+    def _end(self) -> None:
+        """The facet stops, or the actor has crashed."""
+        self.ended = True
+        self.error = self.facet.actor.error
+        for future in list(self.waiting):
+            if not future.done():
+                future.set_exception(self.stopped())
+        self.program._shut_down()
+
+    def stopped(self) -> ProgramStopped:
+        """The error for who waits for a program that has stopped."""
+        name, error = type(self.program).__name__, self.error
+        made = ProgramStopped(f"{name} has stopped" + (f" by an error: {error}" if error else ": make a new one"))
+        made.__cause__ = error
+        return made
+
+    # ------------------------------------------------------------------------------------------------ ticks
+
+    @property
+    def inside(self) -> bool:
+        """Whether a turn of its actor is running here."""
+        turn = here.turn
+        return turn is not None and turn.actor is self.facet.actor
+
+    def wake(self) -> None:
+        """Let it tick at the end of this turn."""
+        if not self.stepping and not self.paused:
+            self.turn.damaged[self.block] = None
+
+    def step(self) -> None:
+        """Tick, and tell what came of it."""
+        program, turn = self.program, self.turn
+        if self._over():
+            return
+        self.stepping = True
+        try:
+            program._tick()
+            self._publish()
+        finally:
+            self.stepping = False
+        if self._over():
+            self.facet.stop(turn)
+        elif not self.paused and (program.waits() or self._passing()):
+            self.facet.enter(self.wake)
+
+    def _over(self) -> bool:
+        return self.ended or self.program.halted
+
+    def _passing(self) -> bool:
+        """Whether rows of one tick stand, which the next would take away: what follows from them must not last."""
+        return bool(self.outputs) and any(
+            not state.still()
+            for name, state in self.program._states.items()
+            if isinstance(state, ScratchState) and name != "now"
+        )
+
+    def _publish(self) -> None:
+        ds, turn = self.ds, self.turn
+        if ds is None:
+            return
+        changes = self.program._engine.changes
+        gone = [
+            handle
+            for output in self.outputs
+            for handle in output.show(turn, ds, changes.get(output.one._name, NOTHING))
+        ]
+        for handle in gone:
+            turn.retract(handle)
+        for output in self.sends:
+            output.send(turn, ds)
+
+    def _ring(self, one: Collection, due: float) -> None:
+        def ring() -> None:
+            nonlocal due
+            time, period = now(), one._declaration.period
+            while due <= time:  # all that it has missed: rows of one tick
+                self.program.fire(one)
+                due += period
+            after(due - time, ring)
+
+        after(max(0.0, due - now()), ring)
+
+    def _line(self, one: Collection, line: str) -> None:
+        self.facet.enter(partial(one.insert, [(line,)]))
+
+    # ------------------------------------------------------------------------------------------------ what comes in
+
+    def enter(self, act: Callable[[], object]) -> None:
+        """Let something be given to the program in a turn of its own actor: in this one, if it is."""
+        if not self.inside:
+            self.enter_later(act)
+        elif self.ended:
+            raise self.stopped()
+        else:
+            self._given(act)
+
+    def enter_later(self, act: Callable[[], object]) -> None:
+        """The same in a turn of its own, first asked, first called."""
+        if self.ended:
+            raise self.stopped()
+        self.facet.enter(partial(self._given, act))
+
+    def _given(self, act: Callable[[], object]) -> None:
+        act()
+        self.wake()
+
+    def listen_at(self, ds: Ref) -> None:
+        """Take what is addressed to the program in a dataspace, as long as the current facet lives."""
+        self._expect_inside("listen_at")
+        on_message(expect_ref("listen_at", ds), Packet(self.program.address, capture(), capture()))(self._packet)
+
+    def _packet(self, channel: Any, row: Any) -> None:
+        one = self.program._channel(channel)
+        if one is None:
+            self.refuse(channel, f"{type(self.program).__name__} has no such channel")
+        else:
+            self.take(one, row)
+
+    def take(self, one: Collection, row: Any) -> None:
+        """Let a row that somebody sent be there in the next tick, or refuse it."""
+        if self.ended:
+            return
+        try:
+            key = arrived(row, one._columns, one._keys)
+            keys = one._taken([natural(key)]) if type(key) is Typed or one._declaration.lattices else (key,)
+        except SyndicateError as error:
+            self.refuse(one._name, str(error))
+            return
+        self.program._inbox.add(self.program._state_of(one).contents, keys)
+        self.wake()
+
+    def refuse(self, name: Any, why: str) -> None:
+        """Log that a row was refused."""
+        self.refused = count = self.refused + 1
+        if count <= _EACH or count & (count - 1) == 0:
+            logger(actor=self.facet.actor.name).warning(
+                "a row was refused", collection=str(name)[:80], reason=why, refused=count
+            )
+
+    def _expect_inside(self, what: str) -> None:
+        current(what)
+        if not self.inside:
+            raise SyndicateError(
+                f"{what}() is for turns of {self.facet.actor!r}, in which {type(self.program).__name__} runs: call it "
+                "in the function that makes the program"
+            )
+
+    # ------------------------------------------------------------------------------------------------ what goes out
+
+    def send_via(self, ds: Ref, *addresses: Any) -> None:
+        """Send what is for some addresses, or without any all else, to a dataspace, as long as this facet lives."""
+        expect_ref("send_via", ds)
+        self._expect_inside("send_via")
+        mark = object()
+        ways = [self.routes.setdefault(key_of(address), {}) for address in addresses] or [self.all_else]
+        for way in ways:
+            way[mark] = ds
+
+        @on_stop
+        def end() -> None:
+            for way in ways:
+                del way[mark]
+
+    def send(self, address: Any, channel: str, row: tuple[Any, ...]) -> None:
+        """Send a row of a channel."""
+        to = key_of(address)
+        if to == key_of(self.program.address):
+            self.program.deliver(channel, [row])
+            return
+        way = self.routes.get(to) or self.all_else
+        ds = next(reversed(way.values()))
+        try:
+            self.turn.send(ds, Packet(outward(natural(to)), channel, outward(row)))
+        except NotAValue as error:
+            site = self.program.collection(channel)._site
+            raise RuleFailed(f"{site}: {channel} cannot send {row!r}: {error}") from error
+
+    # ------------------------------------------------------------------------------------------------ other threads
+
+    def call(self, fn: Callable[[], T], *, what: str, tick: bool = False, timeout: float | None = None) -> T:
+        """What *fn* answers between two ticks, and with *tick* one right after it; waits if that is in another thread.
+
+        Raises what *fn* and the tick do, :class:`ProgramStopped`, and :class:`IllegalRule` where waiting has no end.
+        """
+        if self.ended:
+            raise self.stopped()
+        if self.inside:
+            answer = fn()
+            if tick:
+                self.step()
+            return answer
+        future: Future[T] = self.future(what)
+
+        def act() -> None:
+            self.waiting.discard(future)  # it is answered here, even if the program ends by this
+            try:
+                answer = fn()
+            except Exception as error:  # the caller's own
+                future.set_exception(error)
+                return
+            if tick:
+                try:
+                    self.step()
+                except Exception as error:
+                    future.set_exception(error)
+                    raise
+            future.set_result(answer)
+
+        self.facet.enter(act)
+        return self.answer(future, what, timeout)
+
+    def future(self, what: str) -> Future[Any]:
+        """What another thread can wait for; it fails if the program stops."""
+        if threading.get_ident() == self.thread:
+            raise IllegalRule(
+                f"{what}() waits for {type(self.program).__name__}, which runs in this very thread: use "
+                "async_do(fn), callback(collection, fn), or a turn of its own actor"
+            )
+        made: Future[Any] = Future()
+        self.waiting.add(made)
+        if self.ended:  # since we asked; _end() may not have seen it
+            raise self.stopped()
+        return made
+
+    def answer(self, future: Future[T], what: str, timeout: float | None) -> T:
+        """Wait in another thread; raises :class:`NoAnswer` after *timeout* seconds."""
+        try:
+            return future.result(timeout)
+        except TimeoutError:
+            if future.done():  # it was told one by the function
+                raise
+            raise NoAnswer(f"{what}() had no answer of {type(self.program).__name__} within {timeout} s") from None
+        finally:
+            self.waiting.discard(future)

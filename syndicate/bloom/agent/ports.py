@@ -1,0 +1,188 @@
+"""Ports: where the collections of a program meet the assertions and messages of a dataspace.
+
+* **inputs**: a collection has a row for each assertion that matches a pattern, for as long as it stands: a table by
+  insertion and deletion, a scratch or an input interface by a row in each tick.
+* **messages**: a row for each message that matches, in one tick; a table keeps the last of each key.
+* **outputs**: each row is asserted for as long as it is there.
+* **sends**: each row is sent as a message in each tick in which it is there.
+
+A row is what a pattern captures, in order.  A record class stands for the pattern that captures all its fields; going
+out, it, or any function, makes a value of the columns.
+
+What comes in is the data of strangers.  A row of another length is refused, and the log says so.  So is, as long as it
+lasts, a second assertion of one key: the row of the first stays.
+
+Source: issue 5, part 5; :mod:`syndicate.views`, for circuits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from syndicate.bloom.agent.packet import arrived, outward
+from syndicate.bloom.declaration import SCRATCHES, TABLES, Kind
+from syndicate.during import _observe
+from syndicate.errors import BloomDeclaration, NotAValue, PatternError, RowMisfit, RuleFailed
+from syndicate.flow.element import Key, natural
+from syndicate.pattern import capture
+from syndicate.skeleton.analysis import analyse
+from syndicate.turn import Entity, Handle, Turn
+from syndicate.values import Frozen, Ref, Value, freeze, thaw
+
+if TYPE_CHECKING:
+    from syndicate.bloom.agent.agent import Agent
+    from syndicate.bloom.collection import Collection
+
+
+def check(what: str, one: Collection, written: Any, site: str) -> Any:
+    """The pattern, or the function, that *written* stands for; raises :class:`BloomDeclaration`."""
+    name, kind = one._name, one._kind
+    if what in ("outputs", "sends"):
+        if not callable(written):
+            raise BloomDeclaration(
+                f"{site}: {what}={{{name!r}: ...}} takes a record class, or a function of {', '.join(one._columns)}, "
+                f"not {written!r}"
+            )
+        fields = len(attrs.fields(written)) if hasattr(written, "__label__") else len(one._columns)
+        if fields != len(one._columns):
+            raise BloomDeclaration(
+                f"{site}: {written.__name__} has {fields} fields, but {name} has {len(one._columns)} columns: "
+                f"{', '.join(one._columns)}"
+            )
+        return written
+    if what == "inputs" and kind is Kind.DURABLE:
+        raise BloomDeclaration(
+            f"{site}: {name} is a durable table, and inputs= are there while an assertion is: give messages=, or let a "
+            "rule keep the rows"
+        )
+    if kind not in TABLES and kind not in SCRATCHES:
+        raise BloomDeclaration(
+            f"{site}: {name} is a {kind.value}, and {what}= are for tables, scratches and input interfaces"
+        )
+    if isinstance(written, type) and hasattr(written, "__label__"):
+        written = written(*[capture() for _ in attrs.fields(written)])
+    try:
+        captures = len(analyse(written)[0].captures)
+    except PatternError as error:
+        raise BloomDeclaration(
+            f"{site}: {what}={{{name!r}: ...}} takes a pattern, or a record class: {error}"
+        ) from None
+    if captures != len(one._columns):
+        raise BloomDeclaration(
+            f"{site}: the pattern of {name} captures {captures} values, but there are {len(one._columns)} columns: "
+            f"{', '.join(one._columns)}"
+        )
+    return written
+
+
+class Sent(Entity):
+    """Rows of messages."""
+
+    def __init__(self, agent: Agent, one: Collection) -> None:
+        """For a collection."""
+        self.agent, self.one = agent, one
+
+    def observe(self, ds: Ref, pattern: Any) -> None:
+        """Ask for what matches."""
+        _observe("Program", ds, pattern, self)
+
+    def message(self, value: Value) -> None:
+        """It is there in one tick."""
+        self.agent.take(self.one, tuple(value))
+
+
+class Standing(Entity):
+    """Rows of assertions: the first of each key counts, the others wait for its end."""
+
+    def __init__(self, agent: Agent, one: Collection) -> None:
+        """For a collection."""
+        self.agent, self.one = agent, one
+        self.state = one._program._state_of(one)
+        self.known: dict[Any, Key] = {}
+        self.queues: dict[Key, dict[Key, int]] = {}
+
+    def observe(self, ds: Ref, pattern: Any) -> None:
+        """Ask for what matches."""
+        _observe("Program", ds, pattern, self)
+
+    def assert_(self, value: Value, handle: Any) -> None:
+        """It is there from the next tick on."""
+        agent, one = self.agent, self.one
+        try:
+            row = arrived(tuple(value), one._columns, one._keys)
+        except RowMisfit as error:
+            agent.refuse(one._name, str(error))
+            return
+        self.known[handle] = row
+        queue = self.queues.setdefault(self.state.contents.key(row), {})
+        queue[row] = queue.get(row, 0) + 1
+        if len(queue) == 1:
+            self._show(row, True)
+        elif queue[row] == 1:
+            first = natural(next(iter(queue)))
+            agent.refuse(one._name, f"{natural(row)!r} has the key of {first!r}, and waits for its end")
+
+    def retract(self, handle: Any) -> None:
+        """It is gone from the next tick on."""
+        row = self.known.pop(handle, None)
+        if row is None:
+            return
+        key = self.state.contents.key(row)
+        queue = self.queues[key]
+        queue[row] -= 1
+        if queue[row]:
+            return
+        first = next(iter(queue)) == row
+        del queue[row]
+        if first:
+            self._show(row, False)
+            if queue:
+                self._show(next(iter(queue)), True)
+        if not queue:
+            del self.queues[key]
+
+    def _show(self, row: Key, there: bool) -> None:
+        state = self.state
+        if self.one._kind not in TABLES:
+            (state.hold if there else state.release)(row)
+        elif there:
+            state.deleted.pop(row, None)
+            state.upserted[row] = None
+        else:
+            state.upserted.pop(row, None)
+            state.deleted[row] = None
+        self.agent.wake()
+
+
+class Output:
+    """The rows of a collection as values."""
+
+    def __init__(self, one: Collection, make: Callable[..., Value], site: str) -> None:
+        """By a function of the columns."""
+        self.one, self.make, self.site = one, make, site
+        self.handles: dict[Key, Handle] = {}
+
+    def form(self, row: Key) -> Frozen:
+        """The frozen form of a row's value; raises :class:`RuleFailed`."""
+        try:
+            return freeze(self.make(*outward(natural(row))))
+        except Exception as error:
+            why = str(error) if isinstance(error, NotAValue) else f"{type(error).__name__}: {error}"
+            raise RuleFailed(
+                f"{self.site}: no value can be made of {natural(row)!r} of {self.one._name}: {why}"
+            ) from error
+
+    def show(self, turn: Turn, ds: Ref, delta: Mapping[Key, int]) -> list[Handle]:
+        """Assert what is new; answer the handles of what is gone."""
+        for row, weight in delta.items():
+            if weight > 0 and row not in self.handles:
+                self.handles[row] = turn.assert_form(turn.facet, ds, self.form(row))
+        return [self.handles.pop(row) for row, weight in delta.items() if weight < 0 and row in self.handles]
+
+    def send(self, turn: Turn, ds: Ref) -> None:
+        """Send what is there."""
+        for row in list(self.one._program._state_of(self.one).contents.rows):
+            turn.send(ds, thaw(self.form(row)))

@@ -1,0 +1,301 @@
+"""CALM analysis: which outputs are the same whatever order messages come in, and which rules keep others from it.
+
+Consistency as logical monotonicity: a program whose rules only ever add needs no coordination.  Where a rule waits for
+*all* of something (negation, an aggregate), takes something away (``<-``, ``<+-``), or joins rows that must meet by
+chance (a race), there is a **point of order**; all that depends on it may depend on order.
+
+>>> from syndicate.bloom import Bloom, bloom, channel, scratch, table
+>>> class Votes(Bloom):
+...     ballot = channel(["@to", "voter"], []); seen = table(["voter"], []); missing = scratch(["voter"], [])
+...     voters = table(["voter"], [])
+...     @bloom
+...     def rules(self):
+...         self.seen <= self.ballot.payloads()
+...         self.missing <= self.voters.notin(self.seen)
+>>> print(analyse(Votes()))  # doctest: +ELLIPSIS
+Votes: 2 rules, 1 point of order, 0 of 1 output confluent
+points of order
+  rule 2 (...), missing <= voters, seen: the negation must see all of seen
+outputs
+  missing: diffluent [D, N]. What comes first decides: ballot arrives asynchronously, and then
+    rule 2 (...) needs all of seen before it is right
+
+**Verdicts.**  *confluent*: no point of order on any way to it.  *ordered*: there are some, but nothing asynchronous
+reaches them, so the same input in the same ticks gives the same rows; more input may overturn these.  *diffluent*: the
+network, a timer or a terminal reaches one.
+
+**Labels** of the ways from sources to a collection, as Blazes has them: ``A`` through a channel, ``N`` through a point
+of order, ``NA`` first a point of order and then a channel, ``D`` (diffluent) a point of order after a channel.
+
+Contract: what is called confluent has, when all is at rest, the same rows (of a table its contents, of what passes all
+rows that it ever had) for all orders, batches and repetitions of the same input.  That supposes that rows come from
+outside only into tables, lattices, channels, input interfaces and what no rule writes, and are only inserted; that
+functions are pure, and monotone in the lattice values that they are given, whose columns are declared as such; that no
+tick raises; and that no row is lost on its way.
+
+Source: reference/bloom.md, 1.9 (budplot, Blazes), 5.1; Alvaro et al., CIDR 2011.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from attrs import frozen
+
+from syndicate.bloom.declaration import SENT, TABLES, Kind
+from syndicate.bloom.insight.arrival import Arrival, Hazard, arrival_of, named
+
+if TYPE_CHECKING:
+    from syndicate.bloom.insight.looking import Looking
+    from syndicate.bloom.rule import Rule
+
+ASYNCHRONOUS: Final = frozenset({*SENT, Kind.PERIODIC})
+"""Whose rows come when it pleases somebody else."""
+
+GROWING: Final = frozenset({*TABLES, Kind.LATTICE})
+
+TAKING: Final = {"<-": "deletion", "<+-": "replacement"}
+CLOCK: Final = "clock"
+
+
+@frozen
+class Point:
+    """A point of order: *rule*, what is not monotone about it, and the asynchronous sources that reach it."""
+
+    rule: Rule
+    hazard: Hazard
+    asynchronous: tuple[str, ...]
+
+    @property
+    def place(self) -> str:
+        """The rule's number and site."""
+        return f"rule {self.rule.number} ({self.rule.site})"
+
+    def __str__(self) -> str:
+        read = ", ".join(dict.fromkeys(one.name for one in self.rule.reads())) or "values"
+        return f"{self.place}, {self.rule.head} {self.rule.op} {read}: {self._what()}"
+
+    def _what(self) -> str:
+        hazard, of = self.hazard, named(self.hazard.of)
+        match hazard.why:
+            case "race":
+                return f"a race: {of} must be there in one tick with {named(hazard.with_ or hazard.of)}"
+            case "deletion":
+                return f"a deletion: rows of {self.rule.head} that come later are not deleted"
+            case "replacement":
+                return f"a replacement: the last row of a key stays in {self.rule.head}"
+            case "function of merged rows":
+                return f"a function of rows of {of} that were merged if they came in one tick"
+            case "clock":
+                return "the clock: how many ticks there are, and when, is nobody's input"
+            case why:
+                return f"the {why} must see all of {of}"
+
+    def needs(self) -> str:
+        """What it waits for."""
+        hazard, of = self.hazard, named(self.hazard.of)
+        match hazard.why:
+            case "race":
+                return f"{self.place} needs {of} in one tick with {named(hazard.with_ or hazard.of)}"
+            case "deletion":
+                return f"{self.place} deletes from {self.rule.head} only what is there already"
+            case "replacement":
+                return f"{self.place} keeps what comes last in {self.rule.head}"
+            case "function of merged rows":
+                return f"{self.place} looks into what was merged of {of} in one tick"
+            case "clock":
+                return f"{self.place} reads the clock"
+            case _:
+                return f"{self.place} needs all of {of} before it is right"
+
+
+@frozen
+class Output:
+    """What is known of an output: its *verdict*, the labels of the ways to it, and the points of order on them."""
+
+    name: str
+    verdict: str
+    labels: tuple[str, ...]
+    points: tuple[Point, ...]
+
+    @property
+    def confluent(self) -> bool:
+        """Whether its rows are the same for all orders of input."""
+        return self.verdict == "confluent"
+
+    def __str__(self) -> str:
+        head = f"{self.name}: {self.verdict}{f' [{shown}]' if (shown := ', '.join(filter(None, self.labels))) else ''}."
+        if self.confluent:
+            return f"{head} Order, batches and repetition of the input do not change its rows"
+        if self.verdict == "ordered":
+            said, points = "More input may overturn its rows:", self.points
+        else:
+            points = tuple(point for point in self.points if point.asynchronous)
+            sources = list(dict.fromkeys(name for point in points for name in point.asynchronous))
+            comes = f"{named(sources)} arrive{'' if len(sources) > 1 else 's'} asynchronously, and then"
+            said = f"What comes first decides: {comes}" if sources else "What comes first decides:"
+        return "\n".join([f"{head} {said}", *(f"  {point.needs()}" for point in points)])
+
+
+@frozen
+class Calm:
+    """The analysis of a program; ``str`` is a report."""
+
+    program: str
+    rules: int
+    points: tuple[Point, ...]
+    outputs: tuple[Output, ...]
+    collections: Mapping[str, Output]
+    """The same of all collections."""
+    ending: tuple[str, ...] = ()
+    """Where rules write ``halt``: what has not happened by then is not accounted for."""
+
+    @property
+    def confluent(self) -> bool:
+        """Whether all outputs are."""
+        return all(output.confluent for output in self.outputs)
+
+    def __getitem__(self, name: str) -> Output:
+        return self.collections[name]
+
+    def __str__(self) -> str:
+        good = sum(output.confluent for output in self.outputs)
+        points, outputs = _counted(len(self.points), "point"), _counted(len(self.outputs), "output")
+        lines = [f"{self.program}: {_counted(self.rules, 'rule')}, {points} of order, {good} of {outputs} confluent"]
+        if self.points:
+            lines += ["points of order", *(f"  {point}" for point in self.points)]
+        if self.outputs:
+            lines += ["outputs", *(f"  {line}" for output in self.outputs for line in str(output).splitlines())]
+        lines += [f"note: {rule} ends the program: what has not happened by then is not seen" for rule in self.ending]
+        return "\n".join(lines)
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+# ------------------------------------------------------------------------------------------------------- the analysis
+
+
+def analyse(program: Looking) -> Calm:
+    """Which outputs of a program are confluent, and why others are not."""
+    rules = program.statements
+    kinds = {one._name: one._kind for one in program.collections()}
+    arrivals = _arrivals(kinds, rules, {one._name for one in program._own.values()})
+    merging = frozenset(one._name for one in program.collections() if one._declaration.lattices)
+    hazards = {rule: _hazards(rule, arrivals, merging) for rule in rules}
+    reach = reach_of(kinds, rules)
+    sources = {name: [one for one in kinds if one in reach[name] and kinds[one] in ASYNCHRONOUS] for name in kinds}
+    points = []
+    for rule in rules:
+        read = dict.fromkeys(one.name for one in rule.reads())
+        if rule.op in TAKING:  # what is taken away depends on what is put there
+            read[rule.head] = None
+        clock = ["now"] if "now" in read else []
+        reached = tuple(dict.fromkeys([*clock, *(source for name in read for source in sources[name])]))
+        points += [Point(rule, hazard, reached) for hazard in hazards[rule]]
+    labels = _labels(kinds, rules, hazards)
+    outputs = {name: _output(name, labels[name], [p for p in points if p.rule.head in reach[name]]) for name in kinds}
+    found = tuple(outputs[name] for name in kinds if _is_output(name, kinds, rules))
+    ending = tuple(f"rule {rule.number} ({rule.site})" for rule in rules if rule.head == "halt")
+    return Calm(type(program).__name__, len(rules), tuple(points), found, outputs, ending)
+
+
+def _is_output(name: str, kinds: Mapping[str, Kind], rules: Sequence[Rule]) -> bool:
+    """What somebody outside looks at: interfaces, what is sent, and what is written and that no rule reads."""
+    read = any(one.name == name for rule in rules for one in rule.reads())
+    written = any(rule.head == name for rule in rules)
+    if name == "halt" or not written:
+        return False
+    return kinds[name] in SENT or not read or (kinds[name] is Kind.OUTPUT and "." not in name)
+
+
+def _arrivals(kinds: Mapping[str, Kind], rules: Sequence[Rule], own: Iterable[str]) -> dict[str, Arrival]:
+    """How the rows of each collection come: the least solution."""
+    written = {rule.head for rule in rules}
+    outer = set(own)
+    found: dict[str, Arrival] = {}
+    for name, kind in kinds.items():
+        given = name not in written or (kind is Kind.INPUT and name in outer)
+        if kind is Kind.CONST:
+            found[name] = Arrival.CONSTANT
+        elif kind in GROWING:
+            found[name] = Arrival.GROWING
+        else:
+            passing = given or kind in ASYNCHRONOUS or name == "now"
+            found[name] = Arrival.PASSING if passing else Arrival.CONSTANT
+    while True:
+        before = dict(found)
+        for rule in rules:
+            coming = arrival_of(rule.body, found).arrival
+            if rule.op == "<+" and coming is Arrival.CONSTANT:  # not in the first tick
+                coming = Arrival.GROWING
+            if kinds[rule.head] not in GROWING:
+                found[rule.head] = max(found[rule.head], coming)
+        if found == before:
+            return found
+
+
+def _hazards(rule: Rule, arrivals: Mapping[str, Arrival], merging: frozenset[str]) -> list[Hazard]:
+    coming = arrival_of(rule.body, arrivals, merging)
+    found = list(coming.hazards)
+    if rule.op in TAKING:
+        found.append(Hazard(TAKING[rule.op], coming.reads))
+    if "now" in coming.reads:
+        found.append(Hazard(CLOCK, ("now",)))
+    return found
+
+
+def reach_of(names: Iterable[str], rules: Iterable[Rule]) -> dict[str, set[str]]:
+    """The collections that each depends on, itself included."""
+    below: dict[str, set[str]] = {name: set() for name in names}
+    for rule in rules:
+        below[rule.head].update(one.name for one in rule.reads())
+    found = {}
+    for name in below:
+        seen, pending = {name}, [name]
+        while pending:
+            more = below[pending.pop()] - seen
+            seen |= more
+            pending += more
+        found[name] = seen
+    return found
+
+
+_THEN: Final = {
+    ("", "A"): "A", ("", "N"): "N", ("A", "A"): "A", ("N", "N"): "N", ("N", "A"): "NA", ("NA", "A"): "NA",
+    ("A", "N"): "D", ("NA", "N"): "D", ("D", "A"): "D", ("D", "N"): "D",
+}  # fmt: skip
+
+
+def _labels(
+    kinds: Mapping[str, Kind], rules: Sequence[Rule], hazards: Mapping[Rule, Sequence[Hazard]]
+) -> dict[str, tuple[str, ...]]:
+    """The labels of the ways to each collection."""
+    written = {rule.head for rule in rules}
+    found: dict[str, set[str]] = {name: set() for name in kinds}
+    for name, kind in kinds.items():
+        if kind in ASYNCHRONOUS:
+            found[name].add("A")
+        elif name not in written or kind in GROWING or kind is Kind.INPUT:
+            found[name].add("")
+    while True:
+        before = {name: set(labels) for name, labels in found.items()}
+        for rule in rules:
+            ordered = {name for one in hazards[rule] for name in (*one.of, *one.with_)}
+            for read in dict.fromkeys(one.name for one in rule.reads()):
+                steps = [*(["N"] if read in ordered else []), *(["A"] if kinds[rule.head] in ASYNCHRONOUS else [])]
+                for label in before[read]:
+                    for step in steps:
+                        label = _THEN[label, step]  # noqa: PLW2901  # a way is a sequence of steps
+                    found[rule.head].add(label)
+        if found == before:
+            return {name: tuple(sorted(labels)) for name, labels in found.items()}
+
+
+def _output(name: str, labels: tuple[str, ...], points: Sequence[Point]) -> Output:
+    if not points:
+        return Output(name, "confluent", labels, ())
+    verdict = "diffluent" if any(point.asynchronous for point in points) else "ordered"
+    return Output(name, verdict, labels, tuple(points))

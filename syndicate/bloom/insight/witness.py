@@ -1,0 +1,340 @@
+"""Witnesses: for a row of an expression, the rows of collections that it is made of, found on demand.
+
+The circuit of a program forgets why a row is there, which is what makes it fast.  Here the expression is searched from
+the row down, with as many attributes bound as can be; what is absent, and what was grouped, is part of a witness too.
+
+>>> from syndicate.plan import NaturalJoin, Projection, Relation, Rename
+>>> link = Relation("link", ("a", "b"))
+>>> two = Projection(NaturalJoin(link, Rename(link, {"a": "b", "b": "c"})), ("a", "c"))
+>>> witnesses = Witnesses({"link": {(1, 2): None, (2, 3): None, (2, 4): None}})
+>>> [row for row, _ in witnesses.of(two, {})]
+[(1, 3), (1, 4)]
+>>> [seen for _, seen in witnesses.of(two, {"c": 4})]
+[(Fact(name='link', row=(2, 4)), Fact(name='link', row=(1, 2)))]
+
+Contract: each witness of a row derives it, with the rows that it names, and the collections that are read by negation
+or grouping as they are.  Functions of the user are called again, for rows for which the tick has called them.
+
+Source: reference/bloom.md, 1.9; Buneman et al., "Why and where" (2001).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import SimpleNamespace
+from typing import Any, TypeAlias
+
+from attrs import frozen
+
+from syndicate import plan
+from syndicate.bloom.rules.term import Lifted
+from syndicate.bloom.tick.spring import Spring
+from syndicate.errors import PlanError
+from syndicate.flow.element import Key, key_of, natural
+from syndicate.plan.rows import RowFunctions
+from syndicate.plan.scalar import same
+
+Row: TypeAlias = tuple[Any, ...]
+Bound: TypeAlias = Mapping[str, Any]
+"""Values that attributes must have."""
+
+
+@frozen
+class Fact:
+    """A row of a collection, by its key."""
+
+    name: str
+    row: Key
+
+
+@frozen(eq=False)
+class Absence:
+    """That *collections* have no row in which the columns are so."""
+
+    collections: tuple[str, ...]
+    where: tuple[tuple[str, Any], ...]
+
+    def __str__(self) -> str:
+        return f"no {' and '.join(self.collections)}{_where(self.where)}"
+
+
+@frozen(eq=False)
+class Grouped:
+    """All rows of a group, as facts: *what* was made of them."""
+
+    what: str
+    where: tuple[tuple[str, Any], ...]
+    size: int
+    facts: tuple[Fact, ...]
+
+    def __str__(self) -> str:
+        return f"{self.what} of {self.size} row{'' if self.size == 1 else 's'}{_where(self.where)}"
+
+
+def _where(columns: Sequence[tuple[str, Any]]) -> str:
+    return f" with {', '.join(f'{name} = {value!r}' for name, value in columns)}" if columns else ""
+
+
+Witness: TypeAlias = tuple[Fact | Absence | Grouped, ...]
+Found: TypeAlias = Iterator[tuple[Row, Witness]]
+
+
+class Witnesses:
+    """Searches expressions over some contents."""
+
+    def __init__(self, contents: Mapping[str, Mapping[Key, Any]]) -> None:
+        """Of the rows of collections, which must not change meanwhile."""
+        self.contents = contents
+        self._functions = RowFunctions()
+        self._indexes: dict[tuple[str, tuple[int, ...]], dict[Key, list[Key]]] = {}
+        self._made: dict[plan.Expression, dict[Key, dict[Key, None]]] = {}
+        self._rows: dict[plan.Expression, list[tuple[Row, Witness]]] = {}
+
+    def of(self, this: plan.Expression, bound: Bound, *, told: bool = True) -> Found:
+        """The rows of an expression that fit, with their witnesses; a row comes once for each witness.
+
+        If nobody is to be *told* the witnesses, each row comes once, which is a different order of work.
+        """
+        found = self._of(this, bound, told)
+        if told:
+            return found
+        if bound:
+            return _once(found)
+        if this not in self._rows:
+            self._rows[this] = list(_once(found))
+        return iter(self._rows[this])
+
+    def _of(self, this: plan.Expression, bound: Bound, told: bool) -> Found:
+        match this:
+            case plan.Relation():
+                for key in self._lookup(this, bound):
+                    yield natural(key), (Fact(this.name, key),)
+            case plan.Literal():
+                for row in this.rows:
+                    if _fits(row, this.heading, bound):
+                        yield row, ()
+            case plan.Projection():
+                yield from self._projected(this, bound, told)
+            case plan.Map() | plan.FlatMap():
+                yield from self._called(this, bound, told)
+            case plan.GroupBy():
+                yield from self._grouped(this, bound, told)
+            case plan.Selection() | plan.NonMonotone() | plan.Rename():
+                yield from self._passed(this, bound, told)
+            case Lifted():
+                yield from self._lifted(this, bound)
+            case _:
+                yield from self._combined(this, bound, told)
+
+    def _lifted(self, this: Lifted, bound: Bound) -> Found:
+        for row, seen in self.of(this.source, {}):
+            cells = {
+                name.removeprefix("value of "): SimpleNamespace(value=value)
+                for name, value in zip(this.source.heading, row, strict=True)
+            }
+            answer = Spring(this.term, cells, naive=True).pull(this.term._site)
+            for made in [(answer,)] if this.rows is None else this.rows(answer):
+                if _fits(made, this.heading, bound):
+                    yield made, seen
+
+    def _passed(self, this: plan.Selection | plan.NonMonotone | plan.Rename, bound: Bound, told: bool) -> Found:
+        if isinstance(this, plan.Rename):
+            old = {new: old for old, new in this.renaming}
+            bound = {old.get(name, name): value for name, value in bound.items()}
+        conditions = this.conditions if isinstance(this, plan.Selection) else ()
+        test = self._functions.test(conditions, _places(this.heading))
+        for row, seen in self.of(this.source, bound, told=told):
+            if test(row):
+                yield row, seen
+
+    def _combined(self, this: plan.Expression, bound: Bound, told: bool) -> Found:
+        match this:
+            case plan.Union():
+                for source in this.sources:
+                    for row, seen in self.of(source, bound, told=told):
+                        yield _arranged(row, source.heading, this.heading), seen
+            case plan.NaturalJoin():
+                yield from self._joined(this.heading, this.sources, bound, told)
+            case plan.Product() | plan.ThetaJoin() | plan.EquiJoin():
+                conditions = () if isinstance(this, plan.Product) else this.conditions
+                test = self._functions.test(conditions, _places(this.heading))
+                for row, seen in self._joined(this.heading, (this.left, this.right), bound, told):
+                    if test(row):
+                        yield row, seen
+            case plan.SemiJoin():
+                for row, seen in self.of(this.left, bound, told=told):
+                    for _, other in self.of(this.right, _shared(row, this.left, this.right), told=told):
+                        yield row, seen + other
+                        if not told:
+                            break
+            case plan.AntiJoin() | plan.Difference():
+                for row, seen in self.of(this.left, bound, told=told):
+                    shared = _shared(row, this.left, this.right)
+                    if not self.any(this.right, shared):
+                        yield row, (*seen, absence(this.right, shared))
+            case _:
+                raise PlanError(f"{this.title()}: nobody knows how to look for the reasons of its rows")
+
+    def any(self, this: plan.Expression, bound: Bound) -> bool:
+        """Whether there is such a row."""
+        return next(self.of(this, bound, told=False), None) is not None
+
+    def _lookup(self, this: plan.Relation, bound: Bound) -> Iterator[Key]:
+        rows = self.contents.get(this.name, {})
+        if not bound:
+            return iter(list(rows))
+        places = tuple(this.heading.index(name) for name in bound)
+        if len(places) == len(this.heading):
+            key = key_of(tuple(bound[name] for name in this.heading))
+            return iter([key] if key in rows else [])
+        index = self._indexes.get((this.name, places))
+        if index is None:
+            index = self._indexes[this.name, places] = {}
+            for row in rows:
+                values = natural(row)
+                index.setdefault(key_of(tuple(values[place] for place in places)), []).append(row)
+        return iter(index.get(key_of(tuple(bound.values())), []))
+
+    def _projected(self, this: plan.Projection, bound: Bound, told: bool) -> Found:
+        below: dict[str, Any] = {}
+        for name, scalar in this.columns:
+            if name in bound:
+                value = bound[name]
+                if isinstance(scalar, plan.Attr):
+                    if not same(below.setdefault(scalar.name, value), value):
+                        return
+                elif isinstance(scalar, plan.Const) and not same(scalar.value, value):
+                    return
+        made = self._functions.row([scalar for _, scalar in this.columns], _places(this.source.heading))
+        for row, seen in self.of(this.source, below, told=told):
+            result = made(row)
+            if _fits(result, this.heading, bound):
+                yield result, seen
+
+    def _called(self, this: plan.Map | plan.FlatMap, bound: Bound, told: bool) -> Found:
+        made = self._made.get(this)
+        if made is None:  # a function has no way back: what it makes of all rows is looked up
+            made = self._made[this] = {}
+            for row, _ in self.of(this.source, {}, told=False):
+                results = this.function(row) if isinstance(this, plan.FlatMap) else (this.function(row),)
+                for result in results:
+                    made.setdefault(key_of(tuple(result)), {})[key_of(row)] = None
+        if len(bound) == len(this.heading):
+            key = key_of(tuple(bound[name] for name in this.heading))
+            wanted = [key] if key in made else []
+        else:
+            wanted = [key for key in made if _fits(natural(key), this.heading, bound)]
+        for key in wanted:
+            if not told:
+                yield natural(key), ()
+                continue
+            for source in made[key]:
+                for _, seen in self.of(this.source, dict(zip(this.source.heading, natural(source), strict=True))):
+                    yield natural(key), seen
+
+    def _joined(self, heading: Sequence[str], sources: Sequence[plan.Expression], bound: Bound, told: bool) -> Found:
+        if not sources:
+            yield tuple(bound[name] for name in heading), ()
+            return
+        first = max(sources, key=lambda one: (sum(name in bound for name in one.heading), -len(one.heading)))
+        rest = [one for one in sources if one is not first]
+        rest += [first] * (len(sources) - len(rest) - 1)  # a source may be there twice
+        for row, seen in self.of(first, {n: bound[n] for n in first.heading if n in bound}, told=told):
+            more = {**bound, **dict(zip(first.heading, row, strict=True))}
+            for whole, others in self._joined(heading, rest, more, told):
+                yield whole, seen + others
+
+    def _grouped(self, this: plan.GroupBy, bound: Bound, told: bool) -> Found:
+        groups: dict[Key, dict[Key, None]] = {}
+        places = [this.source.heading.index(name) for name in this.by]
+        for row, _ in self.of(this.source, {name: bound[name] for name in this.by if name in bound}, told=False):
+            groups.setdefault(key_of(tuple(row[place] for place in places)), {})[key_of(row)] = None
+        what = ", ".join(str(one) for _, one in this.aggregates)
+        for by, members in groups.items():
+            results = [self._aggregate(one, this.source.heading, members) for _, one in this.aggregates]
+            row = (*natural(by), *results)
+            if _fits(row, this.heading, bound) and not any(result is None for result in results):
+                facts = dict.fromkeys(f for one in members for f in self._first(this.source, one)) if told else {}
+                yield row, (Grouped(what, tuple(zip(this.by, natural(by), strict=True)), len(members), tuple(facts)),)
+
+    def _first(self, this: plan.Expression, row: Key) -> Iterator[Fact]:
+        """The facts of one witness of a row."""
+        _, seen = next(self.of(this, dict(zip(this.heading, natural(row), strict=True))))
+        return facts_of(seen)
+
+    def _aggregate(self, this: plan.Agg, heading: Sequence[str], members: Iterable[Key]) -> Any:
+        read = self._functions.row(this.of, _places(heading)) if this.of else None
+        group: dict[Key, int] = {}
+        for member in members:
+            found = None if read is None else read(natural(member))
+            value = key_of(found[0] if found is not None and len(found) == 1 else found)
+            group[value] = group.get(value, 0) + 1
+        return this.aggregate.of(_Values(group))
+
+
+class _Values(Mapping[Any, int]):
+    """A group as an aggregate sees it: values that Python may confuse, each with its number."""
+
+    def __init__(self, group: Mapping[Key, int]) -> None:
+        self._group = group
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(natural, self._group)
+
+    def __len__(self) -> int:
+        return len(self._group)
+
+    def __getitem__(self, value: Any) -> int:
+        return self._group[key_of(value)]
+
+
+def facts_of(seen: Witness) -> Iterator[Fact]:
+    """All rows that a witness names, those of groups too."""
+    for one in seen:
+        if isinstance(one, Fact):
+            yield one
+        elif isinstance(one, Grouped):
+            yield from one.facts
+
+
+def absence(this: plan.Expression, bound: Bound) -> Absence:
+    """That an expression has no such row, in the words of the collections that it reads."""
+    where = dict(bound)
+    while isinstance(this, (plan.Rename, plan.Projection)):
+        if isinstance(this, plan.Rename):
+            old = {new: old for old, new in this.renaming}
+            where = {old.get(name, name): value for name, value in where.items()}
+        else:
+            columns = dict(this.columns)
+            if not all(isinstance(columns.get(name), plan.Attr) for name in where):
+                break
+            where = {str(columns[name]): value for name, value in where.items()}
+        this = this.source
+    names = tuple(dict.fromkeys(one.name for one in plan.occurrences(this)))
+    return Absence(names or ("facts",), tuple(where.items()))
+
+
+def _once(found: Found) -> Found:
+    """Each row once."""
+    seen: set[Key] = set()
+    for row, witness in found:
+        key = key_of(row)
+        if key not in seen:
+            seen.add(key)
+            yield row, witness
+
+
+def _places(heading: Sequence[str]) -> dict[str, str]:
+    return {name: f"r[{place}]" for place, name in enumerate(heading)}
+
+
+def _fits(row: Row, heading: Sequence[str], bound: Bound) -> bool:
+    return all(same(row[heading.index(name)], value) for name, value in bound.items())
+
+
+def _arranged(row: Row, heading: Sequence[str], wanted: Sequence[str]) -> Row:
+    return row if heading == wanted else tuple(row[heading.index(name)] for name in wanted)
+
+
+def _shared(row: Row, left: plan.Expression, right: plan.Expression) -> dict[str, Any]:
+    return {name: value for name, value in zip(left.heading, row, strict=True) if name in right.heading}

@@ -1,0 +1,111 @@
+"""Captures: the lattices that a function in a rule mentions, ``lambda t: (t.key, self.votes)``.
+
+In Bud, the name of a lattice in a block is its current value, and the block runs again when that grows.  Here, the
+function's code says which variables it mentions; the rule then reads them as well, and while the function runs, each
+stands for the value that the rule was given.  A variable that is reached in another way, through a helper function,
+refuses to be read in a tick, since nobody would call the function again.
+
+>>> captured(lambda row: row)
+[]
+
+Source: seed 000, "Collections with embedded lattice values"; reference/bloom.md, 3.2 (a lattice name in a rule block).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from types import CodeType
+from typing import TYPE_CHECKING, Any, cast
+
+from attrs import evolve
+
+from syndicate import plan
+
+if TYPE_CHECKING:
+    from syndicate.bloom.rules.cell import Cell
+    from syndicate.bloom.rules.join import Factor
+
+
+class Mentioned:
+    """What stands for a value while a function runs that mentions it: a cell."""
+
+    _held: Any = None
+
+    def astray(self) -> str:
+        """What is said where a function has come by it in a way that nobody saw."""
+        raise NotImplementedError
+
+
+def captured(function: Any) -> list[Cell]:
+    """The variables that a function mentions."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return []
+    names = set(_names(code))
+    around = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    reachable = [cell.cell_contents for cell in around.values() if _is_full(cell)]
+    reachable += function.__defaults__ or ()
+    reachable += [function.__globals__[name] for name in names if name in function.__globals__]
+    found: dict[Cell, None] = {}
+    seen: set[int] = set()
+    while reachable:
+        one = reachable.pop()
+        if isinstance(one, Mentioned):
+            found[cast("Cell", one)] = None
+        elif hasattr(type(one), "_collecting") and id(one) not in seen:
+            seen.add(id(one))
+            own = vars(one)
+            reachable += [own[name] for name in sorted(names) if name in own]
+    return list(found)
+
+
+def mentioning(factor: Factor, function: Any) -> tuple[Factor, list[Cell]]:
+    """The rows with the values of the lattices that a function mentions, which its rows do not show."""
+    cells = captured(function)
+    values = [
+        plan.Rename(plan.Relation(cell._name, ("value",)), {"value": f"value of {cell._name}"})
+        for cell in cells
+        if f"value of {cell._name}" not in factor.rows.heading
+    ]
+    return (evolve(factor, rows=plan.NaturalJoin(factor.rows, *values)) if values else factor), cells
+
+
+def _is_full(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:  # not yet assigned
+        return False
+
+
+def _names(code: CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names(inner)
+
+
+def bound(function: Callable[..., Any], cells: Sequence[Cell], places: Sequence[int]) -> Callable[[Any], Any]:
+    """*function*, of a row, while each variable stands for what the row has at its place."""
+
+    def call(row: Any) -> Any:
+        held = [cell._held for cell in cells]
+        for cell, place in zip(cells, places, strict=True):
+            cell._held = row[place]
+        try:
+            return released(function(row))
+        finally:
+            for cell, old in zip(cells, held, strict=True):
+                cell._held = old
+
+    return call
+
+
+def released(given: Any) -> Any:
+    """The same with values in place of variables, and nothing left to be computed later."""
+    if isinstance(given, Mentioned):
+        return given._held
+    if isinstance(given, (tuple, list)):
+        return tuple([released(one) for one in given])
+    if isinstance(given, dict):
+        return {key: released(one) for key, one in given.items()}
+    return [released(one) for one in given] if hasattr(given, "__next__") else given

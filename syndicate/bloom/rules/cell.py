@@ -1,0 +1,199 @@
+"""Cells: the variables of a program that are lattices.
+
+In a block of rules a cell is a term: ``self.count <= self.votes.size()``.  Outside, it is its value after the last
+tick: ``p.votes.reveal()``, and any method of the lattice, ``p.count.gt_eq(3)``; ``p.votes <= ["ann"]`` and
+``p.votes.insert(...)`` give something to be merged in the next tick.
+
+What may stand on the right of ``<=``, and of ``<+``, which merges in the next tick: a term of the same lattice; rows,
+each of which is made a value by the lattice's constructor (``Lattice.of``), None left out; a plain value.  A row of one
+column is that column, any other is one element: the seed's form (Bud unites the columns of a row into an ``lset``).
+
+Source: seed 000, "Statements", "Converting collections into lattices"; reference/bloom.md, 3.2.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+from syndicate import plan
+from syndicate.bloom.declaration import Declaration, Kind
+from syndicate.bloom.row import Row, row_type
+from syndicate.bloom.rule import Recorded, check_operator
+from syndicate.bloom.rules.capture import Mentioned
+from syndicate.bloom.rules.mark import Marked
+from syndicate.bloom.rules.term import VALUE, Lifted, Term, called
+from syndicate.bloom.site import here
+from syndicate.errors import IllegalRule, ProgramStopped, SyndicateError
+from syndicate.lattice import from_collection
+from syndicate.lattice.lattice import Lattice, join
+from syndicate.lattice.method import Kind as MethodKind
+
+
+class Cell(Term, Mentioned):
+    """A lattice of a program under a name."""
+
+    _location = None
+
+    def __init__(self, name: str, declaration: Declaration, program: Any) -> None:
+        """Of a declaration; programs make them."""
+        self._name, self._declaration, self._program = name, declaration, program
+        self._kind: Kind = declaration.kind
+        self._columns, self._keys = VALUE, 0
+        self._site = declaration.site
+        self._lattice: type[Lattice] = declaration.lattices["value"]
+        self._held: Any = None
+
+    def _leaves(self, kind: MethodKind = MethodKind.MORPHISM) -> Iterator[tuple[Cell, MethodKind, str]]:
+        yield self, kind, ""
+
+    # --------------------------------------------------------------------------------------------------- rules
+
+    def __le__(self, other: Any) -> Any:
+        if self._making():
+            if isinstance(other, Marked):
+                raise IllegalRule(f"{here()}: {self._name} <= takes no sign {other._mark}: leave it out")
+            return self._rule("<=", other)
+        self.insert(other)
+        return None
+
+    def __lt__(self, other: Any) -> Any:
+        site = here()
+        if not isinstance(other, Marked):
+            raise IllegalRule(f"{site}: {self._name} < is no operator of rules: a lattice takes <= and <+")
+        op = f"<{other._mark}"
+        if self._making():
+            return self._rule(op, other._expression)
+        check_operator(op, self._name, self._kind, site)
+        self.insert(other._expression)
+        return None
+
+    def define(self, body: Any) -> NoReturn:
+        """Refused: a lattice grows, and nobody has all of it."""
+        raise IllegalRule(f"{here()}: define() is for a scratch, and {self._name} is a lattice: use <= or <+")
+
+    def _rule(self, op: str, given: Any) -> Recorded:
+        site = here()
+        check_operator(op, self._name, self._kind, site)
+        return Recorded(self._program._record(self, op, self._body(given, site), site))
+
+    def _body(self, given: Any, site: str) -> plan.Expression:
+        if isinstance(given, Term):
+            if given._lattice is not None and given._lattice is not self._lattice:
+                raise IllegalRule(
+                    f"{site}: {self._name} is of the lattice {self._lattice.wrapper_name}, and {given} of "
+                    f"{given._lattice.wrapper_name}: both sides must be of one lattice"
+                )
+            return Lifted(given._plan(), given, VALUE)
+        if isinstance(given, Marked) or getattr(type(given), "_kind", None) is not None:
+            raise IllegalRule(f"{site}: {given!r} cannot stand on the right of a lattice")
+        if hasattr(given, "_bare"):  # an expression, or a product of such
+            return given._bare(site)  # type: ignore[no-any-return]
+        return plan.Literal(VALUE, [(self._valued(given, site),)])
+
+    def _valued(self, given: Any, site: str) -> Lattice:
+        """A plain value, or several, as one of the lattice; raises what the constructor raises, with the place."""
+        cls = self._lattice
+        try:
+            if isinstance(given, Lattice):
+                return join(cls.bottom(), given)
+            if hasattr(given, "__iter__") and not isinstance(given, (str, bytes, tuple, Mapping)):
+                return from_collection(cls, given)
+            return cls.bottom() if given is None else from_collection(cls, [given])
+        except SyndicateError as error:
+            raise type(error)(f"{site}: {self._name}: {error}") from error
+
+    # --------------------------------------------------------------------------------------------------- from outside
+
+    def insert(self, given: Any) -> None:
+        """Merge a value, or several, in the next tick; raises :class:`LatticeValue`, :class:`LatticeMismatch`."""
+        site = here()
+        if self._making():
+            raise IllegalRule(f"{site}: a block makes rules: write {self._name} <= ..., or use @bootstrap")
+        if isinstance(given, Cell):
+            given = given.value
+        if isinstance(given, Term) or hasattr(given, "_factor"):
+            raise IllegalRule(f"{site}: outside of a block of rules only values can be given to {self._name}")
+        value, state = self._valued(given, site), self._program._state_of(self)
+        self._program._root._from_outside(lambda: state.insert(value))
+
+    def _refused(self, what: str) -> NoReturn:
+        raise IllegalRule(f"{here()}: {what}() is for tables, and {self._name} is a lattice, which only grows")
+
+    def delete(self, _: Any) -> NoReturn:
+        """Refused: a lattice only grows."""
+        self._refused("delete")
+
+    def upsert(self, _: Any) -> NoReturn:
+        """Refused: a lattice only grows."""
+        self._refused("upsert")
+
+    # --------------------------------------------------------------------------------------------------- looking
+
+    @property
+    def value(self) -> Any:
+        """The element of the lattice after the last tick, or, in a function of a rule, as the rule was given it."""
+        if self._making():
+            raise IllegalRule(f"{here()}: {self._name} has no value while a program is made: call methods on it itself")
+        if self._held is not None:
+            return self._held
+        if self._program._root._in_rule():
+            raise IllegalRule(f"{here()}: {self.astray()}")
+        return self._seen()
+
+    def _seen(self) -> Any:
+        """The value; where another thread runs the program, a copy of its own: a table is not for two threads."""
+        state, agent = self._program._state_of(self), self._program._root._agent
+        if agent is None or agent.ended or threading.get_ident() == agent.thread:
+            return state.value
+        try:
+            return agent.call(lambda: type(state.value)._rebuilt(*state.value._written()), what="looking")
+        except ProgramStopped:
+            return state.value
+
+    def astray(self) -> str:
+        """What is said where a function has come by the variable in a way that nobody saw."""
+        return (
+            f"a function in a rule cannot find {self._name} this way: it would not be called again when that grows. "
+            f"Mention it in the function itself, or join with it: (collection * self.{self._name})"
+        )
+
+    def reveal(self) -> Any:
+        """The plain value; in a rule, a point of order."""
+        return called(self, "reveal", (), {}) if self._making() else self.value.reveal()
+
+    def _making(self) -> bool:
+        return self._program is None or bool(self._program._root._collecting)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or self._making():
+            return super().__getattr__(name)
+        return getattr(self.value, name)
+
+    def __add__(self, other: Any) -> Any:
+        return super().__add__(other) if self._making() else self.value + _value_of(other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        return super().__sub__(other) if self._making() else self.value - _value_of(other)
+
+    def __iter__(self) -> Iterator[Row]:
+        """One row, of the value: as a collection of one column."""
+        return iter([tuple.__new__(row_type(VALUE), (self.value,))])
+
+    def __len__(self) -> int:
+        return 1
+
+    __hash__ = object.__hash__
+
+    def __str__(self) -> str:
+        return self._name
+
+    def __repr__(self) -> str:
+        return f"<{self._lattice.wrapper_name} {self._name}>"
+
+
+def _value_of(given: Any) -> Any:
+    return given.value if isinstance(given, Cell) else given

@@ -1,0 +1,58 @@
+"""Lattice values embedded in rows: the columns that hold some, and plain values made some.
+
+Source: seed 000, "Collections with embedded lattice values"; reference/bloom.md, 3.3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from syndicate.bloom.row import Names
+from syndicate.errors import LatticeAsKey, SyndicateError
+from syndicate.lattice.lattice import Lattice, holds_lattice
+
+
+class LatticeFound(Exception):
+    """Raised within a tick: rows of a collection hold lattice values, which nobody knew.  The tick starts again."""
+
+    def __init__(self, name: str, columns: Iterable[str]) -> None:
+        """Of a collection, with the columns that hold such."""
+        super().__init__(name)
+        self.name, self.columns = name, frozenset(columns)
+
+
+def lattice_columns(row: Sequence[Any], columns: Names, keys: int, where: str) -> list[str]:
+    """The columns that hold lattice values; raises :class:`LatticeAsKey` if one belongs to the key."""
+    found = [name for name, value in zip(columns, row, strict=True) if holds_lattice(value)]
+    for name in found:
+        if columns.index(name) < keys:
+            raise LatticeAsKey(
+                f"{where}: the column {name} belongs to the key and cannot hold {row[columns.index(name)]!r}, which "
+                f"may grow: {_remedy(columns, keys)}"
+            )
+    return found
+
+
+def _remedy(columns: Names, keys: int) -> str:
+    if keys == len(columns):
+        return "all columns are the key; name those of lattice values in the second list of the declaration"
+    return "put it into a column of the second list, or reveal() it if it is complete"
+
+
+def made_lattices(
+    row: tuple[Any, ...], columns: Names, lattices: Mapping[str, type[Lattice]], where: str
+) -> tuple[Any, ...]:
+    """The row with plain values made lattice values where the declaration names the lattice."""
+    items = list(row)
+    for name, cls in lattices.items():
+        at = columns.index(name)
+        value = items[at]
+        if type(value) is not cls:
+            try:
+                if isinstance(value, Lattice):
+                    value.same_lattice(cls.bottom())
+                items[at] = cls.bottom() if value is None else cls.of(value)
+            except SyndicateError as error:
+                raise type(error)(f"{where}: column {name}: {error}") from error
+    return tuple(items)

@@ -1,0 +1,494 @@
+"""Expressions: what stands on the right of a rule, a description in the relational algebra with columns.
+
+Nothing is computed when a block runs; each method gives a new expression.  Functions of rows take one row for each
+side: of a collection one, of a join as many as are joined.
+
+``t <= a and b``, and the chain ``t <= a <= b``, ask for the truth of something here, and are refused.
+
+Source: seed 001, "Bloom Statements"; reference/bloom.md, 1.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from attrs import evolve, frozen
+
+import syndicate.bloom.rules.join as joining  # the package has a function of its name
+from syndicate import plan
+from syndicate.bloom.row import Names, fitted_all, is_row, plain
+from syndicate.bloom.rules import aggregate, fold
+from syndicate.bloom.rules.asking import Asking
+from syndicate.bloom.rules.capture import bound, mentioning
+from syndicate.bloom.rules.cell import Cell
+from syndicate.bloom.rules.column import Column
+from syndicate.bloom.rules.fold import Refs, distinct_names
+from syndicate.bloom.rules.function import Attribute, Bare, Fitting, Testing, called, composed, made_width, picks
+from syndicate.bloom.rules.join import Factor
+from syndicate.bloom.rules.mark import Marked, astray
+from syndicate.bloom.rules.side import Side
+from syndicate.bloom.rules.term import VALUE, Lifted, Term
+from syndicate.bloom.site import here
+from syndicate.errors import IllegalRule, RowMisfit, UnknownColumn
+from syndicate.flow.zset import ZSet
+from syndicate.plan.heading import listed, meant
+
+Function = Callable[..., Any]
+
+
+@frozen(eq=False)
+class Late:
+    """A function whose results are the rows, of *width* columns, or as many as there are where they go."""
+
+    call: Function
+    many: bool
+    width: int | None
+
+
+class Expression(Asking):
+    """Rows, described; see the module."""
+
+    _factor: Factor
+    _late: Late | None
+    _site: str
+
+    def __init__(self, factor: Factor, late: Late | None = None, site: str | None = None) -> None:
+        """Of a description; users get expressions from collections and from each other."""
+        self._factor, self._late, self._site = factor, late, site or here()
+
+    # --------------------------------------------------------------------------------------------------- columns
+
+    def column(self, name: str) -> Column:
+        """The column *name*, also where a method is called so; raises :class:`UnknownColumn`."""
+        return self._column(name)
+
+    def _column(self, name: str) -> Column:
+        factor = self._known()
+        if len(factor.sides) != 1:
+            raise UnknownColumn(f"{here()}: a join's columns are those of what is joined: write collection.{name}")
+        (side,) = factor.sides
+        if name not in side.columns:
+            raise UnknownColumn(
+                f"{here()}: {side.name} has no column or method {name!r}{meant(name, side.columns)}; "
+                f"the columns are {listed(side.columns)}"
+            )
+        return Column(side.owner, name, side.name)
+
+    def __getattr__(self, name: str) -> Column:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return self._column(name.removesuffix("_"))
+
+    def _known(self) -> Factor:
+        """The rows with their columns; raises :class:`IllegalRule` where nobody knows how many there are."""
+        if self._late is None:
+            return self._factor
+        if self._late.width is None:
+            raise IllegalRule(
+                f"{self._site}: how many columns do this function's rows have? Say map(function, columns=[...])"
+            )
+        return self._settled(tuple(f"c{place}" for place in range(self._late.width)))
+
+    def _settled(self, columns: Names) -> Factor:
+        assert self._late is not None
+        factor, late = self._factor, self._late
+        self._factor = made(plan.FlatMap(factor.rows, columns, Fitting(late.call, columns, self._site, many=late.many)))
+        self._late = None
+        return self._factor
+
+    def _body(self, columns: Names, name: str, site: str, head: Any = None) -> plan.Expression:
+        """The rows over the columns of the collection *name*, which is *head*; raises :class:`IllegalRule`."""
+        factor, late = self._factor, self._late
+        if late is not None:
+            return plan.FlatMap(factor.rows, columns, Fitting(late.call, columns, site, many=late.many, head=head))
+        if len(factor.sides) > 1:  # Bud's: a tuple of rows
+            if len(factor.sides) > len(columns):
+                raise IllegalRule(
+                    f"{site}: rows of a join of {len(factor.sides)} do not fit {name} ({', '.join(columns)}): give "
+                    "the join a function, or flatten() it"
+                )
+            return self.map(lambda *rows: rows)._body(columns, name, site, head)
+        (side,) = factor.sides
+        if len(side.columns) > len(columns):
+            raise IllegalRule(
+                f"{site}: the rows have {len(side.columns)} columns ({', '.join(side.columns)}), more than {name} "
+                f"has {len(columns)}: {', '.join(columns)}"
+            )
+        given = [plan.Attr(a) for a in side.attributes]
+        padding = [plan.Const(None)] * (len(columns) - len(given))
+        return plan.Projection(factor.rows, list(zip(columns, [*given, *padding], strict=True)))
+
+    def _bare(self, site: str) -> plan.Expression:
+        """What a lattice is to merge: whatever a function gives, or the rows, as one column."""
+        factor, late = self._factor, self._late
+        if late is None:
+            whole = self.map(lambda row: row[:])
+            factor, late = whole._factor, whole._late
+        assert late is not None
+        return plan.FlatMap(factor.rows, VALUE, Bare(late.call, many=late.many))
+
+    # --------------------------------------------------------------------------------------------------- rows to rows
+
+    def map(self, function: Function, *, columns: Sequence[str] | None = None) -> Expression:
+        """What *function* makes of each row: a row, or None for none; *columns* names its columns."""
+        return self._mapped(function, columns, many=False)
+
+    pro = map  # noqa: A003  # the method above is meant
+
+    def flat_map(self, function: Function, *, columns: Sequence[str] | None = None) -> Expression:
+        """All rows of what *function* makes of each row."""
+        return self._mapped(function, columns, many=True)
+
+    def _mapped(self, function: Function, columns: Sequence[str] | None, *, many: bool) -> Expression:
+        site = here()
+        if self._late is not None and self._late.width is None:
+            factor, cells = mentioning(self._factor, function)
+            call = composed(self._late.call, function, self._late.many, many)
+            if cells:
+                call = bound(call, cells, [factor.rows.heading.index(f"value of {cell._name}") for cell in cells])
+            late = Expression(factor, Late(call, True, None), site)
+            if columns is not None:
+                late._settled(tuple(columns))
+            return late
+        factor, cells = mentioning(self._known(), function)
+        call = called(function, factor.sides, factor.rows.heading, site, cells)
+        picked = None if many else picks(function, factor.sides, site)
+        if picked is not None:
+            names = distinct_names([name for name, _ in picked]) if columns is None else tuple(columns)
+            scalars = [plan.Attr(str(one)) if isinstance(one, Attribute) else plan.Const(one) for _, one in picked]
+            if len(names) == len(scalars):
+                projected = made(plan.Projection(factor.rows, list(zip(names, scalars, strict=True))))
+                whole = [s for s in factor.sides if [*map(str, s.attributes)] == [one for _, one in picked]]
+                if len(whole) == 1 and columns is None and whole[0].columns == names:  # a side itself
+                    owned = evolve(projected.sides[0], owner=whole[0].owner, name=whole[0].name)
+                    projected = Factor(projected.rows, (owned,))
+                return Expression(projected)
+        late = Expression(factor, Late(call, many, None if many else made_width(function)), site)
+        if columns is not None:
+            late._settled(tuple(columns))
+        return late
+
+    def filter(self, test: Function) -> Expression:
+        """The rows for which *test* gives something true."""
+        site = here()
+        factor, cells = mentioning(self._known(), test)
+        asked = Testing(called(test, factor.sides, factor.rows.heading, site, cells), site)
+        return Expression(Factor(plan.Selection(factor.rows, plan.Holds(asked, *factor.rows.heading)), factor.sides))
+
+    def _column_of(self, rows: plan.Expression, column: str) -> Expression:
+        return Expression(fold.over(rows, (column,), (column,), column))
+
+    def _then(self, factor: Factor, function: Function | None) -> Expression:
+        made_here = Expression(factor)
+        return made_here if function is None else made_here.map(function)
+
+    def inspected(self) -> Expression:
+        """Each row as one column of text."""
+        return self.map(lambda *rows: (repr(rows[0] if len(rows) == 1 else rows),), columns=["text"])
+
+    def alias(self, name: str = "") -> Expression:
+        """The same rows as something else, whose columns can be told apart in a join with itself."""
+        (side,) = self._one_side("alias")
+        other = Expression(self._factor)
+        other._factor = Factor(self._factor.rows, (evolve(side, owner=other, name=name or f"alias of {side.name}"),))
+        return other
+
+    def rename(self, **names: str) -> Expression:
+        """Other names for columns: ``rename(old="new")``."""
+        (side,) = self._one_side("rename")
+        for old in names:
+            self._column(old)
+        columns = tuple(names.get(name, name) for name in side.columns)
+        other = Expression(self._factor)
+        other._factor = Factor(self._factor.rows, (evolve(side, owner=other, columns=columns),))
+        return other
+
+    def payloads(self) -> Expression:
+        """The rows without their first column; of a channel, without its location."""
+        return self._without(0)
+
+    def _without(self, place: int) -> Expression:
+        (side,) = self._one_side("payloads")
+        kept = [
+            (c, plan.Attr(a))
+            for at, (c, a) in enumerate(zip(side.columns, side.attributes, strict=True))
+            if at != place
+        ]
+        return Expression(made(plan.Projection(self._factor.rows, kept)))
+
+    def _one_side(self, what: str) -> tuple[Side]:
+        factor = self._known()
+        if len(factor.sides) != 1:
+            raise IllegalRule(f"{here()}: {what}() is for one collection, not for a join: flatten() it before")
+        return (factor.sides[0],)
+
+    # --------------------------------------------------------------------------------------------------- groups
+
+    def group(self, keys: Refs, *aggregates: Any, then: Function | None = None) -> Expression:
+        """A row for each group: the *keys* and the aggregates (``agg.sum(column)``); no keys: one group."""
+        return self._then(fold.grouped(self._known(), keys, aggregates, here()), then)
+
+    def argagg(
+        self, aggregate: Function, keys: Refs, column: Column | str, *, then: Function | None = None
+    ) -> Expression:
+        """The rows whose *column* is what *aggregate* (``agg.min``) chose in their group; ties are kept."""
+        return self._then(fold.chosen(self._known(), aggregate, keys, column, here()), then)
+
+    def argmin(self, keys: Refs, column: Column | str, *, then: Function | None = None) -> Expression:
+        """The rows with the least *column* of their group."""
+        return self.argagg(aggregate.min, keys, column, then=then)
+
+    def argmax(self, keys: Refs, column: Column | str, *, then: Function | None = None) -> Expression:
+        """The rows with the greatest *column* of their group."""
+        return self.argagg(aggregate.max, keys, column, then=then)
+
+    def reduce(
+        self, initial: Any, function: Callable[[Any, Any], Any], *, columns: Sequence[str] | None = None
+    ) -> Expression:
+        """The rows of what *function*, of a memo and a row, makes of all rows in their order; of none, *initial*."""
+        site = here()
+        rows = fold.reduced(self._known(), initial, function, site)
+        late = Expression(fold.over(rows, ("made",), ("made",), "reduce"), Late(lambda row: row[0], True, None), site)
+        if columns is not None:
+            late._settled(tuple(columns))
+        return late
+
+    inject = reduce
+
+    def sort(self, key: Function | None = None) -> Expression:
+        """The same rows: a collection has no order of its own.  each_with_index() takes a *key*."""
+        return self
+
+    def each_with_index(self, function: Function | None = None, *, key: Function | None = None) -> Expression:
+        """Pairs of a row and its index in the order of rows, or by *key*; *function* takes both."""
+        self._one_side("each_with_index")
+        indexed = fold.numbered(self._known(), key, here())
+        if function is None:
+            return Expression(indexed).map(lambda row, index: (row, index[0]), columns=["row", "index"])
+        return Expression(indexed).map(lambda row, index: function(row, index[0]))
+
+    # --------------------------------------------------------------------------------------------------- two of them
+
+    def notin(self, other: Any, *on: Any) -> Expression:
+        """The rows that match none of *other*: as a whole, or by predicates and a function of both."""
+        site = here()
+        left, right = self._known(), to_expression(other, site)._known()
+        predicates, function = _apart(on)
+        pairs = joining.predicates(predicates, [left, right], site)
+        if function is None:
+            return Expression(joining.anti(left, right, pairs or joining.positional(left, right, site)))
+        both = joining.inner([left, right], pairs)
+        passed = Expression(both).filter(function)._factor
+        sides = both.sides[: len(left.sides)]
+        columns = [
+            (c, plan.Attr(a))
+            for side, new in zip(left.sides, sides, strict=True)
+            for c, a in zip(side.attributes, new.attributes, strict=True)
+        ]
+        matched = plan.Projection(passed.rows, list(dict(columns).items()))
+        mine = plan.Projection(left.rows, [name for name, _ in dict(columns).items()])
+        return Expression(Factor(plan.Difference(mine, matched), left.sides))
+
+    def exists(self, other: Any, *on: Any) -> Expression:
+        """The rows that match one of *other*: as a whole, or by predicates and a function of both."""
+        site = here()
+        left, right = self._known(), to_expression(other, site)._known()
+        predicates, function = _apart(on)
+        pairs = joining.predicates(predicates, [left, right], site)
+        if function is None:
+            return Expression(joining.semi(left, right, pairs or joining.positional(left, right, site)))
+        both = joining.inner([left, right], pairs)
+        sides = both.sides[: len(left.sides)]
+        kept = dict.fromkeys(a for side in sides for a in side.attributes)
+        return Expression(Factor(plan.Projection(Expression(both).filter(function)._factor.rows, tuple(kept)), sides))
+
+    def include(self, *row: Any) -> Expression:
+        """The one row that is equal to the arguments, if it is there."""
+        (side,) = self._one_side("include")
+        wanted = fitted_all([row], side.columns, here())[0]
+        conditions = [plan.Compare(a, "==", plan.Const(v)) for a, v in zip(side.attributes, wanted, strict=True)]
+        return Expression(Factor(plan.Selection(self._factor.rows, *conditions), (side,)))
+
+    def __mul__(self, other: Any) -> Product:
+        product: Product = Product([self]) * other
+        return product
+
+    # --------------------------------------------------------------------------------------------------- marks
+
+    def __pos__(self) -> Marked:
+        return Marked("+", self)
+
+    def __neg__(self) -> Marked:
+        return Marked("-", self)
+
+    def __invert__(self) -> Marked:
+        return Marked("~", self)
+
+    def __bool__(self) -> bool:
+        raise IllegalRule(
+            f"{here()}: an expression has no truth while a program is made (and, or, not, if, a chain of comparisons): "
+            "use filter(), exists() or notin()"
+        )
+
+    def _no_target(self, _: Any) -> NoReturn:
+        raise IllegalRule(
+            f"{here()}: only a collection can stand on the left of a rule's operator, and only <= <+ <- <~ <+-"
+        )
+
+    __ge__ = __gt__ = __le__ = __lt__ = _no_target
+
+
+class Product:
+    """``a * b * c``: what is joined, before it is said how."""
+
+    def __init__(self, factors: Sequence[Expression]) -> None:
+        """Of expressions; users write ``a * b``."""
+        self._factors = list(factors)
+
+    def __mul__(self, other: Any) -> Product:
+        if isinstance(other, Marked):
+            raise astray(other)
+        more = other._factors if isinstance(other, Product) else [to_expression(other, here())]
+        return Product([*self._factors, *more])
+
+    def _bare(self, site: str) -> plan.Expression:
+        return self.pairs()._bare(site)
+
+    def _all(self) -> list[Factor]:
+        return [one._known() for one in self._factors]
+
+    def pairs(self, *on: Any) -> Expression:
+        """The combinations for which the predicates hold; a function, if it comes last, makes rows of them."""
+        predicates, function = _apart(on)
+        factors, site = self._all(), here()
+        joined = Expression(joining.inner(factors, joining.predicates(predicates, factors, site)))
+        return joined if function is None else joined.map(function)
+
+    combos = pairs
+
+    def matches(self, function: Function | None = None) -> Expression:
+        """The combinations that agree in all columns of the same name."""
+        factors = self._all()
+        joined = Expression(joining.inner(factors, joining.natural(factors, here())))
+        return joined if function is None else joined.map(function)
+
+    def lefts(self, *on: Any) -> Expression:
+        """The rows of the first that match the others."""
+        return self._one_of(0, on, "lefts")
+
+    def rights(self, *on: Any) -> Expression:
+        """The rows of the last that match the others."""
+        return self._one_of(len(self._factors) - 1, on, "rights")
+
+    def _one_of(self, at: int, on: Sequence[Any], what: str) -> Expression:
+        predicates, function = _apart(on)
+        factors, site = self._all(), here()
+        if len(factors) != 2:
+            raise IllegalRule(
+                f"{site}: {what}() is for a join of two, not of {len(factors)}: use pairs() with a function"
+            )
+        pairs = joining.predicates(predicates, factors, site)
+        if at:
+            wide = len(factors[0].sides)
+            narrow = len(factors[1].sides)
+            moved = [tuple(sorted(((i + narrow) if i < wide else i - wide, c) for i, c in pair)) for pair in pairs]
+            found = Expression(joining.semi(factors[1], factors[0], [(a, b) for a, b in moved]))
+        else:
+            found = Expression(joining.semi(factors[0], factors[1], pairs))
+        return found if function is None else found.map(function)
+
+    def outer(self, *on: Any) -> Expression:
+        """The combinations of two, and the rows of the left that have none, with a row of None on the right."""
+        predicates, function = _apart(on)
+        factors, site = self._all(), here()
+        if len(factors) != 2:
+            raise IllegalRule(f"{site}: outer() is for a join of two, not of {len(factors)}")
+        joined = Expression(joining.outer(factors[0], factors[1], joining.predicates(predicates, factors, site)))
+        return joined if function is None else joined.map(function)
+
+    def flatten(self, *on: Any) -> Expression:
+        """The combinations as rows with all columns, a name that is there before made distinct (``x_1``)."""
+        factor = self.pairs(*on)._known()
+        names = distinct_names([name for side in factor.sides for name in side.columns])
+        return Expression(
+            fold.over(factor.rows, names, tuple(a for side in factor.sides for a in side.attributes), "flatten")
+        )
+
+    def map(self, function: Function, *, columns: Sequence[str] | None = None) -> Expression:
+        """What *function* makes of each combination."""
+        return self.pairs().map(function, columns=columns)
+
+    def __pos__(self) -> Marked:
+        return Marked("+", self.pairs())
+
+    def __neg__(self) -> Marked:
+        return Marked("-", self.pairs())
+
+    def __invert__(self) -> Marked:
+        return Marked("~", self.pairs())
+
+    def __bool__(self) -> bool:
+        return bool(self._factors[0])
+
+
+# ------------------------------------------------------------------------------------------------------- makers
+
+Term._joined = lambda term, other: to_expression(term, here()) * other  # which cannot import this
+
+
+def made(rows: plan.Expression, name: str = "this expression") -> Factor:
+    """Rows whose columns are their attributes."""
+    return fold.over(rows, rows.heading, rows.heading, name)
+
+
+def values(*rows: Any) -> Expression:
+    """Rows that are always there: ``values((1, 2), (3, 4))``.
+
+    >>> values((1, 2), (3,))._known().rows
+    Literal((1, 2), (3, None))
+    """
+    site = here()
+    wrong = next((row for row in rows if not is_row(row)), None)
+    if wrong is not None:
+        raise RowMisfit(f"{site}: {wrong!r} is no row: write values(({wrong!r},))")
+    width = max((len(row) for row in rows), default=0)
+    padded = [plain(row) + (None,) * (width - len(row)) for row in rows]
+    return Expression(made(plan.Literal(tuple(f"c{place}" for place in range(width)), padded), "values"))
+
+
+def join_of(relations: Sequence[Any], *on: Any) -> Expression:
+    """The seed's form: ``join([a, b, c], [a.x, b.x], [b.y, c.y])``; the columns of each list are equal."""
+    if not isinstance(relations, (list, tuple)) or len(relations) < 2:
+        raise IllegalRule(f"{here()}: join takes a list of two collections or more: join([a, b], [a.x, b.x])")
+    product = Product([to_expression(relations[0], here())])
+    for other in relations[1:]:
+        product = product * other
+    return product.pairs(*on)
+
+
+def to_expression(given: Any, site: str) -> Expression:
+    """What may stand where an expression is needed; raises :class:`IllegalRule`, :class:`RowMisfit`.
+
+    A lattice, or a term, is one row of its value here, so that it can be joined with.
+    """
+    if isinstance(given, Expression):
+        return given
+    if isinstance(given, Cell):
+        return Expression(Factor(plan.Relation(given._name, VALUE), (Side(given, given._name, VALUE, VALUE),)))
+    if isinstance(given, Term):
+        return Expression(made(Lifted(given._plan(), given, VALUE), str(given)))
+    if isinstance(given, Product):
+        return given.pairs()
+    if isinstance(given, Marked):
+        raise astray(given)
+    if isinstance(given, (list, tuple, set, frozenset, dict, ZSet)):
+        return values(*(given.items() if isinstance(given, dict) else given))
+    raise RowMisfit(f"{site}: {given!r} holds no rows: use a collection, an expression, or values((1, 2), ...)")
+
+
+def _apart(on: Sequence[Any]) -> tuple[Sequence[Any], Function | None]:
+    """Predicates, and the function that may come last."""
+    if on and callable(on[-1]) and not isinstance(on[-1], Column):
+        return on[:-1], on[-1]
+    return on, None

@@ -1,0 +1,342 @@
+"""Functions in rules: the user's lambdas, called with rows, or read once and compiled.
+
+A lambda such as ``lambda ack, buf: (buf.dst, buf.ident, 0)`` moves columns and makes nothing new.  Its byte code shows
+it (:func:`picks`), so that it becomes a projection of the algebra, which costs nothing or little, and a wrong column is
+found when the program is made.  All others are called for each row.  An exception is told with the place of the
+function and the row.
+
+>>> from syndicate.bloom.rules.side import Side
+>>> edge = Side(None, "edge", ("a", "b"), ("a", "b"))
+>>> picks(lambda e: (e.b, 7), [edge], "rules.py:1")
+[('b', 'b'), ('c1', 7)]
+>>> picks(lambda e: (e.a + 1,), [edge], "rules.py:1"), made_width(lambda e: (e.a + 1,))
+(None, 1)
+
+Contract: functions are pure.  What is read off the byte code is what calling would give, since nothing but loads of
+columns and constants and the making of one tuple is accepted.
+
+Source: DESIGN, decision 6; reference/bloom.md, 1.4, 1.7 (an exception is wrapped with the source of the rule).
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import keyword
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from syndicate.bloom.row import Names, fitted, fitted_all, is_row, plain, row_type
+from syndicate.bloom.rules.capture import Mentioned, bound
+from syndicate.bloom.rules.embedded import LatticeFound, lattice_columns
+from syndicate.bloom.rules.side import Side
+from syndicate.errors import IllegalRule, RowMisfit, RuleFailed
+from syndicate.flow.element import ATOMS_AND_FLOATS
+from syndicate.lattice import Bool
+from syndicate.lattice.lattice import Lattice, holds_lattice
+from syndicate.plan.heading import listed, meant
+
+if TYPE_CHECKING:
+    from syndicate.bloom.collection import Collection
+    from syndicate.bloom.rules.cell import Cell
+
+Function: TypeAlias = Callable[..., Any]
+
+_PLAIN: Final = frozenset({
+    "RESUME", "COPY_FREE_VARS", "LOAD_FAST", "LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_ATTR", "LOAD_CONST",
+    "LOAD_SMALL_INT", "BUILD_TUPLE", "BUILD_LIST", "BINARY_SUBSCR", "RETURN_VALUE", "CACHE", "NOP",
+})  # fmt: skip
+
+
+_KNOWN: Final = frozenset({*ATOMS_AND_FLOATS, bool})
+"""Types of columns that are no lattice values."""
+
+
+class _Read(Exception):
+    """Cannot be read off."""
+
+
+class _Pick:
+    __slots__ = ("attribute", "column")
+
+    def __init__(self, column: str, attribute: str) -> None:
+        self.column = column
+        self.attribute = attribute
+
+    def __getattr__(self, name: str) -> Any:
+        raise _Read
+
+    def __getitem__(self, at: Any) -> Any:
+        raise _Read
+
+
+class _Symbol:
+    """Stands for a row while a function is read."""
+
+    def __init__(self, side: Side, site: str) -> None:
+        self._side = side
+        self._site = site
+
+    def __getattr__(self, name: str) -> _Pick:
+        side = self._side
+        column = name[:-1] if name.endswith("_") and keyword.iskeyword(name[:-1]) else name
+        if column not in side.columns:
+            if hasattr(tuple, name):
+                raise _Read
+            raise IllegalRule(
+                f"{self._site}: {side.name} has no column {name!r}{meant(name, side.columns)}; "
+                f"the columns are {listed(side.columns)}"
+            )
+        return _Pick(column, side.attribute(column))
+
+    def __getitem__(self, at: Any) -> _Pick:
+        if type(at) is not int or not -len(self._side.columns) <= at < len(self._side.columns):
+            raise _Read
+        return _Pick(self._side.columns[at], self._side.attributes[at])
+
+
+def parameters(function: Any, sides: Sequence[Side], site: str) -> bool:
+    """Whether *function* takes each side's row by itself, not their tuple; raises :class:`IllegalRule`."""
+    if not callable(function):
+        raise IllegalRule(f"{site}: {function!r} is no function of a row")
+    try:
+        given = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):
+        return len(sides) == 1
+    positional = [one for one in given if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    needed = sum(one.default is one.empty for one in positional)
+    if any(one.kind is one.VAR_POSITIONAL for one in given) or needed <= len(sides) <= len(positional):
+        return True
+    if needed <= 1 <= len(positional):
+        return False
+    raise IllegalRule(
+        f"{site}: the function takes {needed} rows, but there {'is' if len(sides) == 1 else 'are'} {len(sides)} here "
+        f"({', '.join(side.name for side in sides)})"
+    )
+
+
+def picks(function: Any, sides: Sequence[Side], site: str) -> list[tuple[str, Any]] | None:
+    """Columns with their attributes, as ``_Pick``-free pairs, if the function only moves them; else None.
+
+    A pair's second part is the name of an attribute, or a constant, which is told apart by :func:`is_attribute`.
+    """
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_argcount != len(sides) or code.co_kwonlyargcount or function.__defaults__:
+        return None
+    if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR):
+        return None
+    if not all(one.opname in _PLAIN for one in dis.get_instructions(code)):
+        return None
+    try:
+        made = function(*[_Symbol(side, site) for side in sides])
+    except _Read:
+        return None
+    if isinstance(made, _Symbol):
+        return [(c, Attribute(a)) for c, a in zip(made._side.columns, made._side.attributes, strict=True)]
+    if type(made) not in (tuple, list):
+        return None
+    found: list[tuple[str, Any]] = []
+    for place, one in enumerate(made):
+        if type(one) is _Pick:
+            found.append((one.column, Attribute(one.attribute)))
+        elif type(one) in (int, str, bytes, bool, float, type(None)):
+            found.append((f"c{place}", one))
+        else:
+            return None
+    return found
+
+
+class Attribute(str):
+    """The name of an attribute, where a constant text might stand too."""
+
+    __slots__ = ()
+
+
+def made_width(function: Any) -> int | None:
+    """How many columns the rows of a function have, if all its results are tuples written out; else None."""
+    code = getattr(function, "__code__", None)
+    if code is None:
+        return None
+    widths = set()
+    before = None
+    for one in dis.get_instructions(code):
+        if one.opname == "RETURN_VALUE":
+            if before is None or before.opname != "BUILD_TUPLE":
+                if before is not None and before.opname == "LOAD_CONST" and before.argval is None:
+                    continue
+                return None
+            widths.add(before.argval)
+        elif one.opname == "RETURN_CONST":
+            if one.argval is not None:
+                return None
+        elif one.opname not in ("CACHE", "NOP"):
+            before = one
+    return widths.pop() if len(widths) == 1 else None
+
+
+def called(
+    function: Any, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Cell] = ()
+) -> Callable[[Any], Any]:
+    """A function of a tuple over *heading* that calls the user's with rows, and with the values of *cells*."""
+    spread = parameters(function, sides, site)
+    makers = [_maker(side, heading) for side in sides]
+    if cells:
+        several = len(makers) > 1 and spread
+
+        def mentioning(row: Any) -> Any:
+            rows = tuple([make(row) for make in makers])
+            try:
+                return function(*rows) if several or len(rows) == 1 else function(rows)
+            except Exception as error:
+                raise failure(site, error, rows[0] if len(rows) == 1 else rows) from error
+
+        return bound(mentioning, cells, [heading.index(f"value of {cell._name}") for cell in cells])
+    if len(makers) == 1:
+        (only,) = makers
+
+        def call(row: Any) -> Any:
+            try:
+                return function(only(row))
+            except Exception as error:
+                raise failure(site, error, only(row)) from error
+
+        return call
+
+    if len(makers) == 2 and spread:
+        left, right = makers
+
+        def call_two(row: Any) -> Any:
+            a, b = left(row), right(row)
+            try:
+                return function(a, b)
+            except Exception as error:
+                raise failure(site, error, (a, b)) from error
+
+        return call_two
+
+    def call_many(row: Any) -> Any:
+        rows = tuple([make(row) for make in makers])
+        try:
+            return function(*rows) if spread else function(rows)
+        except Exception as error:
+            raise failure(site, error, rows) from error
+
+    return call_many
+
+
+def failure(site: str, error: BaseException, rows: Any) -> Exception:
+    """The error to be told for one that a function raised."""
+    if isinstance(error, (RuleFailed, RowMisfit, IllegalRule, LatticeFound)):
+        return error
+    return RuleFailed(f"{site}: a function in this rule raised {type(error).__name__}: {error}, for {rows!r}")
+
+
+def _maker(side: Side, heading: Names) -> Callable[[Any], Any]:
+    kind = row_type(side.columns)
+    new = tuple.__new__
+    places = [heading.index(attribute) for attribute in side.attributes]
+    if places == list(range(len(heading))):
+        return lambda row: new(kind, row)
+    if len(places) == 1:
+        (at,) = places
+        return lambda row: new(kind, (row[at],))
+    if not places:
+        return lambda row: new(kind, ())
+    take = itemgetter(*places)
+    return lambda row: new(kind, take(row))
+
+
+def composed(first: Function, second: Function, many: bool, more: bool) -> Function:
+    """*second*, of a row, after *first*, whose rows have as many columns as they happen to have; gives many rows.
+
+    *many* and *more* say whether the functions give many themselves.
+    """
+
+    def call(row: Any) -> list[Any]:
+        given = first(row)
+        found: list[Any] = []
+        for one in given if many else (given,):
+            if one is not None:
+                flat = plain(one) if is_row(one) else (one,)
+                result = second(tuple.__new__(row_type(tuple(f"c{place}" for place in range(len(flat)))), flat))
+                found.extend(result if more else (result,))
+        return found
+
+    return call
+
+
+class Fitting:
+    """From a user's function to one that gives fitted rows: one or none, or with *many* any number."""
+
+    __slots__ = ("call", "columns", "flat", "head", "many", "site", "width")
+
+    def __init__(
+        self, call: Callable[[Any], Any], columns: Names, site: str, *, many: bool, head: Collection | None = None
+    ) -> None:
+        self.call = call
+        self.head = head
+        self.width = len(columns)
+        self.flat = _KNOWN
+        self.columns = columns
+        self.site = site
+        self.many = many
+
+    def __call__(self, row: Any) -> Sequence[Any]:
+        """The rows for a row."""
+        if self.many:
+            rows = fitted_all(self.call(row), self.columns, self.site)
+            for one in rows:
+                if not _KNOWN.issuperset(map(type, one)):
+                    self._looked(one)
+            return rows
+        given = self.call(row)
+        if type(given) is tuple and len(given) == self.width and self.flat.issuperset(map(type, given)):
+            return (given,)  # as nearly all are
+        made = fitted(given, self.columns, self.site)
+        if made is None:
+            return ()
+        if not _KNOWN.issuperset(map(type, made)):
+            self._looked(made)
+            if self.head is not None and self.head._merging:
+                self.flat |= {type(one) for one in made if isinstance(one, Lattice)}
+        return (made,)
+
+    def _looked(self, row: tuple[Any, ...]) -> None:
+        """Raise :class:`LatticeFound` where rows of a collection hold lattice values and nobody knew."""
+        head = self.head
+        stray = next((one for one in row if isinstance(one, Mentioned)), None)
+        if stray is not None:
+            raise IllegalRule(f"{self.site}: {stray.astray()}")
+        if head is not None and not head._merging and holds_lattice(row):
+            raise LatticeFound(head._name, lattice_columns(row, self.columns, head._keys, f"{self.site}: {head._name}"))
+
+
+class Bare:
+    """From a user's function to bare values, each as a row of one column: what a lattice is to merge."""
+
+    __slots__ = ("call", "many")
+
+    def __init__(self, call: Callable[[Any], Any], *, many: bool) -> None:
+        self.call, self.many = call, many
+
+    def __call__(self, row: Any) -> Sequence[Any]:
+        """The values for a row."""
+        made = self.call(row)
+        given = list(made) if self.many and made is not None else [made]
+        return [(plain(one) if is_row(one) else one,) for one in given if one is not None]
+
+
+class Testing:
+    """A predicate of the user's as one of scalars, in the order of a heading."""
+
+    __slots__ = ("__name__", "call")
+
+    def __init__(self, call: Callable[[Any], Any], site: str) -> None:
+        self.call = call
+        self.__name__ = f"predicate at {site}"
+
+    def __call__(self, *values: Any) -> bool:
+        """Whether it holds for a row; an lbool holds if it is true: a threshold."""
+        found = self.call(values)
+        return found.content if type(found) is Bool else bool(found)

@@ -1,0 +1,66 @@
+"""Marks: the signs of ``<+``, ``<-``, ``<~`` and ``<+-``, which Python takes for signs of what stands after them.
+
+``t <+ e`` is, to Python, ``t < (+e)``: so ``+e``, ``-e``, ``~e`` and ``+-e`` give a :class:`Marked` expression.  A sign
+binds tighter than ``*``, so ``t <+ a * b`` is ``t < ((+a) * b)``: the product of a marked expression keeps the mark and
+means what was written; ``t <+ a * +b`` is refused.  Methods bind tighter than signs, so ``t <~ a.map(f)`` needs no
+parentheses.
+
+Source: DESIGN 6.5; reference/bloom.md, 1.3.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+from syndicate.bloom.site import here
+from syndicate.errors import IllegalRule
+
+if TYPE_CHECKING:
+    from syndicate.bloom.rules.expression import Expression, Product
+    from syndicate.bloom.rules.term import Term
+
+MARKS: Final = {"+": "<+", "-": "<-", "~": "<~", "+-": "<+-"}
+
+
+class Marked:
+    """An expression after a sign: the right side of ``<+``, ``<-``, ``<~`` or ``<+-``."""
+
+    def __init__(self, mark: str, expression: Expression | Product | Term) -> None:
+        """Of a sign and what stands after it."""
+        self._mark, self._expression = mark, expression
+
+    def __mul__(self, other: Any) -> Marked:
+        product: Product = self._expression * other
+        return Marked(self._mark, product)
+
+    def __rmul__(self, _: Any) -> NoReturn:
+        raise astray(self)
+
+    def __pos__(self) -> Marked:
+        return self._doubled("+")
+
+    def __neg__(self) -> Marked:
+        return self._doubled("-")
+
+    def __invert__(self) -> Marked:
+        return self._doubled("~")
+
+    def _doubled(self, mark: str) -> Marked:
+        if {mark, self._mark} != {"+", "-"}:
+            raise IllegalRule(f"{here()}: there is no operator <{mark}{self._mark}: use <= <+ <- <~ or <+-")
+        return Marked("+-", self._expression)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise IllegalRule(
+            f"{here()}: the sign of {MARKS[self._mark]} stands before all of the expression, .{name} within it"
+        )
+
+
+def astray(marked: Marked) -> IllegalRule:
+    """The error for a sign in the wrong place."""
+    return IllegalRule(
+        f"{here()}: the sign {marked._mark} of {MARKS[marked._mark]} stands before the first factor: write "
+        f"t {MARKS[marked._mark]} (a * b).pairs(...)"
+    )

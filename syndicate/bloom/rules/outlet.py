@@ -1,0 +1,72 @@
+"""Outlets: rows that rules make of terms, ``coll <= self.votes.to_collection(f)``, ``done.when_true(lambda: [row])``.
+
+>>> from syndicate.lattice import Map, Max, Set
+>>> rows_of(Set(["ann", ("bob", 2)])), rows_of(Map({"k": Max(1)})), rows_of(Max(3)), rows_of(None)
+([('ann',), ('bob', 2)], [('k', Max(1))], [(Max(3),)], [])
+
+A list of rows is those rows; a tuple is one row, and so is a list that holds no row (the seed's
+``when_true { [ADDR] }``); any other single value is a row of one column.
+
+Source: seed 000, figure 1 (when_true); reference/bloom.md, 3.2 (a collection on the left).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from attrs import evolve
+
+from syndicate.bloom.row import is_row
+from syndicate.bloom.rules.expression import Expression, Late, made
+from syndicate.bloom.rules.function import failure
+from syndicate.bloom.rules.term import Lifted, Term, called, has_entries
+from syndicate.lattice import Map, Set, to_collection
+from syndicate.lattice.lattice import Lattice
+
+
+def rows_of(answer: Any) -> list[Any]:
+    """What a term answers, as rows."""
+    if answer is None:
+        return []
+    if isinstance(answer, (Set, Map)):
+        return to_collection(answer)
+    if isinstance(answer, Mapping):
+        return list(answer.items())
+    if type(answer) is tuple or isinstance(answer, (Lattice, str, bytes)) or not hasattr(answer, "__iter__"):
+        return [answer if type(answer) is tuple else (answer,)]
+    items = list(answer)
+    if type(answer) is list and items and not any(map(is_row, items)):
+        return [tuple(items)]
+    return [item if is_row(item) else (item,) for item in items]
+
+
+def lifted_rows(term: Term, function: Callable[..., Any] | None, columns: Any, site: str) -> Expression:
+    """The rows of a term, which *function* makes of each of its elements."""
+    cls = term._lattice
+    pairs = has_entries(term)
+    counted = cls is not None and not issubclass(cls, (Set, Map)) and hasattr(cls, "_missing")
+    if counted:  # how often something is there may change, so that the rows are no set that only grows
+        term, pairs = called(term, "reveal", (), {}), True
+
+    def rows(answer: Any) -> list[Any]:
+        found = rows_of(answer)
+        if function is None:
+            return [(row,) for row in found]
+        try:
+            if pairs:
+                made_of = [function(*row) for row in found]
+            else:
+                made_of = [function(row[0] if type(row) is tuple and len(row) == 1 else row) for row in found]
+        except Exception as error:
+            raise failure(site, error, answer) from error
+        return [(row,) for row in made_of if row is not None]
+
+    factor = made(Lifted(term._plan(), term, ("row",), rows), str(term))
+    found = Expression(evolve(factor), Late(lambda row: row[0], False, None), site)
+    if columns is not None:
+        found._settled(tuple(columns))
+    return found
+
+
+Term._rows = lifted_rows

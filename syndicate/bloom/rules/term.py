@@ -1,0 +1,257 @@
+"""Terms: what a rule says of lattices, ``self.votes.size().gt_eq(2)``, as a tree of method calls.
+
+While a block runs, a variable is a term, and a method of its lattice, called on a term, gives a term.  Which methods
+there are, and whether each is a morphism, monotone or neither, the *type* of the receiver says; what a method answers
+is read off its annotation.  Where that does not say, a method counts as what the worst of all lattices that have it
+says, so that nothing is taken for monotone that may not be.
+
+For the plan a term is one row of one column, made of the variables' rows; what is not monotone about the way in which
+a variable is read is marked there, so that strata and points of order see through terms.
+
+>>> from syndicate.bloom.declaration import Declaration, Kind
+>>> from syndicate.bloom.rules.cell import Cell
+>>> from syndicate.lattice import Set
+>>> votes = Cell("votes", Declaration(Kind.LATTICE, ("value",), 0, lattices={"value": Set}), None)
+>>> done = called(called(votes, "size", (), {}), "gt_eq", (2,), {})
+>>> str(done), done._lattice.__name__, [one.why for one in plan.occurrences(done._plan())]
+('votes.size().gt_eq(2)', 'Bool', [''])
+>>> [one.why for one in plan.occurrences(called(done, "reveal", (), {})._plan())]
+['reveal()']
+
+Source: seed 000, "Lattice methods"; reference/bloom.md, 3.1, 3.4, 3.5.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from attrs import field, frozen
+
+from syndicate import plan
+from syndicate.bloom.row import Names
+from syndicate.bloom.rules.capture import captured
+from syndicate.bloom.rules.mark import Marked
+from syndicate.bloom.site import here
+from syndicate.errors import IllegalRule
+from syndicate.lattice import Map
+from syndicate.lattice.lattice import LATTICES, Lattice, short
+from syndicate.lattice.method import OPERATORS, Kind
+from syndicate.plan.expression import to_names
+from syndicate.plan.heading import listed, meant
+
+if TYPE_CHECKING:
+    from syndicate.bloom.rules.cell import Cell
+    from syndicate.bloom.rules.expression import Expression
+
+ORDER: Final = (Kind.MORPHISM, Kind.MONOTONE, Kind.NON_MONOTONE)
+"""From the best to the worst."""
+
+VALUE: Final = ("value",)
+
+ROWS: Final = frozenset({
+    *("map", "flat_map", "group", "argmin", "argmax", "argagg", "reduce", "notin", "exists", "include", "rename"),
+    *("alias", "inspected", "each_with_index", "sort"),
+})  # fmt: skip
+"""What a term does as the rows that it gives, if its lattice has no such method."""
+
+
+@frozen(eq=False, repr=False)
+class Lifted(plan.Expression):
+    """Rows that a term gives: for the plan, something made of *source*, the variables' rows.
+
+    *rows* makes them of what the term answers; without it there is one, of the answer itself.
+    """
+
+    source: plan.Expression
+    term: Term
+    attributes: Names = field(converter=to_names)
+    rows: Callable[[Any], list[Any]] | None = None
+
+    def __attrs_post_init__(self) -> None:
+        self._has(self.attributes)
+
+    def detail(self) -> str:
+        """The term."""
+        return str(self.term)
+
+
+class Term:
+    """A value of a lattice, described."""
+
+    _lattice: type[Lattice] | None
+    _site: str
+
+    _rows: Callable[..., Expression]
+    """How a term becomes rows: set by :mod:`syndicate.bloom.rules.outlet`, which stands on what stands on this."""
+
+    _joined: Callable[..., Any]
+    """How it is joined with others: set by :mod:`syndicate.bloom.rules.expression`."""
+
+    def _leaves(self, kind: Kind = Kind.MORPHISM) -> Iterator[tuple[Cell, Kind, str]]:
+        """The variables that are read; in which way; and by which method, if that is not monotone."""
+        raise NotImplementedError
+
+    def _plan(self) -> plan.Expression:
+        """What is read, as relational algebra."""
+        worst: dict[str, str] = {}
+        for cell, _, why in self._leaves():
+            worst[cell._name] = worst.get(cell._name, "") or why
+        read: list[plan.Expression] = []
+        for name, why in worst.items():
+            relation: plan.Expression = plan.Rename(plan.Relation(name, VALUE), {"value": f"value of {name}"})
+            read.append(plan.NonMonotone(relation, why) if why else relation)
+        return plan.NaturalJoin(*read)
+
+    def _firm(self) -> bool:
+        """Whether anything about it is not monotone."""
+        return any(why for _, _, why in self._leaves())
+
+    def to_collection(self, function: Callable[..., Any] | None = None, *, columns: Any = None) -> Expression:
+        """Its elements as rows: what *function* makes of each (of a map's key and value); None leaves one out."""
+        return self._rows(function, columns, here())
+
+    def reveal(self) -> Any:
+        """The plain value, in a rule: a point of order."""
+        return called(self, "reveal", (), {})
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in ROWS and (self._lattice is None or name not in self._lattice.methods()):
+            return getattr(self.to_collection(), name)
+        known(self, name, here())
+        return _Bound(self, name)
+
+    def __add__(self, other: Any) -> Call:
+        return called(self, "__add__", (other,), {})
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Call:
+        return called(self, "__sub__", (other,), {})
+
+    def __mul__(self, other: Any) -> Any:
+        return self._joined(other)
+
+    def __pos__(self) -> Marked:
+        return Marked("+", self)
+
+    def __neg__(self) -> Marked:
+        return Marked("-", self)
+
+    def __invert__(self) -> Marked:
+        return Marked("~", self)
+
+    def __bool__(self) -> bool:
+        raise IllegalRule(
+            f"{here()}: {self} has no truth in a rule: use when_true(), or a threshold such as gt_eq() as a rule of "
+            "its own"
+        )
+
+    def _no_target(self, _: Any) -> Any:
+        raise IllegalRule(f"{here()}: only a collection or a lattice can stand on the left of a rule, not {self}")
+
+    __ge__ = __gt__ = __le__ = __lt__ = _no_target
+    __hash__ = object.__hash__
+
+
+class _Bound:
+    """A method that is about to be called."""
+
+    def __init__(self, receiver: Term, name: str) -> None:
+        self.receiver, self.name = receiver, name
+
+    def __call__(self, *arguments: Any, **named: Any) -> Call:
+        return called(self.receiver, self.name, arguments, named)
+
+    def __repr__(self) -> str:
+        return f"{self.receiver}.{self.name}"
+
+
+class Call(Term):
+    """A method called on a term."""
+
+    def __init__(self, receiver: Term, name: str, arguments: tuple[Any, ...], site: str) -> None:
+        """Of a method that is known; see :func:`called`."""
+        self._receiver, self._name, self._arguments, self._site = receiver, name, arguments, site
+        self._kind, self._argument = known(receiver, name, site)
+        self._lattice = answered(receiver._lattice, name, arguments)
+        self._captured = [cell for one in arguments if callable(one) for cell in captured(one)]
+
+    def _leaves(self, kind: Kind = Kind.MORPHISM) -> Iterator[tuple[Cell, Kind, str]]:
+        how = {Kind.NON_MONOTONE: f"{self._name}()"}
+        for part, own in [(self._receiver, self._kind), *((a, self._argument) for a in self._arguments)]:
+            if isinstance(part, Term):
+                for cell, inner, why in part._leaves():
+                    yield cell, max(own, inner, kind, key=ORDER.index), why or how.get(own, "")
+        for cell in self._captured:
+            yield cell, max(Kind.MONOTONE, kind, key=ORDER.index), ""
+
+    def __str__(self) -> str:
+        shown = [getattr(one, "__name__", None) if callable(one) else None for one in self._arguments]
+        if self._name in OPERATORS:
+            return f"({self._receiver} {OPERATORS[self._name]} {short(self._arguments[0])})"
+        inner = ", ".join(name or short(one) for name, one in zip(shown, self._arguments, strict=True))
+        return f"{self._receiver}.{self._name}({inner})"
+
+    __repr__ = __str__
+
+
+def known(receiver: Term, name: str, site: str) -> tuple[Kind, Kind]:
+    """How a method treats its receiver and its arguments; raises :class:`IllegalRule` if there is none."""
+    cls = receiver._lattice
+    classes = list(LATTICES.values()) if cls is None else [cls]
+    found = [method for one in classes if (method := one.methods().get(name)) is not None]
+    if not found:
+        names = sorted({m.symbol for one in classes for m in one.methods().values()})
+        whose = "any lattice" if cls is None else f"{receiver}, of the lattice {cls.wrapper_name}"
+        raise IllegalRule(
+            f"{site}: there is no method {name!r} of {whose}{meant(name, names)}; there are {listed(names)}"
+        )
+    return (
+        max((method.kind for method in found), key=ORDER.index),
+        max((method.argument for method in found), key=ORDER.index),
+    )
+
+
+def called(receiver: Term, name: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
+    """The term of a method call; raises :class:`IllegalRule`."""
+    site = here()
+    if named:
+        known(receiver, name, site)
+        function = next(getattr(c, name) for c in [receiver._lattice, *LATTICES.values()] if hasattr(c, name))
+        try:
+            bound = inspect.signature(function).bind(None, *arguments, **named)
+        except TypeError as error:
+            raise IllegalRule(f"{site}: {receiver}.{name}(): {error}") from error
+        bound.apply_defaults()
+        arguments = bound.args[1:]
+    return Call(receiver, name, tuple(arguments), site)
+
+
+def answered(cls: type[Lattice] | None, name: str, arguments: tuple[Any, ...]) -> type[Lattice] | None:
+    """The lattice of what a method answers, as far as its annotation tells."""
+    if name == "merge":
+        return cls
+    function = getattr(cls, name, None) if cls is not None else None
+    said = getattr(function, "__annotations__", {}).get("return")
+    if said == "Self":
+        return cls
+    if isinstance(said, str):
+        found = getattr(function, "__globals__", {}).get(said)
+        if isinstance(found, type) and issubclass(found, Lattice):
+            return None if found is Lattice else found
+        given = [one for one in arguments if isinstance(one, type) and issubclass(one, Lattice)]
+        return given[0] if given and said == "L" else _named(said)
+    return said if isinstance(said, type) and issubclass(said, Lattice) and said is not Lattice else None
+
+
+def _named(said: str) -> type[Lattice] | None:
+    return next((cls for cls in LATTICES.values() if cls.__name__ == said), None)
+
+
+def has_entries(term: Term) -> bool:
+    """Whether its elements are pairs of a key and a value."""
+    return term._lattice is not None and issubclass(term._lattice, Map)

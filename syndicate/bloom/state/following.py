@@ -1,0 +1,70 @@
+"""Following: a scratch whose rows are there for as long as something outside is, such as an assertion.
+
+What is given to a scratch is there for one tick.  What is *held* is there in each tick until it is released, and is
+told to the circuit once.
+
+>>> from syndicate.bloom.state.contents import Contents
+>>> state = FollowingState(Contents("s", ("k",), 1)); state.hold(("a",)); state.inserted = {("b",): None}; seen = []
+>>> for _ in range(3):
+...     fed = state.prepare(); state.commit(fed, fed, {}); seen.append(sorted(state.contents.rows))
+>>> state.release(("a",)); fed = state.prepare(); state.commit(fed, fed, {}); seen, sorted(state.contents.rows)
+([[('a',), ('b',)], [('a',)], [('a',)]], [])
+
+Source: issue 5, part 5; DESIGN, section 3 ("each turn's events are one tick's input delta").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from syndicate.bloom.state.contents import Contents
+from syndicate.bloom.state.state import Delta, ScratchState
+from syndicate.flow.element import Key
+
+
+class FollowingState(ScratchState):
+    """Of an input that follows assertions."""
+
+    def __init__(self, contents: Contents) -> None:
+        """Empty."""
+        super().__init__(contents)
+        self.held: dict[Key, None] = {}
+        self.wanted: dict[Key, bool] = {}
+
+    def hold(self, row: Key) -> None:
+        """Let a row be there from the next tick on."""
+        self.wanted[row] = True
+
+    def release(self, row: Key) -> None:
+        """Let it be gone from the next tick on."""
+        self.wanted[row] = False
+
+    def still(self) -> bool:
+        """Whether it has nothing to tell the circuit, and nothing to forget."""
+        return not self.wanted and super().still()
+
+    def prepare(self) -> Delta:
+        """What to tell the circuit."""
+        delta = super().prepare()
+        for row in {**self.wanted, **self.given, **self.inserted}:
+            before, after = row in self.held, self.wanted.get(row, row in self.held)
+            given, inserted = row in self.given, row in self.inserted
+            # a row that is held and given as well is there once
+            more = int(after or inserted) - int(before or given) - (int(inserted) - int(given))
+            if more:
+                delta[row] = delta.get(row, 0) + more
+        return {row: weight for row, weight in delta.items() if weight}
+
+    def commit(self, fed: Mapping[Key, int], out: Mapping[Key, int], deferred: Mapping[str, Mapping[Key, int]]) -> None:
+        """Take in a tick."""
+        super().commit(fed, out, deferred)
+        for row, wanted in self.wanted.items():
+            if wanted:
+                self.held[row] = None
+            else:
+                self.held.pop(row, None)
+        self.wanted = {}
+
+    def waits(self) -> bool:
+        """Whether another tick would give it rows, or take held ones away."""
+        return bool(self.wanted) or super().waits()

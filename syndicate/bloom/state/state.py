@@ -1,0 +1,322 @@
+"""States: what a collection is between two ticks, and what of it the circuit has not been told yet.
+
+The circuit is fed with changes of *given* rows; what rules derive from them it keeps by itself.  A table keeps its
+rows, also when their premise is gone: such rows must be given before that.  There are two ways:
+
+* **eager**: rows derived in one tick are given in the next.  Right for tables that are fed by what lasts one tick.
+* **lazy**: rows are given only when the circuit reports them lost, and the tick goes on with a second step.  Right for
+  tables whose premises stay, such as a transitive closure: its rows would be told twice otherwise.
+
+Both give the same rows: the least fixed point does not change if rows that it has are given as well.
+
+Deferred rules (``<+ <- <+-``) are relations of the circuit too, of what holds for the next tick.  Of those, only what
+changed is looked at: what was inserted once is there, and a deletion matters only for rows that are (*doomed*).
+
+Contract: :meth:`prepare` changes nothing, so that a tick that fails did not happen; :meth:`commit` takes it in.
+
+Source: reference/bloom.md, 1.8 and 2; DESIGN, decision 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from attrs import define, field
+
+from syndicate.bloom.state.contents import Contents
+from syndicate.bloom.state.merged import Merged, MergedSending
+from syndicate.flow.element import Key, key_of, natural
+from syndicate.lattice.lattice import Lattice, join
+
+Delta: TypeAlias = dict[Key, int]
+NOTHING: Mapping[Key, int] = {}
+
+
+@define(eq=False)
+class Standing:
+    """The rows of a deferred rule's relation, and how they changed in the last tick."""
+
+    rows: dict[Key, None] = field(factory=dict)
+    new: dict[Key, None] = field(factory=dict)
+    gone: dict[Key, None] = field(factory=dict)
+
+    def moved(self) -> bool:
+        """Whether it changed in the last tick."""
+        return bool(self.new or self.gone)
+
+    def commit(self, delta: Mapping[Key, int]) -> None:
+        """Take in a change."""
+        if not delta:
+            if self.new or self.gone:
+                self.new, self.gone = {}, {}
+            return
+        self.new, self.gone = {}, {}
+        for row, weight in delta.items():
+            if weight > 0:
+                self.rows[row] = self.new[row] = None
+            else:
+                self.rows.pop(row, None)
+                self.gone[row] = None
+
+
+class TableState:
+    """Of a table."""
+
+    def __init__(self, contents: Contents, *, eager: bool) -> None:
+        """Empty."""
+        self.contents = contents
+        self.eager = eager
+        self.inserted: dict[Key, None] = {}
+        self.deleted: dict[Key, None] = {}
+        self.upserted: dict[Key, None] = {}
+        self.given: dict[Key, None] = {}
+        self.unfed: dict[Key, None] = {}
+        self.doomed: dict[Key, None] = {}
+        self.next = Standing()
+        self.never = Standing()
+        self.replacing = Standing()
+        self.leaving: dict[Key, None] = {}
+        self.arriving: dict[Key, None] = {}
+        self.outside: tuple[dict[Key, None], ...] = ()
+
+    def still(self) -> bool:
+        """Whether it has nothing to tell the circuit, and nothing to forget."""
+        return not (
+            self.inserted
+            or self.deleted
+            or self.upserted
+            or self.unfed
+            or self.doomed
+            or self.leaving
+            or self.next.moved()
+            or self.replacing.moved()
+            or self.never.moved()
+            or (self.replacing.rows and isinstance(self.contents, Merged))
+        )
+
+    def prepare(self) -> Delta:
+        """What to tell the circuit at the start of a tick: deletions first, then insertions."""
+        arriving = {**self.next.new, **self.replacing.new, **self.inserted, **self.upserted}
+        leaving = {**self.doomed, **self.deleted}
+        # A plain row that replaces stays as it is; a merged one may have grown since.
+        replacing = self.replacing.rows if isinstance(self.contents, Merged) else self.replacing.new
+        for row in (*replacing, *self.upserted):
+            old = self.contents.index.get(self.contents.key(row))
+            if old is not None:
+                leaving[old] = None
+        for row in [row for row in leaving if row in self.next.rows or row in self.replacing.rows or row in arriving]:
+            del leaving[row]
+        self.leaving, self.arriving = leaving, arriving
+        self.outside = (self.inserted, self.upserted)
+        given = self.given
+        delta = {row: -1 for row in leaving if row in given}
+        delta.update({row: 1 for row in self.unfed if row not in leaving and row not in given})
+        delta.update({row: 1 for row in arriving if row not in given})
+        return delta
+
+    def lost(self, out: Mapping[Key, int]) -> list[Key]:
+        """The rows that a table has and no rule derives any more."""
+        leaving = self.leaving
+        return [row for row, weight in out.items() if weight < 0 and row not in leaving]
+
+    def commit(self, fed: Mapping[Key, int], out: Mapping[Key, int], deferred: Mapping[str, Mapping[Key, int]]) -> None:
+        """Take in a tick."""
+        given = self.given
+        for row, weight in {} if isinstance(self.contents, Merged) else fed.items():
+            if weight > 0:
+                given[row] = None
+            else:
+                del given[row]
+        self.contents.commit(out)
+        rows = self.contents.rows
+        if self.eager:
+            self.unfed = {row: None for row, weight in out.items() if weight > 0 and row not in given}
+            self.unfed.update({row: None for row in self.leaving if row in rows and row not in given})
+        self.next.commit(deferred.get("<+", NOTHING))
+        self.replacing.commit(deferred.get("<+-", NOTHING))
+        self.never.commit(deferred.get("<-", NOTHING))
+        for row in self.never.gone:
+            self.doomed.pop(row, None)
+        self.doomed.update({row: None for row in self.never.new if row in rows})
+        if self.never.rows:
+            for row, weight in out.items():
+                if weight < 0:
+                    self.doomed.pop(row, None)
+                elif row in self.never.rows:
+                    self.doomed[row] = None
+        elif self.doomed:
+            self.doomed = {}
+        if self.inserted or self.deleted or self.upserted:
+            self.discard()
+
+    def waits(self) -> bool:
+        """Whether another tick would change something."""
+        due = any(not self._has(row) for row in (*self.next.new, *self.replacing.new))
+        doomed = any(row not in self.next.rows and row not in self.replacing.rows for row in self.doomed)
+        return bool(self.inserted or self.deleted or self.upserted) or due or doomed
+
+    def discard(self) -> None:
+        """Drop what was given from outside for the next tick."""
+        self.inserted, self.deleted, self.upserted = {}, {}, {}
+
+    def _has(self, row: Key) -> bool:
+        """Whether inserting a row would change nothing."""
+        contents = self.contents
+        return contents.covers(row) if isinstance(contents, Merged) else row in contents.rows
+
+    def standing(self) -> Delta:
+        """All that the circuit has been told."""
+        return dict.fromkeys(self.given, 1)
+
+    def merge(self, lattices: Mapping[str, type[Lattice]]) -> None:
+        """Hold lattice values from now on: rows of one key are one row, and the circuit is given what there is."""
+        self.contents = merged(self.contents, lattices, [natural(row) for row in self.contents.rows])
+        self.eager, self.given, self.unfed = False, {}, {}
+
+
+class ScratchState:
+    """Of a collection whose rows last one tick: given from outside, from the network or by the last tick's ``<+``."""
+
+    def __init__(self, contents: Contents) -> None:
+        """Empty."""
+        self.contents = contents
+        self.inserted: dict[Key, None] = {}
+        self.given: dict[Key, None] = {}
+        self.next = Standing()
+
+    def still(self) -> bool:
+        """Whether it has nothing to tell the circuit, and nothing to forget."""
+        return not (self.inserted or self.given or self.next.moved())
+
+    def prepare(self) -> Delta:
+        """What to tell the circuit."""
+        delta: Delta = {row: -1 for row in self.given if row not in self.inserted}
+        delta.update({row: 1 for row in self.inserted if row not in self.given})
+        for row in self.next.new:
+            delta[row] = delta.get(row, 0) + 1
+        for row in self.next.gone:
+            delta[row] = delta.get(row, 0) - 1
+        return {row: weight for row, weight in delta.items() if weight}
+
+    def commit(self, fed: Mapping[Key, int], out: Mapping[Key, int], deferred: Mapping[str, Mapping[Key, int]]) -> None:
+        """Take in a tick."""
+        self.contents.commit(out)
+        self.given, self.inserted = self.inserted, {}
+        self.next.commit(deferred.get("<+", NOTHING))
+
+    def waits(self) -> bool:
+        """Whether another tick would give it rows, or leave it without those that it was given."""
+        return bool(self.inserted or self.next.new)
+
+    def discard(self) -> None:
+        """Drop what was given from outside for the next tick."""
+        self.inserted = {}
+
+    def standing(self) -> Delta:
+        """All that the circuit has been told."""
+        found = dict.fromkeys(self.given, 1)
+        for row in self.next.rows:
+            if row not in self.next.new:
+                found[row] = found.get(row, 0) + 1
+        for row in self.next.gone:
+            found[row] = found.get(row, 0) + 1
+        return found
+
+    def merge(self, lattices: Mapping[str, type[Lattice]]) -> None:
+        """Hold lattice values from now on."""
+        self.contents = merged(self.contents, lattices, [natural(row) for row in self.contents.rows])
+
+
+class SentState(ScratchState):
+    """Of a channel, a loopback or a terminal: what arrives is a scratch; what is sent in each tick is *sending*."""
+
+    def __init__(self, contents: Contents) -> None:
+        """Empty."""
+        super().__init__(contents)
+        self.sending = Contents(contents.name, contents.columns, contents.keys)
+
+    def commit(self, fed: Mapping[Key, int], out: Mapping[Key, int], deferred: Mapping[str, Mapping[Key, int]]) -> None:
+        """Take in a tick."""
+        super().commit(fed, out, deferred)
+        self.sending.commit(deferred.get("<~", NOTHING))
+
+    def merge(self, lattices: Mapping[str, type[Lattice]]) -> None:
+        """Hold lattice values from now on."""
+        super().merge(lattices)
+        sending = MergedSending(self.contents.name, self.contents.columns, self.contents.keys, lattices)
+        sending.commit(dict.fromkeys(self.sending.rows, 1))
+        self.sending = sending
+
+
+def merged(old: Contents, lattices: Mapping[str, type[Lattice]], rows: list[Any]) -> Merged:
+    """The same rows, merged by key."""
+    made = Merged(old.name, old.columns, old.keys, lattices)
+    made.absorb(rows, f"a row of {old.name}")
+    made.held.commit()
+    return made
+
+
+class CellState:
+    """Of a lattice: its value, and what is to be merged into it in the next tick."""
+
+    def __init__(self, name: str, lattice: type[Lattice]) -> None:
+        """At the bottom."""
+        self.name, self.lattice = name, lattice
+        self.value: Lattice = lattice.bottom()
+        self.inserted: Any = []
+        self.deferred: Lattice | None = None
+        self.deferring: Lattice | None = None
+        self.before: Lattice | None = None
+
+    @property
+    def contents(self) -> Contents:
+        """One row, of the value."""
+        made = Contents(self.name, ("value",), 0)
+        made.commit({key_of((self.value,)): 1})
+        return made
+
+    def insert(self, value: Lattice) -> None:
+        """Merge this in the next tick."""
+        self.inserted.append(value)
+
+    def prepare(self) -> Delta:
+        """Nothing: values are merged, not told."""
+        return {}
+
+    def still(self) -> bool:
+        """Whether there is nothing to merge."""
+        return not self.inserted and self.deferred is None
+
+    def taken(self) -> list[Lattice]:
+        """What is to be merged at the start of a tick."""
+        return [*self.inserted, *([] if self.deferred is None else [self.deferred])]
+
+    def grow(self, value: Lattice) -> None:
+        """Be *value*, which is greater."""
+        if self.before is None:
+            self.before = self.value
+        self.value = value
+
+    def defer(self, value: Lattice) -> None:
+        """Merge this in the tick after this one."""
+        value.same_lattice(self.value)
+        self.deferring = value if self.deferring is None else join(self.deferring, value)
+
+    def commit(self, fed: Mapping[Key, int], out: Mapping[Key, int], deferred: Mapping[str, Mapping[Key, int]]) -> None:
+        """The tick happened."""
+        self.inserted, self.deferred, self.deferring, self.before = [], self.deferring, None, None
+
+    def undo(self) -> None:
+        """The tick did not happen."""
+        if self.before is not None:
+            self.value = self.before
+        self.deferring = self.before = None
+
+    def waits(self) -> bool:
+        """Whether another tick would change it."""
+        return bool(self.inserted) or (self.deferred is not None and not self.deferred <= self.value)
+
+    def discard(self) -> None:
+        """Drop what was given from outside for the next tick."""
+        self.inserted = []

@@ -1,0 +1,1 @@
+"""What happens in a tick: the rules as a circuit (:mod:`~.wiring`), and what grows beside it (:mod:`~.growth`)."""

@@ -1,0 +1,178 @@
+"""Springs: terms evaluated semi-naively, so that a morphism is applied to what is new alone.
+
+A spring holds the tree of a term.  What is new in a variable goes up through morphisms as a delta.  A method that is
+only monotone sees its whole receiver, which the node below then keeps; so does one of which several operands grow.
+What is not monotone is evaluated whole, when all that it reads is complete.
+
+Source: seed 000, "Lattice methods"; reference/bloom.md, 3.4.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from syndicate.bloom.rules.cell import Cell
+from syndicate.bloom.rules.function import failure
+from syndicate.bloom.rules.term import Call, Term
+from syndicate.bloom.site import placed
+from syndicate.errors import RuleFailed, SyndicateError
+from syndicate.lattice.delta import Grown, increment
+from syndicate.lattice.lattice import Lattice, join
+from syndicate.lattice.method import Kind
+
+NOTHING: Final = object()
+
+
+class Leaf:
+    """A variable, as one term reads it."""
+
+    def __init__(self, cell: Cell, value: Any) -> None:
+        """*value* gives the value of the variable."""
+        self.cell, self.now = cell, value
+        self.delta: Lattice | None = None
+
+    def grow(self, delta: Lattice) -> None:
+        """Something is new."""
+        self.delta = delta if self.delta is None else join(self.delta, delta)
+
+    @property
+    def value(self) -> Any:
+        """All of it."""
+        return self.now()
+
+    def pull(self) -> Grown[Any] | None:
+        """What is new."""
+        if self.delta is None:
+            return None
+        grown, self.delta = Grown(self.now(), self.delta), None
+        return grown
+
+    def whole(self) -> Any:
+        """All of it, anew."""
+        return self.now()
+
+
+class Node:
+    """A method call; with *keep*, all that it has answered is kept as one value."""
+
+    def __init__(self, call: Call, parts: list[Any]) -> None:
+        """*parts* are the receiver and the arguments: nodes, leaves, or plain."""
+        self.name, self.site = call._name, call._site
+        self.parts = parts
+        self.value: Any = NOTHING
+        self.keep = False
+        grows = [part for part in parts if isinstance(part, (Node, Leaf))]
+        whole = len(grows) > 1 or call._kind is not Kind.MORPHISM
+        for part in grows:
+            if isinstance(part, Node):
+                part.keep = whole
+
+    def pull(self, *, naive: bool = False) -> Any:
+        """What is new of the answer; None if nothing."""
+        pulled = [
+            part.pull(naive=naive) if isinstance(part, Node) else part.pull() if isinstance(part, Leaf) else NOTHING
+            for part in self.parts
+        ]
+        if not any(one is not None and one is not NOTHING for one in pulled):
+            return None
+        given: list[Any] = [
+            part if one is NOTHING else self._value(part) if one is None else one
+            for part, one in zip(self.parts, pulled, strict=True)
+        ]
+        answer = increment(self.name, given[0], *given[1:], naive=naive)
+        if not isinstance(answer, Lattice):
+            return answer
+        if not self.keep and not naive:
+            return Grown(answer, answer)
+        self.value = answer if self.value is NOTHING else join(self.value, answer)
+        return Grown(self.value, answer)
+
+    @staticmethod
+    def _value(part: Any) -> Any:
+        return part.value if part.value is not NOTHING else part.whole()
+
+    def whole(self) -> Any:
+        """The answer to all that there is."""
+        first, *others = [part.whole() if isinstance(part, (Node, Leaf)) else part for part in self.parts]
+        return getattr(first, self.name)(*others)
+
+
+class Spring:
+    """A term in a program that runs."""
+
+    def __init__(self, term: Term, cells: Any, *, naive: bool) -> None:
+        """*cells* gives, by name, the state of a variable."""
+        self.term, self.naive = term, naive
+        self.leaves: dict[str, list[Leaf]] = {}
+        self.captured: dict[str, Leaf] = {}
+        self._cells = cells
+        self.top = self._made(term)
+        self.firm = term._firm()
+        self.fresh = True
+
+    def _made(self, term: Any) -> Any:
+        if isinstance(term, Cell):
+            return self._leaf(term)
+        if not isinstance(term, Call):
+            return term
+        for cell in term._captured:
+            self.captured[cell._name] = self._leaf(cell)
+        return Node(term, [self._made(part) for part in (term._receiver, *term._arguments)])
+
+    def _leaf(self, cell: Cell) -> Leaf:
+        state = self._cells[cell._name]
+        leaf = Leaf(cell, lambda: state.value)
+        self.leaves.setdefault(cell._name, []).append(leaf)
+        return leaf
+
+    def restart(self) -> None:
+        """Take all for new."""
+        self.fresh = True
+        _forget(self.top)
+        for leaves in self.leaves.values():
+            for leaf in leaves:
+                leaf.delta = None
+
+    def moved(self) -> bool:
+        """Whether there is anything new."""
+        return self.fresh or any(leaf.delta is not None for leaves in self.leaves.values() for leaf in leaves)
+
+    def pull(self, where: str) -> Any:
+        """What is new of what the term answers; raises what a method raised, with the place."""
+        held = [(leaf.cell, leaf.cell._held) for leaf in self.captured.values()]
+        for leaf in self.captured.values():
+            leaf.cell._held = leaf.now()
+        try:
+            return self._pull()
+        except RuleFailed:
+            raise
+        except SyndicateError as error:
+            raise placed(error, f"{where}: {self.term}") from error
+        except Exception as error:
+            raise failure(where, error, self.term) from error
+        finally:
+            for cell, old in held:
+                cell._held = old
+
+    def _pull(self) -> Any:
+        again = self.fresh or self.firm or any(leaf.delta is not None for leaf in self.captured.values())
+        if self.fresh:
+            for leaves in self.leaves.values():
+                for leaf in leaves:
+                    leaf.delta = leaf.now()
+            self.fresh = False
+        if again and (self.firm or self.captured):
+            for leaves in self.leaves.values():
+                for leaf in leaves:
+                    leaf.delta = None
+            _forget(self.top)
+            return self.top.whole()
+        found = self.top.pull(naive=self.naive) if isinstance(self.top, Node) else self.top.pull()
+        return found.delta if isinstance(found, Grown) else found
+
+
+def _forget(node: Any) -> None:
+    if isinstance(node, Node):
+        node.value = NOTHING
+        for part in node.parts:
+            _forget(part)

@@ -1,0 +1,238 @@
+"""Ticks: pending changes in, one step of the circuit, new rows out.
+
+1. Deletions, then insertions, then what arrived, are told to the circuit as one change.
+2. The circuit steps.  Where a table would lose rows that it must keep, these are given and it steps again.
+3. Keys are checked; what breaks them takes the steps back: the tick did not happen.
+4. What changed is taken in, rows of ``<~`` are sent, callbacks are called.
+
+Where lattices are in play, the circuit steps as often as these grow (:mod:`~syndicate.bloom.tick.growth`).  A tick
+that finds lattice values in rows of a collection where nobody knew of any is taken back, the program wired anew, and
+the tick starts again.
+
+Source: reference/bloom.md, 1.8; DESIGN, decision 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from syndicate.bloom.rules.embedded import LatticeFound
+from syndicate.bloom.state.held import Changes
+from syndicate.bloom.state.merged import Merged
+from syndicate.bloom.state.state import NOTHING, CellState, Delta, ScratchState, SentState, TableState
+from syndicate.bloom.state.store import Store
+from syndicate.bloom.tick.growth import Growth
+from syndicate.bloom.tick.wiring import Wiring
+from syndicate.errors import IllegalRule, LatticeAsKey, RowMisfit, RuleFailed, StepFailed, SyndicateError
+from syndicate.flow import Circuit
+from syndicate.flow.element import Mixed, Typed, plus
+from syndicate.flow.zset import ZSet
+
+State = TableState | ScratchState | CellState
+
+OPERATORS = ("<+", "<-", "<+-", "<~")
+
+
+class Ticking:
+    """The circuit of a program, and the states of its collections."""
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        states: Mapping[str, State],
+        durable: Sequence[str] = (),
+        store: Store | None = None,
+        *,
+        found: Callable[[str, frozenset[str]], Wiring | None] = lambda name, columns: None,
+        naive: bool = False,
+    ) -> None:
+        """Of a wired program, whose *durable* tables are kept in a *store*.
+
+        *found* wires it anew when a collection turns out to hold lattice values; *naive* is that of a growth.
+        """
+        self.durable, self.store, self.found, self.naive = durable, store, found, naive
+        self.changes: Mapping[str, Mapping[Any, int]] = {}
+        self.began = False
+        self.noticed: dict[str, frozenset[str]] = {}
+        self._wire(wiring, states)
+
+    def _wire(self, wiring: Wiring, states: Mapping[str, State]) -> None:
+        self.wiring = wiring
+        self.circuit: Circuit | None = None if wiring.circuit is None else wiring.circuit.circuit
+        self.states = dict(states)
+        self.sources = frozenset(self.circuit.sources) if self.circuit is not None else frozenset()
+        sinks = wiring.sinks
+        self.facts: Mapping[str, Delta] | None = None
+        self.sunk = {name: state for name, state in self.states.items() if name in sinks}
+        self.of = {f"{name} {op}": name for name in self.states for op in OPERATORS} | {
+            name: name for name in self.states
+        }
+        self.growth: Growth | None = None
+        if wiring.division is not None:
+            self._merge(wiring.division.merged)
+            self.growth = Growth(wiring.division, self.states, self.sources, naive=self.naive)
+            self.of |= dict.fromkeys(wiring.division.parts, "")
+        self.deferred = {
+            name: [(op, f"{name} {op}") for op in OPERATORS if f"{name} {op}" in sinks] for name in self.states
+        }
+
+    def _merge(self, merged: Mapping[str, frozenset[str]]) -> None:
+        for name in merged:
+            state = self.states[name]
+            if not isinstance(state, CellState) and not isinstance(state.contents, Merged):
+                state.merge(self.wiring.lattices.get(name, {}))
+
+    def notice(self, name: str, columns: Iterable[str]) -> None:
+        """Rows that were given from outside hold lattice values."""
+        self.noticed[name] = frozenset(columns)
+
+    def learn(self, name: str, columns: frozenset[str]) -> bool:
+        """Wire the program anew, now that a collection is known to hold lattice values; whether that changed it."""
+        wiring = self.found(name, columns)
+        if wiring is None:
+            return False
+        given = {
+            name: state.standing()
+            for name, state in self.states.items()
+            if not isinstance(state, CellState) and name not in wiring.merged
+        }
+        self._wire(wiring, self.states)
+        self.facts = None
+        if self.began:  # the new circuit is told what the old one was, and what comes out of it is known
+            self.facts = {}
+            told: list[Mapping[str, Delta]] = []
+            growth = self.growth
+            assert growth is not None
+            growth.told(self._step({name: rows for name, rows in given.items() if name in self.sources and rows}, told))
+            growth.replay(lambda deltas: growth.told(self._step(deltas, told)))
+        return True
+
+    def tick(self) -> None:
+        """One tick; raises :class:`RuleFailed`, :class:`RowMisfit`, :class:`KeyConflict`, and is then as before."""
+        while self.noticed:
+            self.learn(*self.noticed.popitem())
+        while True:
+            try:
+                self._tick()
+            except LatticeFound as found:
+                if not self.learn(found.name, found.columns):
+                    raise
+                continue
+            return
+
+    def _tick(self) -> None:
+        if self.facts is None:
+            self.facts = self._step({}, [])
+        awake = {name: state for name, state in self.states.items() if not state.still()}
+        fed = {name: delta for name, state in awake.items() if (delta := state.prepare())}
+        told: list[Mapping[str, Delta]] = []
+        growth = self.growth
+        try:
+            grown: Mapping[str, Delta] = {}
+            if growth is not None:
+                grown = growth.begin(fed)
+                for name in growth.merged:
+                    fed.pop(name, None)
+                growth.told({name: delta for name, delta in fed.items() if name not in self.sunk})
+                growth.told(self.facts)
+            first = {name: fed[name] for name in fed if name in self.sources} | dict(grown)
+            out = self._settle(first, dict(self.facts), fed, told)
+            if growth is not None:
+                growth.run(lambda deltas: self._settle(deltas, out, fed, told))
+            for sink in out:
+                name = self.of[sink]
+                if name:
+                    awake[name] = self.states[name]
+            changes = {name: (out if name in self.sunk else fed).get(name, NOTHING) for name in awake}
+            if growth is not None:
+                for name in growth.merged:
+                    if self._is_followed(name):
+                        changes[name] = growth.changes(name)
+                        awake[name] = self.states[name]
+                awake |= growth.cells
+            self._check(awake, changes, out)
+            if self.store is not None and (kept := {n: changes[n] for n in self.durable if changes.get(n)}):
+                self.store.write(kept)
+        except (SyndicateError, LatticeFound):
+            self._take_back(told)
+            if growth is not None:
+                growth.undo()
+            raise
+        if growth is not None:
+            self.changes = Changes({name: delta for name, delta in changes.items() if delta}, growth.later())
+        else:
+            self.changes = changes
+        self.facts, self.began = {}, True
+        for name, state in awake.items():
+            later = {op: out[sink] for op, sink in self.deferred[name] if sink in out}
+            state.commit(fed.get(name, NOTHING), changes.get(name, NOTHING), later)
+        if growth is not None:
+            growth.commit()
+
+    @staticmethod
+    def _check(awake: Mapping[str, State], changes: Mapping[str, Mapping[Any, int]], out: Mapping[str, Delta]) -> None:
+        for name, state in awake.items():
+            if isinstance(state, CellState):
+                continue
+            state.contents.checked(changes.get(name, NOTHING))
+            if isinstance(state, SentState):
+                state.sending.checked(out.get(f"{name} <~", NOTHING))
+
+    def _is_followed(self, name: str) -> bool:
+        """Whether anybody asks what has changed of a merged collection."""
+        state = self.states[name]
+        deletes = any(op == "<-" for op, _ in self.deferred[name])
+        return name in self.durable or (isinstance(state, TableState) and deletes)
+
+    def _settle(
+        self, deltas: Mapping[str, Delta], out: dict[str, Delta], fed: dict[str, Delta], told: list[Mapping[str, Delta]]
+    ) -> dict[str, Delta]:
+        """Step, and again as long as tables would lose rows; *out* is what has come out in this tick, and grows."""
+        while deltas:
+            found = self._step(deltas, told)
+            if self.growth is not None:
+                self.growth.told(found)
+            for name, delta in found.items():
+                out[name] = plus(out.get(name, {}), delta)
+            deltas = self._lost(out)
+            for name, rows in deltas.items():
+                fed[name] = {**fed.get(name, {}), **rows}
+        return out
+
+    @staticmethod
+    def _sum(one: Mapping[str, Delta], other: Mapping[str, Delta]) -> dict[str, Delta]:
+        return {name: plus(one.get(name, {}), other.get(name, {})) for name in {**one, **other}}
+
+    def _lost(self, out: Mapping[str, Delta]) -> dict[str, Delta]:
+        return {
+            name: dict.fromkeys(rows, 1)
+            for name, state in self.sunk.items()
+            if isinstance(state, TableState) and name in out and (rows := state.lost(out[name]))
+        }
+
+    def _step(self, deltas: Mapping[str, Delta], told: list[Mapping[str, Delta]]) -> dict[str, Delta]:
+        if self.circuit is None:
+            return {}
+        try:
+            out = self.circuit.step({name: zset(delta) for name, delta in deltas.items()})
+        except StepFailed as error:
+            cause = error.__cause__
+            if isinstance(cause, (RuleFailed, RowMisfit, IllegalRule, LatticeFound, LatticeAsKey)):
+                raise cause from cause.__cause__
+            raise
+        told.append(deltas)
+        return {name: change.batch for name, change in out.items() if len(change)}
+
+    def _take_back(self, told: Sequence[Mapping[str, Delta]]) -> None:
+        """Tell the circuit the opposite: what it derives depends on nothing but the sum of what it was told."""
+        back: dict[str, Delta] = {}
+        for deltas in told:
+            back = self._sum(back, deltas)
+        if self.circuit is not None and back:
+            self.circuit.step({name: -zset(delta) for name, delta in back.items()})
+
+
+def zset(delta: Delta) -> ZSet:
+    """A change for the circuit."""
+    return ZSet.adopt(Mixed(delta) if any(type(row) is Typed for row in delta) else dict(delta))

@@ -1,0 +1,158 @@
+"""Wiring: the rules of a program as one plan, and its circuit.
+
+A collection is a relation of the plan.  The rules of ``<+``, ``<-``, ``<+-`` and ``<~`` derive relations of their own,
+``"buffer <-"``, which nothing reads: so they lie in the last stratum, and no cycle leads through them.  Where lattices
+are in play, the plan of all rules says what the strata are, and the circuit is made of those that are its own
+(:mod:`syndicate.bloom.tick.division`).
+
+Source: DESIGN, decision 6; reference/bloom.md, 1.8 (stratification).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from attrs import define, field
+
+from syndicate import plan
+from syndicate.bloom.collection import Collection
+from syndicate.bloom.declaration import TABLES, Kind
+from syndicate.bloom.rule import Rule
+from syndicate.bloom.tick.division import Division, Given, divided, is_divided, spread
+from syndicate.errors import BloomDeclaration
+from syndicate.lattice.lattice import Lattice
+
+
+@define(eq=False)
+class Wiring:
+    """What a program is compiled to: *program* of the plan, and its *circuit* (None if there is nothing to derive).
+
+    *division* is there if anything grows.
+    """
+
+    program: plan.Program
+    circuit: plan.Plan | None
+    read: frozenset[str]
+    derived: frozenset[str]
+    sinks: frozenset[str]
+    division: Division | None = None
+    lattices: Mapping[str, Mapping[str, type[Lattice]]] = field(factory=dict)
+
+    @property
+    def merged(self) -> Mapping[str, frozenset[str]]:
+        """The collections that hold lattice values, with the columns that do."""
+        return {} if self.division is None else self.division.merged
+
+
+def wired(
+    collections: Iterable[Collection], rules: Sequence[Rule], merged: Mapping[str, frozenset[str]] | None = None
+) -> Wiring:
+    """The plan of some rules; raises :class:`syndicate.errors.Unstratifiable`, with the rules of the cycle.
+
+    *merged* are the collections that are known to hold lattice values, with the columns that do.
+    """
+    every = list(collections)
+    known = {one._name: one for one in every if one._columns or one._kind is not Kind.TEMP}
+    _check_definitions(rules)
+    cells = frozenset(one._name for one in every if one._kind is Kind.LATTICE)
+    named = {name: dict(one._declaration.lattices) for name, one in known.items() if name not in cells}
+    given_held = {**{name: frozenset(of) for name, of in named.items() if of}, **(merged or {})}
+    held = spread(rules, {name: one._keys for name, one in known.items()}, given_held, cells)
+    given = [Given(rule.head, rule.op, rule.target, rule.body, rule.site) for rule in rules]
+    if not is_divided(every, rules, held):
+        program, sinks = _program(known, given)
+        program.strata()
+        return _wiring(program, program, known, given, sinks)
+    program, _ = _program(known, given)
+    division = divided(every, rules, program, held)
+    parts = [Given(name, "<=", name, body, "") for name, body in division.parts.items()]
+    own, sinks = _program(known, [*division.given, *parts], division)
+    wiring = _wiring(program, own, known, [*division.given, *parts], sinks, division)
+    wiring.lattices = named
+    return wiring
+
+
+def _program(
+    known: Mapping[str, Collection], rules: Sequence[Given], division: Division | None = None
+) -> tuple[plan.Program, set[str]]:
+    program = plan.Program()
+    read, derived = _read(rules), _derived(rules)
+    both = frozenset(rule.head for rule in rules if rule.op == "<+")
+    grows = frozenset(division.merged) if division is not None else frozenset()
+    for name, one in known.items():
+        if name in read or name in derived or name in both:
+            program.edb(name, *one._columns, bag=one._kind not in TABLES and name in both and name not in grows)
+    if division is not None:
+        for name in division.outlets:
+            program.edb(name, *division.headings[name])
+        for name in division.parts:
+            program.idb(name, *division.headings[name])
+    sinks = set(derived) | {name for name in both if known[name]._kind not in TABLES and name not in grows}
+    for rule in rules:
+        if rule.target not in program.declared:
+            program.idb(rule.target, *known[rule.head]._columns)
+        program.rule(program[rule.target], rule.body, origin=rule.site)
+        sinks.add(rule.target)
+    return program, sinks
+
+
+def _read(rules: Iterable[Given]) -> frozenset[str]:
+    return frozenset(found.name for rule in rules for found in rule.reads())
+
+
+def _derived(rules: Iterable[Given]) -> frozenset[str]:
+    return frozenset(rule.head for rule in rules if rule.op in ("<=", "="))
+
+
+def _wiring(
+    program: plan.Program,
+    own: plan.Program,
+    known: Mapping[str, Collection],
+    rules: Sequence[Given],
+    sinks: set[str],
+    division: Division | None = None,
+) -> Wiring:
+    read, derived = _read(rules), _derived(rules)
+    if division is not None:
+        read |= {one.name for growing in division.growing if growing.flow is not None for one in growing.flow.inputs}
+    if not rules:
+        return Wiring(program, None, read, derived, frozenset(), division)
+    targets = {rule.target for rule in rules if rule.target not in known}
+    own.output(*[name for name in known if name in sinks], *sorted(targets))
+    return Wiring(program, own.plan(), read, derived, frozenset(sinks), division)
+
+
+def _check_definitions(rules: Sequence[Rule]) -> None:
+    for one in rules:
+        if one.op == "=":
+            other = next((rule for rule in rules if rule.head == one.head and rule is not one), None)
+            if other is not None:
+                raise BloomDeclaration(
+                    f"{one.site}: define() gives all rows of {one.head}, but {other.site} writes it too ({other.op}): "
+                    "use <= in both"
+                )
+
+
+def steady(collections: Iterable[Collection], rules: Sequence[Rule]) -> frozenset[str]:
+    """The tables whose rows, once derived, stay so without being given, as long as nobody outside deletes anything.
+
+    The greatest set of relations that read only each other, in monotone ways, and are not deleted from.
+    """
+    kinds = {one._name: one._kind for one in collections}
+    shrinks = {rule.head for rule in rules if rule.op in ("<-", "<+-")}
+    found = {name for name, kind in kinds.items() if kind in (*TABLES, Kind.CONST, Kind.TEMP) and name not in shrinks}
+    while True:
+        less = {
+            name
+            for name in found
+            if all(
+                not one.why and one.name in found
+                for rule in rules
+                if rule.head == name and rule.op in ("<=", "=")
+                for one in rule.reads()
+            )
+            and not (kinds[name] is Kind.TEMP and any(rule.head == name and rule.op == "<+" for rule in rules))
+        }
+        if less == found:
+            return frozenset(found)
+        found = less

@@ -1,0 +1,11 @@
+"""All outcomes of a program within a bound; :mod:`~syndicate.dedalus.explore.explorer` is where to begin.
+
+Source: reference/dedalus.md, section 5.5; DESIGN, 6.6.
+"""
+
+from __future__ import annotations
+
+from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer
+from syndicate.dedalus.explore.outcome import MODES, Difference, Exploration, Mode, Outcome
+
+__all__ = ["MODES", "MOST_STEPS", "Difference", "Exploration", "Explorer", "Mode", "Outcome"]

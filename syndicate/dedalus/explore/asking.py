@@ -1,0 +1,47 @@
+"""What may be asked of an exploration, and what of it makes no sense.
+
+Source: DESIGN, 6.6; reference/dedalus.md, section 4.1.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from syndicate.dedalus.ast import Rule
+from syndicate.dedalus.explore.explorer import Explorer
+from syndicate.dedalus.explore.outcome import MODES, Mode
+from syndicate.dedalus.lower import arities
+from syndicate.dedalus.schedule import Clock
+from syndicate.errors import FactError, ScheduleError
+
+
+def explorer(
+    rules: Sequence[Rule],
+    clock: Clock,
+    *,
+    relations: Iterable[str] | None = None,
+    mode: Mode = "all-models",
+    final: int | None = None,
+    lossless: bool | None = None,
+    **options: Any,
+) -> Explorer:
+    """An exploration that was asked for; raises :class:`ScheduleError`, :class:`FactError`."""
+    known = arities(rules)
+    if mode not in MODES:
+        raise ScheduleError(f"there is no mode {mode!r}: there are {', '.join(MODES)}")
+    final = clock.until if final is None else final
+    if not clock.start <= final <= clock.until:
+        raise ScheduleError(f"the final time {final} is not within the run, from {clock.start} to {clock.until}")
+    asked = sorted(known) if relations is None else sorted(set(relations))
+    for name in asked:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            raise FactError(f"the program has no relation {name!r}{hint}")
+    net = clock.schedule.net if clock.schedule is not None else None
+    if net is not None and net.crash and net.stop == "all":
+        raise ScheduleError("exploring knows crashes that stop sending alone: leave out 'stop', or run by seeds")
+    whole = mode == "confluence" if lossless is None else lossless
+    return Explorer(rules, clock, asked, mode, final, whole, **options)

@@ -1,0 +1,496 @@
+"""All outcomes of a program within a bound: each arrival, each loss, each choice.
+
+A state is what is kept, what is under way and what was seen of the relations asked for.  From it, a timestep leads to
+others: which of the messages under way arrive now, and what is chosen, is decided when it comes up, and a state that
+was met before is not looked at again.  What no relation asked for depends on is left out.
+
+*Messages* are one and the same if they have the same content: of those that arrive in a relation that keeps what it
+has, one is as good as many.  In the mode ``confluence``, a message that only monotone rules observe, and that stays, is
+not moved about at all: it arrives once as soon as it can and once as late as it can, side by side, and if both end
+alike so does all that lies between them.
+
+*Arrivals in the past* are assumed first, and must then be sent.  What to assume comes from messages that are met on
+the way; where a negation could hide one, from :mod:`syndicate.dedalus.explore.bounds`.  A model that owes them to
+itself is dropped by :mod:`syndicate.dedalus.explore.founded`.
+
+>>> from syndicate.dedalus import Program
+>>> late = Program.parse("r(1)@1; s(1)@1; p(X) :- q(X), r(X); q(X)@async :- s(X);")
+>>> [outcome.times() for outcome in late.explore(until=2, relations=["p", "q"]).outcomes]
+[{}, {'p': {'1': [[1]]}, 'q': {'1': [[1]]}}, {'q': {'2': [[1]]}}]
+
+Contract: the outcomes are those of trying all schedules and all choices, neither more nor less.
+
+Source: reference/dedalus.md, sections 1.5, 4.1 and 5.5; DESIGN, 6.6.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain, product
+from typing import Any, Final, TypeAlias
+
+from attrs import define, evolve, field
+
+from syndicate.dedalus.ast import Row, Rule
+from syndicate.dedalus.causality import check_causality
+from syndicate.dedalus.explore.bounds import hidden_in
+from syndicate.dedalus.explore.extreme import extreme
+from syndicate.dedalus.explore.founded import Early, Foundation, Run, idling
+from syndicate.dedalus.explore.influence import NOTHING, Influence, sliced
+from syndicate.dedalus.explore.outcome import Decisions, Exploration, MessageKey, Mode, Outcome, Projection
+from syndicate.dedalus.explore.replay import facts_of, replayer
+from syndicate.dedalus.explore.space import Fact, Facts, Found, Space, at_constant, chosen_of
+from syndicate.dedalus.explore.state import Lane, Met, Sent, State, Step, divided, steps_of
+from syndicate.dedalus.model import Message, order
+from syndicate.dedalus.run import Facts as Events
+from syndicate.dedalus.schedule import Clock, Send
+from syndicate.errors import ExplorationTooLarge, ScheduleError
+
+MOST_STEPS: Final = 200_000
+Assumed: TypeAlias = tuple[frozenset[Early], Facts]
+"""Arrivals in the past, and what is read of constant times before they come."""
+
+NONE_ASSUMED: Final[Assumed] = (frozenset(), frozenset())
+
+
+class _Unsettled(Exception):
+    """Arriving as soon and as late as can be makes a difference."""
+
+
+@define(eq=False, slots=False)
+class Explorer:
+    """An exploration: :meth:`run` it, or after an interruption ask what it has :meth:`found`.
+
+    *rules* are checked and in short form; those of the *clock*'s schedule are fixed, all else is tried.
+    """
+
+    rules: Sequence[Rule]
+    clock: Clock
+    relations: list[str]
+    mode: Mode
+    final: int
+    lossless: bool
+    events: Events = field(factory=dict)
+    limit: int = MOST_STEPS
+    progress: Callable[[Explorer], None] | None = None
+    steps: int = 0
+    time: int = 0
+    outcomes: dict[Projection, Decisions] = field(factory=dict)
+
+    def __attrs_post_init__(self) -> None:
+        clock = self.clock
+        influence = Influence(self.rules, forward=clock.delivery == "later", start=clock.start)
+        wanted = influence.on(self.relations)
+        left_out = {rule.head.relation for rule in self.rules} - wanted
+        # What is left out must not keep the rest from having a model: where all messages must arrive, it could.
+        if self.lossless and (clock.delivery == "causal" or left_out & influence.entangled()):
+            wanted |= left_out
+        self.kept_rules = sliced(self.rules, wanted, self.relations)
+        self.influence = Influence(
+            [rule for rule in self.kept_rules if rule is not NOTHING],
+            forward=clock.delivery == "later",
+            start=clock.start,
+        )
+        self.space = Space(self.kept_rules)
+        self.persistent = self.influence.persistent()
+        self.given = facts_of(self.kept_rules, clock, self.events)
+        constants = self.space.lowered.constants
+        self.constants = [
+            (name, at) for name in constants for at in constants[name] if clock.start <= at <= clock.until
+        ]
+        self.ahead = any(at > clock.start for _, at in self.constants)
+        self.cyclic = bool(self.influence.cycles())
+        self.forward = not self.ahead and not any(self.past(number) for number in self.space.heads)
+        self.foundation = Foundation(self.kept_rules) if self.cyclic else None
+        self.assumed: Assumed = NONE_ASSUMED
+        self.exact = self.checked = False
+        self.doubtful: set[Projection] = set()
+        self.wanted: set[Projection] | None = None
+        self.soft: set[str] = set()
+        self.met: set[tuple[frozenset[Early], Facts]] = set()
+        self.replay = replayer(self.rules, clock, self.events, lossless=self.lossless)
+
+    def past(self, number: int) -> bool:
+        """Whether a rule's messages may arrive in the past."""
+        rule = self.space.heads[number]
+        return rule.kind == "async" and self.clock.delivery != "later"
+
+    # ---------------------------------------------------------------------------------------------------- searching
+
+    def run(self) -> Exploration:
+        """All outcomes; raises :class:`ExplorationTooLarge`, and what a run raises."""
+        if not self._settled():
+            self._all()
+        self._all_used()
+        return self.found()
+
+    def found(self, *, complete: bool = True) -> Exploration:
+        """The outcomes so far."""
+        outcomes = [
+            Outcome(projection, decisions, self.replay)
+            for projection, decisions in sorted(self.outcomes.items(), key=lambda item: _order(item[0]))
+        ]
+        start, until = self.clock.start, self.clock.until
+        return Exploration(
+            self.mode, self.relations, start, until, self.final, outcomes, self.steps, complete, self.project
+        )
+
+    def project(self, model: Any) -> Projection:
+        """The outcome that a whole model has."""
+        times = [self.final] if self.mode == "confluence" else range(model.start, model.until + 1)
+        made = []
+        for time in times:
+            moment = model.at(time)
+            made.append((time, frozenset((name, row) for name in self.relations for row in moment[name])))
+        return tuple((time, facts) for time, facts in made if facts)
+
+    def _all_used(self) -> None:
+        heads = {rule.head.relation for rule in self.space.heads.values()}
+        sent = {rule.head.relation for rule in self.rules if rule.kind in ("async", "later")}
+        for name, row, at in self.clock.unused():
+            if self.mode == "confluence" and self.forward and at >= self.final:
+                continue
+            if name in heads or name not in sent:
+                raise ScheduleError(f"the schedule names {name}{row!r} sent at {at}, but no run sends that message")
+
+    def _all(self) -> None:
+        pending = deque([self._certain()])
+        known = set(pending)
+        hidden = (
+            set()
+            if self.forward
+            else hidden_in(self.kept_rules, self.influence.entangled(), self.clock, self.given, self.past)
+        )
+        while pending:
+            self.assumed = pending.popleft()
+            self._assuming()
+            early, ahead = self.assumed
+            more = set(self.met)
+            for at, name, row in hidden:
+                if "@" in name:
+                    more.add((early, ahead | {(name, row)}))
+                else:
+                    more.add((early | {(at, name, row)}, ahead))
+            for one in sorted(more - known, key=repr):
+                known.add(one)
+                pending.append(one)
+
+    def _certain(self) -> Assumed:
+        """What is sure to be read ahead: facts."""
+        facts = {
+            (at_constant(name, at), row)
+            for name, at in self.constants
+            if at > self.clock.start
+            for given, row in self.given[at]
+            if given == name
+        }
+        return frozenset(), frozenset(facts)
+
+    def _assuming(self) -> None:
+        """Search with what is assumed; again, if need be, for outcomes that were found but are not founded.
+
+        Messages are alike the first time, and each has a name the second.
+        """
+        early, _ = self.assumed
+        self.met = set()
+        self.doubtful = set()
+        self.wanted = None
+        self.checked = self.cyclic and (bool(early) or self.ahead)
+        self.exact = bool(early) and self.clock.delivery == "causal"
+        self._search()
+        self.doubtful -= self.outcomes.keys()
+        if self.doubtful and not self.exact:
+            self.exact = True
+            self.wanted = {one[:n] for one in self.doubtful for n in range(len(one) + 1)}
+            self._search()
+
+    def _search(self, lanes: int = 1) -> None:
+        early, _ = self.assumed
+        root = State(self.clock.start, (Lane(),) * lanes, {}, early, (), None)
+        met = Met()
+        stack: list[Iterator[State]] = [iter([root])]
+        while stack:
+            state = next(stack[-1], None)
+            if state is None:
+                stack.pop()
+                continue
+            if not self.exact:
+                copies = state.copies(self.persistent, self.clock.until - state.time + 1)
+                if not met.new(state.key(lossless=self.lossless), copies):
+                    continue
+            stack.append(self._after(state))
+
+    def count(self, time: int) -> None:
+        """Take note of a timestep that is tried; raises :class:`ExplorationTooLarge`."""
+        self.steps += 1
+        self.time = time
+        if self.steps > self.limit:
+            what = "models" if self.mode == "all-models" else "outcomes"
+            raise ExplorationTooLarge(
+                f"{self.limit} timesteps were tried, {len(self.outcomes)} {what} were found, and there is more: end "
+                "earlier (until), ask for fewer relations, take the delivery 'later', fix arrivals by a schedule, or "
+                "raise the limit",
+                self.found(complete=False),
+            )
+        if self.progress is not None and self.steps % 64 == 0:
+            self.progress(self)
+
+    # -------------------------------------------------------------------------------------------------- a timestep
+
+    def _after(self, state: State) -> Iterator[State]:
+        """The states after the next timestep; outcomes are noted."""
+        time = state.time
+        early, ahead = self.assumed
+        base = self.given[time] | ahead | {(name, row) for at, name, row in early if at == time}
+        held = base.union(*(lane.at(time) for lane in state.lanes[:1]))
+        for arriving, flight, way in self._arrivals(state, held):
+            self.count(time)
+            given = [lane.at(time) | base | arriving for lane in state.lanes]
+            for founds, facts, chosen in self._choosing(time, given, way, list(self.space.choices)):
+                yield from self._then(evolve(state, flight=flight, way=chosen), founds, facts)
+
+    def _arrivals(self, state: State, held: Facts) -> Iterator[tuple[Facts, dict[Fact, tuple[Sent, ...]], Step | None]]:
+        """What arrives now, what stays under way, and the way; to arrive as soon as can be comes first."""
+        facts = sorted(state.flight, key=lambda fact: (fact[0], order(fact[1])))
+        last = self.lossless and state.time == self.clock.until
+        ways = [
+            divided(
+                state.flight[fact],
+                last=last,
+                named=self.exact,
+                lossless=self.lossless,
+                stays=fact[0] in self.persistent,
+                held=fact in held,
+            )
+            for fact in facts
+        ]
+        for picked in product(*ways):
+            arriving, flight, way = set(), {}, state.way
+            for fact, (now, later) in zip(facts, picked, strict=True):
+                if now:
+                    arriving.add(fact)
+                if later:
+                    flight[fact] = later
+                for rule, sent, senders in now:
+                    way = Step(way, ("arrive", rule, fact[1], sent, state.time, senders))
+            yield frozenset(arriving), flight, way
+
+    def _choosing(
+        self, time: int, given: Sequence[Facts], way: Step | None, rules: Sequence[int]
+    ) -> Iterator[tuple[list[Found], Sequence[Facts], Step | None]]:
+        """All that can be chosen, one rule after the other."""
+        founds = [self.space.at(time, facts) for facts in given]
+        for place, number in enumerate(rules):
+            candidates = founds[0].candidates[number]
+            if not candidates:
+                continue
+            said = self.clock.schedule.choices.get((number, time), ()) if self.clock.schedule is not None else ()
+            for chosen in self.space.choices[number].maximal(candidates):
+                if not candidates.intersection(said) <= chosen:
+                    continue
+                taken = [facts | {(chosen_of(number), row) for row in chosen} for facts in given]
+                step = Step(way, ("choose", number, time, chosen))
+                yield from self._choosing(time, taken, step, rules[place + 1 :])
+            return
+        yield founds, given, way
+
+    def _then(self, state: State, founds: Sequence[Found], given: Sequence[Facts]) -> Iterator[State]:
+        """What follows from a timestep: what is seen, kept and sent."""
+        time, until = state.time, self.clock.until
+        found = founds[0]
+        void = not self._foreseen(time, found) or state.void
+        seen = state.seen
+        if self.mode == "all-models" or time == self.final:
+            facts = [frozenset((n, row) for n in self.relations for row in one.true.get(n, ())) for one in founds]
+            if len(set(facts)) > 1:
+                raise _Unsettled
+            seen = (*seen, (time, facts[0])) if facts[0] else seen
+        if self.mode == "confluence" and time == self.final and self.forward and (not self.lossless or time < until):
+            self._note(seen, self._at_last(state) if self.lossless else state.way)  # or never
+            return
+        if self.wanted is not None and seen not in self.wanted:
+            return
+        state = evolve(state, seen=seen, way=Step(state.way, ("found", time, found)) if self.checked else state.way)
+        lanes = [
+            Lane(one.next, lane.due, self._first(one) if time == self.clock.start else lane.first)
+            for one, lane in zip(founds, state.lanes, strict=True)
+        ]
+        for flight, owed, lanes_then, way, unforeseen in self._sending(state, founds, lanes):
+            if time < until:
+                left = {
+                    fact: copies
+                    for fact, copies in flight.items()
+                    if self.exact or fact[0] not in self.persistent or fact[1] not in found.true[fact[0]]
+                }
+                due = [evolve(lane, due=frozenset(d for d in lane.due if d[0] > time)) for lane in lanes_then]
+                yield State(time + 1, tuple(due), left, owed, seen, way, void or unforeseen)
+            elif not (owed or void or unforeseen):
+                self._note(seen, way)
+
+    def _at_last(self, state: State) -> Step | None:
+        """The way on which all that is under way arrives in the end."""
+        way = state.way
+        for (_, row), copies in state.flight.items():
+            for rule, sent, senders in copies:
+                way = Step(way, ("arrive", rule, row, sent, self.clock.until, senders))
+        return way
+
+    def _first(self, found: Found) -> Facts:
+        constants = [name for name, at in self.constants if at == self.clock.start]
+        return frozenset((at_constant(name, self.clock.start), row) for name in constants for row in found.true[name])
+
+    def _foreseen(self, time: int, found: Found) -> bool:
+        """Whether what is true at a constant time is what was assumed of it; what is more is to be assumed, too."""
+        early, ahead = self.assumed
+        good = True
+        for name, at in self.constants:
+            if at != time:
+                continue
+            constant = at_constant(name, at)
+            true = {(constant, row) for row in found.true[name]}
+            assumed = {fact for fact in ahead if fact[0] == constant}
+            if at == self.clock.start:
+                continue  # nobody looked ahead
+            good &= true == assumed
+            self.met |= {(early, ahead | {fact}) for fact in true - assumed}
+        return good
+
+    def _sending(
+        self, state: State, founds: Sequence[Found], lanes: Sequence[Lane]
+    ) -> Iterator[tuple[dict[Fact, tuple[Sent, ...]], frozenset[Early], Sequence[Lane], Step | None, bool]]:
+        """What becomes of what is sent: under way, what is owed, what is due, the way, and whether it is void."""
+        time, until = state.time, self.clock.until
+        lanes = list(lanes)
+        flying: dict[Fact, tuple[Sent, ...]] = dict(state.flight)
+        owed, way, void = state.owed, state.way, False
+        ways: list[list[tuple[Fact, Sent, int | None]]] = []
+        for lane, found in enumerate(founds):
+            for number, row, senders in found.sends:
+                name = self.space.heads[number].head.relation
+                fact, sent = (name, row), (number, time, senders)
+                said = self.clock.said(Send(number, name, row, time, senders, not self.past(number)))
+                if said is not None:
+                    if lane == 0:
+                        for at in said:
+                            way = Step(way, ("arrive", number, row, time, at, senders))
+                    void |= not self._sent_before([(at, *fact) for at in said if at <= time])
+                    owed -= {(at, *fact) for at in said if at <= time}
+                    lanes[lane] = lanes[lane].with_due([(at, fact) for at in said if time < at <= until])
+                elif name in self.soft:
+                    at = time + 1 if lane else until
+                    if time < until and (lane or self.lossless):
+                        lanes[lane] = lanes[lane].with_due([(at, fact)])
+                elif lane == 0:
+                    ways.append(self._fates(fact, sent, state.owed))
+        for picked in product(*ways):
+            flight, then_owed, then_way = dict(flying), owed, way
+            for fact, sent, fate in picked:
+                if fate is None:
+                    if time < until:
+                        flight[fact] = (*flight.get(fact, ()), sent)
+                else:
+                    then_owed -= {(fate, *fact)}
+                    then_way = Step(then_way, ("arrive", sent[0], fact[1], time, fate, sent[2]))
+            yield flight, then_owed, lanes, then_way, void
+
+    def _sent_before(self, arrivals: list[Early]) -> bool:
+        """Whether arrivals in the past were all assumed; if not, they are to be."""
+        early, ahead = self.assumed
+        missing = set(arrivals) - early
+        if missing:
+            self.met.add((early | missing, ahead))
+        return not missing
+
+    def _fates(self, fact: Fact, sent: Sent, owed: frozenset[Early]) -> list[tuple[Fact, Sent, int | None]]:
+        """What may become of one message: it is under way (None), or arrives at a time in the past."""
+        rule, time, _ = sent
+        early, ahead = self.assumed
+        fates: list[int | None] = []
+        on_time = time < self.clock.until or not self.lossless or not self.past(rule)
+        if on_time:
+            fates.append(None)
+        if self.past(rule):
+            past = [(at, *fact) for at in range(self.clock.start, time + 1)]
+            here = [one for one in past if one in early]
+            fates += [one[0] for one in here if one in owed or self.lossless]
+            self.met |= {(early | {one}, ahead) for one in past if one not in early and not self._idle(one)}
+        return [(fact, sent, fate) for fate in fates]
+
+    def _idle(self, one: Early) -> bool:
+        """Whether an arrival changes nothing, so that the message might as well be lost."""
+        at, *fact = one
+        early, _ = self.assumed
+        if fact[0] in self.persistent and any((t, *fact) in early for t in range(self.clock.start, at)):
+            return self.clock.delivery != "causal"
+        return not self.lossless and tuple(fact) in self.given[at]
+
+    # ------------------------------------------------------------------------------------------------------ outcomes
+
+    def _note(self, seen: Projection, way: Step | None) -> None:
+        """Take down an outcome, unless its model is none."""
+        if seen in self.outcomes:
+            return
+        steps = steps_of(way)
+        early, ahead = self.assumed
+        if early and self.clock.delivery == "causal":
+            messages = [
+                Message("", row, sent, (at,), number, senders)
+                for kind, number, row, sent, at, senders in (step for step in steps if step[0] == "arrive")
+            ]
+            try:
+                check_causality(messages)
+            except ScheduleError:
+                return
+        arrive: dict[MessageKey, list[int]] = defaultdict(list)
+        choices: dict[tuple[int, int], frozenset[Row]] = {}
+        for step in steps:
+            if step[0] == "arrive":
+                arrive[step[1:4]].append(step[4])
+            elif step[0] == "choose":
+                choices[step[1], step[2]] = step[3]
+        if self.foundation is not None and self.checked:
+            founds = {step[1]: step[2] for step in steps if step[0] == "found"}
+            true = {time: found.true for time, found in founds.items()}
+            told = {**idling(founds, arrive, self.persistent, self.space, self.past), **arrive}
+            run = Run(self.clock.start, self.clock.until, self.given, true, choices, told, early, ahead)
+            if not self.foundation.carries(run):
+                self.doubtful.add(seen)
+                return
+        self.outcomes[seen] = Decisions(
+            {key: tuple(sorted(times)) for key, times in arrive.items()},
+            {key: tuple(sorted(rows, key=order)) for key, rows in choices.items()},
+            (early, frozenset((int(name.rpartition("@")[2]), name.rpartition("@")[0], row) for name, row in ahead)),
+        )
+
+    # -------------------------------------------------------------------------------------- as soon, and as late
+
+    def _settled(self) -> bool:
+        """Try without moving messages about that only monotone rules observe; whether that was enough."""
+        soft = self.influence.soft() if self.mode == "confluence" else set()
+        heads = {rule.head.relation for rule in self.space.heads.values() if rule.kind in ("async", "later")}
+        if not soft or self.ahead:
+            return False
+        if self.forward:
+            self.soft = soft
+            try:
+                self._search(lanes=2)
+            except _Unsettled:
+                self.outcomes.clear()
+                return False
+            finally:
+                self.soft = set()
+            return True
+        if heads - soft or self.space.choices or self.clock.delivery != "free":
+            return False
+        high, _ = extreme(self, soon=True)
+        low, latest = extreme(self, soon=False)
+        if low is None or low != high:
+            return False
+        self.outcomes[low] = Decisions(latest)
+        return True
+
+
+def _order(projection: Projection) -> Any:
+    facts = chain.from_iterable(((name, time, order(row)) for name, row in rows) for time, rows in projection)
+    return sorted(facts)

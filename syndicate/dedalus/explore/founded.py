@@ -1,0 +1,168 @@
+"""Whether what arrives in the past is founded: derived, in the end, from facts, and not from itself.
+
+Under given choices, a run that assumes some arrivals in the past and then sends them is supported, but perhaps by
+itself: a rumour that is the cause of its own telling.  A model of the program is *stable*: with its own negations,
+totals and choices taken as given, all that is true in it is derived again from nothing.
+
+>>> from syndicate.dedalus import Program
+>>> rumour = Program.parse("s(1)@2; r(X)@async :- s(X), notin r(X)@1; r(X)@async :- r(X);")
+>>> rumour.explore(until=2, relations=["r"]).to_json()
+{'models': [{}, {'r': {'2': [[1]]}}]}
+
+Contract: a total is founded when all that it counts gives it; of ``min`` and ``max`` that is the extreme alone.
+
+Source: seed 002 (choice, stable models); reference/dedalus.md, section 1.5.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import TypeAlias
+
+from attrs import define, evolve
+
+from syndicate.dedalus.ast import Atom, Goal, Row, Rule, Variable
+from syndicate.dedalus.explore.outcome import MessageKey
+from syndicate.dedalus.explore.space import Fact, Facts, Found, Space, at_constant, chosen_of
+
+Early: TypeAlias = tuple[int, str, Row]
+"""What arrives in the past: when, where, what."""
+
+
+@define(eq=False)
+class Run:
+    """A run with all its decisions.
+
+    *given* are facts from outside, *true* what is true, *chosen* the values that were chosen, all by time; *arrive*
+    tells when messages arrive, by rule, row and time of sending; *early* are the arrivals in the past, and *ahead* what
+    is read of constant times before they come, as facts of :func:`at_constant`.
+    """
+
+    start: int
+    until: int
+    given: Mapping[int, Facts]
+    true: Mapping[int, Mapping[str, frozenset[Row]]]
+    chosen: Mapping[tuple[int, int], frozenset[Row]]
+    arrive: Mapping[tuple[int, Row, int], Sequence[int]]
+    early: frozenset[Early]
+    ahead: Facts
+
+
+class Foundation:
+    """A program, asked again and again."""
+
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        """Of rules in short form."""
+        made: list[Rule] = []
+        extra: list[Rule] = []
+        self.groups: list[int] = []
+        self.origin: dict[int, int] = {}
+        for number, rule in enumerate(rules):
+            body: tuple[Goal, ...] = tuple(
+                evolve(goal, relation=_was(goal.relation)) if isinstance(goal, Atom) and goal.negated else goal
+                for goal in rule.body
+            )
+            if not rule.aggregates:
+                made.append(evolve(rule, body=body))
+                continue
+            columns = tuple(Variable(f"X{n}") for n in range(len(rule.head.terms)))
+            every = evolve(rule.head, relation=f"every {number}")
+            made.append(Rule(every, "deductive", body))
+            again = (evolve(every, terms=columns), Atom(f"own {number}", columns))
+            self.origin[len(rules) + len(extra)] = number
+            extra.append(Rule(evolve(rule.head, terms=columns), rule.kind, again))
+            self.groups.append(number)
+        self.space = Space([*made, *extra])
+        self.negated = {atom.relation for rule in rules for atom in rule.atoms if atom.negated}
+        read = [(atom, atom.time) for rule in rules for atom in rule.atoms if isinstance(atom.time, int)]
+        self.read = {(atom.relation, time) for atom, time in read if not atom.negated}
+        self.unread = {(atom.relation, time) for atom, time in read if atom.negated}
+
+    def carries(self, run: Run) -> bool:
+        """Whether all of *early* and *ahead* is founded."""
+        taken = {time: self._taken(run, time) for time in range(run.start, run.until + 1)}
+        early: set[Early] = set()
+        ahead: set[Fact] = set()
+        while True:
+            more, known = self._derived(run, taken, early, ahead)
+            if more <= early and known <= ahead:
+                read = {at_constant(*one) for one in self.read}  # what a negation looks at is taken as given
+                return run.early <= early and {fact for fact in run.ahead if fact[0] in read} <= ahead
+            early |= more
+            ahead |= known
+
+    def _taken(self, run: Run, time: int) -> Facts:
+        """What is taken as given: facts, what negations look at, what was chosen, the totals."""
+        facts: set[Fact] = set(run.given.get(time, ()))
+        for name in self.negated:
+            facts.update((_was(name), row) for row in run.true[time].get(name, ()))
+        for name, at in self.unread:
+            if run.start <= at <= run.until:
+                facts.update((at_constant(_was(name), at), row) for row in run.true[at].get(name, ()))
+        for number in self.space.choices:
+            facts.update((chosen_of(number), row) for row in run.chosen.get((number, time), ()))
+        if self.groups:
+            true = {(name, row) for name, rows in run.true[time].items() for row in rows}
+            for name, at in self.read:
+                if run.start <= at <= run.until:
+                    true.update((at_constant(name, at), row) for row in run.true[at].get(name, ()))
+            found = self.space.at(time, frozenset(facts | true))
+            facts.update((f"own {n}", row) for n in self.groups for row in found.true[f"every {n}"])
+        return frozenset(facts)
+
+    def _derived(
+        self, run: Run, taken: Mapping[int, Facts], early: set[Early], ahead: set[Fact]
+    ) -> tuple[set[Early], set[Fact]]:
+        """One way through time: the arrivals in the past that are sent, and what is true at constant times."""
+        due: dict[int, set[Fact]] = defaultdict(set)
+        for at, name, row in early:
+            due[at].add((name, row))
+        more: set[Early] = set()
+        known: set[Fact] = set()
+        kept: Facts = frozenset()
+        for time in range(run.start, run.until + 1):
+            found = self.space.at(time, frozenset(taken[time] | kept | due[time] | ahead | known))
+            kept = found.next
+            for name, at in self.read:
+                if at == time:
+                    known.update((at_constant(name, at), row) for row in found.true[name])
+            for number, row, _ in found.sends:
+                rule = self.origin.get(number, number)
+                name = self.space.heads[number].head.relation
+                for at in run.arrive.get((rule, row, time), ()):
+                    if at > time:
+                        due[at].add((name, row))
+                    else:
+                        more.add((at, name, row))
+        return more, known
+
+
+def _was(name: str) -> str:
+    return f"was {name}"
+
+
+def idling(
+    founds: Mapping[int, Found],
+    arrive: Mapping[MessageKey, object],
+    persistent: AbstractSet[str],
+    space: Space,
+    past: Callable[[int], bool],
+) -> dict[MessageKey, list[int]]:
+    """Messages of which nothing is said, and which may have arrived where what they say was true anyway.
+
+    In a relation that keeps what it has, the first such time serves best.
+    """
+    first: dict[Fact, int] = {}
+    for time, found in sorted(founds.items()):
+        for name in persistent:
+            for row in found.true.get(name, ()):
+                first.setdefault((name, row), time)
+    made: dict[MessageKey, list[int]] = {}
+    for time, found in founds.items():
+        for number, row, _ in found.sends:
+            at = first.get((space.heads[number].head.relation, row))
+            if at is not None and (number, row, time) not in arrive:
+                made[number, row, time] = [at if past(number) else max(at, time + 1)]
+    return made

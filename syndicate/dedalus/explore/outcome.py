@@ -1,0 +1,171 @@
+"""What an exploration found: the outcomes, and for each a schedule under which `run` has it.
+
+>>> from syndicate.dedalus import Program
+>>> program = Program.parse("in(1)@1; in(2)@1; persist[s, 1]; s(X)@later :- in(X);")
+>>> found = program.explore(until=3, relations=["s"], mode="confluence")
+>>> found.to_json()
+{'finals': [{'s': [[1], [2]]}], 'confluent': True}
+>>> program.run(until=3, schedule=found.outcomes[0].schedule()).at(3)["s"]
+[(1,), (2,)]
+
+Source: DESIGN, 6.6; reference/dedalus.md, sections 4.1 and 5.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from itertools import combinations
+from typing import Any, Literal, TypeAlias
+
+from attrs import define, field
+
+from syndicate.dedalus.ast import Row, Value
+from syndicate.dedalus.explore.space import Facts
+from syndicate.dedalus.model import Model, order
+
+Mode: TypeAlias = Literal["all-models", "confluence"]
+MODES: tuple[Mode, ...] = ("all-models", "confluence")
+
+Projection: TypeAlias = tuple[tuple[int, Facts], ...]
+"""What is true of the relations that are asked for, by time; times without rows are left out."""
+
+MessageKey: TypeAlias = tuple[int, Row, int]
+"""The rule, the row, the time of sending."""
+
+
+@define(eq=False, slots=False)
+class Decisions:
+    """What was decided on the way to an outcome: arrivals of messages, and what was chosen by rule and time.
+
+    *assumed* are the arrivals in the past and what is true at constant times ahead: when, where, what.
+    """
+
+    arrive: dict[MessageKey, tuple[int, ...]] = field(factory=dict)
+    choices: dict[tuple[int, int], tuple[Row, ...]] = field(factory=dict)
+    assumed: tuple[frozenset[tuple[int, str, Row]], frozenset[tuple[int, str, Row]]] | None = None
+
+
+@define(eq=False, slots=False)
+class Outcome:
+    """One outcome; *replay* runs the program by decisions."""
+
+    projection: Projection
+    decisions: Decisions
+    replay: Callable[[Decisions], Model]
+
+    @cached_property
+    def model(self) -> Model:
+        """A whole model with this outcome."""
+        return self.replay(self.decisions)
+
+    def schedule(self) -> dict[str, Any]:
+        """A schedule, as JSON, under which ``run`` has this outcome, with the same events and delivery."""
+        return self.model.schedule()
+
+    def times(self) -> dict[str, dict[str, list[list[Value]]]]:
+        """``{relation: {time: rows}}``."""
+        made: dict[str, dict[str, list[list[Value]]]] = {}
+        for time, facts in self.projection:
+            for name, row in sorted(facts, key=lambda fact: (fact[0], order(fact[1]))):
+                made.setdefault(name, {}).setdefault(str(time), []).append(list(row))
+        return {name: made[name] for name in sorted(made)}
+
+    def rows(self) -> dict[str, list[list[Value]]]:
+        """``{relation: rows}``, whatever the time."""
+        return {name: [row for rows in times.values() for row in rows] for name, times in self.times().items()}
+
+
+@define(eq=False)
+class Difference:
+    """Two schedules that end differently, and the messages and choices in which they differ."""
+
+    one: Outcome
+    other: Outcome
+
+    def entries(self) -> list[tuple[Any, Any]]:
+        """What differs: entries of the two schedules, None where one has no such entry."""
+        found = []
+        sides = [_entries(outcome.model) for outcome in (self.one, self.other)]
+        for key in sorted({*sides[0], *sides[1]}, key=repr):
+            pair = tuple(side.get(key) for side in sides)
+            if pair[0] != pair[1]:
+                found.append((pair[0], pair[1]))
+        return found
+
+
+def _entries(model: Model) -> dict[Any, Any]:
+    messages = {("m", one.rule, one.row, one.sent): one.to_json() for one in model.messages}
+    return {**messages, **{("c", one.rule, one.time): one.to_json() for one in model.choices}}
+
+
+@define(eq=False)
+class Exploration:
+    """All outcomes, in order; *steps* timesteps were tried.
+
+    It is not *complete* if it was interrupted: then there may be more outcomes.
+    """
+
+    mode: Mode
+    relations: list[str]
+    start: int
+    until: int
+    final: int
+    outcomes: list[Outcome]
+    steps: int
+    complete: bool = True
+    project: Callable[[Model], Projection] = field(default=lambda model: (), repr=False)
+
+    @property
+    def confluent(self) -> bool | None:
+        """Whether there is one outcome at most; None if that is not known."""
+        return False if len(self.outcomes) > 1 else True if self.complete else None
+
+    def to_json(self) -> dict[str, Any]:
+        """As in ``cases/dedalus``: ``models``, or ``finals`` and ``confluent``; ``complete`` where it is not."""
+        made: dict[str, Any]
+        if self.mode == "all-models":
+            made = {"models": [outcome.times() for outcome in self.outcomes]}
+        else:
+            made = {"finals": [outcome.rows() for outcome in self.outcomes], "confluent": self.confluent}
+        return made if self.complete else {**made, "complete": False}
+
+    def difference(self) -> Difference | None:
+        """Two schedules that end differently and differ in as little as can be; None if all end alike.
+
+        Of two outcomes that were found near each other, the second is made like the first, decision by decision, as
+        long as it ends differently: none of the differences that are left can be taken back alone.
+        """
+        if len(self.outcomes) < 2:
+            return None
+        near = self.outcomes[:12]
+        pairs = [Difference(one, other) for one, other in combinations(near, 2)]
+        best = min(pairs, key=lambda pair: len(pair.entries()))
+        while True:
+            smaller = self._smaller(best)
+            if smaller is None:
+                return best
+            best = smaller
+
+    def _smaller(self, found: Difference) -> Difference | None:
+        mine, theirs = found.one.model, found.other.model
+        goal, now = _decided(mine), _decided(theirs)
+        size = len(found.entries())
+        for kind in ("arrive", "choices"):
+            wanted: Mapping[Any, Any] = getattr(goal, kind)
+            for key, value in getattr(now, kind).items():
+                if wanted.get(key, value) == value:
+                    continue
+                tried = Decisions(dict(now.arrive), dict(now.choices))
+                getattr(tried, kind)[key] = wanted[key]
+                outcome = Outcome((), tried, found.other.replay)
+                outcome.projection = self.project(outcome.model)
+                made = Difference(found.one, outcome)
+                if outcome.projection != found.one.projection and len(made.entries()) < size:
+                    return made
+        return None
+
+
+def _decided(model: Model) -> Decisions:
+    arrive = {(one.rule, one.row, one.sent): one.arrive for one in model.messages}
+    return Decisions(arrive, {(one.rule, one.time): one.rows for one in model.choices})

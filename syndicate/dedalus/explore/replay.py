@@ -1,0 +1,76 @@
+"""Runs by decisions that were taken before, one by one.
+
+Source: reference/dedalus.md, section 5.4.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+
+from attrs import define, evolve, field
+
+from syndicate.dedalus.ast import Constant, Row, Rule
+from syndicate.dedalus.explore.influence import NOTHING
+from syndicate.dedalus.explore.outcome import Decisions
+from syndicate.dedalus.explore.space import Fact, Facts
+from syndicate.dedalus.lower import arities
+from syndicate.dedalus.model import Model
+from syndicate.dedalus.run import Facts as Events
+from syndicate.dedalus.run import run
+from syndicate.dedalus.schedule import Clock, Schedule, Send
+
+
+@define
+class Decided(Clock):
+    """A clock that knows when messages arrive; others arrive after one timestep, or never, if any may be lost."""
+
+    arrive: dict[tuple[int, Row, int], tuple[int, ...]] = field(factory=dict)
+    lossless: bool = False
+
+    def said(self, send: Send) -> tuple[int, ...] | None:
+        """When a message arrives."""
+        known = self.arrive.get((send.rule, send.row, send.sent))
+        if known is not None:
+            return known
+        said = super().said(send)
+        if said is not None:
+            return said
+        return (send.sent + 1,) if self.lossless else ()
+
+
+def replayer(rules: Sequence[Rule], clock: Clock, events: Events, *, lossless: bool) -> Callable[[Decisions], Model]:
+    """A function that runs rules by decisions, what *clock* has a schedule for included."""
+    schedule = clock.schedule or Schedule(delay=None)
+
+    def replay(decisions: Decisions) -> Model:
+        known = evolve(schedule, choices={**schedule.choices, **decisions.choices})
+        decided = Decided(
+            clock.start, clock.until, None, known, clock.delivery, arrive=decisions.arrive, lossless=lossless
+        )
+        decided.used.update([*schedule.arrive, *schedule.by_rule])
+        return run(rules, decided, events, assumed=decisions.assumed)
+
+    return replay
+
+
+def facts_of(rules: Sequence[Rule], clock: Clock, events: Events) -> dict[int, Facts]:
+    """What is given at each time: the facts of a program, of a network's crashes, and from outside."""
+    known = arities(rules)
+    always: set[Fact] = set()
+    at: dict[int, set[Fact]] = defaultdict(set)
+    for rule in rules:
+        if rule.fact and rule is not NOTHING:
+            row = tuple(term.value for term in rule.head.terms if isinstance(term, Constant))
+            if isinstance(rule.head.time, int):
+                at[rule.head.time].add((rule.head.relation, row))
+            else:
+                always.add((rule.head.relation, row))
+    net = clock.schedule.net if clock.schedule is not None else None
+    if net is not None and known.get("crash") == 3:
+        always |= {("crash", row) for row in net.crashes()}
+    for time, relations in events.items():
+        for name, rows in relations.items():
+            if name in known:
+                at[time].update((name, row) for row in rows)
+    return {time: frozenset(always | at[time]) for time in range(clock.start, clock.until + 1)}

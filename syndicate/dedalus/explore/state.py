@@ -1,0 +1,132 @@
+"""Where an exploration is, and how it came there.
+
+>>> lane = Lane().with_due([(3, ("p", (1,)))])
+>>> lane.at(2), lane.at(3)
+(frozenset(), frozenset({('p', (1,))}))
+
+Source: reference/dedalus.md, section 5.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import product
+from typing import Any, TypeAlias
+
+from attrs import evolve, frozen
+
+from syndicate.dedalus.ast import Value
+from syndicate.dedalus.explore.founded import Early
+from syndicate.dedalus.explore.outcome import Projection
+from syndicate.dedalus.explore.space import Fact, Facts
+
+Sent: TypeAlias = tuple[int, int, tuple[Value, ...]]
+"""Of a message under way: the rule, the time of sending, the senders."""
+
+
+@frozen(eq=False)
+class Step:
+    """The way to a state, last step first."""
+
+    before: Step | None
+    entry: tuple[Any, ...]
+
+
+@frozen
+class Lane:
+    """What is given at the next timestep and later, whatever else is decided."""
+
+    kept: Facts = frozenset()
+    due: frozenset[tuple[int, Fact]] = frozenset()
+    first: Facts = frozenset()
+    """What is read of the first timestep, as facts of :func:`at_constant`."""
+
+    def at(self, time: int) -> Facts:
+        """What is given at a time."""
+        return self.kept | self.first | {fact for when, fact in self.due if when == time}
+
+    def with_due(self, more: Iterable[tuple[int, Fact]]) -> Lane:
+        """The lane with more to come."""
+        return evolve(self, due=self.due.union(more))
+
+
+@frozen(eq=False)
+class State:
+    """Where a run is.
+
+    *owed* are arrivals that were assumed and not yet sent; *seen* is the outcome so far; a *void* run had something
+    that should have been assumed, and goes on for what else it sends.
+    """
+
+    time: int
+    lanes: tuple[Lane, ...]
+    flight: Mapping[Fact, tuple[Sent, ...]]
+    owed: frozenset[Early]
+    seen: Projection
+    way: Step | None
+    void: bool = False
+
+    def key(self, *, lossless: bool) -> tuple[Any, ...]:
+        """Of two states with equal keys, the one with more copies under way reaches all that the other does.
+
+        Where all messages must arrive, no copy at all is not fewer than one.
+        """
+        kinds = frozenset(self.flight) if lossless else None
+        return self.time, self.lanes, self.owed, self.seen, self.void, kinds
+
+    def copies(self, persistent: AbstractSet[str], left: int) -> dict[Fact, int]:
+        """How many copies of each message count: one, where what arrives stays; as many as *left* timesteps at most."""
+        return {fact: 1 if fact[0] in persistent else min(len(copies), left) for fact, copies in self.flight.items()}
+
+
+class Met:
+    """The states that were met."""
+
+    def __init__(self) -> None:
+        """None."""
+        self.known: dict[tuple[Any, ...], list[dict[Fact, int]]] = {}
+
+    def new(self, key: tuple[Any, ...], copies: dict[Fact, int]) -> bool:
+        """Take down a state, unless one was met from which all its outcomes are reached."""
+        same = self.known.setdefault(key, [])
+        if any(all(other.get(fact, 0) >= count for fact, count in copies.items()) for other in same):
+            return False
+        same[:] = [other for other in same if any(copies.get(fact, 0) < count for fact, count in other.items())]
+        same.append(copies)
+        return True
+
+
+def divided(
+    copies: tuple[Sent, ...], *, last: bool, named: bool, lossless: bool, stays: bool, held: bool
+) -> list[tuple[tuple[Sent, ...], tuple[Sent, ...]]]:
+    """How copies of a message can be divided into those that arrive now and those that do not.
+
+    All arrive now at the *last* chance; each for itself, where they are *named*.  Otherwise none, or one, or all: some
+    of them now is no more than one now, since what is left can arrive together as well.  What *stays* arrives once;
+    what is *held* already changes nothing.
+    """
+    if last:
+        return [(copies, ())]
+    if named:
+        return [
+            (
+                tuple(one for one, here in zip(copies, picked, strict=True) if here),
+                tuple(one for one, here in zip(copies, picked, strict=True) if not here),
+            )
+            for picked in product((True, False), repeat=len(copies))
+        ]
+    if stays:
+        return [(copies if lossless else copies[:1], ()), ((), copies)]
+    if lossless:
+        return [((), copies), (copies, ()), *([(copies[:1], copies[1:])] if len(copies) > 1 else [])]
+    return [((), copies), *([] if held else [(copies[:1], copies[1:])])]
+
+
+def steps_of(way: Step | None) -> list[tuple[Any, ...]]:
+    """The entries on a way, first step first."""
+    found = []
+    while way is not None:
+        found.append(way.entry)
+        way = way.before
+    return found[::-1]

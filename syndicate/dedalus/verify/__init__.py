@@ -1,0 +1,10 @@
+"""Faults that break a specification, or a proof that there are none; see :mod:`~syndicate.dedalus.verify.verdict`.
+
+Source: reference/dedalus.md, sections 4.3 and 5.5.
+"""
+
+from __future__ import annotations
+
+from syndicate.dedalus.verify.verdict import MAX_RUNS, Progress, Verdict, observing, verify
+
+__all__ = ["MAX_RUNS", "Progress", "Verdict", "observing", "verify"]

@@ -1,0 +1,431 @@
+"""All that could be true under some faults: a program without variables, each conclusion with all its derivations.
+
+Facts at times are atoms of logic without variables.  An atom's *instances* are the ways in which it can come about: the
+atoms that must be true, those that must be false, and the faults by which the message would be lost.  A negated atom
+counts as possible unless it is certain, a message as arriving and as lost.  What is true under a given set of faults
+is then found without looking at rules again, and so is why.
+
+A head with aggregates, or a choice, depends on a whole *group* of bindings at once: its members are atoms too.
+
+>>> from syndicate.dedalus.parse import parse
+>>> from syndicate.dedalus.desugar import core
+>>> from syndicate.dedalus.verify.faults import Faults
+>>> rules = core(parse('s("a", "b")@1; s("b", "b")@1; r(Y)@async :- s(X, Y); q(Y)@async :- s("a", Y);'))
+>>> made = ground(rules, Faults(("a", "b"), 1, 2, 2, 0), [("r", 2), ("q", 2)])
+>>> [(made.facts[n], n in made.certain, made.instances[n]) for n in made.blocks[0].atoms]
+[(('q', ('b',), 2), False, [Instance(true=(), false=(), lost=1, needs=0, group=None)])]
+>>> ("r", ("b",), 2) in [made.facts[n] for n in made.certain]
+True
+
+Contract: under each set of faults within the budget, the atoms that follow are those of a run under these faults.
+
+Source: reference/dedalus.md, sections 4.3 and 5.5; lineage-driven fault injection (Alvaro et al. 2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from graphlib import CycleError, TopologicalSorter
+from itertools import product
+from typing import Final, TypeAlias
+
+from attrs import define, field, frozen
+
+from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
+from syndicate.dedalus.binding import (
+    EMPTY,
+    Body,
+    Known,
+    Sent,
+    Table,
+    is_grouped,
+    matching,
+    rows_of,
+    sent_by,
+    total,
+    value_of,
+)
+from syndicate.dedalus.desugar import grouped
+from syndicate.dedalus.lower import arities
+from syndicate.dedalus.schedule import Clock
+from syndicate.dedalus.verify.faults import Crash, Faults
+from syndicate.errors import Undecided, Unverifiable
+
+Fact: TypeAlias = tuple[str, Row, int]
+Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
+Outcome: TypeAlias = Callable[[list[Known]], set[Sent]]
+"""The rows that a group has if these bindings are those that hold."""
+
+MAX_INSTANCES: Final = 1_000_000
+MAX_UNCERTAIN: Final = 12
+
+
+@define(eq=False)
+class Group:
+    """Bindings that make rows together."""
+
+    members: tuple[int, ...]
+    bindings: list[Known]
+    outcome: Outcome
+
+
+@frozen
+class Instance:
+    """A way in which an atom comes about.
+
+    *true* and *false* are atoms, *lost* the faults that lose the message, *needs* the fault that is told of, *group*
+    the group with the row that it must have.
+    """
+
+    true: tuple[int, ...] = ()
+    false: tuple[int, ...] = ()
+    lost: int = 0
+    needs: int = 0
+    group: tuple[Group, Sent] | None = None
+
+    @property
+    def certain(self) -> bool:
+        """Whether it holds under all faults."""
+        return not (self.true or self.false or self.lost or self.needs or self.group)
+
+
+@define(eq=False)
+class Block:
+    """Atoms in an order in which they can be decided; if *loop*, they depend on each other."""
+
+    atoms: list[int]
+    loop: bool
+
+
+@define(eq=False)
+class Ground:
+    """The program without variables: *instances* by the number of an atom, *blocks* of all that is not certain."""
+
+    faults: Faults
+    facts: list[Fact] = field(factory=list)
+    numbers: dict[Fact, int] = field(factory=dict)
+    instances: list[list[Instance]] = field(factory=list)
+    certain: set[int] = field(factory=set)
+    blocks: list[Block] = field(factory=list)
+
+    def cone(self, atoms: Iterable[int]) -> list[Block]:
+        """The blocks of what some atoms depend on, without all else."""
+        found: set[int] = set()
+        waiting = list(atoms)
+        while waiting:
+            atom = waiting.pop()
+            if atom not in found:
+                found.add(atom)
+                for one in self.instances[atom]:
+                    waiting += [*one.true, *one.false, *(one.group[0].members if one.group is not None else ())]
+        return [
+            Block(left, block.loop)
+            for block in self.blocks
+            if (left := [atom for atom in block.atoms if atom in found])
+        ]
+
+
+def ground(
+    rules: Sequence[Rule],
+    faults: Faults,
+    goals: Iterable[tuple[str, int]],
+    events: Facts | None = None,
+    seed: int | None = None,
+    limit: int = MAX_INSTANCES,
+) -> Ground:
+    """What could be true of *goals*, relations at times, and of all that they depend on.
+
+    Raises :class:`Unverifiable`, :class:`Undecided`, :class:`DedalusArithmetic`.
+    """
+    return _Grounding(rules, faults, list(goals), events or {}, Clock(faults.start, faults.eot, seed), limit).run()
+
+
+@define(eq=False)
+class _Grounding:
+    rules: Sequence[Rule]
+    faults: Faults
+    goals: list[tuple[str, int]]
+    events: Facts
+    clock: Clock
+    limit: int
+    made: Ground = field(init=False)
+    tables: dict[tuple[str, int], Table] = field(factory=dict)
+    needed: set[tuple[str, int]] = field(factory=set)
+    level: dict[str, int] = field(factory=dict)
+    bodies: list[Body] = field(factory=list)
+    pending: dict[tuple[int, int, int], list[int]] = field(factory=dict)
+    count: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self.made = Ground(self.faults)
+        self.bodies = [Body(rule) for rule in self.rules]
+        self.level = _levels(self.rules)
+
+    def run(self) -> Ground:
+        self.cone()
+        for time in range(self.faults.start, self.faults.eot + 1):
+            self.given(time)
+            for level in range(max(self.level.values(), default=0) + 1):
+                self.deduce(time, level)
+            for number, rule in enumerate(self.rules):
+                if rule.kind != "deductive" and (rule.head.relation, time + 1) in self.needed:
+                    self.apply(number, time)
+        for _, atoms in sorted(self.pending.items()):
+            left = [atom for atom in atoms if atom not in self.made.certain]
+            if left:
+                self.made.blocks.append(self.block(left))
+        return self.made
+
+    def cone(self) -> None:
+        """Which relations matter at which times."""
+        heads: dict[str, list[Rule]] = {}
+        for rule in self.rules:
+            if not rule.fact:
+                heads.setdefault(rule.head.relation, []).append(rule)
+        waiting = list(self.goals)
+        while waiting:
+            here = waiting.pop()
+            if here in self.needed:
+                continue
+            self.needed.add(here)
+            for rule in heads.get(here[0], ()):
+                time = here[1] - (rule.kind != "deductive")
+                if time < self.faults.start:
+                    continue
+                for atom in rule.atoms:
+                    at = atom.time if isinstance(atom.time, int) else time
+                    if time < at <= self.faults.eot:
+                        raise Unverifiable(
+                            f"{rule.place}: {rule} reads {atom.relation} at {at} when it is {time}: what is verified "
+                            "may look back, but not ahead"
+                        )
+                    waiting.append((atom.relation, at))
+
+    # ------------------------------------------------------------------------------------------------------- atoms
+
+    def table(self, name: str, time: int) -> Table:
+        return self.tables.get((name, time), EMPTY)
+
+    def number(self, fact: Fact, part: int = 1) -> int:
+        """The number of an atom; *part* 0 of a stratum is decided before part 1."""
+        found = self.made.numbers.get(fact)
+        if found is None:
+            found = self.made.numbers[fact] = len(self.made.facts)
+            self.made.facts.append(fact)
+            self.made.instances.append([])
+            name, row, time = fact
+            self.tables.setdefault((name, time), Table()).add(row)
+            self.pending.setdefault((time, self.level.get(name, len(self.level)), part), []).append(found)
+        return found
+
+    def add(self, fact: Fact, instance: Instance, part: int = 1) -> bool:
+        """Note a way in which an atom comes about; whether anything is new."""
+        known = fact in self.made.numbers
+        number = self.number(fact, part)
+        instances = self.made.instances[number]
+        if number in self.made.certain or instance in instances:
+            return not known
+        if instance.certain:
+            self.made.certain.add(number)
+            instances.clear()
+            return True
+        self.count += 1
+        if self.count > self.limit:
+            raise Undecided(f"the faults lead to more than {self.limit} derivations: lower --eot, or the faults")
+        instances.append(instance)
+        return not known
+
+    def given(self, time: int) -> None:
+        """Facts, events, and what is told of crashes."""
+        for rule in self.rules:
+            name = rule.head.relation
+            if rule.fact and rule.head.time in (None, time) and (name, time) in self.needed:
+                self.add((name, tuple(t.value for t in rule.head.terms if isinstance(t, Constant)), time), Instance())
+        for name, rows in self.events.get(time, {}).items():
+            if (name, time) in self.needed:
+                for row in rows:
+                    self.add((name, row, time), Instance())
+        if ("crash", time) in self.needed and arities(self.rules).get("crash") == 3:
+            for fault, bit in self.faults.bits.items():
+                if isinstance(fault, Crash):
+                    for told in self.faults.nodes:
+                        self.add(("crash", (told, fault.node, fault.time), time), Instance(needs=bit))
+
+    # ------------------------------------------------------------------------------------------------------- rules
+
+    def deduce(self, time: int, level: int) -> None:
+        """What follows within a stratum."""
+        here = [
+            number
+            for number, rule in enumerate(self.rules)
+            if rule.kind == "deductive"
+            and not rule.fact
+            and self.level[rule.head.relation] == level
+            and (rule.head.relation, time) in self.needed
+        ]
+        for number in here:
+            if is_grouped(self.rules[number]):
+                self.apply(number, time)
+        plain = [number for number in here if not is_grouped(self.rules[number])]
+        new = True
+        while new:
+            new = False
+            for number in plain:
+                new |= self.apply(number, time)
+
+    def apply(self, number: int, time: int) -> bool:
+        """Apply a rule at a time; whether anything is new."""
+        rule, body = self.rules[number], self.bodies[number]
+        if is_grouped(rule):
+            return self.group(number, time)
+        then = time + (rule.kind != "deductive")
+        if then > self.faults.eot:
+            return False
+        new = False
+        for known, true, false in list(self.satisfied(body, time)):
+            row = tuple(value_of(term, known) for term in rule.head.terms)
+            lost = self.lost(rule, row, time, sent_by(rule, row, known))
+            new |= self.add((rule.head.relation, row, then), Instance(true, false, lost))
+        return new
+
+    def satisfied(self, body: Body, time: int) -> Iterator[tuple[Known, tuple[int, ...], tuple[int, ...]]]:
+        """The bindings that are possible, with the atoms that are open in each: to be true, to be false."""
+        made = self.made
+
+        def at(atom: Atom) -> int:
+            return atom.time if isinstance(atom.time, int) else time
+
+        def tables(atom: Atom) -> Table:
+            return self.table(atom.relation, at(atom))
+
+        for known, rows in body.bindings(tables, {name.name: time for name in body.rule.times}):
+            true = [made.numbers[a.relation, row, at(a)] for a, row in zip(body.positive, rows, strict=True)]
+            false = [
+                made.numbers[a.relation, row, at(a)] for a in body.negative for row in matching(a, tables(a), known)
+            ]
+            if made.certain.isdisjoint(false):
+                yield known, tuple(n for n in dict.fromkeys(true) if n not in made.certain), tuple(false)
+
+    def lost(self, rule: Rule, row: Row, time: int, sender: Value) -> int:
+        """The faults that lose what a rule derives."""
+        if rule.kind not in ("async", "later"):
+            return 0
+        return self.faults.against(sender, row[0] if row else None, time)
+
+    def group(self, number: int, time: int) -> bool:
+        """Apply a rule with aggregates or a choice."""
+        rule, body = self.rules[number], self.bodies[number]
+        then = time + (rule.kind != "deductive")
+        if then > self.faults.eot:
+            return False
+        name, bindings = f"{rule.head.relation} by rule {number}", {}
+        for known, true, false in list(self.satisfied(body, time)):
+            row = tuple(known[column] for column in body.names)
+            fact = (name, row, time)
+            self.level.setdefault(name, self.level[rule.head.relation] if rule.kind == "deductive" else len(self.level))
+            self.add(fact, Instance(true, false), part=0)
+            bindings[self.made.numbers[fact]] = known
+        groups: dict[Row, list[int]] = {}
+        for member, known in bindings.items():
+            plain = () if rule.choices else tuple(value_of(rule.head.terms[n], known) for n in grouped(rule)[0])
+            groups.setdefault(plain, []).append(member)
+        new = False
+        for members in groups.values():
+            made = Group(tuple(members), [bindings[n] for n in members], self.outcome(number, time, body.names))
+            sure = self.made.certain.issuperset(members)
+            for row, sender in sorted(self.possible(rule, made), key=repr):
+                lost = self.lost(rule, row, time, sender)
+                instance = Instance(lost=lost, group=None if sure else (made, (row, sender)))
+                new |= self.add((rule.head.relation, row, then), instance)
+        return new
+
+    def outcome(self, number: int, time: int, names: tuple[str, ...]) -> Outcome:
+        rule = self.rules[number]
+
+        def outcome(bindings: list[Known]) -> set[Sent]:
+            if rule.choices:
+                rows = [tuple(known[name] for name in names) for known in bindings]
+                kept = self.clock.choose(number, time, rule.choices, names, rows)
+                bindings = [dict(zip(names, row, strict=True)) for row in kept]
+            return rows_of(rule, bindings)
+
+        return outcome
+
+    def possible(self, rule: Rule, group: Group) -> set[Sent]:
+        """The rows that a group can have, whichever of its uncertain members hold."""
+        sure = [known for n, known in zip(group.members, group.bindings, strict=True) if n in self.made.certain]
+        if len(sure) == len(group.members):
+            return group.outcome(group.bindings)
+        if not rule.aggregates:  # a choice: any binding may be chosen
+            return rows_of(rule, group.bindings)
+        if rule.choices:
+            sure = []
+        found: set[Sent] = set()
+        by_key: dict[Row, list[Known]] = {}
+        for known in group.bindings:
+            key = tuple(value_of(rule.head.terms[n], known) for n in grouped(rule)[0])
+            by_key.setdefault(key, []).append(known)
+        for key, bindings in by_key.items():
+            columns = [_outcomes(rule, n, bindings, sure) for n, _ in grouped(rule)[1]]
+            for values in product(*columns):
+                row: list[Value] = list(values)
+                for column, value in zip(grouped(rule)[0], key, strict=True):
+                    row.insert(column, value)
+                found.add((tuple(row), sent_by(rule, tuple(row))))
+        return found
+
+    def block(self, atoms: list[int]) -> Block:
+        """Atoms of one stratum in the order of their dependence."""
+        inside = set(atoms)
+        graph = {
+            atom: {n for one in self.made.instances[atom] for n in one.true if n in inside} for atom in sorted(atoms)
+        }
+        try:
+            return Block(list(TopologicalSorter(graph).static_order()), False)
+        except CycleError:
+            return Block(sorted(atoms), True)
+
+
+def _levels(rules: Sequence[Rule]) -> dict[str, int]:
+    """The strata of relations within a timestep; of checked rules, so that this ends."""
+    level = dict.fromkeys(arities(rules), 0)
+    changed = True
+    while changed:
+        changed = False
+        for rule in rules:
+            if rule.kind != "deductive":
+                continue
+            below = [level[atom.relation] + bool(atom.negated or is_grouped(rule)) for atom in rule.atoms]
+            if below and max(below) > level[rule.head.relation]:
+                level[rule.head.relation] = max(below)
+                changed = True
+    return level
+
+
+# --------------------------------------------------------------------------------------------------------- aggregates
+
+
+def _outcomes(rule: Rule, column: int, bindings: list[Known], sure: list[Known]) -> set[Value]:
+    """What an aggregate can come to, if at least the sure ones of the bindings hold."""
+    (aggregate,) = [found for n, found in grouped(rule)[1] if n == column]
+    fixed = [known for known in bindings if known in sure]
+    open_ = [known for known in bindings if known not in sure]
+    if aggregate.form == "count":
+        return set(range(max(1, len(fixed)), len(bindings) + 1))
+    if aggregate.form in ("min", "max"):
+        values = {known[aggregate.of[0].name] for known in bindings}
+        if not fixed:
+            return values
+        best, name = total(rule, column, fixed), aggregate.of[0].name
+        return {value for value in values if total(rule, column, [{name: best}, {name: value}]) == value}
+    if len(open_) > MAX_UNCERTAIN:
+        raise Unverifiable(
+            f"{rule.place}: {rule} sums up {len(open_)} rows that faults may take away, and {MAX_UNCERTAIN} are the "
+            "most that are tried in all combinations: count them, or take min or max"
+        )
+    found = set()
+    for taken in product((False, True), repeat=len(open_)):
+        members = fixed + [known for known, is_in in zip(open_, taken, strict=True) if is_in]
+        if members:
+            found.add(total(rule, column, members))
+    return found

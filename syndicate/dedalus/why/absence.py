@@ -1,0 +1,323 @@
+"""Why something is not there: how far each rule that could have made it gets, and what stops it.
+
+A rule is followed to the first part of its body that fails, for the binding that gets furthest; an atom that is missing
+there is explained in turn, to a depth.  What would be kept, had it ever been there, is asked for at the time at which a
+rule gets furthest.  A message that was sent may have been lost, or arrive at another time.
+
+>>> from syndicate.dedalus import Net, Program
+>>> program = Program.parse('''
+...     bcast("a", "hi")@1;  node("a", "b");
+...     log(M, P)@async :- bcast(N, P), node(N, M);
+... ''')
+>>> print(program.run(until=3, net=Net(drop=[("a", "b", 1)])).why_not("log", ("b", "hi"), 2))
+log("b", "hi") is not there at 2
+  log(M, P)@async :- bcast(N, P), node(N, M);
+    sent at 1 by "a", and lost by drop("a","b",1)
+>>> print(program.run(until=3).why_not("log", ("b", "ho"), 2))
+log("b", "ho") is not there at 2
+  log(M, P)@async :- bcast(N, P), node(N, M);
+    not sent at 1: no bcast(N, "ho")@1
+
+Source: reference/dedalus.md, section 5.5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+
+from attrs import define, evolve, frozen
+
+from syndicate.dedalus.ast import Aggregate, Atom, Comparison, Constant, Row, Rule, Value, Variable, Wildcard, variables
+from syndicate.dedalus.binding import Body, Known, compared, extended, is_grouped, matching, value_of
+from syndicate.dedalus.why.derivation import History, Holding, Pattern, Why, filled, is_frame, shown, why
+
+if TYPE_CHECKING:
+    from syndicate.dedalus.model import Message
+
+Stop: TypeAlias = Literal["missing", "present", "compared", "lost", "elsewhen", "early", "head", "choice", "total"]
+DEPTH_NOT: Final = 5
+
+
+def suits(pattern: Pattern, row: Row) -> bool:
+    """Whether a row is one of a pattern.
+
+    >>> from syndicate.dedalus.ast import WILD
+    >>> suits((WILD, 1), ("a", 1)), suits((WILD, 2), ("a", 1))
+    (True, False)
+    """
+    return all(isinstance(one, Wildcard) or one == value for one, value in zip(pattern, row, strict=True))
+
+
+@frozen
+class Attempt:
+    """What a *rule* came to: *stop* says what failed *at* a time, for the *binding* that got furthest.
+
+    ``missing``: *row* of *relation* is not there, or nothing like *goal*; ``present``: it is, and must not;
+    ``compared``: a comparison does not hold; ``lost`` and ``elsewhen``: the *messages* were sent, and did not arrive
+    then; ``early``: the body would be before the start; ``head``: the rule makes other rows; ``choice``, ``total``: so
+    do the bindings that hold.
+    """
+
+    rule: Rule
+    at: int
+    stop: Stop
+    binding: tuple[tuple[str, Value], ...] = ()
+    relation: str = ""
+    row: Pattern = ()
+    goal: Atom | Comparison | None = None
+    messages: tuple[Message, ...] = ()
+    losses: tuple[str, ...] = ()
+    because: WhyNot | Why | None = None
+
+    def lines(self) -> Iterator[str]:
+        """The text, line by line."""
+        yield str(self.rule)
+        sending = f"not sent at {self.at}: " if self.rule.kind in ("async", "later") else ""
+        match self.stop:
+            case "missing":
+                yield f"  {sending}no {self.goal}"
+            case "present":
+                yield f"  {sending}{shown(self.relation, self.row, self.at)} is there"
+            case "compared":
+                assert isinstance(self.goal, Comparison)
+                yield f"  {sending}{Holding(self.goal, self.binding)} does not hold at {self.at}"
+            case "early":
+                yield f"  time does not begin before {self.at + 1}"
+            case "head":
+                yield f"  {sending}its body holds at {self.at} for other rows only"
+            case "choice":
+                yield f"  {sending}another was chosen at {self.at}"
+            case "total":
+                yield f"  {sending}the total is another at {self.at}"
+            case _:
+                for message, loss in zip(self.messages, self.losses, strict=True):
+                    by = " or ".join(str(Constant(sender)) for sender in message.senders if sender != "")
+                    times = " and ".join(map(str, message.arrive))
+                    fate = f"arriving at {times}" if times else f"and lost{loss}"
+                    yield f"  sent at {message.sent}{by and f' by {by}'}, {fate}"
+        if isinstance(self.because, WhyNot):
+            yield from ("    " + line for line in self.because.told())
+        elif self.because is not None:
+            yield from ("    " + line for line in self.because.lines())
+
+
+@frozen
+class WhyNot:
+    """Why no *row*, in which ``_`` is any value, is in *relation* at *time*: what each rule came to.
+
+    *given* are the times at which facts or events give it; with *deeper*, nobody asked further.
+    """
+
+    relation: str
+    row: Pattern
+    time: int
+    attempts: tuple[Attempt, ...] = ()
+    given: tuple[int, ...] = ()
+    deeper: bool = False
+
+    def __str__(self) -> str:
+        first = f"{shown(self.relation, self.row)} is not there at {self.time}"
+        return "\n".join([first, *("  " + line for line in self.told())])
+
+    def told(self) -> Iterator[str]:
+        """The text without its first line."""
+        if self.deeper:
+            yield "..."
+        if self.given:
+            yield f"it is given at {', '.join(map(str, self.given))}"
+        for attempt in self.attempts:
+            yield from attempt.lines()
+        if not (self.deeper or self.given or self.attempts):
+            yield "no rule makes it, and it is not given"
+
+
+def why_not(history: History, relation: str, row: Pattern, time: int, depth: int = DEPTH_NOT) -> WhyNot:
+    """Why a row is not there, *depth* levels of it."""
+    return _Asking(history, set()).explain(relation, row, time, depth)
+
+
+@frozen
+class Reached:
+    """How far a binding got: *done* parts of the body, and what failed then."""
+
+    done: int
+    known: Known
+    failed: Atom | Comparison | None
+    hit: Row | None = None
+
+
+@define(eq=False)
+class _Asking:
+    history: History
+    asked: set[tuple[str, Pattern, int]]
+
+    def explain(self, relation: str, row: Pattern, time: int, depth: int) -> WhyNot:
+        model = self.history.model
+        given = {
+            rule.head.time
+            for rule in model.rules
+            if rule.fact and rule.head.relation == relation and isinstance(rule.head.time, int)
+            if suits(row, tuple(term.value for term in rule.head.terms if isinstance(term, Constant)))
+        }
+        given |= {at for at, rows in model.events.items() if any(suits(row, one) for one in rows.get(relation, ()))}
+        if depth <= 0 or (relation, row, time) in self.asked:
+            return WhyNot(relation, row, time, deeper=True)
+        self.asked.add((relation, row, time))
+        attempts = [
+            attempt
+            for number, rule in enumerate(model.rules)
+            if rule.head.relation == relation and not rule.fact
+            for attempt in self.attempt(number, rule, row, time, depth)
+        ]
+        return WhyNot(relation, row, time, tuple(attempts), tuple(sorted(given)))
+
+    def attempt(self, number: int, rule: Rule, row: Pattern, time: int, depth: int) -> Iterator[Attempt]:
+        known = _unified(rule.head, row)
+        if known is None:
+            return
+        model, at = self.history.model, time - (rule.kind != "deductive")
+        if rule.kind in ("async", "later"):
+            sent = tuple(m for m in model.messages if m.rule == number and m.sent < time and suits(row, m.row))
+            if sent:
+                stop: Stop = "elsewhen" if any(m.arrive for m in sent) else "lost"
+                yield Attempt(rule, at, stop, messages=sent, losses=tuple(map(self.loss, sent)))
+                return
+        if at < model.start:
+            yield Attempt(rule, at, "early")
+            return
+        reached: list[tuple[int, int, Reached]] = []
+        for when in self.times(rule, at):
+            binding_then = {**{name.name: when for name in rule.times}, **known}
+            if all(binding_then[name.name] == when for name in rule.times):
+                best = self.furthest(number, binding_then, row, when)
+                if when == at or best.failed is not None:  # else it was there then, and has gone since
+                    reached.append((best.done, when, best))
+        if not reached:
+            yield Attempt(rule, at, "head")
+            return
+        _, at, best = max(reached, key=lambda one: one[:2])
+        frame = is_frame(self.history.bodies[number])
+        if frame and isinstance(best.failed, Atom) and best.hit is None:
+            return  # it was never there to be kept
+        binding = tuple(sorted(pair for pair in best.known.items() if not pair[0].startswith("=")))
+        match best.failed:
+            case None if is_grouped(rule):
+                yield Attempt(rule, at, "total" if rule.aggregates else "choice", binding)
+            case None:
+                yield Attempt(rule, at, "head", binding)
+            case Comparison() as goal:
+                if isinstance(goal.left, Variable) and goal.left.name.startswith("="):  # a column that is computed
+                    goal = evolve(goal, left=Constant(best.known[goal.left.name]))
+                names = {v.name for v in variables(goal)}
+                yield Attempt(rule, at, "compared", tuple(pair for pair in binding if pair[0] in names), goal=goal)
+            case Atom() as atom:
+                when = atom.time if isinstance(atom.time, int) else at
+                because: WhyNot | Why | None
+                if best.hit is not None:
+                    because = why(self.history, atom.relation, best.hit, when, depth - 1)
+                    yield Attempt(rule, when, "present", binding, atom.relation, best.hit, because=because)
+                    return
+                missing, because = filled(atom, best.known), None
+                if not any(suits(missing, one) for one in self.history.table(atom.relation, when).rows):
+                    because = self.explain(atom.relation, missing, when, depth - 1)
+                    if not (because.attempts or because.given or because.deeper):
+                        because = None
+                lacking = evolve(_substituted(atom, best.known), time=when)
+                yield Attempt(rule, when, "missing", binding, atom.relation, missing, lacking, because=because)
+
+    def times(self, rule: Rule, at: int) -> list[int]:
+        """When to look at a body: of what is kept, at all times at which something in it begins, up to the last."""
+        kept = any(body.rule.head.relation == rule.head.relation and is_frame(body) for body in self.history.bodies)
+        if not kept:
+            return [at]
+        model = self.history.model
+        begun = {
+            time
+            for atom in rule.atoms
+            for spans in model.intervals.get(atom.relation, {}).values()
+            for span in spans
+            for time in (span[0], span[1] - 1)  # its last moment may be the one at which it was deleted
+        }
+        return sorted({at, *(time for time in begun if model.start <= time <= at)})
+
+    def loss(self, message: Message) -> str:
+        """What a message was lost by."""
+        net = self.history.model.net
+        if net is None or message.arrive:
+            return ""
+        to = message.row[0] if message.row else None
+        causes = dict.fromkeys(filter(None, (net.cause(sender, to, message.sent) for sender in message.senders)))
+        return " by " + " and ".join(causes) if causes else ""
+
+    def furthest(self, number: int, known: Known, row: Pattern, at: int) -> Reached:
+        """The binding that gets furthest, and what it fails at."""
+        body, read = self.history.bodies[number], self.history.read(at)
+        best = Reached(-1, known, None)
+        waiting: list[tuple[int, Known]] = [(0, known)]
+        order = body.order(set(known))
+        while waiting:
+            step, binding = waiting.pop()
+            place, asked = order[step]
+            failed: Atom | Comparison | None = None
+            made: list[Known] = []
+            if place < 0:
+                made = [binding]
+            else:
+                atom = body.positive[place]
+                for found in matching(atom, read(atom), binding):
+                    more = extended(atom, found, binding)
+                    if more is not None:
+                        made.append(more)
+                if not made:
+                    failed = atom
+            for one in made:
+                wrong = next((goal for goal in asked if not compared(goal, one)), None)
+                if wrong is not None:
+                    best = max(best, Reached(2 * step + 1, one, wrong), key=_done)
+                elif step + 1 < len(order):
+                    waiting.append((step + 1, one))
+                else:
+                    best = max(best, self.last(body, one, row, at, 2 * step + 2), key=_done)
+            if failed is not None:
+                best = max(best, Reached(2 * step, binding, failed), key=_done)
+        return best
+
+    def last(self, body: Body, known: Known, row: Pattern, at: int, done: int) -> Reached:
+        """What fails behind the positive atoms."""
+        read = self.history.read(at)
+        for goal in body.late:
+            if not compared(goal, known):
+                return Reached(done, known, goal)
+            done += 1
+        for atom in body.negative:
+            found = matching(atom, read(atom), known)
+            if found:
+                return Reached(done, known, atom, found[0])
+            done += 1
+        terms = [(n, term) for n, term in enumerate(body.rule.head.terms) if not isinstance(term, Aggregate)]
+        fits = all(isinstance(row[n], Wildcard) or value_of(term, known) == row[n] for n, term in terms)
+        return Reached(done + fits, known, None)
+
+
+def _done(reached: Reached) -> int:
+    return reached.done
+
+
+def _substituted(atom: Atom, known: Known) -> Atom:
+    """An atom with the values that are known."""
+    pairs = zip(atom.terms, filled(atom, known), strict=True)
+    return evolve(atom, terms=tuple(term if isinstance(v, Wildcard) else Constant(v) for term, v in pairs))
+
+
+def _unified(head: Atom, row: Pattern) -> Known | None:
+    """The binding under which a head is a row, where that says a value."""
+    known: Known = {}
+    for term, value in zip(head.terms, row, strict=True):
+        if isinstance(value, Wildcard):
+            continue
+        if isinstance(term, Constant) and term.value != value:
+            return None
+        if isinstance(term, Variable) and known.setdefault(term.name, value) != value:
+            return None
+    return known

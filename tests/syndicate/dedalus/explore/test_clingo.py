@@ -1,0 +1,176 @@
+"""The explorer against clingo: the stable models of programs as answer sets."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, event, given, settings
+from hypothesis import strategies as st
+
+from syndicate.dedalus import Program
+from syndicate.dedalus.ast import Aggregate, Atom, Constant, Goal, Kind, Rule, Variable
+from syndicate.dedalus.explore.outcome import Exploration
+from syndicate.errors import DedalusArithmetic, ExplorationTooLarge
+from tests.syndicate.dedalus.explore.asp import Truth, stable_models
+from tests.syndicate.dedalus.programs import facts, lively, rules
+
+pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
+
+CASES = Path(__file__).parents[3] / "data" / "dedalus"
+MODELS = [json.loads(path.read_text()) for path in sorted(CASES.glob("*.expected.json"))]
+RANDOM = settings(
+    deadline=None, max_examples=80, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow]
+)
+loose = st.tuples(
+    st.lists(facts(), min_size=1, max_size=4),
+    st.lists(rules(choices=True), min_size=1, max_size=4),
+)
+small = lively() | loose.map(lambda parts: [*parts[0], *parts[1]])
+
+
+def truths(found: Exploration) -> Counter[Truth]:
+    """The outcomes, each as often as it is there."""
+    return Counter(
+        frozenset((name, time, row) for time, rows in outcome.projection for name, row in rows)
+        for outcome in found.outcomes
+    )
+
+
+def averaged(program: list[Rule]) -> bool:
+    """Whether it has an average, which clingo does not know."""
+    return any(isinstance(t, Aggregate) and t.form == "avg" for rule in program for t in rule.head.terms)
+
+
+def compare(
+    program: list[Rule], until: int, relations: list[str], *, later: bool, lossless: bool, causal: bool = False
+) -> int:
+    """Explore, solve, and compare; how many models there are, -1 if there is too much to be tried."""
+    made = Program(program)
+    try:
+        found = made.explore(
+            1,
+            until,
+            relations=relations,
+            delivery="later" if later else "causal" if causal else "free",
+            lossless=lossless,
+            limit=20_000,
+        )
+    except (ExplorationTooLarge, DedalusArithmetic):
+        return -1
+    models = truths(found)
+    assert set(models.values()) <= {1}
+    wanted = stable_models(made.core(), 1, until, relations, later=later, lossless=lossless, most=2000, causal=causal)
+    if wanted is None:
+        return -1
+    assert set(models) == wanted
+    for outcome in found.outcomes[:5]:
+        assert found.project(outcome.model) == outcome.projection
+    return len(models)
+
+
+@RANDOM
+@given(small, st.booleans(), st.sets(st.sampled_from(["p", "q", "r", "s", "a"]), min_size=1))
+def test_later(program: list[Rule], lossless: bool, relations: set[str]) -> None:
+    """Messages that arrive later: the same models."""
+    assume(not Program(program).check() and not averaged(program))
+    known = {atom.relation for rule in program for atom in (rule.head, *rule.atoms)}
+    count = compare(program, 4, sorted(relations & known), later=True, lossless=lossless)
+    assume(count >= 0)
+    event(f"models: {count}")
+
+
+@RANDOM
+@given(small, st.booleans(), st.sets(st.sampled_from(["p", "q", "r", "s"]), min_size=1))
+def test_free(program: list[Rule], lossless: bool, relations: set[str]) -> None:
+    """Messages that may arrive in the past: the same models, and none that owes itself to itself."""
+    assume(not Program(program).check() and not averaged(program))
+    assume(any(rule.kind == "async" for rule in program))
+    # Totals that grow by what they count are endless, and clingo has no bound.
+    assume(all(t.form in ("min", "max") for rule in program for t in rule.aggregates))
+    known = {atom.relation for rule in program for atom in (rule.head, *rule.atoms)}
+    count = compare(program, 3, sorted(relations & known), later=False, lossless=lossless)
+    assume(count >= 0)
+    event(f"models: {count}")
+
+
+@st.composite
+def placed(draw: st.DrawFn) -> list[Rule]:
+    """A program of two or three locations that send to each other."""
+    here, there, one = Variable("L"), Variable("M"), Variable("X")
+    pairs = draw(st.sets(st.tuples(st.sampled_from("ab"), st.sampled_from("abc")), min_size=1, max_size=3))
+    found = [Rule(Atom("link", tuple(map(Constant, pair)))) for pair in sorted(pairs)]
+    places = st.sampled_from([*sorted(pairs)])
+    found += [
+        Rule(Atom("a", (Constant(draw(places)[0]), Constant(1)), draw(st.integers(1, 3))))
+        for _ in range(draw(st.integers(1, 2)))
+    ]
+    for number in range(draw(st.integers(1, 3))):
+        name = st.sampled_from(["a", "p", "q"])
+        body: list[Goal] = [Atom(draw(name) if number else "a", (here, one))]
+        away = draw(st.integers(0, 3)) > 0
+        if away:
+            body.append(Atom("link", (here, there)))
+        if draw(st.integers(0, 2)) == 0:
+            body.append(Atom(draw(st.sampled_from(["p", "q"])), (here, one), negated=draw(st.booleans())))
+        kind: Kind = "async" if away else draw(st.sampled_from(["async", "next", "deductive"]))
+        head = Atom(draw(st.sampled_from(["p", "q"])), (there if away else here, one))
+        found.append(Rule(head, kind, tuple(body)))
+    for kept in ("p", "q"):
+        if draw(st.integers(0, 2)) == 0:
+            found.append(Rule(Atom(kept, (here, one)), "next", (Atom(kept, (here, one)),)))
+    return found
+
+
+@RANDOM
+@given(placed(), st.booleans(), st.sets(st.sampled_from(["p", "q"]), min_size=1))
+def test_causal(program: list[Rule], lossless: bool, relations: set[str]) -> None:
+    """Messages that may not come before their causes: the models in which ``before`` has no cycle."""
+    assume(not Program(program).check())
+    known = {atom.relation for rule in program for atom in (rule.head, *rule.atoms)}
+    assume(relations & known)
+    count = compare(program, 3, sorted(relations & known), later=False, lossless=lossless, causal=True)
+    assume(count >= 0)
+    event(f"models: {count}")
+
+
+TRICKY = {
+    "even": "s(1)@2; p(X)@async :- s(X), notin q(X); q(X)@async :- s(X), notin p(X);",
+    "odd": "s(1)@2; persist[p, 1]; p(X)@async :- s(X), notin p(X);",
+    "rumour": "s(1)@2; r(X)@async :- s(X), notin r(X)@1; r(X)@async :- r(X);",
+    "kept": "s(1)@1; persist[p, 1]; p(X)@async :- s(X); q(X)@async :- p(X); s(X)@async :- q(X), notin r(X); r(1)@2;",
+    "count": "s(1)@1; s(2)@2; n(count<X>) :- p(X); p(X)@async :- s(X); p(X)@async :- n(X), X < 3;",
+    "least": "s(2)@1; n(min<X>) :- p(X); p(X)@async :- s(X); p(X - 1)@async :- n(X), X > 0;",
+    "choice": "s(1)@1; s(2)@1; p(X)@async :- s(X), choose((), (X)); q(X)@async :- p(X), notin p(2);",
+    "ahead": "p(1)@3; q(X)@next :- p(X)@3, notin r(X)@2; p(X)@async :- q(X); r(X)@async :- p(X);",
+    "itself": "p(1)@next :- p(1)@3; p(2)@next :- notin p(2)@3, notin p(3)@3; p(3)@async :- notin p(2)@3;",
+    "two": "s(1)@1; s(1)@2; p(X)@async :- s(X); p(X)@later :- s(X); q(X, N)@async :- p(X)@N;",
+}
+
+
+@pytest.mark.parametrize("lossless", [False, True])
+@pytest.mark.parametrize("later", [False, True])
+@pytest.mark.parametrize("name", TRICKY)
+def test_tricky(name: str, later: bool, lossless: bool) -> None:
+    """Programs whose models hang on messages into the past, on what is read ahead, and on copies."""
+    program = Program.parse(TRICKY[name]).core()
+    relations = sorted({rule.head.relation for rule in program})
+    assert compare(program, 3, relations, later=later, lossless=lossless) > 0
+
+
+@pytest.mark.parametrize("case", [c for c in MODELS if c["mode"] != "single"], ids=lambda c: c["name"])
+def test_cases(case: dict[str, Any]) -> None:
+    """The encoding itself has the models of the cases."""
+    program = Program.load(CASES / case["program"]).core()
+    lossless = bool(case.get("lossless"))
+    start, until, relations = case["start"], case["horizon"], case["relations"]
+    found = stable_models(program, start, until, relations, later=False, lossless=lossless, most=1000)
+    assert found is not None
+    if case["mode"] == "confluence":
+        finals = {frozenset((name, row) for name, time, row in model if time == case["final"]) for model in found}
+        assert len(finals) == len(case["finals"])
+    else:
+        assert len(found) == len(case["models"])

@@ -1,0 +1,131 @@
+"""The commands ``verify`` and ``why``, and the faults of ``run``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from relay.cli.dedalus import dedalus
+
+CASES = Path(__file__).parents[3] / "data" / "dedalus"
+VERDICTS = json.loads((CASES / "verdicts" / "expected.json").read_text())
+RETRY = CASES / "verdicts" / "retry.ded"
+BOUNDS = ["--eot", 6, "--eff", 3, "--crashes", 1, "--nodes", "a,b,c"]
+
+
+def call(*arguments: object) -> Result:
+    """Run a command."""
+    return CliRunner().invoke(dedalus, [str(argument) for argument in arguments])
+
+
+@pytest.mark.parametrize("case", VERDICTS, ids=lambda c: f"{c['program']}-{c['eot']}-{c['eff']}-{c['max_crashes']}")
+def test_verify_as_json(case: dict[str, Any]) -> None:
+    """The JSON is that of the cases."""
+    bounds = ["--eot", case["eot"], "--eff", case["eff"], "--crashes", case["max_crashes"]]
+    done = call("verify", CASES / case["program"], *bounds, "--nodes", ",".join(case["nodes"]), "--json")
+    assert done.exit_code == 0
+    wanted = {name: case[name] for name in ("violation_exists", "min_faults", "min_counterexamples")}
+    assert json.loads(done.stdout) == wanted
+
+
+def test_a_counterexample_is_repeated(tmp_path: Path) -> None:
+    """What `verify --output` writes, `run --schedule` accepts, and it shows the violation; so does `why`."""
+    bad = tmp_path / "bad.json"
+    done = call("verify", RETRY, *BOUNDS, "--output", bad, "--exit-code")
+    assert done.exit_code == 1
+    assert "broken by 2 faults; 2 smallest counterexamples" in done.stdout
+    assert 'In the first, post("c", "hello") is missing at 6' in done.stdout
+    assert f"run {RETRY} --until 6 --schedule {bad}" in done.stdout
+    (broken,) = json.loads(bad.read_text())["broken"]
+    ran = json.loads(call("run", RETRY, "--until", 6, "--schedule", bad, "--json").stdout)
+    assert broken["tuple"] in ran["pre"]["6"]
+    assert broken["tuple"] not in ran.get("post", {}).get("6", [])
+    drawn = call("run", RETRY, "--until", 6, "--schedule", bad, "--diagram", "text").stdout
+    assert drawn.strip() in done.stdout
+    asked = call("why", RETRY, "log", "b, hello", "--at", 2, "--not", "--schedule", bad)
+    assert 'sent at 1 by "a", and lost by drop("a","b",1)' in asked.stdout
+
+
+def test_no_counterexample(tmp_path: Path) -> None:
+    """Without one, nothing is written, and the exit code says so."""
+    bad = tmp_path / "bad.json"
+    done = call("verify", RETRY, *BOUNDS[:4], "--nodes", "a,b,c", "--output", bad, "--exit-code")
+    assert (done.exit_code, bad.exists()) == (0, False)
+    assert "no faults within these bounds break it" in done.stdout
+
+
+def test_run_with_faults(tmp_path: Path) -> None:
+    """The faults of a run are drawn by its seed, and recorded."""
+    record = tmp_path / "s.json"
+    faults = ["--delay", "1-3", "--loss", 0.4, "--duplicate", 0.4, "--crash", "a@4", "--nodes", "a,b,c"]
+    first = call("run", RETRY, "--until", 8, "--seed", 5, *faults, "--record", record, "--json")
+    assert first.exit_code == 0
+    assert first.stdout != call("run", RETRY, "--until", 8, "--seed", 6, *faults, "--json").stdout
+    assert first.stdout == call("run", RETRY, "--until", 8, "--schedule", record, "--json").stdout
+    assert ["a", "a", 4] in json.loads(first.stdout)["crash"]["1"]
+    stopped = json.loads(call("run", RETRY, "--until", 8, "--crash", "a@4", "--stop", "all", "--json").stdout)
+    assert "8" not in [time for time, rows in stopped["log"].items() if ["a", "hello"] in rows]
+    mermaid = call("run", RETRY, "--until", 2, "--crash", "a@2", "--diagram", "mermaid").stdout.splitlines()
+    assert mermaid == [
+        "sequenceDiagram",
+        "    participant n0 as a",
+        "    participant n1 as b",
+        "    participant n2 as c",
+        "    Note over n0,n2: 1",
+        "    n0->>n1: log(#quot;b#quot;, #quot;hello#quot;), arrives at 2",
+        "    n0->>n2: log(#quot;c#quot;, #quot;hello#quot;), arrives at 2",
+        "    Note over n0,n2: 2",
+        "    Note over n0: #quot;a#quot; crashes",
+    ]
+
+
+def test_why() -> None:
+    """A row is written as in a program, with `_` for any value, or as JSON."""
+    told = call("why", RETRY, "log", '"b", "hello"', "--at", 4).stdout
+    assert told.splitlines() == [
+        'log("b", "hello")@4, kept since 2 by log(X1, X2)@next :- log(X1, X2);',
+        '  sent at 1 by "a": log(M, P)@async :- bcast(N, P), node(N, M);',
+        '    bcast("a", "hello")@1: a fact',
+        '    node("a", "b")@1: a fact',
+    ]
+    assert call("why", RETRY, "log", '["b", "hello"]', "--at", 4).stdout == told
+    assert call("why", RETRY, "log", "b, _", "--at", 4).stdout == told
+    assert 'log("b", "hello")@4' in call("why", RETRY, "log", "b, _", "--at", 4, "--depth", 1).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["verify", RETRY, *BOUNDS[:6]], 2, "--nodes"),
+        (["verify", RETRY, *BOUNDS, "--eff", "-1"], 2, "--eff"),
+        (["verify", RETRY, *BOUNDS[:6], "--nodes", "a,,b"], 2, "a node without a name"),
+        (["verify", RETRY, *BOUNDS, "--post", "pots"], 1, "no relation 'pots'"),
+        (["verify", RETRY, *BOUNDS, "--limit", 3], 1, "after 3 runs there is no verdict"),
+        (["verify", RETRY, *BOUNDS, "--output", "/nowhere/s.json"], 1, "cannot write /nowhere/s.json"),
+        (["verify", "none.ded", *BOUNDS], 1, "cannot read none.ded"),
+        (["run", RETRY, "--until", 3, "--delay", "3-1"], 2, "is no delay"),
+        (["run", RETRY, "--until", 3, "--delay", "soon"], 2, "is no delay"),
+        (["run", RETRY, "--until", 3, "--loss", "2"], 2, "--loss"),
+        (["run", RETRY, "--until", 3, "--crash", "a"], 2, "is no crash"),
+        (["run", RETRY, "--until", 3, "--crash", "a@1", "--crash", "a@2"], 2, "named twice"),
+        (["why", RETRY, "log", "X", "--at", 3], 2, "is no row"),
+        (["why", RETRY, "log", "[1, true]", "--at", 3], 2, "is no row"),
+        (["why", RETRY, "log", "[1", "--at", 3], 2, "is no row"),
+        (["why", RETRY, "log", "a, hello", "--at", 0], 2, "before --start"),
+        (["why", RETRY, "log", "z, hello", "--at", 3], 1, "ask with --not"),
+        (["why", RETRY, "log", "z, _", "--at", 3], 1, "ask with --not"),
+        (["why", RETRY, "log", "a, hello", "--at", 3, "--not"], 1, "ask why"),
+        (["why", RETRY, "log", "a", "--at", 3], 1, "has 2 columns"),
+        (["why", RETRY, "logs", "a", "--at", 3], 1, "did you mean 'log'"),
+    ],
+)
+def test_mistakes(arguments: list[object], code: int, says: str) -> None:
+    """A mistake is told in a few lines, never by a traceback."""
+    done = call(*arguments)
+    assert (done.exit_code, done.stdout) == (code, "")
+    assert says in " ".join(done.stderr.split())
+    assert len(done.stderr.splitlines()) <= 6

@@ -1,0 +1,181 @@
+"""Verdicts: against the public cases, and against all sets of faults of small random programs."""
+
+from __future__ import annotations
+
+import json
+from itertools import combinations
+from pathlib import Path
+from time import process_time
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from syndicate.dedalus import Program
+from syndicate.dedalus.verify.faults import Crash, Drop, Faults
+from syndicate.dedalus.verify.verdict import Progress
+from syndicate.errors import DedalusRejected, FactError, Undecided, Unverifiable
+from tests.syndicate.dedalus.verify.senders import NODES, programs
+
+CASES = Path(__file__).parents[3] / "data" / "dedalus"
+VERDICTS = json.loads((CASES / "verdicts" / "expected.json").read_text())
+
+
+@pytest.mark.parametrize("case", VERDICTS, ids=lambda c: f"{c['program']}-{c['eot']}-{c['eff']}-{c['max_crashes']}")
+def test_verdict(case: dict[str, Any]) -> None:
+    """The verdict, and all smallest counterexamples, are those that are known, within 2 s of the processor's time."""
+    begun = process_time()
+    found = Program.load(CASES / case["program"]).verify(
+        eot=case["eot"], eff=case["eff"], crashes=case["max_crashes"], nodes=case["nodes"]
+    )
+    assert process_time() - begun < 2
+    wanted = {name: case[name] for name in ("violation_exists", "min_faults", "min_counterexamples")}
+    assert found.to_json() == wanted
+    assert len(found.min_counterexamples) == case["n_min"]
+    assert sorted(map(list, found.ff_post)) == sorted(case["ff_post"])
+
+
+# ----------------------------------------------------------------------------------------------------- all fault sets
+
+
+def brute(program: Program, faults: Faults, *, invariant: str | None) -> tuple[int | None, list[tuple[str, ...]]]:
+    """The smallest counterexamples, by a run for each set of faults."""
+    times = range(faults.start, faults.eot + 1)
+
+    def run(chosen: tuple[Drop | Crash, ...]) -> Any:
+        drop = [[f.sender, f.receiver, f.sent] for f in chosen if isinstance(f, Drop)]
+        crash = [[f.node, f.time] for f in chosen if isinstance(f, Crash)]
+        net = {"net": {"nodes": list(faults.nodes), "fixed": {"drop": drop, "crash": crash}}}
+        return program.run(faults.start, faults.eot, schedule=net)
+
+    good = set() if invariant else set(run(()).at(faults.eot)["post"])
+    for size in range(len(faults.all) + 1):
+        found = []
+        for chosen in combinations(faults.all, size):
+            crashed = [fault.node for fault in chosen if isinstance(fault, Crash)]
+            if len(crashed) > faults.crashes or len(set(crashed)) < len(crashed):
+                continue
+            model = run(chosen)
+            if invariant:
+                bad = any(model.at(time)[invariant] for time in times)
+            else:
+                end = model.at(faults.eot)
+                bad = bool((good & set(end["pre"])) - set(end["post"]))
+            if bad:
+                found.append(tuple(sorted(map(str, chosen))))
+        if found:
+            return size, sorted(found)
+    return None, []
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@given(programs(), st.sampled_from([(3, 2, 1), (3, 3, 0), (4, 2, 1), (3, 0, 2)]), st.sampled_from([None, "bad"]))
+def test_as_all_sets_of_faults(program: Program, bounds: tuple[int, int, int], invariant: str | None) -> None:
+    """The search finds what trying everything finds."""
+    if program.check():
+        return
+    eot, eff, crashes = bounds
+    found = program.verify(eot=eot, eff=eff, crashes=crashes, nodes=NODES, invariant=invariant)
+    wanted = brute(program, Faults(NODES, 1, eot, eff, crashes), invariant=invariant)
+    assert (found.min_faults, list(found.min_counterexamples)) == wanted
+
+
+# ------------------------------------------------------------------------------------------------------ other questions
+
+
+def test_an_invariant_broken_without_faults() -> None:
+    """An invariant may be broken by no fault at all: one counterexample, the empty set."""
+    found = Program.parse("p(1)@2; bad(X) :- p(X);").verify(eot=3, eff=0, nodes=["a"], invariant="bad")
+    assert found.to_json() == {"violation_exists": True, "min_faults": 0, "min_counterexamples": [[]]}
+    assert [(one.row, one.time, one.never) for one in found.broken] == [((1,), 2, True)]
+
+
+def test_events_and_numbers() -> None:
+    """Events from outside are part of the run, and nodes may be numbers."""
+    events = {1: {"s": [(1, 2)]}, 2: {"s": [(1, 2)]}}
+    kept = Program.parse("r(Y, X)@async :- s(X, Y); persist[r, 2]; pre(X) :- k(X); k(2); post(Y) :- r(Y, _); s(1, 1);")
+    verdict = kept.verify(eot=4, eff=3, nodes=[1, 2], events=events)
+    assert verdict.min_counterexamples == (("drop(1,2,1)", "drop(1,2,2)"),)
+
+
+def test_sums_of_few_rows_are_tried_of_many_refused() -> None:
+    """A sum of what may be lost is decided for few rows; for many the remedy is told."""
+
+    def program(rows: int) -> Program:
+        sent = "".join(f's("a", "b", {n})@1;' for n in range(1, rows + 1))
+        return Program.parse(
+            f"{sent} r(Y, N)@async :- s(X, Y, N); persist[r, 2]; t(sum<N>) :- r(_, N);"
+            f"pre(1); post(1) :- t({rows * (rows + 1) // 2});"
+        )
+
+    assert program(5).verify(eot=3, eff=2, nodes="ab").min_counterexamples == (('drop("a","b",1)',),)
+    with pytest.raises(Unverifiable, match="sums up 13 rows"):
+        program(13).verify(eot=3, eff=2, nodes="ab")
+
+
+def test_the_first_counterexample_is_shown_and_repeated() -> None:
+    """The schedule of a verdict shows the violation, and the model and its diagram are of that run."""
+    program = Program.load(CASES / "verdicts" / "retry.ded")
+    found = program.verify(eot=6, eff=3, crashes=1, nodes="abc")
+    again = program.run(1, 6, schedule=json.loads(json.dumps(found.schedule())))
+    assert again.to_json() == found.model.to_json()
+    assert [one.row for one in found.broken] == [("c", "hello")]
+    assert ("c", "hello") in set(again.at(6)["pre"]) - set(again.at(6)["post"])
+    assert found.model.diagram().splitlines() == [
+        "time  a           b           c",
+        '   1  o----------x|           |  log("b", "hello"), lost by drop("a","b",1)',
+        '   1  o---------------------->|  log("c", "hello"), arrives at 2',
+        '   2  #           |           |  "a" crashes',
+    ]
+
+
+def test_progress_is_told() -> None:
+    """Each size of sets is told once, when the smaller ones are done."""
+    told: list[Progress] = []
+    program = Program.load(CASES / "verdicts" / "retry.ded")
+    found = program.verify(eot=6, eff=3, crashes=1, nodes="abc", progress=told.append)
+    assert [one.size for one in told] == [0, 1, 2]
+    assert told[-1].runs < found.runs
+
+
+BROKEN = "p(1) :- q(1)@3; q(1)@3; pre(X) :- p(X); post(X) :- p(X); bad(X, Y) :- p(X), p(Y);"
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "says"),
+    [
+        ({"post": "pots"}, Unverifiable, "no relation 'pots'"),
+        ({"invariant": "never"}, Unverifiable, "no relation 'never'"),
+        ({"pre": "bad"}, Unverifiable, "bad has 2 columns and post 1"),
+        ({"eot": 0}, Unverifiable, "before the start"),
+        ({"nodes": []}, Unverifiable, "need nodes"),
+        ({"nodes": "aba"}, Unverifiable, "named twice"),
+        ({"crashes": -1}, Unverifiable, "0 or more"),
+        ({"invariant": "bad"}, Unverifiable, "not ahead"),
+        ({"events": {1: {"z": [(1,)]}}}, FactError, "does not have"),
+    ],
+)
+def test_questions_without_answer(options: dict[str, Any], error: type[Exception], says: str) -> None:
+    """What cannot be verified is told, with its reason."""
+    with pytest.raises(error, match=says):
+        Program.parse(BROKEN).verify(**{"eot": 4, "eff": 2, "nodes": "ab", **options})
+
+
+def test_the_limit_is_no_verdict() -> None:
+    """A search that reaches its limit says what it knows instead of a verdict."""
+    program = Program.load(CASES / "verdicts" / "relay_forever.ded")
+    with pytest.raises(Undecided, match="after 50 runs there is no verdict; none of fewer than 4 faults"):
+        program.verify(eot=6, eff=3, crashes=1, nodes="abc", limit=50)
+    with pytest.raises(DedalusRejected, match="unsafe"):
+        Program.parse("p(X) :- q(Y);").verify(eot=6, eff=3, nodes="abc")
+
+
+def test_a_specification_sees_all_locations() -> None:
+    """Rules of a specification may look at several locations, those of the program not."""
+    program = Program.load(CASES / "verdicts" / "retry.ded")
+    bounds: dict[str, Any] = {"eot": 4, "eff": 2, "crashes": 1, "nodes": "abc"}
+    assert {one.reason_class for one in program.check(strict=True)} == {"location"}
+    assert program.verify(**bounds, strict=True).min_faults == 2
+    with pytest.raises(DedalusRejected, match="location"):
+        Program.parse(f"{program.text} log(X, P) :- log(Y, P), node(X, Y);").verify(**bounds, strict=True)
