@@ -433,6 +433,7 @@ class Bloom(Running, Looking):
     def discard(self) -> None:
         """Drop what was given from outside for the next tick."""
         self._root._inbox.clear()
+        self._root._engine.noticed.clear()
         for state in self._root._states.values():
             state.discard()
 

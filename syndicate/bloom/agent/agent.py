@@ -236,14 +236,21 @@ class Agent:
         """Let a row that somebody sent be there in the next tick, or refuse it."""
         if self.ended:
             return
+        key = self.checked(one, row)
+        if key is not None:
+            self.program._inbox.add(self.program._state_of(one).contents, (key,))
+            self.wake()
+
+    def checked(self, one: Collection, row: Any) -> Key | None:
+        """What somebody sent, as a row of a collection; None if it is refused."""
         try:
             key = arrived(row, one._columns, one._keys)
-            keys = one._taken([natural(key)]) if type(key) is Typed or one._declaration.lattices else (key,)
+            if type(key) is Typed or one._declaration.lattices:
+                (key,) = one._taken([natural(key)])
         except SyndicateError as error:
             self.refuse(one._name, str(error))
-            return
-        self.program._inbox.add(self.program._state_of(one).contents, keys)
-        self.wake()
+            return None
+        return key
 
     def refuse(self, name: Any, why: str) -> None:
         """Log that a row was refused."""

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from syndicate.bloom.agent.packet import arrived, outward
+from syndicate.bloom.agent.packet import outward
 from syndicate.bloom.declaration import SCRATCHES, TABLES, Kind
 from syndicate.during import _observe
-from syndicate.errors import BloomDeclaration, NotAValue, PatternError, RowMisfit, RuleFailed
+from syndicate.errors import BloomDeclaration, NotAValue, PatternError, RuleFailed
 from syndicate.flow.element import Key, natural
 from syndicate.pattern import capture
 from syndicate.skeleton.analysis import analyse
@@ -111,10 +111,8 @@ class Standing(Entity):
     def assert_(self, value: Value, handle: Any) -> None:
         """It is there from the next tick on."""
         agent, one = self.agent, self.one
-        try:
-            row = arrived(tuple(value), one._columns, one._keys)
-        except RowMisfit as error:
-            agent.refuse(one._name, str(error))
+        row = agent.checked(one, tuple(value))
+        if row is None:
             return
         self.known[handle] = row
         queue = self.queues.setdefault(self.state.contents.key(row), {})

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from syndicate.bloom.row import Names
-from syndicate.errors import LatticeAsKey, SyndicateError
-from syndicate.lattice.lattice import Lattice, holds_lattice
+from syndicate.errors import LatticeAsKey, LatticeValue, SyndicateError
+from syndicate.lattice.lattice import Lattice, holds_lattice, short
 
 
 class LatticeFound(Exception):
@@ -54,5 +54,13 @@ def made_lattices(
                     value.same_lattice(cls.bottom())
                 items[at] = cls.bottom() if value is None else cls.of(value)
             except SyndicateError as error:
-                raise type(error)(f"{where}: column {name}: {error}") from error
+                several = (
+                    isinstance(value, (set, frozenset, list))
+                    and f" For several elements write {cls.__name__}({value!r})."
+                )
+                raise type(error)(f"{where}: column {name}: {error}{several or ''}") from error
+            except Exception as error:  # of a user's lattice
+                raise LatticeValue(
+                    f"{where}: column {name}: {cls.__name__} raised {type(error).__name__} of {short(value)}: {error}"
+                ) from error
     return tuple(items)

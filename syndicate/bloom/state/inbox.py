@@ -7,6 +7,7 @@ The *filter* of a program sees what a tick is about to take, collection by colle
 what it postpones; the rest is lost.  It is where a test loses, delays, reorders and batches messages.
 
 >>> from syndicate.bloom.state.contents import Contents
+from syndicate.bloom.state.merged import Merged
 >>> inbox, held = Inbox(), Contents("c", ("k", "v"), 1); inbox.add(held, [("a", 1), ("a", 2), ("b", 1)])
 >>> inbox.taken(), inbox.waits()
 ({'c': {('a', 1): None, ('b', 1): None}}, True)
@@ -26,6 +27,7 @@ from typing import Any, TypeAlias
 
 from syndicate.bloom.row import Row, fitted_all, row_type
 from syndicate.bloom.state.contents import Contents
+from syndicate.bloom.state.merged import Merged
 from syndicate.errors import RuleFailed
 from syndicate.flow.element import Key, key_of, natural
 
@@ -44,9 +46,10 @@ class Inbox:
 
     def add(self, held: Contents, rows: Iterable[Key]) -> None:
         """Let rows wait for the next tick."""
-        _, queues = self.rows.setdefault(held.name, (held, {}))
+        _, queues = self.rows.get(held.name, (held, {}))
+        self.rows[held.name] = (held, queues)  # which may have been found to hold lattice values since
         for row in rows:
-            queues.setdefault(held.key(row) if held.keyed else row, {})[row] = None
+            queues.setdefault(_key(held, row), {})[row] = None
         self.fresh = True
 
     def waits(self) -> bool:
@@ -62,7 +65,7 @@ class Inbox:
         self.fresh = False
         found = {}
         for held, queues in list(self.rows.values()):
-            found[held.name] = _firsts(queues) if self.choose is None else self._chosen(self.choose, held, queues)
+            found[held.name] = _firsts(held, queues) if self.choose is None else self._chosen(self.choose, held, queues)
             if not queues:
                 del self.rows[held.name]
             elif self.choose is None:
@@ -83,21 +86,27 @@ class Inbox:
         fresh = self.fresh
         queues.clear()
         self.add(held, accepted)
-        now = _firsts(queues)
+        now = _firsts(held, queues)
         self.fresh = fresh or bool(queues)
         for row in postponed:
             if row not in now:
-                queues.setdefault(held.key(row) if held.keyed else row, {})[row] = None
+                queues.setdefault(_key(held, row), {})[row] = None
         return now
 
 
-def _firsts(queues: dict[Key, dict[Key, None]]) -> dict[Key, None]:
-    """The first row of each key, which is taken out."""
+def _key(held: Contents, row: Key) -> Key:
+    return held.key(row) if held.keyed or isinstance(held, Merged) else row
+
+
+def _firsts(held: Contents, queues: dict[Key, dict[Key, None]]) -> dict[Key, None]:
+    """The first row of each key, with all that can be merged with it, which are taken out."""
     found: dict[Key, None] = {}
     for key, queue in list(queues.items()):
         row = next(iter(queue))
-        del queue[row]
-        found[row] = None
+        ready = held.together(queue) if isinstance(held, Merged) and len(queue) > 1 else [row]
+        for one in ready:
+            del queue[one]
+            found[one] = None
         if not queue:
             del queues[key]
     return found

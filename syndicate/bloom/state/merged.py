@@ -90,6 +90,23 @@ class Merged(Contents):
             given = made_lattices(given, self.columns, self.lattices, self.name)
         return self._merge(old, given, "") is old
 
+    def together(self, rows: Iterable[Key]) -> list[Key]:
+        """Of rows of one key, the first and those that can be merged with it."""
+        found: list[Key] = []
+        so_far: Row | None = None
+        for one in rows:
+            row = natural(one)
+            try:
+                if self.lattices:
+                    row = made_lattices(row, self.columns, self.lattices, self.name)
+                so_far = row if so_far is None else self._merge(so_far, row, "")
+            except Exception:  # whatever a stranger's value makes a lattice raise: it comes alone, later
+                if not found:
+                    return [one]
+                continue
+            found.append(one)
+        return found
+
     def absorb(self, rows: Sequence[Row], where: str) -> None:
         """Merge rows; raises :class:`LatticeAsKey`, :class:`KeyConflict`, :class:`LatticeMismatch` with the place."""
         if self.lattices:

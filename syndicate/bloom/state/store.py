@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from syndicate.errors import StateError
+from syndicate.errors import SnapshotDamaged, StateError
 from syndicate.flow.element import Key, natural
 from syndicate.flow.encoding import decoded, encoded
 
@@ -60,7 +60,10 @@ class Store:
             found = self.db.execute("SELECT row FROM rows WHERE collection = ?", (name,)).fetchall()
         except sqlite3.Error as error:
             raise StateError(f"{self.path}: the rows of {name} cannot be read: {error}") from error
-        return [decoded(data) for (data,) in found]
+        try:
+            return [decoded(data) for (data,) in found]
+        except SnapshotDamaged as error:
+            raise StateError(f"{self.path}: a stored row of {name} is damaged: {error}") from error
 
     def write(self, changes: Mapping[str, Mapping[Key, int]]) -> None:
         """Take in the changes of some tables, all or none."""

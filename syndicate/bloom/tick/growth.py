@@ -19,6 +19,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from syndicate.bloom.rules.embedded import LatticeFound
 from syndicate.bloom.site import placed
 from syndicate.bloom.state.held import Held
 from syndicate.bloom.state.merged import Merged
@@ -26,7 +27,7 @@ from syndicate.bloom.state.state import CellState, TableState
 from syndicate.bloom.tick.division import Division, Growing
 from syndicate.bloom.tick.pipe import Pipe
 from syndicate.bloom.tick.spring import Spring
-from syndicate.errors import SyndicateError
+from syndicate.errors import RuleFailed, SyndicateError
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.lattice import from_collection
 from syndicate.lattice.lattice import Lattice, grew, join
@@ -194,6 +195,15 @@ class Growth:
 
     def begin(self, fed: Mapping[str, Mapping[Key, int]]) -> dict[str, dict[Key, int]]:
         """Merge what is given from outside; what the circuit is to be told of it, with the rest."""
+        try:
+            self._begin(fed)
+        except (SyndicateError, LatticeFound):
+            raise
+        except Exception as error:
+            raise _foreign("what is given from outside", error) from error
+        return self._untold()
+
+    def _begin(self, fed: Mapping[str, Mapping[Key, int]]) -> None:
         shrunk = {name for name, delta in fed.items() if any(weight < 0 for weight in delta.values())}
         tables = [name for name, state in self.merged.items() if isinstance(state, TableState)]
         leaving = {name: state.leaving for name in tables if (state := self.merged[name]).leaving}
@@ -215,7 +225,6 @@ class Growth:
         for state in self.cells.values():
             for value in state.taken():
                 self.grow(state, value)
-        return self._untold()
 
     def _begin_table(self, name: str, delta: Mapping[Key, int]) -> None:
         state = self.merged[name]
@@ -265,7 +274,12 @@ class Growth:
             while True:
                 busy = [run for run in runs if run.moved()]
                 for run in busy:
-                    run.run()
+                    try:
+                        run.run()
+                    except (SyndicateError, LatticeFound):
+                        raise
+                    except Exception as error:
+                        raise _foreign(f"{run.rule.site}: {run.rule.head}", error) from error
                 open_ = [outlet for outlet in outlets if outlet.spring.moved()]
                 for outlet in open_:
                     outlet.run()
@@ -326,6 +340,11 @@ class Growth:
         for name in self.fed if self.untouched else ():
             self.held[name].follow()
         self.once = True
+
+
+def _foreign(where: str, error: Exception) -> RuleFailed:
+    """What a method of a user's lattice raised."""
+    return RuleFailed(f"{where}: a lattice raised {type(error).__name__}: {error}. The tick did not happen")
 
 
 def _grown(before: Lattice, value: Lattice) -> dict[Key, int]:

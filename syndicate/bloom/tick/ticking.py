@@ -24,7 +24,7 @@ from syndicate.bloom.state.state import NOTHING, CellState, Delta, ScratchState,
 from syndicate.bloom.state.store import Store
 from syndicate.bloom.tick.growth import Growth
 from syndicate.bloom.tick.wiring import Wiring
-from syndicate.errors import IllegalRule, LatticeAsKey, RowMisfit, RuleFailed, StepFailed, SyndicateError
+from syndicate.errors import IllegalRule, LatticeAsKey, ProgramStopped, RowMisfit, RuleFailed, StepFailed
 from syndicate.flow import Circuit
 from syndicate.flow.element import Mixed, Typed, plus
 from syndicate.flow.zset import ZSet
@@ -53,7 +53,7 @@ class Ticking:
         """
         self.durable, self.store, self.found, self.naive = durable, store, found, naive
         self.changes: Mapping[str, Mapping[Any, int]] = {}
-        self.began = False
+        self.began = self.broken = False
         self.noticed: dict[str, frozenset[str]] = {}
         self._wire(wiring, states)
 
@@ -92,6 +92,21 @@ class Ticking:
         wiring = self.found(name, columns)
         if wiring is None:
             return False
+        while wiring is not None:
+            try:
+                self._rewire(wiring)
+            except LatticeFound as more:  # of another collection, when the new circuit was told what there is
+                wiring = self.found(more.name, more.columns)
+                if wiring is None:
+                    raise
+            except BaseException:  # neither the old circuit nor the new one
+                self.broken = True
+                raise
+            else:
+                break
+        return True
+
+    def _rewire(self, wiring: Wiring) -> None:
         given = {
             name: state.standing()
             for name, state in self.states.items()
@@ -106,12 +121,17 @@ class Ticking:
             assert growth is not None
             growth.told(self._step({name: rows for name, rows in given.items() if name in self.sources and rows}, told))
             growth.replay(lambda deltas: growth.told(self._step(deltas, told)))
-        return True
 
     def tick(self) -> None:
         """One tick; raises :class:`RuleFailed`, :class:`RowMisfit`, :class:`KeyConflict`, and is then as before."""
+        if self.broken:
+            raise ProgramStopped(
+                "an earlier tick was interrupted half-way, and could not be taken back: make the program anew"
+            )
         while self.noticed:
-            self.learn(*self.noticed.popitem())
+            name = next(iter(self.noticed))
+            self.learn(name, self.noticed[name])
+            del self.noticed[name]
         while True:
             try:
                 self._tick()
@@ -154,10 +174,11 @@ class Ticking:
             self._check(awake, changes, out)
             if self.store is not None and (kept := {n: changes[n] for n in self.durable if changes.get(n)}):
                 self.store.write(kept)
-        except (SyndicateError, LatticeFound):
-            self._take_back(told)
-            if growth is not None:
-                growth.undo()
+        except Exception:
+            self._undo(told)
+            raise
+        except BaseException:  # Ctrl-C, in the midst of a step
+            self.broken = True
             raise
         if growth is not None:
             self.changes = Changes({name: delta for name, delta in changes.items() if delta}, growth.later())
@@ -224,13 +245,20 @@ class Ticking:
         told.append(deltas)
         return {name: change.batch for name, change in out.items() if len(change)}
 
-    def _take_back(self, told: Sequence[Mapping[str, Delta]]) -> None:
+    def _undo(self, told: Sequence[Mapping[str, Delta]]) -> None:
         """Tell the circuit the opposite: what it derives depends on nothing but the sum of what it was told."""
         back: dict[str, Delta] = {}
         for deltas in told:
             back = self._sum(back, deltas)
-        if self.circuit is not None and back:
-            self.circuit.step({name: -zset(delta) for name, delta in back.items()})
+        try:
+            if self.circuit is not None and back:
+                self.circuit.step({name: -zset(delta) for name, delta in back.items()})
+        except BaseException:  # such as a function that no longer gives what it gave
+            self.broken = True
+            raise
+        finally:
+            if self.growth is not None:
+                self.growth.undo()
 
 
 def zset(delta: Delta) -> ZSet:

@@ -129,7 +129,7 @@ def test_refused_modules() -> None:
 
     class Attribute(Bloom):
         @bloom
-        def send(self) -> None:
+        def send(self) -> None:  # type: ignore[override]
             """A block in place of what an instance has."""
 
     with pytest.raises(BloomDeclaration, match="block cannot be called send"):

@@ -1,0 +1,15 @@
+"""Programs to build on: each file holds one, to be subclassed, mixed in, or imported as a module.
+
+* :mod:`delivery`: rows to another address, as they come, until acknowledged, or each once.
+* :mod:`causal`: what was said before arrives before.
+* :mod:`voting`: a quorum of a fixed electorate, counted by lattices.
+* :mod:`commit`: two-phase commit, by a unanimous vote.
+* :mod:`cart`, :mod:`carts`, :mod:`shopper`: the shopping carts of the Bloom papers, and who fills them.
+* :mod:`store`: replicas that keep versions under vector clocks; quorums, siblings, read repair.
+* :mod:`paths`: shortest paths that stay short as links come.
+
+Who is meant is an address; what does not change while a program runs (who may vote, who keeps replicas) is an
+attribute of its class.  Nothing here reads a clock: where messages may be lost, ``timer`` says when to send again.
+
+Source: seed 000, seed 001; reference/bloom.md, section 5.
+"""
