@@ -7,7 +7,7 @@ SHELL := bash
 .NOTPARALLEL:
 
 PYTHON_BIN := .venv/bin/python
-FLOW_PEERS := pathway pydbsp duckdb polars
+PEERS := pathway pydbsp duckdb polars clingo pydatalog
 CODE := $(wildcard syndicate relay tests examples benchmarks)
 
 # The environment is to hold what constraints.txt says, whatever the shell's own settings for Python and pip.
@@ -39,9 +39,11 @@ check: .venv/stamps/dev ## ruff, mypy --strict and the architecture test
 	@$(PYTHON_BIN) -m pytest -q tests/test_architecture.py
 
 .PHONY: bench
-bench: .venv/stamps/dev .peers/syndicate-py/stamp $(FLOW_PEERS:%=.peers/%/stamp) java ## the benchmarks, side by side with peers
+bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) java ## the benchmarks, side by side with peers
 	@$(PYTHON_BIN) -m benchmarks
 	@$(PYTHON_BIN) -m benchmarks.flow
+	@$(PYTHON_BIN) -m benchmarks.bloom
+	@$(PYTHON_BIN) -m benchmarks.dedalus
 
 .PHONY: nightly
 nightly: .venv/stamps/dev .peers/syndicate-py/stamp java ## long campaigns: 50 million mutated frames, 2,000 kills, 200 drains (some hours)
@@ -50,6 +52,7 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp java ## long campaigns: 50 m
 	    $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/test_journal.py tests/relay/test_durable.py \
 	    tests/relay/test_durable_server.py tests/relay/test_server.py
 	@SYNDICATE_SPARK_CRASHES=50 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/test_crash.py
+	@SYNDICATE_NIGHTLY=1 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/engine
 
 .PHONY: clean
 clean: ## remove what make has made
@@ -115,10 +118,10 @@ java:
 	@set -o pipefail; .peers/syndicate-py/bin/python -m pip install syndicate-py==0.19.3 websockets $(progress) || $(failed)
 	@touch $@
 
-# The peers of the flow benchmarks, one in each .peers/<name>.  One that cannot be installed is left out, and the tables
-# say why: that is what `absent` is for; make tries it again next time.  pydbsp needs Python 3.12 or newer.
-FLOW_PINS := benchmarks/peers/constraints.txt
-$(FLOW_PEERS:%=.peers/%/stamp): .peers/%/stamp: $(FLOW_PINS)
+# The peers of the flow and dedalus benchmarks, one in each .peers/<name>.  One that cannot be installed is left out, and
+# the tables say why: that is what `absent` is for; make tries it again next time.  pydbsp needs Python 3.12 or newer.
+PEER_PINS := benchmarks/peers/constraints.txt
+$(PEERS:%=.peers/%/stamp): .peers/%/stamp: $(PEER_PINS)
 	@rm -rf .peers/$* && mkdir -p .peers/$*
 	@least=11; if [ $* = pydbsp ]; then least=12; fi; found=; \
 	for python in $(PYTHON) python3 python3.13 python3.12 python3.11 "$${PYENV_ROOT:-$$HOME/.pyenv}"/versions/3.1[1-9]*/bin/python3; do \
@@ -131,6 +134,6 @@ $(FLOW_PEERS:%=.peers/%/stamp): .peers/%/stamp: $(FLOW_PINS)
 	echo "Installing the peer $* into .peers, with $$("$$found" --version) ..."; \
 	"$$found" -m venv .peers/$*; set -o pipefail; \
 	numpy=; if [ $* = duckdb ]; then numpy=numpy; fi; \
-	if PIP_CONSTRAINT=$(FLOW_PINS) .peers/$*/bin/python -m pip install $* $$numpy $(progress); then touch $@; else \
+	if PIP_CONSTRAINT=$(PEER_PINS) .peers/$*/bin/python -m pip install $* $$numpy $(progress); then touch $@; else \
 	    echo "pip could not install $* for $$("$$found" --version)" | tee .peers/$*/absent >&2; \
 	fi

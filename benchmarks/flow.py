@@ -8,40 +8,21 @@ with what the oracle says: a wrong answer has no figure.
 from __future__ import annotations
 
 import json
-import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import click
-from attrs import define, field
 
-from benchmarks.flow_cases import ROWS_SUFFIX, SLOW, Case, cases, select
+from benchmarks.flow_cases import ROWS_SUFFIX, SLOW, Case, cases
 from benchmarks.flow_ours import profiled as profiled_steps
 from benchmarks.flow_report import flow_section, verdict_of
-from benchmarks.measure import ROOT, SECONDS, Failed, median
 from benchmarks.profile import of_time
 from benchmarks.report import surroundings, write
+from benchmarks.sides import RESULTS, Measured, installed, peer_command, select, take_turns
 
-RESULTS = ROOT / "benchmarks/RESULTS.md"
 PEERS = ("pathway", "pydbsp", "duckdb", "polars")
-_VERSION = "import sys, importlib.metadata as m; print(m.version(sys.argv[1]), 'on Python', sys.version.split()[0])"
-
-
-@define
-class Measured:
-    """The figures of one case: by engine, one for each round; or why an engine has none."""
-
-    case: Case
-    figures: dict[str, list[dict[str, float]]] = field(factory=dict)
-    failures: dict[str, str] = field(factory=dict)
-
-    def of(self, engine: str) -> dict[str, float] | None:
-        """The median of an engine's rounds."""
-        found = self.figures.get(engine)
-        return median(found) if found else None
 
 
 @click.command(
@@ -86,14 +67,14 @@ def main(
         for case in chosen:
             click.echo(f"{case.key}\n\n{_profile(case)}\n")
         return
-    versions, absent = ({}, {}) if alone else peer_versions()
+    versions, absent = ({}, {}) if alone else installed(PEERS)
     rounds = rounds or (1 if quick else 3)
     around = surroundings(shlex.join(["python", "-m", "benchmarks.flow", *sys.argv[1:]]), rounds, None)
     results = measure_all(chosen, rounds, set(versions), lambda told: click.echo(told, err=True))
     profiles = {result.case.key: _profile(result.case) for result in results if below(result)}
     text = flow_section(results, around, versions, absent, profiles)
     if as_json:
-        click.echo(json.dumps([_data(result) for result in results], indent=1))
+        click.echo(json.dumps([result.data() for result in results], indent=1))
     else:
         click.echo(text, nl=False)
     target = output or (None if quick or only or alone else RESULTS)
@@ -106,44 +87,13 @@ def main(
     sys.exit(1 if failures else 0)
 
 
-def peer_versions() -> tuple[dict[str, str], dict[str, str]]:
-    """The versions of the peers that are there, and for each of the others the reason why it is not."""
-    versions: dict[str, str] = {}
-    absent: dict[str, str] = {}
-    for name in PEERS:
-        home = ROOT / ".peers" / name
-        try:
-            command = [str(home / "bin/python"), "-E", "-c", _VERSION, name]
-            done = subprocess.run(command, capture_output=True, text=True, check=True)
-            versions[name] = done.stdout.strip()
-        except (OSError, subprocess.CalledProcessError):
-            said = home / "absent"
-            absent[name] = said.read_text().strip() if said.exists() else "not installed: `make bench` installs it"
-    return versions, absent
-
-
 def measure_all(chosen: list[Case], rounds: int, peers: set[str], tell: Callable[[str], None]) -> list[Measured]:
     """Measure the cases, round after round, with our engines and the *peers* that are there.
 
     *tell* is called before each process.  An engine that fails in a case is not tried there again.
     """
-    results = [Measured(case) for case in chosen]
-    absent = set(PEERS) - peers
-    for number in range(rounds):
-        for result in results:
-            case = result.case
-            if case.rounds is not None and number >= case.rounds:
-                continue
-            for engine in case.engines:
-                if engine in result.failures or (engine in SLOW and number) or peer_of(engine) in absent:
-                    continue
-                tell(f"round {number + 1}  {case.key}  {engine}")
-                try:
-                    figure = _run(engine, case)
-                    result.figures.setdefault(engine, []).append(figure)
-                except Failed as failure:
-                    result.failures[engine] = str(failure)
-    return results
+    absent = {engine for case in chosen for engine in case.engines if peer_of(engine) in set(PEERS) - peers}
+    return take_turns(chosen, rounds, _command, tell, absent=frozenset(absent), once=SLOW)
 
 
 def peer_of(engine: str) -> str:
@@ -151,33 +101,15 @@ def peer_of(engine: str) -> str:
     return engine.removesuffix(ROWS_SUFFIX)
 
 
-def _run(engine: str, case: Case) -> dict[str, float]:
+def _command(engine: str, case: Case) -> list[str]:
     arguments = case.arguments
     peer = peer_of(engine)
     if peer in PEERS:
-        command = [str(ROOT / ".peers" / peer / "bin/python"), "-E", str(ROOT / f"benchmarks/peers/flow_{peer}.py")]
+        command = peer_command(peer, f"flow_{peer}.py")
         arguments = {**arguments, "objects": peer != engine}
     else:
         command = [sys.executable, "-m", "benchmarks.flow_ours", engine]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    try:
-        done = subprocess.run(
-            [*command, json.dumps(arguments)],
-            cwd=ROOT,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        raise Failed(f"no figure after {SECONDS} s") from None
-    try:
-        figures: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    except (IndexError, ValueError):
-        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-        raise Failed(f"ended with code {done.returncode}: {last}") from None
-    return figures
+    return [*command, json.dumps(arguments)]
 
 
 def below(result: Measured) -> bool:
@@ -189,15 +121,6 @@ def _profile(case: Case) -> str:
     if case.kind == "memory":
         raise click.UsageError(f"{case.key} cannot be profiled: name a workload of main, sweep or growth")
     return of_time(profiled_steps(**case.arguments))
-
-
-def _data(result: Measured) -> dict[str, object]:
-    return {
-        "key": result.case.key,
-        "arguments": result.case.arguments,
-        "figures": result.figures,
-        "failures": result.failures,
-    }
 
 
 if __name__ == "__main__":

@@ -95,21 +95,6 @@ def cases(*, quick: bool = False) -> list[Case]:
     return [*_main(quick), *_sweep(quick), *_growth(quick), *_memory()]
 
 
-def select(chosen: str, among: list[Case]) -> list[Case]:
-    """The cases whose key is in the comma-separated *chosen*, or has one of its parts in it.
-
-    Raises :class:`ValueError` for a part that no key has.
-
-    >>> [case.key for case in select("memory-join,main-closure", cases(quick=True))]
-    ['main-closure-1', 'memory-join']
-    """
-    wanted = [part.strip() for part in chosen.split(",")]
-    for part in wanted:
-        if not any(f"-{part}-" in f"-{case.key}-" for case in among):
-            raise ValueError(f"no workload is called {part!r}: see --list")
-    return [case for case in among if any(f"-{part}-" in f"-{case.key}-" for part in wanted)]
-
-
 def _sized(workload: str, delta: int, deltas: int, seconds: float, rows: int = ROWS) -> dict[str, Any]:
     sizes = {"rows": EDGES, "keys": NODES} if workload == "closure" else {"rows": rows, "keys": rows // 2}
     return {"workload": workload, **sizes, "delta": delta, "deltas": deltas, "seconds": seconds}

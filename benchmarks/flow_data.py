@@ -108,7 +108,8 @@ def _distinct(sides: list[list[Row]], keys: int) -> Iterator[tuple[int, ...]]:
     return ((key,) for key in {key for key, _ in sides[0]})
 
 
-def _closure(sides: list[list[Row]], keys: int) -> Iterator[tuple[int, ...]]:
+def closure(sides: list[list[Row]], keys: int) -> Iterator[tuple[int, ...]]:
+    """The pairs of the transitive closure of the first of *sides*, whose nodes are below *keys*."""
     reach = [0] * keys
     for a, b in sides[0]:
         reach[a] |= 1 << b
@@ -120,4 +121,4 @@ def _closure(sides: list[list[Row]], keys: int) -> Iterator[tuple[int, ...]]:
     return ((a, b) for a in range(keys) for b in range(keys) if reach[a] >> b & 1)
 
 
-_ANSWERS = {"join": _join, "group": _group, "distinct": _distinct, "closure": _closure}
+_ANSWERS = {"join": _join, "group": _group, "distinct": _distinct, "closure": closure}

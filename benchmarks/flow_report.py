@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable
-from typing import Protocol
 
 from benchmarks.flow_cases import (
     AS_ROWS,
@@ -18,33 +17,22 @@ from benchmarks.flow_cases import (
     STREAMING,
     TIMES_PATHWAY,
     WORKLOADS,
-    Case,
 )
 from benchmarks.report import Surroundings, exponent, number
+from benchmarks.sides import Measured, failed
 
 _OTHERS = (*STREAMING, *RECOMPUTING)
 
 
-class Figures(Protocol):
-    """One case, measured: see ``benchmarks.flow.Measured``."""
-
-    case: Case
-    figures: dict[str, list[dict[str, float]]]
-    failures: dict[str, str]
-
-    def of(self, engine: str) -> dict[str, float] | None:
-        """The median of an engine's rounds."""
-
-
 def flow_section(
-    results: Iterable[Figures],
+    results: Iterable[Measured],
     around: Surroundings,
     versions: dict[str, str],
     absent: dict[str, str],
     profiles: dict[str, str],
 ) -> str:
     """The section in Markdown; *profiles* are shown for the rows that are below their targets, by key."""
-    by_kind: dict[str, list[Figures]] = {}
+    by_kind: dict[str, list[Measured]] = {}
     measured = list(results)
     for result in measured:
         by_kind.setdefault(result.case.kind, []).append(result)
@@ -61,9 +49,7 @@ def flow_section(
         parts += ["### Memory", _memory(by_kind["memory"])]
     for key, text in profiles.items():
         parts += [f"### Profile of {key}", text]
-    failures = [f"- {result.case.key}, {name}: {why}" for result in measured for name, why in result.failures.items()]
-    if failures:
-        parts += ["### Failed", "\n".join(failures)]
+    parts += failed(measured)
     return "\n\n".join(parts) + "\n"
 
 
@@ -96,7 +82,7 @@ def _about(around: Surroundings, versions: dict[str, str], absent: dict[str, str
     return "\n".join(lines)
 
 
-def _deltas(main: list[Figures]) -> str:
+def _deltas(main: list[Measured]) -> str:
     lines = [
         f"| workload | delta | ours | reach | stretch | verdict | {' | '.join(_OTHERS)} |",
         f"|---|---:|---:|---:|---:|---|{'---:|' * len(_OTHERS)}",
@@ -118,7 +104,7 @@ def _deltas(main: list[Figures]) -> str:
     return "\n".join(lines)
 
 
-def _ours(result: Figures) -> str:
+def _ours(result: Measured) -> str:
     each = [figure["ms"] for figure in result.figures.get("ours", [])]
     if not each:
         return "-"
@@ -126,7 +112,7 @@ def _ours(result: Figures) -> str:
     return f"{number(statistics.median(each))}{spread}"
 
 
-def _beside(result: Figures, name: str) -> str:
+def _beside(result: Measured, name: str) -> str:
     found, ours = result.of(name), result.of("ours")
     if found is None:
         return "failed" if name in result.failures else "-"
@@ -136,10 +122,10 @@ def _beside(result: Figures, name: str) -> str:
     return f"{number(found['ms'])} ({times}{few})"
 
 
-def verdict_of(result: Figures) -> str:
+def verdict_of(result: Measured) -> str:
     """Whether our figure reaches its target; unsure if the rounds disagree.
 
-    >>> from benchmarks.flow import Measured
+    >>> from benchmarks.flow_cases import Case
     >>> case = Case("main", "join", {"delta": 10})
     >>> verdict_of(Measured(case, {"ours": [{"ms": 0.1}]})), verdict_of(Measured(case, {"ours": [{"ms": 1.0}]}))
     ('stretch', '**below**')
@@ -153,7 +139,7 @@ def verdict_of(result: Figures) -> str:
     return f"{verdict}, unsure" if min(each) <= reach < max(each) else verdict
 
 
-def _against_pathway(main: list[Figures]) -> str:
+def _against_pathway(main: list[Measured]) -> str:
     missed = []
     for result in main:
         ours, theirs = result.of("ours"), result.of("pathway")
@@ -166,7 +152,7 @@ def _against_pathway(main: list[Figures]) -> str:
     return f"{wanted}: {'**below** at ' + ', '.join(missed) if missed else 'reach'}."
 
 
-def _preloads(main: list[Figures]) -> str:
+def _preloads(main: list[Measured]) -> str:
     names = ("ours", *_OTHERS)
     lines = [f"| workload | {' | '.join(names)} |", f"|---|{'---:|' * len(names)}"]
     last = {result.case.workload: result for result in main}
@@ -182,7 +168,7 @@ def _preloads(main: list[Figures]) -> str:
     return "\n".join(lines)
 
 
-def _sweep(results: list[Figures]) -> str:
+def _sweep(results: list[Measured]) -> str:
     names = ("ours", "columns", *RECOMPUTING, *AS_ROWS)
     lines = [
         (
@@ -209,7 +195,7 @@ def _sweep(results: list[Figures]) -> str:
     return "\n".join(lines)
 
 
-def _growth(results: list[Figures]) -> str:
+def _growth(results: list[Measured]) -> str:
     sizes = sorted({result.case.arguments["rows"] for result in results})
     lines = [
         (
@@ -239,7 +225,7 @@ def _growth(results: list[Figures]) -> str:
     return "\n".join(lines)
 
 
-def _memory(results: list[Figures]) -> str:
+def _memory(results: list[Measured]) -> str:
     lines = [
         (
             "Bytes of a circuit by tracemalloc, without the rows themselves: with all rows, after ten times a tenth of"

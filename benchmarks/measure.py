@@ -117,19 +117,24 @@ def processes(chosen: list[Case], peer: Path | None, rounds: int) -> int:
 
 
 def _run(command: list[str], case: Case) -> Figure:
+    return figure([*command, case.function, json.dumps(case.arguments)])
+
+
+def figure(command: list[str], seconds: float = SECONDS) -> Figure:
+    """What a process prints last, as JSON; raises :class:`Failed` without it, or after so many *seconds*."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     try:
         done = subprocess.run(
-            [*command, case.function, json.dumps(case.arguments)],
+            command,
             cwd=ROOT,
             env=environment,
             capture_output=True,
             text=True,
-            timeout=SECONDS,
+            timeout=seconds,
             check=False,
         )
     except subprocess.TimeoutExpired:
-        raise Failed(f"no figure after {SECONDS} s") from None
+        raise Failed(f"no figure after {seconds:g} s") from None
     try:
         return json.loads(done.stdout.splitlines()[-1])
     except (IndexError, ValueError):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.flow import Measured
-from benchmarks.flow_cases import REACH, WORKLOADS, Case, cases, select
+from benchmarks.flow_cases import REACH, WORKLOADS, Case, cases
 from benchmarks.flow_data import Data
 from benchmarks.flow_ours import Ours, Scratch, circuit_of, memory
 from benchmarks.flow_report import flow_section, verdict_of
 from benchmarks.flow_side import measure
 from benchmarks.report import surroundings
+from benchmarks.sides import Measured, select
 
 SIZES = {"closure": (40, 25, 1)}
 """Rows, keys, and rows a delta."""

@@ -1,0 +1,75 @@
+"""What the benchmarks of Dedalus measure, and what is to be reached.
+
+Source: reference/dedalus.md, sections 5.3 and 6; issue "Dedalus: logic in time".
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from attrs import frozen
+
+from benchmarks.measure import ROOT
+
+PUBLIC: Final = ROOT / "tests/data/dedalus"
+"""The public cases, as the tests have them."""
+
+PEERS: Final = ("clingo", "duckdb", "pydatalog")
+PLAIN: Final = "python"
+"""The closure by hand, semi-naive, with a dictionary and sets."""
+
+COPYING: Final = "copying"
+"""Frames by hand: each timestep all rows are copied and joined anew."""
+
+FRAMES: Final = 0.5
+"""Seconds for 100,000 facts over 1,000 timesteps, a hundred of which have events."""
+
+CLOSURE: Final[dict[tuple[str, int], float]] = {("chain", 500): 0.8, ("random", 2000): 5.0}
+"""Seconds, by kind and edges."""
+
+EXPLORER: Final = 2.0
+"""Seconds for each verdict, and for each exploration."""
+
+
+@frozen
+class Case:
+    """One workload at one size: a function of ``dedalus_ours``, and its arguments."""
+
+    key: str
+    function: str
+    arguments: dict[str, Any]
+    engines: tuple[str, ...] = ("ours",)
+    rounds: int | None = None
+
+
+def cases(quick: bool) -> list[Case]:
+    """All cases in order; *quick*: small sizes."""
+    return [*_frames(quick), *_closure(quick), *_explorer()]
+
+
+def _frames(quick: bool) -> Iterator[Case]:
+    for facts in (1_000, 10_000) if quick else (10_000, 100_000):
+        yield Case(f"frames-{facts}", "frames", {"facts": facts, "steps": 1_000, "every": 10}, ("ours", COPYING))
+
+
+def _closure(quick: bool) -> Iterator[Case]:
+    for kind, edges in (("chain", 100), ("random", 200)) if quick else CLOSURE:
+        yield Case(
+            f"closure-{kind}-{edges}",
+            "closure",
+            {"kind": kind, "edges": edges, "nodes": edges // 2},
+            ("ours", PLAIN, *PEERS),
+        )
+
+
+def _explorer() -> Iterator[Case]:
+    for entry in json.loads((PUBLIC / "verdicts/expected.json").read_text()):
+        name = entry["program"].removeprefix("verdicts/").removesuffix(".ded")
+        bounds = f"{entry['eot']}-{entry['eff']}-{entry['max_crashes']}"
+        yield Case(f"verify-{name}-{bounds}", "verdict", entry)
+    for path in sorted(PUBLIC.glob("*.expected.json")):
+        entry = json.loads(path.read_text())
+        if entry["mode"] != "single":
+            yield Case(f"explore-{entry['name']}", "exploration", entry)
