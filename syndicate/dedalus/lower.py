@@ -39,7 +39,7 @@ from syndicate.dedalus.ast import (
     normal,
 )
 from syndicate.dedalus.desugar import grouped
-from syndicate.flow.circuit import MAX_ITERATIONS
+from syndicate.flow.circuit import MAX_ITERATIONS, Circuit
 from syndicate.plan import (
     Agg,
     AntiJoin,
@@ -95,9 +95,26 @@ def arities(rules: Iterable[Rule]) -> dict[str, int]:
     return {atom.relation: len(atom.terms) for rule in rules for atom in (rule.head, *rule.atoms)}
 
 
-def lower(rules: Sequence[Rule], choose: Chooser) -> Lowered:
-    """The plan of checked rules in short form; facts are left out."""
-    return _Lowering(rules, choose).run()
+def levels(rules: Sequence[Rule]) -> dict[str, int]:
+    """The strata of relations within a timestep; of checked rules, so that this ends."""
+    level = dict.fromkeys(arities(rules), 0)
+    changed = True
+    while changed:
+        changed = False
+        for rule in rules:
+            if rule.kind != "deductive":
+                continue
+            whole = bool(rule.aggregates or rule.choices)
+            below = [level[atom.relation] + (atom.negated or whole) for atom in rule.atoms]
+            if below and max(below) > level[rule.head.relation]:
+                level[rule.head.relation] = max(below)
+                changed = True
+    return level
+
+
+def lower(rules: Sequence[Rule], choose: Chooser, engine: Callable[[Circuit], Any] | None = None) -> Lowered:
+    """The plan of checked rules in short form, run by *engine*; facts are left out."""
+    return _Lowering(rules, choose).run(engine)
 
 
 class _Lowering:
@@ -111,7 +128,7 @@ class _Lowering:
         self.now = self.program.edb(NOW, "time")
         self.timed = False
 
-    def run(self) -> Lowered:
+    def run(self, engine: Callable[[Circuit], Any] | None) -> Lowered:
         for name, arity in self.arities.items():
             relation = self.program.idb(name, *columns(arity))
             self.program.rule(relation, self.program.edb(f"+{name}", *columns(arity)), origin=f"what {name} is given")
@@ -128,7 +145,7 @@ class _Lowering:
                 self.constant(name, time)
         self.program.output(*self.arities, *self.live)
         self.program.output(*(f"{'next' if r.kind == 'next' else 'send'} {n}" for n, r in self.heads.items()))
-        plan = self.program.plan(limit=LIMIT)
+        plan = self.program.plan(limit=LIMIT, engine=engine)
         return Lowered(plan, self.arities, self.heads, self.constants, self.live, self.timed)
 
     def constant(self, name: str, time: int) -> None:

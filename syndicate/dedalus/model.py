@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from attrs import define, field, frozen
 
@@ -26,6 +26,8 @@ from syndicate.dedalus.why.absence import DEPTH_NOT, WhyNot, suits, why_not
 from syndicate.dedalus.why.derivation import DEPTH, History, Pattern, Why, shown, why
 from syndicate.dedalus.why.spacetime import Form, diagram
 from syndicate.errors import FactError
+
+MOST_TOLD: Final = 10_000_000
 
 Intervals: TypeAlias = dict[str, dict[Row, tuple[tuple[int, int], ...] | list[tuple[int, int]]]]
 """By relation and row, the times ``from <= t < to`` in which the row is there."""
@@ -116,8 +118,12 @@ class Model:
         return Moment(self, time)
 
     def to_json(self, relations: Iterable[str] | None = None) -> dict[str, dict[str, list[list[Value]]]]:
-        """``{relation: {time: rows}}``, rows sorted; relations and times without rows are left out."""
+        """``{relation: {time: rows}}``, rows sorted; relations and times without rows are left out.
+
+        Raises :class:`FactError` for more than could be told.
+        """
         made = {}
+        self.check_size(self.intervals if relations is None else relations)
         for name in sorted(self.intervals if relations is None else relations):
             times: dict[int, list[Row]] = {}
             for row, spans in self.intervals.get(name, {}).items():
@@ -129,6 +135,16 @@ class Model:
                     str(time): [list(row) for row in sorted(times[time], key=order)] for time in sorted(times)
                 }
         return made
+
+    def check_size(self, relations: Iterable[str]) -> None:
+        """Raise :class:`FactError` if the rows of all timesteps are too many to be written out."""
+        held = (rows for name in relations for rows in self.intervals.get(name, {}).values())
+        size = sum(to - since for spans in held for since, to in spans)
+        if size > MOST_TOLD:
+            raise FactError(
+                f"from {self.start} to {self.until} there are {size} rows, timestep by timestep: {MOST_TOLD} can be "
+                "written out: end the run earlier, or ask for single times by at(t)"
+            )
 
     def why(self, relation: str, row: Row, time: int, *, depth: int = DEPTH) -> Why:
         """How a row came to be there: its derivation, *depth* levels of it; raises :class:`FactError` if it is not."""

@@ -16,13 +16,14 @@ Source: reference/dedalus.md, sections 1.3, 4.3 and 5.1.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from attrs import field, frozen
 
-from syndicate.dedalus.ast import Row, Value
-from syndicate.errors import ScheduleError
+from syndicate.dedalus.ast import Constant, Row, Rule, Value, terms
+from syndicate.errors import FactError, ScheduleError
 
 Stop: TypeAlias = Literal["sending", "all"]
 STOPS: Final = ("sending", "all")
@@ -202,3 +203,21 @@ def nodes_of(words: Iterable[str]) -> tuple[Value, ...]:
         bare = word.strip()
         found.append(int(bare) if bare.removeprefix("-").isdecimal() else bare)
     return tuple(found)
+
+
+def check_nodes(rules: Iterable[Rule], nodes: Iterable[Value]) -> None:
+    """Raise :class:`FactError` for the name of a node that a program does not say: no fault there could matter.
+
+    >>> from syndicate.dedalus.parse import parse
+    >>> check_nodes(parse('p("ann", "bob")@1;'), ["bop"])
+    Traceback (most recent call last):
+        ...
+    syndicate.errors.FactError: the program names no node 'bop': did you mean 'bob'?
+    """
+    said = {t.value for rule in rules for t in terms(rule.head, *rule.body) if isinstance(t, Constant)}
+    names = sorted(value for value in said if isinstance(value, str))
+    for node in nodes:
+        if isinstance(node, str) and node not in said:
+            close = difflib.get_close_matches(node, names, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"its words are {', '.join(names[:9]) or 'none'}"
+            raise FactError(f"the program names no node {node!r}: {hint}")

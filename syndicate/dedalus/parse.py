@@ -17,6 +17,7 @@ Source: reference/dedalus.md, section 2.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -44,6 +45,7 @@ from syndicate.dedalus.ast import (
     When,
 )
 from syndicate.dedalus.grammar import grammar, in_words
+from syndicate.dedalus.library import LIBRARY, STANDARD, names
 from syndicate.errors import DedalusSyntax
 
 DEEPEST: Final = 200
@@ -69,9 +71,36 @@ def parse(text: str, file: str = "") -> list[Statement]:
 def load(path: str | Path) -> list[Statement]:
     """The statements of a file, with those of the files that it includes in place of its includes, each once.
 
+    An include is relative to the file that it stands in.  What begins with ``std/`` and is no file there is of the
+    library: see :mod:`syndicate.dedalus.library`.
+
     Raises :class:`DedalusSyntax`, also for a file that cannot be read.
     """
-    return list(_load(Path(path), set(), None))
+    return _load(Path(path), set(), None)
+
+
+def with_library(statements: Iterable[Statement]) -> list[Statement]:
+    """Statements with those of the library in place of its includes, each once; raises :class:`DedalusSyntax`.
+
+    An include of a file stays.
+    """
+    found: list[Statement] = []
+    seen: set[Path] = set()
+    for statement in statements:
+        if isinstance(statement, Include) and statement.path.startswith(STANDARD):
+            found += _load(_standard(statement), seen, statement)
+        else:
+            found.append(statement)
+    return found
+
+
+def _standard(include: Include) -> Path:
+    name = include.path.removeprefix(STANDARD).removesuffix(".ded")
+    if name not in names():
+        known = ", ".join(f"{STANDARD}{one}" for one in names())
+        told = f"{include.place}: the library has no {include.path}; it has {known}"
+        raise DedalusSyntax(told, include.place.line, include.place.column)
+    return LIBRARY / f"{name}.ded"
 
 
 def _load(path: Path, seen: set[Path], by: Include | None) -> list[Statement]:
@@ -89,7 +118,9 @@ def _load(path: Path, seen: set[Path], by: Include | None) -> list[Statement]:
     found: list[Statement] = []
     for statement in parse(text, str(path)):
         if isinstance(statement, Include):
-            found += _load(path.parent / statement.path, seen, statement)
+            relative = path.parent / statement.path
+            library = statement.path.startswith(STANDARD) and not relative.exists()
+            found += _load(_standard(statement) if library else relative, seen, statement)
         else:
             found.append(statement)
     return found

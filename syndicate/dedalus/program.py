@@ -53,17 +53,20 @@ from syndicate.dedalus.checks import Diagnostic, check
 from syndicate.dedalus.desugar import core, explicit
 from syndicate.dedalus.explore.asking import explorer
 from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer
+from syndicate.dedalus.explore.founded import founded
 from syndicate.dedalus.explore.outcome import Exploration, Mode
+from syndicate.dedalus.hazards import Hazard, hazards
 from syndicate.dedalus.lamport import lamport
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import Net
-from syndicate.dedalus.parse import load, parse
+from syndicate.dedalus.parse import load, parse, with_library
 from syndicate.dedalus.quiescence import Restless, restless
 from syndicate.dedalus.run import MAX_STEPS, Facts, run
 from syndicate.dedalus.schedule import DELIVERIES, Clock, Delivery, Schedule
 from syndicate.dedalus.verify.verdict import MAX_RUNS, Progress, Verdict, observing, verify
 from syndicate.errors import DedalusRejected, DedalusSyntax, FactError, ScheduleError
+from syndicate.flow.circuit import Circuit
 
 
 class Program:
@@ -82,8 +85,8 @@ class Program:
 
     @classmethod
     def parse(cls, text: str) -> Program:
-        """A program from its text; raises :class:`DedalusSyntax`."""
-        return cls(parse(text))
+        """A program from its text, and what that includes of the library; raises :class:`DedalusSyntax`."""
+        return cls(with_library(parse(text)))
 
     @classmethod
     def load(cls, path: str | Path) -> Program:
@@ -141,6 +144,10 @@ class Program:
         """The rules that may keep the program from coming to rest."""
         return restless(self.statements)
 
+    def hazards(self) -> list[Hazard]:
+        """What is allowed and may not be meant, see :mod:`syndicate.dedalus.hazards`."""
+        return hazards(self.statements)
+
     def accept(self, *, strict: bool = False, specification: Iterable[str] = ()) -> None:
         """Raise :class:`DedalusRejected` unless the program can run.
 
@@ -153,7 +160,7 @@ class Program:
             one for one in self.check(strict=strict) if not (one.reason_class == "location" and one.rule in spared)
         ]
         if found:
-            more = f"\n(and {len(found) - 1} more)" if len(found) > 1 else ""
+            more = f"  (and {len(found) - 1} more)" if len(found) > 1 else ""
             raise DedalusRejected(f"{found[0]}{more}", found)
 
     # ----------------------------------------------------------------------------------------------------- running
@@ -170,6 +177,7 @@ class Program:
         events: Facts | None = None,
         strict: bool = False,
         limit: int = MAX_STEPS,
+        engine: Callable[[Circuit], Any] | None = None,
     ) -> Model:
         """What is true from *start* to *until*, both inclusive, in timesteps.
 
@@ -177,7 +185,8 @@ class Program:
         they arrive after one timestep, or when *seed* says, if it is given.  *delivery*: ``free`` takes ``@async``
         literally, ``causal`` lets no message arrive before its cause, ``later`` after it only.  *net* says
         what goes wrong, by the seed; see :class:`Net`.  *events* are facts from outside,
-        ``{time: {relation: rows}}``.  *limit* bounds how many timesteps are evaluated.
+        ``{time: {relation: rows}}``.  *limit* bounds how many timesteps are evaluated.  *engine* makes what runs the
+        circuits: ``lambda circuit: SparkEngine(circuit, session)``; the local engine otherwise.
 
         Raises :class:`DedalusRejected`, :class:`ScheduleError`, :class:`FactError`, :class:`DedalusParadox`,
         :class:`DedalusEndless`, :class:`DedalusArithmetic`.
@@ -193,7 +202,10 @@ class Program:
                 raise ScheduleError("the schedule has a net already: give one of them")
             made = evolve(made or Schedule(), net=net)
         _choose(rules, made)
-        return run(rules, Clock(start, until, seed, made, delivery), events, limit=limit)
+        if engine is not None and any(rule.choices for rule in rules):
+            raise ScheduleError("choices are made by the run itself, one by one: run a program that has some without engine=")
+        clock = Clock(start, until, seed, made, delivery)
+        return run(rules, clock, events, limit=limit, founded=founded, engine=engine)
 
     def explorer(
         self,

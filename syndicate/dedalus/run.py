@@ -4,8 +4,8 @@ What an inductive rule derives is there in the next timestep as long as a rule d
 a frame rule costs nothing for what stays.  A timestep in which nothing can change is not visited.
 
 A message into the past, and a look at a constant time that is still to come, change what was computed before: the run
-is repeated with them until it asks for nothing new.  If it never settles there is no model, as :class:`DedalusParadox`
-says.
+is repeated with them until it asks for nothing new.  If it never settles, or on what owes itself to itself, there is no
+model, as :class:`DedalusParadox` says.
 
 Contract: the result depends on the program, the seed and the schedule alone.
 
@@ -14,8 +14,9 @@ Source: reference/dedalus.md, sections 1.1, 5.3 and 5.4; seed 002.
 
 from __future__ import annotations
 
+import gc
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import repeat
 from typing import Any, Final, TypeAlias
@@ -29,6 +30,7 @@ from syndicate.dedalus.lower import NOW, Lowered, lower
 from syndicate.dedalus.model import Chosen, Intervals, Message, Model, order
 from syndicate.dedalus.schedule import Clock, Send
 from syndicate.errors import DedalusArithmetic, DedalusEndless, DedalusParadox, EndlessLoop, ScheduleError, StepFailed
+from syndicate.flow.circuit import Circuit
 from syndicate.plan import Plan
 
 Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
@@ -37,6 +39,11 @@ Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
 MAX_STEPS: Final = 1_000_000
 MAX_PASSES: Final = 1_000
 Early: TypeAlias = frozenset[tuple[int, str, Row]]
+Assumed: TypeAlias = tuple[Early, Early]
+"""Arrivals in the past, and what is true at constant times ahead."""
+
+Founded: TypeAlias = Callable[[Sequence[Rule], Clock, Facts, Model, Assumed], bool]
+"""Whether a model does not owe what it assumed to itself."""
 
 
 def run(
@@ -45,39 +52,68 @@ def run(
     events: Facts | None = None,
     *,
     limit: int = MAX_STEPS,
-    assumed: tuple[Early, Early] | None = None,
+    assumed: Assumed | None = None,
+    founded: Founded | None = None,
+    engine: Callable[[Circuit], Any] | None = None,
 ) -> Model:
     """The model of checked rules in short form under *clock*; *limit* bounds the timesteps that are evaluated.
 
     *assumed* are the arrivals in the past, and what is true at constant times ahead, of the first try: from nothing, if
-    it is not given, and if that leads nowhere from what a schedule says of arrivals in the past.
+    it is not given, and if that leads nowhere from what a schedule says of arrivals in the past.  *founded* says
+    whether a model does not owe them to itself.  *engine* makes what runs the circuit of each pass.
 
     Raises :class:`DedalusParadox`, :class:`DedalusEndless`, :class:`DedalusArithmetic`, :class:`ScheduleError`.
     """
     rules = with_crashes(rules, clock.schedule.net if clock.schedule is not None else None, clock.start)
-    early, ahead = assumed or (frozenset(), frozenset())
-    seen: set[tuple[Early, Early]] = set()
-    while (early, ahead) not in seen:
+    tries = [assumed or (frozenset(), frozenset())]
+    if assumed is None and (said := clock.into_the_past()):
+        tries.append((said, frozenset()))
+    refused: list[Exception] = []
+    for one in tries:
+        try:
+            return _model(rules, clock, events or {}, limit, one, founded, engine)
+        except (DedalusParadox, ScheduleError) as error:
+            refused.append(error)
+    raise refused[0]
+
+
+def _model(
+    rules: Sequence[Rule],
+    clock: Clock,
+    events: Facts,
+    limit: int,
+    assumed: Assumed,
+    founded: Founded | None,
+    engine: Callable[[Circuit], Any] | None,
+) -> Model:
+    """The model to which passes lead from what is assumed at first."""
+    seen: set[Assumed] = set()
+    while assumed not in seen:
         if len(seen) >= MAX_PASSES:
             raise DedalusParadox(f"messages into the past have not settled after {MAX_PASSES} runs: use @later")
-        seen.add((early, ahead))
-        once = Pass(rules, clock, events or {}, early, ahead, limit)
-        once.run()
-        if (once.early, once.ahead) == (early, ahead):
+        seen.add(assumed)
+        once = Pass(rules, clock, events, *assumed, limit, engine)
+        try:
+            once.run()
+        finally:
+            once.lowered.plan.close()
+        if (once.early, once.ahead) == assumed:
+            model = once.model()
+            if founded is not None and not founded(rules, clock, events, model, assumed):
+                raise DedalusParadox(_paradox(assumed, "what arrives in the past is the only cause of its being sent"))
             _all_used(clock)
             if clock.delivery == "causal":
                 check_causality(once.messages)
-            return once.model()
-        early, ahead = once.early, once.ahead
-    said = clock.into_the_past()
-    if assumed is None and said:
-        return run(rules, clock, events, limit=limit, assumed=(said, frozenset()))
+            return model
+        assumed = once.early, once.ahead
+    raise DedalusParadox(_paradox(assumed, "what arrives in the past prevents that it is sent"))
+
+
+def _paradox(assumed: Assumed, why: str) -> str:
+    early, ahead = assumed
     facts = [Atom(name, tuple(map(Constant, row)), time) for time, name, row in sorted(early | ahead, key=repr)]
     told = ", ".join(map(str, facts[:3]))
-    raise DedalusParadox(
-        f"there is no model: what arrives in the past prevents that it is sent ({told or 'nothing sent any more'}). "
-        "Use @later, or the delivery 'later'"
-    )
+    return f"there is no model: {why} ({told or 'nothing sent any more'}). Use @later, or the delivery 'later'"
 
 
 def _all_used(clock: Clock) -> None:
@@ -115,6 +151,7 @@ class Pass:
     early_given: Early
     ahead_given: Early
     limit: int
+    engine: Callable[[Circuit], Any] | None = None
     lowered: Lowered = field(init=False)
     events: dict[int, set[tuple[str, Row]]] = field(factory=lambda: defaultdict(set))
     times: list[int] = field(factory=list)
@@ -133,7 +170,8 @@ class Pass:
 
     def __attrs_post_init__(self) -> None:
         self.clock.chosen.clear()
-        self.lowered = lower(self.rules, self.clock.choose)
+        self.clock.used.clear()
+        self.lowered = lower(self.rules, self.clock.choose, self.engine)
         self.intervals = {name: {} for name in self.lowered.arities}
         for rule in self.rules:
             if rule.fact:
@@ -198,7 +236,13 @@ class Pass:
                     f"{self.limit} timesteps were evaluated, and at {time} the program still does not rest: "
                     "see which rules keep it busy (restless), or end the run earlier"
                 )
-            touched = self.step(time, touched)
+            collecting = gc.isenabled()
+            gc.disable()  # as a step of a circuit does: what it makes stays; walking it takes a third of a large one
+            try:
+                touched = self.step(time, touched)
+            finally:
+                if collecting:
+                    gc.enable()
             time = self.next(time, touched)
 
     def next(self, time: int, touched: set[tuple[str, Row]]) -> int | None:

@@ -49,6 +49,12 @@ class Schedule:
     by_rule: Mapping[tuple[str, Row, int, int], tuple[int, ...]] = field(factory=dict)
     choices: Mapping[tuple[int, int], tuple[Row, ...]] = field(factory=dict)
 
+    @property
+    def open(self) -> bool:
+        """Whether it says nothing of any message, so that each may arrive at any time."""
+        said = self.arrive or self.by_rule or self.delay is not None
+        return not said and (self.net is None or self.net == Net(self.net.nodes))
+
     @classmethod
     def of(cls, given: Mapping[str, Any], *, default: int | None = 1) -> Schedule:
         """From JSON as in ``cases/dedalus``; raises :class:`ScheduleError`.

@@ -11,6 +11,7 @@ import click
 
 from relay.cli.dedalus.check import check_command
 from relay.cli.dedalus.explore import explore_command
+from relay.cli.dedalus.live import live_command, together_command
 from relay.cli.dedalus.run import run_command
 from relay.cli.dedalus.verify import verify_command
 from relay.cli.dedalus.why import why_command
@@ -24,6 +25,7 @@ Examples:
   syndicate dedalus explore race.ded --until 5 --mode confluence
   syndicate dedalus why lamp.ded lamp '"hall"' --at 5
   syndicate dedalus verify retry.ded --eot 6 --eff 3 --crashes 1 --nodes a,b,c
+  syndicate dedalus live gossip.ded --at a --connect tcp://127.0.0.1:8001
 """
 
 
@@ -32,5 +34,13 @@ def dedalus() -> None:
     """Programs in Dedalus: logic in time, with messages."""
 
 
-for command in (check_command, run_command, explore_command, verify_command, why_command):
+for command in (
+    check_command,
+    run_command,
+    explore_command,
+    verify_command,
+    why_command,
+    live_command,
+    together_command,
+):
     dedalus.add_command(command)

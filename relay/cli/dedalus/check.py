@@ -19,7 +19,7 @@ from syndicate.errors import DedalusSyntax
 
 @click.command("check", cls=Command, context_settings=SETTINGS)
 @click.argument("file")
-@click.option("--strict", is_flag=True, help="Time as data in asynchronous rules only; first columns are locations.")
+@click.option("--strict", is_flag=True, help="Time as data in @async rules only; first columns are locations; warn.")
 @click.option("--locations", is_flag=True, help="The first column of each relation is a location.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: verdict, diagnostics.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
@@ -27,10 +27,12 @@ from syndicate.errors import DedalusSyntax
 def check_command(file: str, strict: bool, locations: bool, as_json: bool) -> None:
     """Say what is wrong with a program; exit with 1 if anything is."""
     resting: list[str] = []
+    hazards: list[str] = []
     try:
         program = Program.load(file)
         found = [_shown(one) for one in program.check(strict=strict, locations=locations or None)]
         resting = [str(one) for one in program.restless()]
+        hazards = [str(one) for one in program.hazards()] if strict else []
     except DedalusSyntax as error:
         if not error.line:  # the file itself cannot be read
             raise
@@ -44,6 +46,8 @@ def check_command(file: str, strict: bool, locations: bool, as_json: bool) -> No
             click.echo(f"{file}: accepted; it comes to rest after its events" if not resting else f"{file}: accepted")
         for note in [] if found else resting:
             click.echo(f"  may never rest: {note}")
+        for note in [] if found else hazards:
+            click.echo(f"  may not be meant: {note}")
     sys.exit(1 if found else 0)
 
 

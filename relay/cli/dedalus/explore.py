@@ -34,6 +34,7 @@ Ctrl-C shows what was found so far; the exit code is 130 then.
 """
 _SHOWN: Final = 20
 _EVERY: Final = 0.2
+SECONDS: Final = 20.0
 
 
 @click.command("explore", cls=Command, context_settings=SETTINGS, epilog=_EXPLORE)
@@ -47,6 +48,14 @@ _EVERY: Final = 0.2
 @click.option("--lossless/--lossy", default=None, help="Whether all messages arrive; default: for confluence.")
 @click.option("--schedule", metavar="S.json", help="What is fixed; what it does not say is tried.")
 @click.option("--limit", type=click.IntRange(1), default=MOST_STEPS, show_default=True, help="Timesteps to try.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0),
+    default=SECONDS,
+    show_default=True,
+    metavar="S",
+    help="Time to try; 0: any.",
+)
 @click.option("--strict", is_flag=True, help="Check as `check --strict` does.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: models, or finals and confluent.")
 @click.option("--record", metavar="FILE", help="Write a schedule for each outcome: FILE.1.json and so on.")
@@ -63,6 +72,7 @@ def explore_command(
     lossless: bool | None,
     schedule: str | None,
     limit: int,
+    seconds: float,
     strict: bool,
     as_json: bool,
     record: str | None,
@@ -84,7 +94,7 @@ def explore_command(
         final=final,
         lossless=lossless,
         limit=limit,
-        progress=_progress() if sys.stderr.isatty() else None,
+        progress=_watching(seconds),
     )
     try:
         found = explorer.run()
@@ -104,16 +114,23 @@ def explore_command(
         sys.exit(128 + signal.SIGINT)
 
 
-def _progress() -> Callable[[Explorer], None]:
-    """A line on the terminal that is written again and again."""
-    told = time.monotonic()
+def _watching(seconds: float) -> Callable[[Explorer], None]:
+    """A line on the terminal that is written again and again; and an end after some time, unless that is 0."""
+    begun = told = time.monotonic()
+    shown = sys.stderr.isatty()
 
     def tell(explorer: Explorer) -> None:
         nonlocal told
         now = time.monotonic()
-        if now - told >= _EVERY:
+        if seconds and now - begun > seconds:
+            raise explorer.too_large(f"give more time (--seconds {2 * seconds:g})")
+        if shown and now - told >= _EVERY:
             told = now
-            click.echo(f"\r\033[K{explorer.steps} timesteps, {len(explorer.outcomes)} outcomes", nl=False, err=True)
+            click.echo(
+                f"\r\033[K{explorer.steps} timesteps, {len(explorer.outcomes)} outcomes, {now - begun:.0f} s",
+                nl=False,
+                err=True,
+            )
 
     return tell
 

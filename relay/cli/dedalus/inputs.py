@@ -39,7 +39,9 @@ def read_schedule(path: str, *, default: int | None = 1) -> Schedule:
     """The schedule in a JSON file, with the delay where it says none; raises :class:`ScheduleError`."""
     try:
         return Schedule.of(json.loads(Path(path).read_text(encoding="utf-8")), default=default)
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+    except json.JSONDecodeError as error:
+        raise ScheduleError(f'the schedule {path} is no JSON: {error}; expected {{"schedule": [..]}}') from None
+    except (OSError, UnicodeDecodeError) as error:
         raise ScheduleError(f"cannot read the schedule {path}: {getattr(error, 'strerror', None) or error}") from None
     except ScheduleError as error:
         raise ScheduleError(f"{path}: {error}") from None

@@ -55,6 +55,7 @@ def run_command(file: str, until: int, how: Running, as_json: bool, diagram: Any
 
 def _show(model: Model) -> None:
     """Facts as they are written in a program, by time."""
+    model.check_size(model.intervals)
     by_time: dict[int, list[str]] = {}
     for name in sorted(model.intervals):
         for row in sorted(model.intervals[name], key=order):

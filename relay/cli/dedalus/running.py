@@ -16,7 +16,7 @@ from attrs import frozen
 from relay.cli.dedalus.inputs import read_schedule
 from syndicate.dedalus import Model, Net, Program
 from syndicate.dedalus.ast import Value
-from syndicate.dedalus.net import STOPS, nodes_of
+from syndicate.dedalus.net import STOPS, check_nodes, nodes_of
 from syndicate.dedalus.schedule import DELIVERIES
 
 
@@ -70,6 +70,8 @@ class Running:
         """Run a program; raises what :meth:`Program.run` does, :class:`ScheduleError` and :class:`click.UsageError`."""
         if until < self.start:
             raise click.UsageError(f"--until {until} is before --start {self.start}")
+        if self.net is not None:
+            check_nodes(program.core(), self.net.crash)
         said = read_schedule(self.schedule) if self.schedule is not None else None
         options: dict[str, Any] = {"seed": self.seed, "schedule": said, "delivery": self.delivery}
         return program.run(self.start, until, **options, strict=self.strict, net=self.net)

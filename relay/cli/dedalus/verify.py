@@ -16,6 +16,7 @@ from relay.cli.dedalus.running import nodes_named
 from relay.cli.ending import SETTINGS, Command
 from syndicate.dedalus import Program, Verdict
 from syndicate.dedalus.ast import Value
+from syndicate.dedalus.net import check_nodes
 from syndicate.dedalus.verify.verdict import MAX_RUNS, Progress
 from syndicate.dedalus.why.derivation import shown
 
@@ -68,7 +69,11 @@ def verify_command(
     exit_code: bool,
 ) -> None:
     """Search for faults that break a program's specification, or prove that there are none within bounds."""
-    found = Program.load(file).verify(
+    if eff > eot + 1:
+        click.echo(f"note: --eff {eff} is behind --eot {eot}: messages are lost at all times", err=True)
+    program = Program.load(file)
+    check_nodes(program.core(), nodes)
+    found = program.verify(
         eot=eot,
         eff=eff,
         crashes=crashes,

@@ -38,8 +38,8 @@ def explorer(
     for name in asked:
         if name not in known:
             close = difflib.get_close_matches(name, known, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise FactError(f"the program has no relation {name!r}{hint}")
+            hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(sorted(known)) or 'none'}"
+            raise FactError(f"the program has no relation {name!r}: {hint}")
     net = clock.schedule.net if clock.schedule is not None else None
     if net is not None and net.crash and net.stop == "all":
         raise ScheduleError("exploring knows crashes that stop sending alone: leave out 'stop', or run by seeds")

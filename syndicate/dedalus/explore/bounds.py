@@ -52,7 +52,7 @@ def possible(
     groups = {number: rule for number, rule in enumerate(rules) if rule.aggregates}
     read = {(a.relation, a.time) for rule in rules for a in rule.atoms if isinstance(a.time, int) and not a.negated}
     times = range(start, until + 1)
-    facts: dict[int, set[Fact]] = {time: {*given.get(time, ()), (_ALWAYS.relation, ())} for time in times}
+    facts: dict[int, set[Fact]] = {time: {*given[time], (_ALWAYS.relation, ())} for time in times}
     found: set[Early] = set()
     size = -1
     while size < (size := len(found) + sum(map(len, facts.values()))):

@@ -25,24 +25,23 @@ Source: reference/dedalus.md, sections 1.5, 4.1 and 5.5; DESIGN, 6.6.
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from itertools import chain, product
+from itertools import product
 from typing import Any, Final, TypeAlias
 
-from attrs import define, evolve, field
+from attrs import define, field
 
-from syndicate.dedalus.ast import Row, Rule
-from syndicate.dedalus.causality import check_causality
+from syndicate.dedalus.ast import Rule
+from syndicate.dedalus.explore.arrivals import Arrivals, is_local
 from syndicate.dedalus.explore.bounds import hidden_in
 from syndicate.dedalus.explore.extreme import extreme
 from syndicate.dedalus.explore.founded import Early, Foundation, Run, idling
 from syndicate.dedalus.explore.influence import NOTHING, Influence, sliced
-from syndicate.dedalus.explore.outcome import Decisions, Exploration, MessageKey, Mode, Outcome, Projection
+from syndicate.dedalus.explore.outcome import Decisions, Exploration, Mode, Outcome, Projection, by_rows
 from syndicate.dedalus.explore.replay import facts_of, replayer
-from syndicate.dedalus.explore.space import Fact, Facts, Found, Space, at_constant, chosen_of
-from syndicate.dedalus.explore.state import Lane, Met, Sent, State, Step, divided, steps_of
-from syndicate.dedalus.model import Message, order
+from syndicate.dedalus.explore.space import MOST_REMEMBERED, Fact, Facts, Found, Space, at_constant, chosen_of
+from syndicate.dedalus.explore.state import Lane, Met, Sent, State, Step, decided, is_causal, steps_of
 from syndicate.dedalus.run import Facts as Events
 from syndicate.dedalus.schedule import Clock, Send
 from syndicate.errors import ExplorationTooLarge, ScheduleError
@@ -84,6 +83,9 @@ class Explorer:
         wanted = influence.on(self.relations)
         left_out = {rule.head.relation for rule in self.rules} - wanted
         # What is left out must not keep the rest from having a model: where all messages must arrive, it could.
+        fixed = clock.schedule is not None and clock.schedule.delay is None and not clock.schedule.open
+        if clock.delivery == "causal" and fixed:  # arrivals that are fixed may come before their causes
+            wanted |= left_out
         if self.lossless and (clock.delivery == "causal" or left_out & influence.entangled()):
             wanted |= left_out
         self.kept_rules = sliced(self.rules, wanted, self.relations)
@@ -108,6 +110,11 @@ class Explorer:
         self.doubtful: set[Projection] = set()
         self.wanted: set[Projection] | None = None
         self.soft: set[str] = set()
+        self.open = clock.schedule is None or clock.schedule.open
+        self.arrivals = Arrivals(
+            self.space, self.persistent, clock.until, self.lossless, is_local(self.kept_rules), self.count
+        )
+        self.free: dict[tuple[int, int], tuple[Found, Sequence[tuple[Fact, Sent]] | None]] = {}
         self.met: set[tuple[frozenset[Early], Facts]] = set()
         self.replay = replayer(self.rules, clock, self.events, lossless=self.lossless)
 
@@ -129,7 +136,7 @@ class Explorer:
         """The outcomes so far."""
         outcomes = [
             Outcome(projection, decisions, self.replay)
-            for projection, decisions in sorted(self.outcomes.items(), key=lambda item: _order(item[0]))
+            for projection, decisions in sorted(self.outcomes.items(), key=lambda item: by_rows(item[0]))
         ]
         start, until = self.clock.start, self.clock.until
         return Exploration(
@@ -209,6 +216,7 @@ class Explorer:
         early, _ = self.assumed
         root = State(self.clock.start, (Lane(),) * lanes, {}, early, (), None)
         met = Met()
+        self.free.clear()
         stack: list[Iterator[State]] = [iter([root])]
         while stack:
             state = next(stack[-1], None)
@@ -226,15 +234,19 @@ class Explorer:
         self.steps += 1
         self.time = time
         if self.steps > self.limit:
-            what = "models" if self.mode == "all-models" else "outcomes"
-            raise ExplorationTooLarge(
-                f"{self.limit} timesteps were tried, {len(self.outcomes)} {what} were found, and there is more: end "
-                "earlier (until), ask for fewer relations, take the delivery 'later', fix arrivals by a schedule, or "
-                "raise the limit",
-                self.found(complete=False),
-            )
+            raise self.too_large("raise the limit")
         if self.progress is not None and self.steps % 64 == 0:
             self.progress(self)
+
+    def too_large(self, remedy: str) -> ExplorationTooLarge:
+        """What to raise if there is too much to be tried, with what was found so far; *remedy* is one more."""
+        what = "models" if self.mode == "all-models" else "outcomes"
+        return ExplorationTooLarge(
+            f"{self.steps - 1} timesteps were tried, {len(self.outcomes)} {what} were found, and there is more: end "
+            "earlier (until), ask for fewer relations, take the mode 'confluence' or the delivery 'later', fix "
+            f"arrivals by a schedule, or {remedy}",
+            self.found(complete=False),
+        )
 
     # -------------------------------------------------------------------------------------------------- a timestep
 
@@ -244,37 +256,20 @@ class Explorer:
         early, ahead = self.assumed
         base = self.given[time] | ahead | {(name, row) for at, name, row in early if at == time}
         held = base.union(*(lane.at(time) for lane in state.lanes[:1]))
-        for arriving, flight, way in self._arrivals(state, held):
+        named, watched = self.exact, self._watched(state)
+        for arriving, flight, way in self.arrivals.ways(state, held, named=named, watched=watched):
             self.count(time)
             given = [lane.at(time) | base | arriving for lane in state.lanes]
             for founds, facts, chosen in self._choosing(time, given, way, list(self.space.choices)):
-                yield from self._then(evolve(state, flight=flight, way=chosen), founds, facts)
+                then = State(time, state.lanes, flight, state.owed, state.seen, chosen, state.void)
+                yield from self._then(then, founds, facts)
 
-    def _arrivals(self, state: State, held: Facts) -> Iterator[tuple[Facts, dict[Fact, tuple[Sent, ...]], Step | None]]:
-        """What arrives now, what stays under way, and the way; to arrive as soon as can be comes first."""
-        facts = sorted(state.flight, key=lambda fact: (fact[0], order(fact[1])))
-        last = self.lossless and state.time == self.clock.until
-        ways = [
-            divided(
-                state.flight[fact],
-                last=last,
-                named=self.exact,
-                lossless=self.lossless,
-                stays=fact[0] in self.persistent,
-                held=fact in held,
-            )
-            for fact in facts
-        ]
-        for picked in product(*ways):
-            arriving, flight, way = set(), {}, state.way
-            for fact, (now, later) in zip(facts, picked, strict=True):
-                if now:
-                    arriving.add(fact)
-                if later:
-                    flight[fact] = later
-                for rule, sent, senders in now:
-                    way = Step(way, ("arrive", rule, fact[1], sent, state.time, senders))
-            yield frozenset(arriving), flight, way
+    def _watched(self, state: State) -> Sequence[str] | None:
+        """What an outcome is made of now, beside what follows; None where all that arrives counts."""
+        plain = self.forward and len(state.lanes) == 1 and not self.space.choices and self.open
+        if not plain or state.time >= (self.clock.until if self.mode == "all-models" else self.final):
+            return None
+        return self.relations if self.mode == "all-models" else ()
 
     def _choosing(
         self, time: int, given: Sequence[Facts], way: Step | None, rules: Sequence[int]
@@ -311,7 +306,8 @@ class Explorer:
             return
         if self.wanted is not None and seen not in self.wanted:
             return
-        state = evolve(state, seen=seen, way=Step(state.way, ("found", time, found)) if self.checked else state.way)
+        way = Step(state.way, ("found", time, found)) if self.checked else state.way
+        state = State(time, state.lanes, state.flight, state.owed, seen, way, state.void)
         lanes = [
             Lane(one.next, lane.due, self._first(one) if time == self.clock.start else lane.first)
             for one, lane in zip(founds, state.lanes, strict=True)
@@ -323,8 +319,8 @@ class Explorer:
                     for fact, copies in flight.items()
                     if self.exact or fact[0] not in self.persistent or fact[1] not in found.true[fact[0]]
                 }
-                due = [evolve(lane, due=frozenset(d for d in lane.due if d[0] > time)) for lane in lanes_then]
-                yield State(time + 1, tuple(due), left, owed, seen, way, void or unforeseen)
+                due = tuple(lane.behind(time) for lane in lanes_then)
+                yield State(time + 1, due, left, owed, seen, way, void or unforeseen)
             elif not (owed or void or unforeseen):
                 self._note(seen, way)
 
@@ -361,6 +357,12 @@ class Explorer:
     ) -> Iterator[tuple[dict[Fact, tuple[Sent, ...]], frozenset[Early], Sequence[Lane], Step | None, bool]]:
         """What becomes of what is sent: under way, what is owed, what is due, the way, and whether it is void."""
         time, until = state.time, self.clock.until
+        if len(founds) == 1 and (free := self._free(time, founds[0])) is not None:
+            after = dict(state.flight)
+            for fact, sent in free if time < until else ():
+                after[fact] = (*after.get(fact, ()), sent)
+            yield after, state.owed, lanes, state.way, False
+            return
         lanes = list(lanes)
         flying: dict[Fact, tuple[Sent, ...]] = dict(state.flight)
         owed, way, void = state.owed, state.way, False
@@ -393,6 +395,24 @@ class Explorer:
                     then_owed -= {(fate, *fact)}
                     then_way = Step(then_way, ("arrive", sent[0], fact[1], time, fate, sent[2]))
             yield flight, then_owed, lanes, then_way, void
+
+    def _free(self, time: int, found: Found) -> Sequence[tuple[Fact, Sent]] | None:
+        """What is sent, if all of it may arrive at any later time: in most programs, and always the same."""
+        known = self.free.get((time, id(found)))
+        if known is not None and known[0] is found:
+            return known[1]
+        made: list[tuple[Fact, Sent]] = []
+        good = True
+        for number, row, senders in found.sends:
+            name = self.space.heads[number].head.relation
+            past = self.past(number)
+            if past or name in self.soft or self.clock.said(Send(number, name, row, time, senders, True)) is not None:
+                good = False
+            made.append(((name, row), (number, time, senders)))
+        if len(self.free) >= MOST_REMEMBERED:
+            self.free.clear()
+        self.free[time, id(found)] = found, made if good else None
+        return self.free[time, id(found)][1]
 
     def _sent_before(self, arrivals: list[Early]) -> bool:
         """Whether arrivals in the past were all assumed; if not, they are to be."""
@@ -433,35 +453,20 @@ class Explorer:
             return
         steps = steps_of(way)
         early, ahead = self.assumed
-        if early and self.clock.delivery == "causal":
-            messages = [
-                Message("", row, sent, (at,), number, senders)
-                for kind, number, row, sent, at, senders in (step for step in steps if step[0] == "arrive")
-            ]
-            try:
-                check_causality(messages)
-            except ScheduleError:
-                return
-        arrive: dict[MessageKey, list[int]] = defaultdict(list)
-        choices: dict[tuple[int, int], frozenset[Row]] = {}
-        for step in steps:
-            if step[0] == "arrive":
-                arrive[step[1:4]].append(step[4])
-            elif step[0] == "choose":
-                choices[step[1], step[2]] = step[3]
+        if early and self.clock.delivery == "causal" and not is_causal(steps):
+            return
+        arrive, choices = decided(steps)
         if self.foundation is not None and self.checked:
             founds = {step[1]: step[2] for step in steps if step[0] == "found"}
             true = {time: found.true for time, found in founds.items()}
+            chosen = {key: frozenset(rows) for key, rows in choices.items()}
             told = {**idling(founds, arrive, self.persistent, self.space, self.past), **arrive}
-            run = Run(self.clock.start, self.clock.until, self.given, true, choices, told, early, ahead)
+            run = Run(self.clock.start, self.clock.until, self.given, true, chosen, told, early, ahead)
             if not self.foundation.carries(run):
                 self.doubtful.add(seen)
                 return
-        self.outcomes[seen] = Decisions(
-            {key: tuple(sorted(times)) for key, times in arrive.items()},
-            {key: tuple(sorted(rows, key=order)) for key, rows in choices.items()},
-            (early, frozenset((int(name.rpartition("@")[2]), name.rpartition("@")[0], row) for name, row in ahead)),
-        )
+        at = frozenset((int(name.rpartition("@")[2]), name.rpartition("@")[0], row) for name, row in ahead)
+        self.outcomes[seen] = Decisions(arrive, choices, (early, at))
 
     # -------------------------------------------------------------------------------------- as soon, and as late
 
@@ -489,8 +494,3 @@ class Explorer:
             return False
         self.outcomes[low] = Decisions(latest)
         return True
-
-
-def _order(projection: Projection) -> Any:
-    facts = chain.from_iterable(((name, time, order(row)) for name, row in rows) for time, rows in projection)
-    return sorted(facts)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from syndicate.dedalus.explore.outcome import MessageKey, Projection
+from syndicate.dedalus.explore.replay import Given
 from syndicate.dedalus.explore.space import Fact, Facts, Space
 from syndicate.dedalus.schedule import Clock, Send
 
@@ -22,7 +23,7 @@ class Ground(Protocol):
 
     space: Space
     clock: Clock
-    given: dict[int, Facts]
+    given: Given
     relations: list[str]
     final: int
     lossless: bool

@@ -16,6 +16,7 @@ Source: seed 002 (choice, stable models); reference/dedalus.md, section 1.5.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -24,8 +25,14 @@ from typing import TypeAlias
 from attrs import define, evolve
 
 from syndicate.dedalus.ast import Atom, Goal, Row, Rule, Variable
+from syndicate.dedalus.explore.influence import Influence
 from syndicate.dedalus.explore.outcome import MessageKey
+from syndicate.dedalus.explore.replay import facts_of
 from syndicate.dedalus.explore.space import Fact, Facts, Found, Space, at_constant, chosen_of
+from syndicate.dedalus.model import Model
+from syndicate.dedalus.run import Assumed
+from syndicate.dedalus.run import Facts as Events
+from syndicate.dedalus.schedule import Clock
 
 Early: TypeAlias = tuple[int, str, Row]
 """What arrives in the past: when, where, what."""
@@ -37,7 +44,8 @@ class Run:
 
     *given* are facts from outside, *true* what is true, *chosen* the values that were chosen, all by time; *arrive*
     tells when messages arrive, by rule, row and time of sending; *early* are the arrivals in the past, and *ahead* what
-    is read of constant times before they come, as facts of :func:`at_constant`.
+    is read of constant times before they come, as facts of :func:`at_constant`.  Nothing changes but at some *times*,
+    or if these are not told at all.
     """
 
     start: int
@@ -48,6 +56,14 @@ class Run:
     arrive: Mapping[tuple[int, Row, int], Sequence[int]]
     early: frozenset[Early]
     ahead: Facts
+    times: Sequence[int] | None = None
+
+    def after(self, time: int, *, resting: bool) -> int:
+        """The timestep to look at after another, at which nothing changed if it was *resting*."""
+        if not resting or self.times is None:
+            return time + 1
+        place = bisect_right(self.times, time)
+        return self.times[place] if place < len(self.times) else self.until + 1
 
 
 class Foundation:
@@ -82,7 +98,7 @@ class Foundation:
 
     def carries(self, run: Run) -> bool:
         """Whether all of *early* and *ahead* is founded."""
-        taken = {time: self._taken(run, time) for time in range(run.start, run.until + 1)}
+        taken: dict[int, Facts] = {}
         early: set[Early] = set()
         ahead: set[Fact] = set()
         while True:
@@ -95,7 +111,7 @@ class Foundation:
 
     def _taken(self, run: Run, time: int) -> Facts:
         """What is taken as given: facts, what negations look at, what was chosen, the totals."""
-        facts: set[Fact] = set(run.given.get(time, ()))
+        facts: set[Fact] = set(run.given[time])
         for name in self.negated:
             facts.update((_was(name), row) for row in run.true[time].get(name, ()))
         for name, at in self.unread:
@@ -113,7 +129,7 @@ class Foundation:
         return frozenset(facts)
 
     def _derived(
-        self, run: Run, taken: Mapping[int, Facts], early: set[Early], ahead: set[Fact]
+        self, run: Run, taken: dict[int, Facts], early: set[Early], ahead: set[Fact]
     ) -> tuple[set[Early], set[Fact]]:
         """One way through time: the arrivals in the past that are sent, and what is true at constant times."""
         due: dict[int, set[Fact]] = defaultdict(set)
@@ -122,8 +138,12 @@ class Foundation:
         more: set[Early] = set()
         known: set[Fact] = set()
         kept: Facts = frozenset()
-        for time in range(run.start, run.until + 1):
-            found = self.space.at(time, frozenset(taken[time] | kept | due[time] | ahead | known))
+        time, before = run.start, None
+        while time <= run.until:
+            if time not in taken:
+                taken[time] = self._taken(run, time)
+            given = frozenset(taken[time] | kept | due[time] | ahead | known)
+            found = self.space.at(time, given)
             kept = found.next
             for name, at in self.read:
                 if at == time:
@@ -136,7 +156,50 @@ class Foundation:
                         due[at].add((name, row))
                     else:
                         more.add((at, name, row))
+            time, before = run.after(time, resting=given == before), given
         return more, known
+
+
+class _Told(dict[int, dict[str, frozenset[Row]]]):
+    """What is true in a model, looked up when it is asked for."""
+
+    def __init__(self, model: Model) -> None:
+        """Of the model."""
+        super().__init__()
+        self.model = model
+
+    def __missing__(self, time: int) -> dict[str, frozenset[Row]]:
+        """What is true at a time."""
+        held = self.model.intervals.items()
+        self[time] = {
+            name: frozenset(row for row, spans in rows.items() if any(since <= time < to for since, to in spans))
+            for name, rows in held
+        }
+        return self[time]
+
+
+def founded(rules: Sequence[Rule], clock: Clock, events: Events, model: Model, assumed: Assumed) -> bool:
+    """Whether a model of a run does not owe what was *assumed* for it to itself."""
+    early, ahead = assumed
+    influence = Influence(rules, forward=clock.delivery == "later", start=clock.start)
+    if not (early or ahead) or not influence.cycles():
+        return True
+    given = facts_of(rules, clock, events)
+    spans = {time for rows in model.intervals.values() for known in rows.values() for span in known for time in span}
+    sent = {time for one in model.messages for time in (one.sent, *one.arrive)}
+    times = sorted({*spans, *sent, *given, *(one.time for one in model.choices), *(one[0] for one in early | ahead)})
+    run = Run(
+        model.start,
+        model.until,
+        given,
+        _Told(model),
+        {(one.rule, one.time): frozenset(one.rows) for one in model.choices},
+        {(one.rule, one.row, one.sent): one.arrive for one in model.messages},
+        early,
+        frozenset((at_constant(name, at), row) for at, name, row in ahead),
+        [time for time in times if model.start <= time <= model.until],
+    )
+    return Foundation(rules).carries(run)
 
 
 def _was(name: str) -> str:

@@ -23,12 +23,19 @@ from attrs import define, field
 from syndicate.dedalus.ast import Row, Value
 from syndicate.dedalus.explore.space import Facts
 from syndicate.dedalus.model import Model, order
+from syndicate.errors import DedalusParadox, ScheduleError
 
 Mode: TypeAlias = Literal["all-models", "confluence"]
 MODES: tuple[Mode, ...] = ("all-models", "confluence")
 
 Projection: TypeAlias = tuple[tuple[int, Facts], ...]
 """What is true of the relations that are asked for, by time; times without rows are left out."""
+
+
+def by_rows(projection: Projection) -> Any:
+    """A sort key for outcomes."""
+    return sorted((name, time, order(row)) for time, facts in projection for name, row in facts)
+
 
 MessageKey: TypeAlias = tuple[int, Row, int]
 """The rule, the row, the time of sending."""
@@ -133,19 +140,48 @@ class Exploration:
     def difference(self) -> Difference | None:
         """Two schedules that end differently and differ in as little as can be; None if all end alike.
 
-        Of two outcomes that were found near each other, the second is made like the first, decision by decision, as
-        long as it ends differently: none of the differences that are left can be taken back alone.
+        One of two outcomes that were found near each other is made the other, decision by decision; on that way there
+        are two neighbours that end differently.  Then what else differs is taken back, as long as they do.
         """
         if len(self.outcomes) < 2:
             return None
-        near = self.outcomes[:12]
-        pairs = [Difference(one, other) for one, other in combinations(near, 2)]
-        best = min(pairs, key=lambda pair: len(pair.entries()))
+        pairs = [Difference(one, other) for one, other in combinations(self.outcomes[:6], 2)]
+        best = self._neighbours(min(pairs, key=lambda pair: len(pair.entries())))
         while True:
             smaller = self._smaller(best)
             if smaller is None:
                 return best
             best = smaller
+
+    def _neighbours(self, found: Difference) -> Difference:
+        best, size = found, len(found.entries())
+        goal, tried = _decided(found.other.model), _decided(found.one.model)
+        before: Outcome | None = found.one
+        for kind in ("arrive", "choices"):
+            wanted: Mapping[Any, Any] = getattr(goal, kind)
+            for key in sorted(wanted, key=repr):
+                if getattr(tried, kind).get(key) == wanted[key]:
+                    continue
+                tried = Decisions(dict(tried.arrive), dict(tried.choices))
+                getattr(tried, kind)[key] = wanted[key]
+                after = self._outcome(tried, found.other)
+                if after is None or before is None:
+                    before = after
+                    continue
+                made = Difference(before, after)
+                if after.projection != before.projection and len(made.entries()) < size:
+                    best, size = made, len(made.entries())
+                before = after
+        return best
+
+    def _outcome(self, decisions: Decisions, like: Outcome) -> Outcome | None:
+        """What decisions lead to, if that is a run."""
+        made = Outcome((), decisions, like.replay)
+        try:
+            made.projection = self.project(made.model)
+        except (DedalusParadox, ScheduleError):
+            return None
+        return made
 
     def _smaller(self, found: Difference) -> Difference | None:
         mine, theirs = found.one.model, found.other.model
@@ -158,8 +194,9 @@ class Exploration:
                     continue
                 tried = Decisions(dict(now.arrive), dict(now.choices))
                 getattr(tried, kind)[key] = wanted[key]
-                outcome = Outcome((), tried, found.other.replay)
-                outcome.projection = self.project(outcome.model)
+                outcome = self._outcome(tried, found.other)
+                if outcome is None:
+                    continue
                 made = Difference(found.one, outcome)
                 if outcome.projection != found.one.projection and len(made.entries()) < size:
                     return made

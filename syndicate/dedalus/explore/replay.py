@@ -6,7 +6,7 @@ Source: reference/dedalus.md, section 5.4.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from attrs import define, evolve, field
 
@@ -38,6 +38,10 @@ class Decided(Clock):
             return said
         return (send.sent + 1,) if self.lossless else ()
 
+    def unused(self) -> list[tuple[str, Row, int]]:
+        """Nothing: a schedule that fits some runs need not fit all."""
+        return []
+
 
 def replayer(rules: Sequence[Rule], clock: Clock, events: Events, *, lossless: bool) -> Callable[[Decisions], Model]:
     """A function that runs rules by decisions, what *clock* has a schedule for included."""
@@ -48,13 +52,25 @@ def replayer(rules: Sequence[Rule], clock: Clock, events: Events, *, lossless: b
         decided = Decided(
             clock.start, clock.until, None, known, clock.delivery, arrive=decisions.arrive, lossless=lossless
         )
-        decided.used.update([*schedule.arrive, *schedule.by_rule])
         return run(rules, decided, events, assumed=decisions.assumed)
 
     return replay
 
 
-def facts_of(rules: Sequence[Rule], clock: Clock, events: Events) -> dict[int, Facts]:
+class Given(dict[int, Facts]):
+    """What is given at each time, where nothing is said what is given *always*."""
+
+    def __init__(self, always: Facts, known: Mapping[int, Facts]) -> None:
+        """Of what is given always, and at some times."""
+        super().__init__(known)
+        self.always = always
+
+    def __missing__(self, time: int) -> Facts:
+        """What is given always."""
+        return self.always
+
+
+def facts_of(rules: Sequence[Rule], clock: Clock, events: Events) -> Given:
     """What is given at each time: the facts of a program, of a network's crashes, and from outside."""
     known = arities(rules)
     always: set[Fact] = set()
@@ -73,4 +89,4 @@ def facts_of(rules: Sequence[Rule], clock: Clock, events: Events) -> dict[int, F
         for name, rows in relations.items():
             if name in known:
                 at[time].update((name, row) for row in rows)
-    return {time: frozenset(always | at[time]) for time in range(clock.start, clock.until + 1)}
+    return Given(frozenset(always), {time: frozenset(always | some) for time, some in at.items()})

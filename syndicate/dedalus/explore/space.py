@@ -21,14 +21,14 @@ Source: reference/dedalus.md, section 5.5.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 from attrs import evolve, field, frozen
 
 from syndicate.dedalus.ast import Atom, Choice, Row, Rule, Value
 from syndicate.dedalus.choice import Dependencies
-from syndicate.dedalus.lower import NOW, Lowered, lower
+from syndicate.dedalus.lower import NOW, Lowered, levels, lower
 from syndicate.dedalus.model import order
 from syndicate.dedalus.run import stepped
 
@@ -139,17 +139,8 @@ def _candidate(number: int) -> str:
 
 def _by_stratum(rules: Sequence[Rule]) -> list[tuple[int, Rule]]:
     """The rules with choices, each behind those that it can read of within a timestep."""
-    level: dict[str, int] = defaultdict(int)
-    for _ in rules:
-        for rule in rules:
-            if rule.kind == "deductive":
-                level[rule.head.relation] = max([level[rule.head.relation], _level(rule, level)])
+    level = levels(rules)
     return sorted(
         [(number, rule) for number, rule in enumerate(rules) if rule.choices],
         key=lambda item: (max((level[atom.relation] for atom in item[1].atoms), default=0), item[0]),
     )
-
-
-def _level(rule: Rule, level: Mapping[str, int]) -> int:
-    below: Iterable[int] = [level[atom.relation] + atom.negated for atom in rule.atoms]
-    return max(below, default=0) + bool(rule.aggregates or rule.choices)

@@ -9,6 +9,7 @@ Source: reference/dedalus.md, section 5.5.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import product
@@ -16,10 +17,13 @@ from typing import Any, TypeAlias
 
 from attrs import evolve, frozen
 
-from syndicate.dedalus.ast import Value
+from syndicate.dedalus.ast import Row, Value
+from syndicate.dedalus.causality import check_causality
 from syndicate.dedalus.explore.founded import Early
-from syndicate.dedalus.explore.outcome import Projection
+from syndicate.dedalus.explore.outcome import MessageKey, Projection
 from syndicate.dedalus.explore.space import Fact, Facts
+from syndicate.dedalus.model import Message, order
+from syndicate.errors import ScheduleError
 
 Sent: TypeAlias = tuple[int, int, tuple[Value, ...]]
 """Of a message under way: the rule, the time of sending, the senders."""
@@ -44,11 +48,17 @@ class Lane:
 
     def at(self, time: int) -> Facts:
         """What is given at a time."""
+        if not (self.first or self.due):
+            return self.kept
         return self.kept | self.first | {fact for when, fact in self.due if when == time}
 
     def with_due(self, more: Iterable[tuple[int, Fact]]) -> Lane:
         """The lane with more to come."""
         return evolve(self, due=self.due.union(more))
+
+    def behind(self, time: int) -> Lane:
+        """The lane with what is due later than a time."""
+        return evolve(self, due=frozenset(one for one in self.due if one[0] > time)) if self.due else self
 
 
 @frozen(eq=False)
@@ -130,3 +140,30 @@ def steps_of(way: Step | None) -> list[tuple[Any, ...]]:
         found.append(way.entry)
         way = way.before
     return found[::-1]
+
+
+def decided(
+    steps: Iterable[tuple[Any, ...]],
+) -> tuple[dict[MessageKey, tuple[int, ...]], dict[tuple[int, int], tuple[Row, ...]]]:
+    """When messages arrived on a way, and what was chosen, by rule and time."""
+    arrive: dict[MessageKey, list[int]] = defaultdict(list)
+    choices: dict[tuple[int, int], tuple[Row, ...]] = {}
+    for step in steps:
+        if step[0] == "arrive":
+            arrive[step[1:4]].append(step[4])
+        elif step[0] == "choose":
+            choices[step[1], step[2]] = tuple(sorted(step[3], key=order))
+    return {key: tuple(sorted(times)) for key, times in arrive.items()}, choices
+
+
+def is_causal(steps: Iterable[tuple[Any, ...]]) -> bool:
+    """Whether no message on a way comes before its cause."""
+    messages = [
+        Message("", row, sent, (at,), number, senders)
+        for kind, number, row, sent, at, senders in (step for step in steps if step[0] == "arrive")
+    ]
+    try:
+        check_causality(messages)
+    except ScheduleError:
+        return False
+    return True

@@ -46,7 +46,7 @@ from syndicate.dedalus.binding import (
     value_of,
 )
 from syndicate.dedalus.desugar import grouped
-from syndicate.dedalus.lower import arities
+from syndicate.dedalus.lower import arities, levels
 from syndicate.dedalus.schedule import Clock
 from syndicate.dedalus.verify.faults import Crash, Faults
 from syndicate.errors import Undecided, Unverifiable
@@ -159,7 +159,7 @@ class _Grounding:
     def __attrs_post_init__(self) -> None:
         self.made = Ground(self.faults)
         self.bodies = [Body(rule) for rule in self.rules]
-        self.level = _levels(self.rules)
+        self.level = levels(self.rules)
 
     def run(self) -> Ground:
         self.cone()
@@ -384,22 +384,6 @@ class _Grounding:
             return Block(list(TopologicalSorter(graph).static_order()), False)
         except CycleError:
             return Block(sorted(atoms), True)
-
-
-def _levels(rules: Sequence[Rule]) -> dict[str, int]:
-    """The strata of relations within a timestep; of checked rules, so that this ends."""
-    level = dict.fromkeys(arities(rules), 0)
-    changed = True
-    while changed:
-        changed = False
-        for rule in rules:
-            if rule.kind != "deductive":
-                continue
-            below = [level[atom.relation] + bool(atom.negated or is_grouped(rule)) for atom in rule.atoms]
-            if below and max(below) > level[rule.head.relation]:
-                level[rule.head.relation] = max(below)
-                changed = True
-    return level
 
 
 # --------------------------------------------------------------------------------------------------------- aggregates

@@ -59,7 +59,8 @@ def test_a_recorded_run_is_repeated(tmp_path: Path) -> None:
         (["run", "none.ded", "--until", "3"], 1, "cannot read none.ded"),
         (["check", "none.ded"], 1, "cannot read none.ded"),
         (["run", LAMP, "--until", "3", "--schedule", "none.json"], 1, "cannot read the schedule none.json"),
-        (["run", LAMP, "--until", "3", "--schedule", LAMP], 1, "cannot read the schedule"),
+        (["run", LAMP, "--until", "3", "--schedule", LAMP], 1, "is no JSON"),
+        (["run", CASES / "01_persistence.ded", "--until", "1000000000"], 1, "end the run earlier"),
         (["run", CASES / "checks" / "reject_arity.ded", "--until", "3"], 1, "arity"),
     ],
 )

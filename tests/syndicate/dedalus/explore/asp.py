@@ -134,9 +134,7 @@ before(Y, T, X, S) :- before(Y, T, Z, U), before(Z, U, X, S).
 """What comes before what must have no cycle (reference, section 1.5)."""
 
 
-def encoded(
-    rules: Sequence[Rule], start: int, until: int, *, later: bool, lossless: bool, causal: bool = False
-) -> str:
+def encoded(rules: Sequence[Rule], start: int, until: int, *, later: bool, lossless: bool, causal: bool = False) -> str:
     """The program as text for clingo."""
     lines = [f"t({start}..{until}).", *sorted({f"#defined r_{a.relation}/{len(a.terms) + 1}." for a in _atoms(rules)})]
     for number, rule in enumerate(rules):

@@ -125,7 +125,7 @@ def placed(draw: st.DrawFn) -> list[Rule]:
     return found
 
 
-@RANDOM
+@settings(RANDOM, max_examples=30)
 @given(placed(), st.booleans(), st.sets(st.sampled_from(["p", "q"]), min_size=1))
 def test_causal(program: list[Rule], lossless: bool, relations: set[str]) -> None:
     """Messages that may not come before their causes: the models in which ``before`` has no cycle."""
@@ -135,6 +135,28 @@ def test_causal(program: list[Rule], lossless: bool, relations: set[str]) -> Non
     count = compare(program, 3, sorted(relations & known), later=False, lossless=lossless, causal=True)
     assume(count >= 0)
     event(f"models: {count}")
+
+
+@settings(RANDOM, max_examples=30)
+@given(placed(), st.booleans(), st.sets(st.sampled_from(["p", "q"]), min_size=1), st.integers(3, 4))
+def test_ends_at_locations(program: list[Rule], lossless: bool, relations: set[str], final: int) -> None:
+    """Where locations are apart, runs end as clingo says they can."""
+    made = Program(program)
+    assume(not made.check())
+    known = {atom.relation for rule in program for atom in (rule.head, *rule.atoms)}
+    asked = sorted(relations & known)
+    assume(asked)
+    wanted = stable_models(made.core(), 1, 4, asked, later=True, lossless=lossless, most=5000)
+    assume(wanted is not None and len(wanted) > 1)
+    assert wanted is not None
+    found = made.explore(1, 4, relations=asked, delivery="later", lossless=lossless, mode="confluence", final=final)
+    ends = {frozenset((name, row) for name, time, row in model if time == final) for model in wanted}
+    assert Counter(frozenset(facts) for one in found.outcomes for _, facts in one.projection or ((0, ()),)) == Counter(
+        ends
+    )
+    for outcome in found.outcomes[:5]:
+        assert found.project(outcome.model) == outcome.projection
+    event(f"ends: {len(ends)}")
 
 
 TRICKY = {

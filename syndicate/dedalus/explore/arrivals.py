@@ -1,0 +1,169 @@
+"""Which messages arrive in a timestep: all ways that can lead to something else, and few that cannot.
+
+*An arrival without effect* need not be tried now.  Where what arrives stays, to arrive one timestep later is the same;
+of what does not stay, a copy more under way can do all that one less can.
+
+*Locations are apart.*  Where rules read at one location only, what arrives at one has no effect at another within the
+timestep: what can be left out is found for each location by itself.
+
+>>> from syndicate.dedalus.desugar import core
+>>> from syndicate.dedalus.parse import parse
+>>> sends = "q(L, X)@later :- p(L, X); r(M, X)@later :- p(L, X), q(L, M);"
+>>> is_local(core(parse(sends + "p(L, X)@next :- q(L, X), notin r(L, X);")))
+True
+>>> is_local(core(parse(sends + "p(L, X)@next :- q(L, X), r(X, L);")))
+False
+
+Source: reference/dedalus.md, section 5.5 (partial-order reduction).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import product
+from typing import Any, TypeAlias
+
+from attrs import define, field
+
+from syndicate.dedalus.ast import Constant, Rule, Variable
+from syndicate.dedalus.explore.space import Fact, Facts, Found, Space
+from syndicate.dedalus.explore.state import Sent, State, Step, divided
+from syndicate.dedalus.model import order
+
+Share: TypeAlias = tuple[tuple[Sent, ...], tuple[Sent, ...]]
+"""The copies of a message that arrive now, and those that do not."""
+
+
+@define(eq=False)
+class Arrivals:
+    """The arrivals of a search.
+
+    Messages in relations that are *persistent* stay; if *local*, locations are apart; *count* is told of each timestep
+    that is tried.
+    """
+
+    space: Space
+    persistent: AbstractSet[str]
+    until: int
+    lossless: bool
+    local: bool
+    count: Callable[[int], None]
+    ranks: dict[Fact, Any] = field(factory=dict)
+
+    def ways(
+        self, state: State, held: Facts, *, named: bool, watched: Sequence[str] | None
+    ) -> Iterator[tuple[Facts, dict[Fact, tuple[Sent, ...]], Step | None]]:
+        """What arrives now, what stays under way, and the way; to arrive as soon as can be comes first.
+
+        Of a message each copy counts for itself if copies are *named*.  What has no effect is left out if it is known
+        what is *watched* beside what is kept and sent: relations that are part of the outcome now.
+        """
+        groups: dict[object, list[Fact]] = {}
+        for fact in sorted(state.flight, key=self._rank):
+            apart = self.local and watched is not None and not watched
+            groups.setdefault(fact[1][0] if apart and fact[1] else None, []).append(fact)
+        last = self.lossless and state.time == self.until
+        options: list[list[list[tuple[Fact, Share]]]] = []
+        for facts in groups.values():
+            shares = [
+                divided(
+                    state.flight[fact],
+                    last=last,
+                    named=named,
+                    lossless=self.lossless,
+                    stays=fact[0] in self.persistent,
+                    held=fact in held,
+                )
+                for fact in facts
+            ]
+            found = (list(zip(facts, picked, strict=True)) for picked in product(*shares))
+            if watched is not None:
+                found = (one for one in found if not self._idle(state, held, one, watched))
+            options.append(list(found) if len(groups) > 1 else found)  # type: ignore[arg-type]
+        for parts in product(*options) if len(options) != 1 else ((one,) for one in options[0]):
+            arriving, flight, way = set(), {}, state.way
+            for part in parts:
+                for fact, (now, later) in part:
+                    if now:
+                        arriving.add(fact)
+                    if later:
+                        flight[fact] = later
+                    for rule, sent, senders in now:
+                        way = Step(way, ("arrive", rule, fact[1], sent, state.time, senders))
+            yield frozenset(arriving), flight, way
+
+    def _rank(self, fact: Fact) -> Any:
+        """A sort key for facts."""
+        known = self.ranks.get(fact)
+        if known is None:
+            known = self.ranks[fact] = fact[0], order(fact[1])
+        return known
+
+    def _idle(self, state: State, held: Facts, option: Iterable[tuple[Fact, Share]], watched: Sequence[str]) -> bool:
+        """Whether something arrives without effect, so that it might as well not."""
+        option = list(option)
+        now = held.union(fact for fact, (here, _) in option if here)
+        if len(now) == len(held):
+            return False
+        self.count(state.time)
+        true = self.space.at(state.time, now)
+        for fact, (here, later) in option:
+            stays = fact[0] in self.persistent
+            if not here or fact in held or not (stays or later or not self.lossless):
+                continue
+            less = self.space.at(state.time, now - {fact})
+            if self._same(true, less, {fact} if stays else set(), state.flight, watched):
+                return True
+        return False
+
+    def _same(
+        self, one: Found, less: Found, kept: set[Fact], flight: Mapping[Fact, object], watched: Sequence[str]
+    ) -> bool:
+        """Whether a timestep differs from another in nothing but what is *kept*."""
+        if one.next != less.next | kept or any(one.true[name] != less.true[name] for name in watched):
+            return False
+        return one.sends == less.sends or self._new(one, less, flight) == self._new(less, one, flight)
+
+    def _new(self, found: Found, other: Found, flight: Mapping[Fact, object]) -> list[tuple[Any, ...]]:
+        """What is sent, but for what is under way or there for good."""
+        made = []
+        for send in found.sends:
+            name, row = self.space.heads[send[0]].head.relation, send[1]
+            there = row in found.true[name] and row in other.true[name]
+            if name not in self.persistent or not ((name, row) in flight or there):
+                made.append(send)
+        return made
+
+
+def is_local(rules: Sequence[Rule]) -> bool:
+    """Whether what rules keep and send at a location depends on what is there at that location alone."""
+    derived = {rule.head.relation for rule in rules if not rule.fact}
+    below: dict[str, set[str]] = {}
+    for rule in rules:
+        if rule.kind == "deductive":
+            below.setdefault(rule.head.relation, set()).update(atom.relation for atom in rule.atoms)
+    needed = {atom.relation for rule in rules if rule.kind != "deductive" for atom in rule.atoms}
+    waiting = list(needed)
+    while waiting:
+        more = below.get(waiting.pop(), set()) - needed
+        needed |= more
+        waiting += more
+    return all(
+        _at_one(rule, derived)
+        for rule in rules
+        if not rule.fact and (rule.kind != "deductive" or rule.head.relation in needed)
+    )
+
+
+def _at_one(rule: Rule, derived: AbstractSet[str]) -> bool:
+    """Whether a rule reads at one location, and what it derives at once is there."""
+    places = {atom.terms[0] if atom.terms else None for atom in rule.atoms if atom.relation in derived}
+    if not places:
+        return True
+    (place, *more) = places
+    if more or not isinstance(place, (Variable, Constant)) or rule.choices:
+        return False
+    grouped = bool(rule.aggregates) and isinstance(place, Variable) and place not in rule.head.terms
+    here = rule.kind in ("async", "later") or (bool(rule.head.terms) and rule.head.terms[0] == place)
+    return here and not grouped

@@ -1,0 +1,90 @@
+r"""What is allowed, and yet seldom meant: a report beside the findings that keep a program from running.
+
+>>> from syndicate.dedalus.parse import parse
+>>> print(*hazards(parse("p(X)@async :- d(X), notin p(X); d(1); q(X) :- r(X)@3, d(X); r(2)@3;")), sep="\n")
+program:1:1: p may depend on its own absence through a message into the past: p -> p. Write @later, or run with the
+delivery 'later'
+    p(X)@async :- d(X), notin p(X);
+program:1:47: r is read at 3 at all times: that is for specifications and questions
+    q(X) :- r(X)@3, d(X);
+
+Source: reference/dedalus.md, sections 1.1 (constant time) and 1.4 (temporal stratifiability).
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+
+from attrs import frozen
+
+from syndicate.dedalus.ast import Place, Rule, Statement
+from syndicate.dedalus.desugar import core
+from syndicate.dedalus.verify import observing
+
+
+@frozen
+class Hazard:
+    """What may not be meant, and the rule."""
+
+    message: str
+    place: Place
+    rule: Rule
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}\n    {self.rule}"
+
+
+def hazards(statements: Sequence[Statement], specification: Iterable[str] = ("pre", "post")) -> list[Hazard]:
+    """All hazards in the order of the text; rules of a *specification* may look at constant times."""
+    rules = core(statements)
+    spared = observing(rules, specification)
+    return [*_into_the_past(rules), *_constant(rule for rule in rules if rule.head.relation not in spared)]
+
+
+def _constant(rules: Iterable[Rule]) -> Iterator[Hazard]:
+    for rule in rules:
+        for atom in rule.atoms:
+            if isinstance(atom.time, int):
+                told = f"{atom.relation} is read at {atom.time} at all times: that is for specifications and questions"
+                yield Hazard(told, atom.place, rule)
+
+
+def _into_the_past(rules: Sequence[Rule]) -> Iterator[Hazard]:
+    """Cycles through a negation or a total, and a message that may arrive before it was sent."""
+    below: dict[str, list[str]] = {}
+    for rule in rules:
+        below.setdefault(rule.head.relation, []).extend(atom.relation for atom in rule.atoms)
+    told: set[str] = set()
+    for rule in rules:
+        for atom in rule.atoms:
+            way = _way(below, atom.relation, rule.head.relation)
+            if way is None or not (atom.negated or rule.aggregates or rule.choices) or rule.head.relation in told:
+                continue
+            circle = {name for name in below if _way(below, atom.relation, name) and _way(below, name, atom.relation)}
+            if not any(r.kind == "async" and r.head.relation in circle and _reads(r, circle) for r in rules):
+                continue
+            told |= circle
+            what = "its own absence" if atom.negated else "a total or a choice of itself"
+            path = " -> ".join([rule.head.relation, *way])
+            message = f"{rule.head.relation} may depend on {what} through a message into the past: {path}"
+            yield Hazard(f"{message}. Write @later, or run with the delivery 'later'", rule.place, rule)
+
+
+def _reads(rule: Rule, names: set[str]) -> bool:
+    return any(atom.relation in names for atom in rule.atoms)
+
+
+def _way(below: dict[str, list[str]], start: str, end: str) -> list[str] | None:
+    """The shortest way down from one relation to another, both included."""
+    came = {start: [start]}
+    pending = deque([start])
+    while pending:
+        at = pending.popleft()
+        if at == end:
+            return came[at]
+        for name in below.get(at, ()):
+            if name not in came:
+                came[name] = [*came[at], name]
+                pending.append(name)
+    return None

@@ -1,0 +1,13 @@
+"""Programs that run live: each location an actor, messages through a dataspace, and so through the relay.
+
+Source: issue 6, point 6; seed 002, distribution model.
+"""
+
+from __future__ import annotations
+
+from syndicate.dedalus.live.agent import Agent
+from syndicate.dedalus.live.diary import Diary, together
+from syndicate.dedalus.live.life import Life
+from syndicate.dedalus.live.packet import Fact, Packet
+
+__all__ = ["Agent", "Diary", "Fact", "Life", "Packet", "together"]

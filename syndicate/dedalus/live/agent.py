@@ -1,0 +1,163 @@
+"""Agents: a program in a dataspace, each location an actor.
+
+``spawn(Agent(program, "a"), ds)`` makes an actor of the location "a".  What asynchronous rules derive for other
+locations is sent as messages in the dataspace, to whoever is there, in this process or behind the relay.  The same
+program runs in one place by ``program.run``.
+
+>>> from syndicate import capture, dataspace, spawn
+>>> from syndicate.dedalus import Program
+>>> from syndicate.testing import settled, watch
+>>> program = Program.parse('''
+...     say("a", "hi")@1;  friend("a", "b");
+...     heard(F, X)@async :- say(A, X), friend(A, F);
+...     persist[heard, 2];
+... ''')
+>>> def boot():
+...     ds = dataspace()
+...     seen.append(watch(ds, Fact("b", "heard", capture())))
+...     for location in ("b", "a"):
+...         spawn(Agent(program, location, outputs=["heard"]), ds)
+>>> seen = []
+>>> system = settled(boot); seen
+[[('+', ('b', 'hi'))]]
+
+**Time.**  Each agent has a clock of its own, which moves on when something waits, one timestep a turn, and is at rest
+otherwise; it passes the time of sending of whatever arrives (:mod:`~syndicate.dedalus.live.local`).  With *every*, a
+timestep passes each so many seconds: timers of a program are then timers.  A program that never rests needs that.
+
+**What comes in.**  A message is there in one timestep; an assertion that is an input, from the timestep after it was
+made to the timestep in which it goes.  **What goes out**: each row of an output is asserted while it is there.  Rows of
+strangers that do not fit are refused, and the log says so.  Arithmetic that fails crashes the actor.
+
+**Diaries.**  A *recorded* agent keeps all that came and went.  Of the diaries of all agents
+:func:`~syndicate.dedalus.live.diary.together` makes a run of the program in one place that equals what happened.
+
+Contract: what is sent in a timestep goes out with its turn; what arrives in one turn and was not sent later than the
+agent's time is there in one timestep.  State is kept as a run keeps it, and without a record nothing of the past.
+
+Source: issue 6, point 6; DESIGN 6.6; seed 002, distribution model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+import attrs
+
+from syndicate.dedalus.ast import Value, normal
+from syndicate.dedalus.explore.influence import NOTHING
+from syndicate.dedalus.live.life import Life
+from syndicate.dedalus.live.packet import Fact
+from syndicate.dedalus.live.placement import SPECIFICATION, Placement
+from syndicate.dedalus.program import Program
+from syndicate.dedalus.quiescence import restless
+from syndicate.errors import FactError, PatternError
+from syndicate.pattern import capture
+from syndicate.skeleton.analysis import analyse
+from syndicate.values import Ref
+
+Inputs: TypeAlias = Mapping[str, Any] | Iterable[str]
+"""Patterns, or record classes, by relation; names alone stand for ``<dedalus-fact location relation row>``."""
+Outputs: TypeAlias = Mapping[str, Callable[..., Any]] | Iterable[str]
+"""Record classes, or functions of the columns, by relation; names alone stand for the same record."""
+
+
+class Agent:
+    """A location of a program: a boot function, for ``spawn``, ``react`` and ``connect``."""
+
+    def __init__(
+        self,
+        program: Program,
+        location: Value,
+        *,
+        inputs: Inputs = (),
+        outputs: Outputs = (),
+        messages: Mapping[str, Any] | None = None,
+        every: float | None = None,
+        seed: int | None = None,
+        recorded: bool = False,
+        specification: Iterable[str] = SPECIFICATION,
+    ) -> None:
+        """The agent at *location*, with what it meets in a dataspace.
+
+        Args:
+            program: any whose locations can run apart.
+            location: a value of first columns; of a program with subprograms, an agent's name.
+            inputs: relations that have a row for each assertion that matches a pattern, while it stands.
+            outputs: relations whose rows are asserted, while they are there.
+            messages: relations that have a row, for one timestep, for each message that matches a pattern.
+            every: seconds; a timestep passes each time, and only then.
+            seed: that of ``choose``.
+            recorded: whether the diary is kept.
+            specification: relations that look at all locations, and are left out.
+
+        A pattern captures the columns, in order, or all but the location; a record class stands for one that captures
+        its fields.  Raises :class:`DedalusRejected`, :class:`FactError`.
+        """
+        program.accept(specification=specification)
+        self.placement = Placement(program.statements, specification)
+        self.location = normal(location)
+        self.every, self.seed, self.recorded = every, seed, recorded
+        owners = sorted(set(self.placement.owner.values()))
+        if owners and location not in owners:
+            raise FactError(f"{location!r} is no agent of the program: there are {', '.join(owners)}")
+        if type(location) not in (str, int, float):
+            raise FactError(f"{location!r} is no location: a string or a number")
+        if every is not None and not every > 0:
+            raise FactError(f"every={every!r} is no time between timesteps: give seconds, more than 0")
+        self.known = self.placement.arities
+        self.inputs = {name: self._pattern(name, one) for name, one in _named(inputs).items()}
+        self.messages = {name: self._pattern(name, one) for name, one in (messages or {}).items()}
+        self.outputs = {name: self._maker(name, one) for name, one in _named(outputs).items()}
+        self.restless = restless([rule for rule in self.placement.at(self.location) if rule is not NOTHING])
+        self.__name__ = f"agent {location}"
+
+    def __call__(self, ds: Ref | None = None) -> Life:
+        """Begin in a new facet of the current one: in a dataspace, or when it joins the first; raises
+        :class:`NotInTurn`.
+        """
+        return Life(self, ds)
+
+    def arity(self, name: str) -> int:
+        """How many columns a relation has; raises :class:`FactError` if there is none."""
+        if name not in self.known:
+            raise FactError(f"the program has no relation {name!r}; it has {', '.join(sorted(self.known))}")
+        return self.known[name]
+
+    def _pattern(self, name: str, written: Any) -> Any:
+        """What is observed for a relation, and what comes before the captures in a row; None: a row is captured."""
+        arity = self.arity(name)
+        located = () if self.placement.owner else (self.location,)
+        if written is None:
+            return Fact(self.location, name, capture()), None
+        if isinstance(written, type) and hasattr(written, "__label__"):
+            fields = [capture() for _ in attrs.fields(written)]
+            whole = located and len(fields) == arity
+            written = written(*located, *fields[1:]) if whole else written(*fields)
+        try:
+            captures = len(analyse(written)[0].captures)
+        except PatternError as error:
+            raise FactError(f"{name} needs a pattern, or a record class: {error}") from None
+        if captures not in (arity, arity - len(located)):
+            raise FactError(f"the pattern of {name} captures {captures} values, but there are {arity} columns")
+        return written, located if captures < arity else ()
+
+    def _maker(self, name: str, made: Any) -> Callable[..., Any]:
+        arity = self.arity(name)
+        if made is None:
+            return lambda *row: Fact(self.location, name, row)
+        if not callable(made):
+            raise FactError(f"the output {name} takes a record class, or a function of {arity} columns, not {made!r}")
+        fields = len(attrs.fields(made)) if hasattr(made, "__label__") else arity
+        if fields != arity:
+            raise FactError(f"the output {name} has {arity} columns, but {made.__name__} has {fields} fields")
+        maker: Callable[..., Any] = made
+        return maker
+
+
+def _named(given: Mapping[str, Any] | Iterable[str]) -> dict[str, Any]:
+    return dict(given) if isinstance(given, Mapping) else dict.fromkeys(given)
+
+
+__all__ = ["Agent", "Inputs", "Outputs"]

@@ -1,0 +1,55 @@
+"""Models that owe what arrives in the past to themselves are none, however long the run is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+
+from syndicate.dedalus import Program
+from syndicate.dedalus.ast import Rule
+from syndicate.errors import DedalusParadox, ScheduleError
+from tests.syndicate.dedalus.programs import lively
+
+RUMOUR = "s(1)@2; r(X)@async :- s(X), notin r(X)@1; r(X)@async :- r(X);"
+
+
+def sent(*times: tuple[int, int]) -> dict[str, Any]:
+    """A schedule of the rumour: when it is sent, and when it arrives."""
+    return {"schedule": [{"rel": "r", "tuple": [1], "sent": a, "arrive": b} for a, b in times]}
+
+
+@pytest.mark.parametrize("until", [3, 10**9])
+def test_a_rumour_that_tells_itself_is_no_model(until: int) -> None:
+    """Passes settle on it, and a schedule may say it: it is refused all the same."""
+    program = Program.parse(RUMOUR)
+    with pytest.raises(DedalusParadox, match="only cause of its being sent"):
+        program.run(until=until, schedule=sent((1, 1), (2, 1)))
+    good = Program.parse("s(1)@2; persist[r, 1]; r(X)@async :- s(X); r(X)@async :- r(X);")
+    schedule = {"schedule": [{"rel": "r", "tuple": [1], "sent": 2, "arrive": 1}], "default": {"delay": 1}}
+    assert good.run(until=4, schedule=schedule).at(1)["r"] == [(1,)]
+
+
+def test_a_send_of_an_earlier_pass_is_none() -> None:
+    """An entry for what only a pass sends that is not the model names no send."""
+    program = Program.parse("s(1)@2; a(X)@async :- s(X); b(X)@async :- s(X), notin a(X)@1;")
+    schedule = [{"rel": name, "tuple": [1], "sent": 2, "arrive": at} for name, at in (("a", 1), ("b", 3))]
+    with pytest.raises(ScheduleError, match=r"names b\(1\)@2 sent at 2|names b\(1\) sent at 2"):
+        program.run(until=4, schedule={"schedule": schedule})
+
+
+@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
+@given(lively(choices=True), st.integers(0, 30))
+def test_runs_are_models_that_exploring_finds(program: list[Rule], seed: int) -> None:
+    """What a seed makes of a program with messages into the past is one of its models."""
+    made = Program(program)
+    assume(not made.check() and any(rule.kind == "async" for rule in program))
+    try:
+        model = made.run(1, 3, seed=seed)
+    except DedalusParadox:
+        return
+    said = model.schedule()
+    found = made.explore(1, 3, schedule={**said, "default": "any"})
+    assert found.project(model) in [one.projection for one in found.outcomes]

@@ -1,0 +1,370 @@
+"""Agents: locations of a program as actors, what reaches them through a dataspace, and what they show there."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from functools import partial
+from typing import Any
+
+import pytest
+import trio
+
+from syndicate import (
+    ANY,
+    Record,
+    Ref,
+    assert_,
+    capture,
+    dataspace,
+    react,
+    record,
+    send,
+    spawn,
+    stop,
+    supervise,
+)
+from syndicate.dedalus import Agent, Program, together
+from syndicate.dedalus.live import Fact, Life, Packet
+from syndicate.dedalus.live.life import BUSY
+from syndicate.errors import DedalusArithmetic, DedalusRejected, FactError, ProgramStopped, SyndicateError
+from syndicate.system import System
+from syndicate.testing import Seen, settled, watch
+
+Settle = Callable[[], Awaitable[None]]
+
+GOSSIP = """
+    heard(L, X) :- said(L, X);
+    heard(M, X)@async :- fresh(L, X), friend(L, M);
+    fresh(L, X) :- heard(L, X), notin known(L, X);
+    known(L, X)@next :- heard(L, X);
+    persist[known, 2];  persist[friend, 2];
+    friend("a", "b")@1; friend("b", "c")@1; friend("c", "a")@1;
+"""
+
+
+@record("dedalus-test-lamp")
+class Lamp:
+    """A lamp is on."""
+
+    place: str
+    name: str
+
+
+def test_locations_talk_in_a_dataspace() -> None:
+    """What one location learns, all learn; and all of it is a run in one place."""
+    program = Program.parse(GOSSIP)
+    lives: list[Life] = []
+    seen: list[Seen] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        seen.append(watch(ds, Fact(capture(), "known", capture())))
+        for place in ("a", "b", "c"):
+            spawn(lambda place=place: lives.append(Agent(program, place, outputs=["known"], recorded=True)(ds)))
+        told.append(ds)
+
+    told: list[Ref] = []
+    system = settled(boot)
+    for packet in (Packet("b", "said", ("b", "hi"), 0), Packet("c", "said", ("c", "ho"), 70)):
+        system.spawn(send, told[0], packet)
+        system.drain()
+    assert sorted(seen[0]) == sorted(("+", place, (place, word)) for place in ("a", "b", "c") for word in ("hi", "ho"))
+    diaries = [life.diary() for life in lives]
+    model = program.run(**together(diaries))
+    assert model.until > 71
+    last = model.at(model.until)["known"]
+    assert last == sorted(row for life in lives for row in life.rows("known"))
+    assert len(last) == 6
+    for diary in diaries:
+        for time in range(1, model.until + 1):
+            for name in ("heard", "fresh", "known"):
+                there = [row for row in model.at(time)[name] if row[0] == diary.location]
+                assert there == diary.at(name, time)
+
+
+def test_assertions_are_inputs_and_outputs() -> None:
+    """A row is there while its assertion stands, and so is what follows; what is at other locations is theirs."""
+    program = Program.parse("dark(L, X) :- lamp(L, X), notin power(L); persist[other, 2];")
+    agent = Agent(
+        program,
+        "hall",
+        inputs={"lamp": Lamp, "power": Record("power", ["hall"])},
+        outputs={"dark": lambda place, name: Record("dark", [place, name])},
+    )
+    seen: list[Seen] = []
+    facets: dict[str, Any] = {}
+    lives: list[Life] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        seen.append(watch(ds, capture(Record("dark", [ANY, ANY]))))
+        lives.append(agent(ds))
+        for key, value in (
+            ("one", Lamp("hall", "one")),
+            ("cellar", Lamp("cellar", "two")),
+            ("power", Record("power", ["hall"])),
+        ):
+            facets[key] = react(partial(assert_, ds, value))
+
+    system = settled(boot)
+    dark = Record("dark", ["hall", "one"])
+    assert lives[0].rows("lamp") == [("hall", "one")]
+    del seen[0][:]
+    for key in ("power", "one"):
+        facets[key].enter(stop)
+        system.drain()
+    assert seen == [[("+", dark), ("-", dark)]]
+    assert lives[0].rows("lamp") == []
+
+
+def test_messages_are_there_for_one_timestep() -> None:
+    """Messages that match a pattern are events, as are rows that are inserted."""
+    program = Program.parse('got(L, X, N)@next :- in(L, X)@N; persist[got, 3]; in("a", 0)@1;')
+    lives: list[Life] = []
+    kept: list[Ref] = []
+
+    def boot() -> None:
+        kept.append(dataspace())
+        lives.append(Agent(program, "a", messages={"in": Record("tell", [capture()])})(kept[0]))
+
+    system = settled(boot)
+    life = lives[0]
+    for act in (lambda: send(kept[0], Record("tell", [7])), lambda: life.insert("in", ("a", 8), ["a", 9])):
+        life.facet.enter(act)
+        system.drain()
+    assert life.rows("got") == [("a", 0, 1), ("a", 7, 3), ("a", 8, 5), ("a", 9, 5)]
+    with pytest.raises(SyndicateError, match="is for turns of"):
+        life.insert("in", ("a", 1))
+
+
+def test_strangers_are_refused(logs: list[MutableMapping[str, Any]]) -> None:
+    """Whatever somebody sends or asserts, an agent goes on, and the log says what was refused; not a thousand times."""
+    program = Program.parse("persist[p, 2]; q(X) :- p(X, 1);")
+    seen: list[Seen] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        seen.append(watch(ds, Fact("a", "q", capture())))
+        spawn(Agent(program, "a", inputs=["q"], outputs=["q"], messages={"p": Record("in", [ANY, capture()])}), ds)
+        spaces.append(ds)
+
+    def strange(ds: Ref) -> None:
+        wrong: list[Any] = [
+            Packet("a", "p", ("a", 1, 2), 0),
+            Packet("a", "nobody", (), 0),
+            Packet("a", "p", ("b", 1), 0),
+            Packet("a", "p", ("a", 1), 10**30),
+            Record("dedalus-message", ["a", Record("p", []), {"a": 1}, "x"]),
+            Record("dedalus-message", ["a"]),
+            Record("in", [1, [1]]),
+        ]
+        for value in wrong:
+            send(ds, value)
+        assert_(ds, Record("dedalus-fact", ["a", "q", ["a", "b"]]))
+        assert_(ds, Record("dedalus-fact", ["a", "q", "q"]))
+        for number in range(100):
+            send(ds, Packet("a", "p", (number,), 0))
+        send(ds, Packet("a", "p", ("a", 1), 0))
+
+    spaces: list[Ref] = []
+    system = settled(boot)
+    system.spawn(strange, spaces[0])
+    system.drain()
+    assert ("+", ("a",)) in seen[0]
+    refused = [entry for entry in logs if entry["event"] == "a row was refused"]
+    assert 10 < len(refused) < 16
+    assert any("sequence of 2" in entry["reason"] for entry in refused)
+    assert not any("nothing" in str(entry) for entry in logs if entry not in refused)
+
+
+@pytest.mark.trio
+async def test_a_crash_takes_what_was_shown(
+    system: System, settle: Settle, logs: list[MutableMapping[str, Any]]
+) -> None:
+    """Arithmetic on a stranger's text ends the actor, with the time; a supervisor begins a new life."""
+    program = Program.parse('d(L, X / 2) :- p(L, X); persist[p, 2]; p("a", 8)@1;')
+    seen: list[Seen] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        seen.append(watch(ds, Fact("a", "d", capture())))
+        supervise(Agent(program, "a", outputs=["d"]), ds)
+        spaces.append(ds)
+
+    spaces: list[Ref] = []
+    system.spawn(boot)
+    await settle()
+    system.spawn(send, spaces[0], Packet("a", "p", ("a", "eight"), 0))
+    await settle()
+    await trio.sleep(10)
+    assert [sign for sign, _ in seen[0]] == ["+", "-", "+"]
+    (crashed,) = [entry["exc_info"] for entry in logs if "crashed" in entry["event"]]
+    assert isinstance(crashed, DedalusArithmetic)
+    assert str(crashed) == "at time 2: 'eight' / 2 needs numbers, and 'eight' is text"
+
+
+@pytest.mark.trio
+async def test_time_by_the_clock(system: System, settle: Settle, clock: trio.testing.MockClock) -> None:
+    """With every=, a timestep passes each so many seconds and never else; the clock still passes what arrives."""
+    program = Program.parse(
+        """
+        left(L, X - 1)@next :- left(L, X), X > 0;  left(L, X) :- egg(L, X);
+        ready(L, N) :- left(L, 0)@N;
+        """
+    )
+    lives: list[Life] = []
+    spaces: list[Ref] = []
+
+    def boot() -> None:
+        spaces.append(dataspace())
+        lives.append(Agent(program, "pan", every=0.5, outputs=["ready"])(spaces[0]))
+        seen.append(watch(spaces[0], Fact("pan", "ready", capture())))
+
+    seen: list[Seen] = []
+    system.spawn(boot)
+    await settle()
+    await trio.sleep(10.1)
+    life = lives[0]
+    assert life.time == 20
+    life.facet.enter(lambda: life.insert("egg", ("pan", 4)))
+    await settle()
+    assert life.time == 20
+    await trio.sleep(2)
+    assert (life.time, life.rows("left"), seen[0]) == (24, [("pan", 1)], [])
+    await trio.sleep(0.5)
+    assert seen == [[("+", ("pan", 25))]]
+    life.facet.enter(lambda: send(spaces[0], Packet("pan", "egg", ("pan", 1), 1000)))
+    await trio.sleep(0.5)
+    await trio.sleep(0.5)
+    assert life.time in (1001, 1002)
+    assert life.rows("egg") == ([("pan", 1)] if life.time == 1001 else [])
+
+
+def test_who_does_not_rest_is_told(logs: list[MutableMapping[str, Any]]) -> None:
+    """The log says once that an agent goes on and on, and which rule may be why; a long way to rest is not told."""
+    program = Program.parse(
+        f"""
+        n(L, X)@next :- go(L, X);  n(L, X + 1)@next :- n(L, X), X < {3 * BUSY};
+        m(L, X)@async :- mine(L, X), n(L, {BUSY // 2});  mine("a", 7)@1;  persist[mine, 2];
+        """
+    )
+    lives: dict[str, Life] = {}
+
+    def boot() -> None:
+        for place in ("a", "b"):
+            lives[place] = Agent(program, place)(dataspace())
+        lives["a"].insert("go", ("a", 0))
+        lives["b"].insert("go", ("b", 2 * BUSY + 100))
+
+    settled(boot)
+    (told,) = [entry for entry in logs if "not been at rest" in entry["event"]]
+    assert (told["location"], told["why"]) == (
+        "a",
+        "n may change at every timestep: no atom of the body is an event that ends",
+    )
+    assert lives["a"].time > 3 * BUSY
+
+
+def test_dataspaces_come_and_go() -> None:
+    """A life joins dataspaces and leaves them: its state stays, its outputs and inputs come and go with each."""
+    program = Program.parse(
+        'both(L) :- one(L), two(L); persist[kept, 2]; kept(L, 1)@next :- both(L); go("b", X)@async :- tell(L, X);'
+    )
+    one, two = Record("one", []), Record("two", [])
+    there: list[Seen] = []
+    seen: list[Seen] = []
+    parts: dict[str, Any] = {}
+
+    def boot() -> None:
+        first, second = dataspace(), dataspace()
+        life = parts["life"] = Agent(program, "a", inputs={"one": one, "two": two}, outputs=["both", "kept"])()
+        seen.extend(watch(ds, Fact("a", capture(), ANY)) for ds in (first, second))
+        there.extend(watch(ds, Packet("b", "go", capture(), ANY)) for ds in (first, second))
+        assert_(first, one)
+        assert_(second, two)
+        parts["first"] = react(lambda: life.join(first))
+        parts["second"] = react(lambda: life.join(second, "b"))
+
+    system = settled(boot)
+    life: Life = parts["life"]
+    assert (life.rows("both"), [len(each) for each in seen]) == ([("a",)], [2, 2])
+    for number, leaving in enumerate(("second", "first", None)):
+        life.facet.enter(partial(life.insert, "tell", ("a", number)))
+        system.drain()
+        if leaving is not None:
+            parts[leaving].enter(stop)
+            system.drain()
+    assert there == [[("!", ("b", 1))], [("!", ("b", 0))]]
+    assert (life.rows("both"), life.rows("kept"), life.rows("one")) == ([], [("a", 1)], [])
+    assert [sorted(sign for sign, _ in each) for each in seen] == [["+", "+", "-", "-"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        ({"inputs": ["q"]}, "no relation 'q'; it has p, r"),
+        ({"outputs": ["q"]}, "no relation 'q'"),
+        ({"inputs": {"p": Record("x", [capture(), capture(), capture()])}}, "captures 3 values, but there are 2"),
+        ({"messages": {"p": len}}, "needs a pattern"),
+        ({"outputs": {"p": 7}}, "takes a record class, or a function"),
+        ({"outputs": {"r": Lamp}}, "has 1 columns, but Lamp has 2 fields"),
+        ({"every": 0}, "more than 0"),
+        ({"location": True}, "no location"),
+        ({"location": None}, "no location"),
+    ],
+)
+def test_what_an_agent_cannot_be(options: dict[str, Any], why: str) -> None:
+    """A mistake in how an agent meets the dataspace is told when it is made."""
+    program = Program.parse("persist[p, 2]; r(X) :- p(X, 1);")
+    with pytest.raises(FactError, match=why):
+        Agent(program, options.pop("location", "a"), **options)
+    with pytest.raises(DedalusRejected, match="two locations"):
+        Agent(Program.parse("p(A) :- q(A), r(B, A);"), "a")
+    with pytest.raises(FactError, match="no agent of the program: there are one, two"):
+        Agent(Program.parse("agent one: p; agent two: q; p(X)@next :- p(X);"), "a")
+
+
+def test_specifications_are_nobodys() -> None:
+    """What a program is verified against looks at all locations, and runs at none."""
+    text = GOSSIP + "pre(X) :- known(_, X); post(X) :- known(L, X), notin missing(X); missing(X) :- known(L, X), "
+    program = Program.parse(text + "friend(M, L), notin known(M, X);")
+    assert "missing" not in Agent(program, "a").known
+    with pytest.raises(DedalusRejected):
+        Agent(program, "a", specification=())
+    with pytest.raises(FactError, match="no diary"):
+        settled(lambda: Agent(program, "a")(dataspace()).diary())
+
+
+def test_a_life_that_is_over() -> None:
+    """After its facet has stopped, an agent takes nothing, shows nothing, and joins nothing."""
+    program = Program.parse("persist[p, 2];")
+    lives: list[Life] = []
+    spaces: list[Ref] = []
+    seen: list[Seen] = []
+
+    def boot() -> None:
+        spaces.append(dataspace())
+        seen.append(watch(spaces[0], Fact("a", "p", capture())))
+        lives.append(Agent(program, "a", outputs=["p"], inputs=["p"])())
+        react(lambda: lives[0].join(spaces[0]))
+
+    system = settled(boot)
+    actor = lives[0].facet.actor
+    for number in (1, 2):
+        system.spawn(send, spaces[0], Packet("a", "p", ("a", number), 0))
+        system.drain()
+        lives[0].facet.enter(stop)
+        system.drain()
+    assert seen == [[("+", ("a", 1)), ("-", ("a", 1))]]
+    errors: list[str] = []
+
+    def late() -> None:
+        try:
+            lives[0].join(spaces[0])
+        except ProgramStopped as error:
+            errors.append(str(error))
+
+    actor.root.enter(late)
+    system.drain()
+    assert errors == ["the agent at 'a' has stopped: begin a new one"]
+    assert actor.error is None

@@ -1,0 +1,283 @@
+"""Locations that run by themselves: together they do what the program does in one place."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syndicate.dedalus import Program
+from syndicate.dedalus.live.diary import Diary, together
+from syndicate.dedalus.live.local import FURTHEST, Local
+from syndicate.dedalus.live.placement import Placement
+from syndicate.dedalus.model import Message, Model
+from syndicate.errors import DedalusRejected, RowMisfit, ScheduleError
+
+PLACES = ("a", "b", "c")
+
+HEADS = [
+    "d(L, X) :- r(L, X);",
+    "d(L, X) :- r(L, X), notin k(L, X);",
+    "d(L, X + 1) :- k(L, X), X < 2;",
+    "n(L, count<X>) :- k(L, X);",
+    "n(L, max<X>)@next :- r(L, X);",
+    "k(L, X)@next :- k(L, X);",
+    "k(L, X)@next :- k(L, X), notin d(L, X);",
+    "k(L, X)@next :- r(L, X), notin n(L, 2);",
+    "k(L, N)@next :- r(L, _)@N, N < 7;",
+    "k(L, X) :- w(L, X)@1, r(L, _);",
+    "c(L, X)@next :- r(L, X), choose((L), (X));",
+    "r(M, X)@async :- d(L, X), peer(L, M);",
+    "r(M, X)@later :- k(L, X), peer(L, M), notin d(L, X);",
+    "r(M, X)@async :- c(L, X), peer(L, M);",
+    "r(M, N)@async :- e(L, _)@N, peer(L, M);",
+    "k(M, L)@async :- n(L, X), peer(L, M), X > 1;",
+    'r("b", X)@async :- e("a", X);',
+    "e(L, X)@next :- r(L, X), notin k(L, _), X != 1;",
+]
+"""Rules that are stratified in all combinations: d and n follow from what is sent or kept."""
+
+
+def world(rules: list[str]) -> Program:
+    """A program of three locations that know each other."""
+    facts = " ".join(f'peer("{one}", "{two}");' for one in PLACES for two in PLACES if (one, two) != ("c", "a"))
+    given = 'w("a", 1); w("b", 3); e("a", 0)@1; r("a", 1)@2; r("b", 2)@1; e("c", 3)@4; k("a", 1)@1;'
+    mentioned = "k(L, X)@next :- k(L, X), c(L, X), d(L, X), e(L, X), n(L, X), r(L, X), w(L, X);"
+    return Program.parse(f"{facts} {given} {mentioned} {' '.join(rules)}")
+
+
+def live(program: Program, rng: random.Random, steps: int) -> list[Diary]:
+    """Run the locations apart: messages overtake each other, get lost, come twice; rows come and go from outside."""
+    placement = Placement(program.statements)
+    locals_ = {place: Local(placement, place, recorded=True) for place in PLACES}
+    flying: list[Message] = []
+    held: list[tuple[str, tuple[str, int]]] = []
+    for _ in range(steps):
+        place = rng.choice(PLACES)
+        one = locals_[place]
+        match rng.randrange(6):
+            case 0:
+                one.arrive("e", (place, rng.randrange(3)))
+            case 1:
+                row = (place, rng.randrange(4))
+                one.give("d", row)
+                held.append((place, row))
+            case 2 if held:
+                at, row = held.pop(rng.randrange(len(held)))
+                locals_[at].take("d", row)
+            case 3 if flying:
+                message = flying[rng.randrange(len(flying))]
+                if rng.random() < 0.8:
+                    flying.remove(message)
+                if rng.random() < 0.8:
+                    locals_[str(message.row[0])].arrive(message.relation, message.row, message.sent)
+            case 4:
+                flying += one.pass_by()
+            case _:
+                if one.due() is not None:
+                    flying += one.step()
+    for one in locals_.values():
+        if one.time < 1:
+            one.step()
+    return [one.diary() for one in locals_.values()]
+
+
+def differences(program: Program, diaries: list[Diary], model: Model) -> list[Any]:
+    """Where a run in one place is not what the diaries tell."""
+    placement = Placement(program.statements)
+    found = []
+    for time in range(model.start, model.until + 1):
+        for name, rows in model.at(time).items():
+            for diary in diaries:
+                told = [row for row in rows if placement.of(name, row) in (None, diary.location)]
+                if sorted(told, key=repr) != diary.at(name, time):
+                    found.append((time, name, diary.location, told, diary.at(name, time)))
+    return found
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.sets(st.sampled_from(HEADS), min_size=2, max_size=8), st.integers(0, 10**6))
+def test_apart_and_together(rules: set[str], seed: int) -> None:
+    """What happens at locations that run apart is a run of the program in one place, choices and losses included."""
+    program = world(sorted(rules))
+    diaries = live(program, random.Random(seed), 50)
+    again = [Diary.of(diary.to_json()) for diary in diaries]
+    assert again == diaries
+    model = program.run(**together(again))
+    assert differences(program, diaries, model) == []
+
+
+def test_the_comparison_can_fail() -> None:
+    """The test above notices a message that arrived at another time."""
+    program = world(HEADS[:12])
+    diaries = live(program, random.Random(5), 60)
+    recorded = together(diaries)
+    entry = next(e for e in recorded["schedule"]["schedule"] if isinstance(e["arrive"], int) and e["tuple"][0] != "c")
+    entry["arrive"] = "never"
+    assert differences(program, diaries, program.run(**recorded)) != []
+
+
+# ------------------------------------------------------------------------------------------------------ one location
+
+
+def local(text: str, place: str = "a", **options: Any) -> Local:
+    """A location before its first timestep."""
+    return Local(Placement(Program.parse(text).statements), place, **options)
+
+
+def to_rest(one: Local, most: int = 100) -> list[Message]:
+    """Step until it rests; what was sent."""
+    sent: list[Message] = []
+    for _ in range(most):
+        if one.due() is None:
+            return sent
+        sent += one.step()
+    raise AssertionError("it does not rest")
+
+
+def test_what_arrives_arrives_later_than_it_was_sent() -> None:
+    """A clock at rest jumps past the time of sending; one that is ahead stays there."""
+    one = local('got(L, X, N)@next :- in(L, X)@N; persist[got, 3]; in("a", 0)@2;')
+    to_rest(one)
+    assert one.arrive("in", ("a", 1), 1000) == 1001
+    to_rest(one)
+    assert one.arrive("in", ("a", 2), 5) == 1003
+    to_rest(one)
+    assert one.rows("got") == [("a", 0, 2), ("a", 1, 1001), ("a", 2, 1003)]
+
+
+def test_a_busy_clock_lets_messages_wait() -> None:
+    """A location that counts its timesteps misses none because a message was sent later."""
+    one = local("n(L, 0) :- go(L); n(L, X + 1)@next :- n(L, X), X < 9; m(L, X) :- in(L), n(L, X);")
+    one.step()
+    one.arrive("go", ("a",))
+    one.arrive("in", ("a",), 4)
+    seen = []
+    while one.due() is not None:
+        one.step()
+        seen.append((one.time, one.rows("n"), one.rows("m")))
+    assert seen[:5] == [
+        (2, [("a", 0)], []),
+        (3, [("a", 1)], []),
+        (4, [("a", 2)], []),
+        (5, [("a", 3)], [("a", 3)]),
+        (6, [("a", 4)], []),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("relation", "row", "sent", "why"),
+    [
+        ("nothing at all", (), 0, "no relation"),
+        (7, ("a", 1), 0, "no relation 7"),
+        ("q", ("a", 1), 0, "no relation 'q'"),
+        ("p", ("a",), 0, "a sequence of 2"),
+        ("p", "ab", 0, "a sequence of 2"),
+        ("p", ("a", True), 0, "no string and no number"),
+        ("p", ("a", ("a",)), 0, "no string and no number"),
+        ("p", ("a", float("nan")), 0, "no string and no number"),
+        ("p", ("b", 1), 0, "is at 'b', not at 'a'"),
+        ("on", (), 0, "the same everywhere"),
+        ("p", ("a", 1), -1, "no time of sending"),
+        ("p", ("a", 1), True, "no time of sending"),
+        ("p", ("a", 1), 1.0, "no time of sending"),
+        ("p", ("a", 1), FURTHEST + 2, "no time of sending"),
+    ],
+)
+def test_what_others_make_up_is_refused(relation: Any, row: Any, sent: Any, why: str) -> None:
+    """Rows that cannot be at a location do not come in, and change nothing."""
+    one = local("persist[p, 2]; r(X) :- p(X, _), on(); on();")
+    to_rest(one)
+    with pytest.raises(RowMisfit, match=why):
+        one.arrive(relation, row, sent)
+    if "time of" not in why:
+        with pytest.raises(RowMisfit, match=why):
+            one.give(relation, row)
+    assert (one.due(), one.rows("p")) == (None, [])
+
+
+def test_nothing_is_kept_of_the_past() -> None:
+    """Without a record an agent is as large after a thousand messages as after a few; with one it knows them all."""
+    text = """
+        seen(L, X)@next :- in(L, X); first(L, X) :- in(L, X)@1, seen(L, _); all(L, X)@async :- seen(L, X);
+        one(L, X)@next :- in(L, X), choose((L), (X)); out("b", X)@async :- seen(L, X);
+    """
+    sizes: dict[bool, list[int]] = {}
+    for recorded in (False, True):
+        one = local(text, recorded=recorded)
+        sizes[recorded] = []
+        for number in range(60):
+            one.arrive("in", ("a", number))
+            to_rest(one)
+            part = one.part
+            kept = [part.messages, part.events, one.clock.chosen, one.arrivals, part.times, *part.intervals.values()]
+            sizes[recorded].append(sum(map(len, kept)))
+    assert max(sizes[False]) == sizes[False][2] < 20
+    assert sizes[True][-1] > 4 * 60
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("p(X)@next :- q(_, X);", "'_' as a location is all of them"),
+        ("n(count<X>) :- p(X, _);", "the first column of n is no location"),
+        ('n("b", count<X>)@async :- p(A, X);', "taken over all locations A"),
+        ("p(A, X)@next :- q(A, X), choose((X), (A));", "the choice is for all locations A"),
+        ("p(A) :- on(), q(A)@3;", "nobody can read ahead"),
+        ("p(A) :- q(A), r(B), A == B;", "reads at two locations"),
+        ("p(B) :- q(A, B);", "only @async and @later lead elsewhere"),
+        ('on(); p("a")@next :- on();', "no atom of the body says where it is"),
+        ("agent one: p; p(X)@next :- q(X); q(X)@next :- p(X);", "q belongs to no agent"),
+        ("agent one: p; agent two: q; q(X) :- p(X);", "only @async and @later lead elsewhere"),
+    ],
+)
+def test_what_no_location_can_do_alone(text: str, why: str) -> None:
+    """Rules that look at several locations are refused, with the reason."""
+    with pytest.raises(DedalusRejected, match=why.replace("(", r"\(")):
+        Placement(Program.parse(text).statements)
+
+
+def test_subprograms() -> None:
+    """Where relations belong to agents, each runs its own rules, whatever the first columns say."""
+    program = Program.parse(
+        """
+        agent client: ask, answer, asked;  agent server: request, price;
+        price("tea", 3);  ask("tea")@2;
+        asked(X)@next :- ask(X);
+        request(X)@async :- ask(X);
+        answer(X, P)@async :- request(X), price(X, P);
+        persist[answer, 2];
+        """
+    )
+    placement = Placement(program.statements)
+    client, server = (Local(placement, name, recorded=True) for name in ("client", "server"))
+    (request,) = to_rest(client)
+    assert to_rest(server) == []
+    server.arrive(request.relation, request.row, request.sent)
+    (answer,) = to_rest(server)
+    client.arrive(answer.relation, answer.row, answer.sent)
+    to_rest(client)
+    assert client.rows("answer") == [("tea", 3)]
+    diaries = [client.diary(), server.diary()]
+    assert differences(program, diaries, program.run(**together(diaries))) == []
+
+
+def test_diaries_that_do_not_belong_together() -> None:
+    """Two lives of one location make no run, nor do none, nor different beginnings; nor is anything a diary."""
+    one, other = local("p(X)@next :- p(X);", recorded=True).diary(), Diary("b", 3, 3, True)
+    for wrong, why in (([one, one], "two diaries"), ([one, other], "begin at the same time"), ([], "none")):
+        with pytest.raises(ScheduleError, match=why):
+            together(wrong)
+    wrong_ones: tuple[Any, ...] = (
+        {},
+        [],
+        None,
+        {**one.to_json(), "arrivals": [{"row": 3}]},
+        {**one.to_json(), "messages": 3},
+    )
+    for made in wrong_ones:
+        with pytest.raises(ScheduleError, match="no diary"):
+            Diary.of(made)

@@ -1,0 +1,301 @@
+"""The library: what it says of itself, against plain Python, and against faults."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syndicate import dataspace, send, spawn
+from syndicate.dedalus import Agent, Program, Verdict
+from syndicate.dedalus.library import names
+from syndicate.dedalus.live import Life, Packet
+from syndicate.dedalus.live.local import Local
+from syndicate.dedalus.live.placement import Placement
+from syndicate.dedalus.model import Message
+from syndicate.errors import DedalusSyntax
+from syndicate.testing import settled
+
+UNTIL = 9
+KEYS, ITEMS = st.sampled_from(["k", "m"]), st.integers(0, 4)
+
+
+def events(*columns: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[int, set[tuple[Any, ...]]]]:
+    """Rows at times, at the location x."""
+    rows = st.sets(st.tuples(st.just("x"), *columns), max_size=4)
+    return st.dictionaries(st.integers(1, UNTIL - 2), rows, max_size=6)
+
+
+def ran(name: str, **relations: dict[int, set[tuple[Any, ...]]]) -> Any:
+    """A run of a program of the library, with events."""
+    merged: dict[int, dict[str, set[tuple[Any, ...]]]] = defaultdict(dict)
+    for relation, times in relations.items():
+        for time, rows in times.items():
+            merged[time][relation] = rows
+    return Program.parse(f'include "std/{name}";').run(until=UNTIL, events=merged)
+
+
+@settings(max_examples=20, deadline=None)
+@given(events(KEYS))
+def test_sequences(happened: dict[int, Any]) -> None:
+    """A sequence has the time of the last event, a counter the number of timesteps with one."""
+    model = ran("sequence", seq_event=happened)
+    times: dict[str, list[int]] = defaultdict(list)
+    for time in range(1, UNTIL + 1):
+        assert model.at(time)["seq"] == [("x", key, times[key][-1]) for key in sorted(times)]
+        assert model.at(time)["counter"] == [("x", key, len(times[key])) for key in sorted(times)]
+        for _place, key in happened.get(time, ()):
+            times[key].append(time)
+
+
+@settings(max_examples=20, deadline=None)
+@given(events(KEYS, ITEMS), events(KEYS), st.booleans())
+def test_queues(put: dict[int, Any], hold: dict[int, Any], one: bool) -> None:
+    """What is put first leaves first, one in a timestep, for each key or of all; and nothing while it is held."""
+    if one:
+        put = {time: {(place, value) for place, _, value in rows} for time, rows in put.items()}
+        hold = {time: {(place,) for place, _ in rows} for time, rows in hold.items()}
+        model = ran("queue", queue_put=put, queue_hold=hold)
+    else:
+        model = ran("fifo", fifo_put=put, fifo_hold=hold)
+    waiting: dict[Any, list[tuple[int, int]]] = defaultdict(list)
+    for time in range(1, UNTIL + 1):
+        left = {key: queue for key, queue in waiting.items() if queue and ("x", *key) not in hold.get(time, ())}
+        got = [("x", *key, queue.pop(0)[1]) for key, queue in left.items()]
+        assert model.at(time)["queue_get" if one else "fifo_get"] == sorted(got)
+        for _place, *key, value in sorted(put.get(time, ())):
+            waiting[tuple(key)].append((time, value))
+
+
+@settings(max_examples=20, deadline=None)
+@given(events(KEYS, ITEMS, ITEMS))
+def test_priorities(put: dict[int, Any]) -> None:
+    """Of each key what has the least priority leaves, all at once, and what comes later may overtake."""
+    model = ran("priority", priority_put=put)
+    waiting: set[tuple[Any, ...]] = set()
+    for time in range(1, UNTIL + 1):
+        least = {key: min(row[3] for row in waiting if row[1] == key) for _, key, *_ in waiting}
+        got = {row for row in waiting if row[3] == least[row[1]]}
+        assert model.at(time)["priority_get"] == sorted(got)
+        waiting = (waiting - got) | put.get(time, set())
+
+
+@settings(max_examples=20, deadline=None)
+@given(events(KEYS, ITEMS), events(KEYS))
+def test_mutable_state(written: dict[int, Any], deleted: dict[int, Any]) -> None:
+    """A key has the value that was set last; what is set as it is deleted is there."""
+    model = ran("state", state_set=written, state_delete=deleted)
+    state: dict[str, int] = {}
+    for time in range(1, UNTIL + 1):
+        assert model.at(time)["state"] == sorted(("x", *item) for item in state.items())
+        for _place, key in deleted.get(time, ()):
+            state.pop(key, None)
+        state.update({key: value for _, key, value in sorted(written.get(time, ()))})
+
+
+@settings(max_examples=15, deadline=None)
+@given(
+    st.dictionaries(
+        st.integers(1, 6),
+        st.sets(st.tuples(st.sampled_from("abc"), st.sampled_from("abc"), ITEMS), max_size=3),
+        max_size=5,
+    ),
+    st.integers(0, 1000),
+    st.sampled_from(["causal", "later"]),
+)
+def test_lamport_clocks(sent: dict[int, Any], seed: int, delivery: Any) -> None:
+    """Whenever messages arrive: numbers grow at each location, and from each cause to its effect."""
+    program = Program.parse('include "std/lamport";')
+    given_ = {
+        time: {"lamport_send": rows, "lamport_event": {(place, f"{time}") for place, *_ in rows}}
+        for time, rows in sent.items()
+    }
+    model = program.run(until=8, events=given_, seed=seed, delivery=delivery)
+    stamps: dict[str, list[int]] = defaultdict(list)
+    for time in range(1, 9):
+        now = model.at(time)
+        here: dict[str, set[int]] = defaultdict(set)
+        for place, _, number in now["lamport_stamp"]:
+            here[str(place)].add(int(number))
+        for place, _, _, before, number in now["lamport_received"]:
+            assert int(before) < int(number)
+            here[str(place)].add(int(number))
+        for place, found in here.items():
+            assert len(found) == 1
+            stamps[place] += found
+    assert all(one < other for found in stamps.values() for one, other in pairwise(found))
+    first = {time: {(place, str(time)) for place, *_ in rows} for time, rows in sent.items() if rows}
+    assert {(p, e) for t in range(1, 9) for p, e, _ in model.at(t)["lamport_stamp"]} == set().union(*first.values())
+
+
+# ------------------------------------------------------------------------------------------------------------- faults
+
+PLACES = ("a", "b", "c")
+MEMBERS = " ".join(f'member("{one}", "{two}")@1;' for one in PLACES for two in PLACES if one != two)
+
+
+def verified(text: str, **options: Any) -> Verdict:
+    """The verdict on a program of three locations."""
+    return Program.parse(text).verify(**{"eot": 6, "eff": 3, "crashes": 1, "nodes": PLACES, **options})
+
+
+def test_broadcast_is_lost() -> None:
+    """Without faults all have it, in whatever order; one message lost is enough to break it."""
+    text = f"""
+        include "std/broadcast"; include "std/agreement"; {MEMBERS}
+        broadcast_send("a", "hi")@1;  delivered(L, X) :- broadcast_log(L, X);
+    """
+    assert Program.parse(text).explore(until=4, mode="confluence", relations=["broadcast_log"]).confluent
+    verdict = verified(text, crashes=0)
+    assert verdict.violation_exists
+    assert verdict.min_faults == 1
+    assert sorted(map(list, verdict.min_counterexamples)) == [['drop("a","b",1)'], ['drop("a","c",1)']]
+
+
+def test_reliable_broadcast_is_reliable() -> None:
+    """No loss before the last timesteps, and no crash, breaks it; and when all have it, it rests."""
+    text = f"""
+        include "std/reliable_broadcast"; include "std/agreement"; {MEMBERS}
+        reliable_send("a", "hi")@1;  delivered(L, X) :- reliable_log(L, X);
+    """
+    for crashes in (0, 1):
+        assert not verified(text, crashes=crashes).violation_exists
+    assert verified(text, eff=6).violation_exists
+    model = Program.parse(text).run(until=1000)
+    assert model.visited < 12
+    assert max(message.sent for message in model.messages) < 10
+
+
+COMMIT = """
+    include "std/two_phase_commit";
+    tpc_member("c", "a")@1; tpc_member("c", "b")@1; tpc_can("a", "x")@1; tpc_begin("c", "x")@1;
+    disagree(X) :- tpc_decided(_, X, V), tpc_decided(_, X, W), V != W;
+    broken(X) :- tpc_decided(_, X, "commit"), tpc_member(_, A), notin tpc_prepared(A, _, X);
+    pre(X) :- tpc_prepared(A, _, X), notin crash(A, A, _);
+    post(X) :- tpc_prepared(_, _, X), notin blocked(X);
+    blocked(X) :- tpc_prepared(A, _, X), notin tpc_decided(A, X, _), notin crash(A, A, _);
+"""
+
+
+@pytest.mark.parametrize("votes", ["", 'tpc_can("b", "x")@1;'])
+def test_two_phase_commit(votes: str) -> None:
+    """Nobody decides otherwise than another, whatever is lost and whoever crashes; but a coordinator's crash blocks."""
+    for invariant in ("disagree", "broken"):
+        assert not verified(COMMIT + votes, invariant=invariant, eff=5).violation_exists
+    outcome = "commit" if votes else "abort"
+    last = Program.parse(COMMIT + votes).run(until=8).at(8)
+    assert last["tpc_decided"] == [(place, "x", outcome) for place in PLACES]
+    assert not verified(COMMIT + votes, crashes=0, eot=8).violation_exists
+    waiting = COMMIT + votes + 'tpc_timeout("c", "x")@5;'
+    blocking = verified(waiting, eff=0, eot=9)
+    assert blocking.min_faults == 1
+    crashes = {one for found in blocking.min_counterexamples for one in found}
+    assert crashes
+    assert crashes <= {f'crash_at("c",{time})' for time in range(9)}
+    patient = COMMIT + votes + 'tpc_timeout("c", "x")@1;'
+    assert {row[2] for row in Program.parse(patient).run(until=8).at(8)["tpc_decided"]} == {"abort"}
+
+
+RING = """
+    include "std/token_ring";
+    ring_next("a", "b")@1; ring_next("b", "c")@1; ring_next("c", "a")@1; ring_start("a")@1;
+    clash(L) :- ring_hold(L, X), ring_hold(M, Y), L != M;
+    clash(L) :- ring_hold(L, X), ring_hold(L, Y), X != Y;
+"""
+
+
+def test_a_token_is_one() -> None:
+    """Never have two the token, whatever is lost; twice the same message makes two of it."""
+    wants = " ".join(f'ring_want("{p}", {n})@{t};' for p in PLACES for n in (1, 2) for t in range(2, 8))
+    assert not verified(RING + wants, invariant="clash", eot=8, eff=7).violation_exists
+    wants = 'ring_want("b", 1)@2; ring_want("b", 1)@5; ' + " ".join(f'ring_want("c", 1)@{t};' for t in range(3, 8))
+    for arrive, clash in ([2], []), ([2, 5], [("b",), ("c",)]):
+        schedule = {"schedule": [{"rel": "ring_pass", "tuple": ["b", "a"], "sent": 1, "arrive": arrive}]}
+        model = Program.parse(RING + wants).run(until=8, schedule=schedule)
+        assert (model.at(5)["clash"], model.at(4)["ring_hold"]) == (clash, [("c", 1)])
+
+
+TOKENS = Placement(Program.parse(RING).statements, ["clash"])
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.sets(st.tuples(st.sampled_from(PLACES), st.integers(1, 3)), max_size=5), st.integers(1, 3))
+def test_all_who_want_the_token_get_it(wanting: set[tuple[str, int]], how_long: int) -> None:
+    """Each has it once, as long as it wants, and then the next."""
+    had: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    locations = {place: Local(TOKENS, place) for place in PLACES}
+    flying: list[Message] = []
+    for who in wanting:
+        locations[who[0]].give("ring_want", who)
+    for time in range(1, 12 + len(wanting) * (how_long + 4)):
+        arriving, flying = flying, []
+        for message in arriving:
+            locations[str(message.row[0])].arrive(message.relation, message.row, message.sent)
+        for one in locations.values():
+            flying += one.pass_by()
+            for row in one.rows("ring_hold"):
+                had[row].append(time)
+                if len(had[row]) == how_long:
+                    one.take("ring_want", row)
+    assert {who: len(times) for who, times in had.items()} == dict.fromkeys(wanting, how_long)
+    spans = sorted(tuple(times) for times in had.values())
+    assert all(list(times) == list(range(times[0], times[0] + how_long)) for times in spans)
+    assert all(one[-1] < other[0] for one, other in pairwise(spans))
+
+
+# ------------------------------------------------------------------------------------------------------------- as text
+
+
+def test_includes(tmp_path: Path) -> None:
+    """The library is there for text and for files, once; a file of that name comes first; others are told."""
+    path, own = tmp_path / "own.ded", tmp_path / "std" / "queue.ded"
+    path.write_text('include "std/queue"; include "std/queue.ded"; include "std/fifo";')
+    twice = Program.parse('include "std/queue"; include "std/queue"; include "std/fifo";')
+    assert Program.load(path).core() == twice.core()
+    own.parent.mkdir()
+    own.write_text("mine(1);")
+    path.write_text('include "std/queue.ded"; include "std/fifo";')
+    assert str(Program.load(path).core()[0]) == "mine(1);"
+    with pytest.raises(DedalusSyntax, match=r"program:1:1: the library has no std/quueue; it has std/agreement, "):
+        Program.parse('include "std/quueue";')
+    with pytest.raises(DedalusSyntax, match="relative to a file"):
+        Program.parse('include "own.ded";')
+
+
+@pytest.mark.parametrize("name", names())
+def test_all_run_live(name: str) -> None:
+    """Each program of the library is accepted, alone and with all others, says what it has, and can run live."""
+    text = f'include "std/{name}";'
+    program = Program.parse(text)
+    assert program.check() == []
+    Program.parse(" ".join(f'include "std/{one}";' for one in names())).accept()
+    head = (Path(__file__).parents[3] / "syndicate" / "dedalus" / "library" / f"{name}.ded").read_text()
+    told = head.partition("\n\n")[0]
+    derived = {rule.head.relation for rule in program.core() if not rule.fact}
+    read = {atom.relation for rule in program.core() for atom in rule.atoms} - derived - {"crash"}
+    assert all(f"{relation}(" in told for relation in read)
+    Agent(program, "x")
+
+
+def test_commit_live() -> None:
+    """Two-phase commit among actors in a dataspace: all come to one decision, and to rest."""
+    program = Program.parse(COMMIT + 'tpc_can("b", "x")@1;')
+    lives: dict[str, Life] = {}
+
+    def boot() -> None:
+        ds = dataspace()
+        for place in PLACES:
+            spawn(lambda place=place: lives.update({place: Agent(program, place)(ds)}))
+        spaces.append(ds)
+
+    spaces: list[Any] = []
+    system = settled(boot)
+    system.spawn(send, spaces[0], Packet("c", "tpc_begin", ("c", "y"), 0))
+    system.drain()
+    for place, life in lives.items():
+        assert life.rows("tpc_decided") == [(place, "x", "commit"), (place, "y", "abort")]
