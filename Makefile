@@ -51,7 +51,8 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp java ## long campaigns: 50 m
 	@SYNDICATE_KILLS=2000 SYNDICATE_CRASHES=200000 SYNDICATE_FLIPS=10000 SYNDICATE_DRAINS=200 \
 	    $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/test_journal.py tests/relay/test_durable.py \
 	    tests/relay/test_durable_server.py tests/relay/test_server.py
-	@SYNDICATE_SPARK_CRASHES=50 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/test_crash.py
+	@SYNDICATE_SPARK_CRASHES=50 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/test_crash.py \
+	    tests/syndicate/spark/test_sink_crash.py tests/syndicate/spark/test_streaming_crash.py
 	@SYNDICATE_NIGHTLY=1 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/engine
 
 .PHONY: clean

@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import importlib
 import json
-import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +18,7 @@ from typing import Any
 import click
 from attrs import frozen
 
-from benchmarks.measure import ROOT, Failed
+from benchmarks.measure import ROOT, Failed, figure
 from benchmarks.report import surroundings, write
 
 RESULTS = ROOT / "benchmarks/RESULTS.md"
@@ -41,7 +39,11 @@ class Group:
         return written
 
 
-GROUPS = (Group("source", "benchmarks.spark_source"),)
+GROUPS = (
+    Group("source", "benchmarks.spark_source"),
+    Group("engine", "benchmarks.spark_engine"),
+    Group("memory", "benchmarks.spark_memory"),
+)
 
 
 @click.command(
@@ -103,22 +105,7 @@ def _chosen(names: str) -> list[Group]:
 def _measured(group: Group, quick: bool) -> dict[str, Any]:
     """The figures of a group, from a process of its own."""
     command = [sys.executable, "-m", "benchmarks.spark", "--one", group.name, *(["--quick"] if quick else [])]
-    try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        figures: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    except subprocess.TimeoutExpired:
-        raise Failed(f"no figure after {SECONDS} s") from None
-    except (IndexError, ValueError):
-        last = (done.stderr.strip().splitlines() or ["it printed nothing"])[-1]
-        raise Failed(f"ended with code {done.returncode}: {last}") from None
+    figures: dict[str, Any] = figure(command, SECONDS)
     return figures
 
 

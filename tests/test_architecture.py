@@ -117,6 +117,22 @@ def test_no_import_cycle() -> None:
         pytest.fail("import cycle: " + " <- ".join(error.args[1]))
 
 
+@pytest.mark.parametrize("package", [name for name, path in MODULES.items() if path.name == "__init__.py"])
+def test_packages_have_an_order(package: str) -> None:
+    """Within a package, the packages in it and its modules have an order, too: none is entered and left in a circle."""
+    depth = package.count(".") + 2
+    graph: dict[str, set[str]] = {}
+    for name, path in MODULES.items():
+        if name.startswith(f"{package}."):
+            part = ".".join(name.split(".")[:depth])
+            used = {target for target, _ in imports(name, path) if target.startswith(f"{package}.")}
+            graph.setdefault(part, set()).update({".".join(one.split(".")[:depth]) for one in used} - {part})
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        pytest.fail("packages in a circle: " + " <- ".join(error.args[1]))
+
+
 @pytest.mark.parametrize("package", ["syndicate", "syndicate.spark", "relay"])
 def test_import_is_light(package: str) -> None:
     """Importing a package loads no data library and starts no JVM."""

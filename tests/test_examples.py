@@ -286,7 +286,16 @@ def test_readme_names_the_whole_surface() -> None:
     assert set(syndicate.__all__) <= words
     first_columns = re.findall(r"^\| (.*?) \|", section, re.MULTILINE)[2:]
     called = {name for column in first_columns for name in re.findall(r"`@?(\w+)", column)}
-    assert called - set(syndicate.__all__) == {"attenuate", "connect", "nested", "serve", "spark_source", "view"}
+    assert called - set(syndicate.__all__) == {
+        "attenuate",
+        "connect",
+        "nested",
+        "serve",
+        "spark_sink",
+        "spark_source",
+        "spark_view",
+        "view",
+    }
 
 
 def test_readme_links() -> None:

@@ -19,6 +19,8 @@ _EXAMPLES: Final = """\b
 Examples:
   syndicate demo
   syndicate replay chat.jsonl tcp://127.0.0.1:8001
+  syndicate bloom check shop.py:Cart
+  syndicate dedalus run lamp.ded --until 10
 """
 
 _COMMANDS: Final = {

@@ -115,11 +115,11 @@ class Collection(Expression):
             raise IllegalRule(f"{here()}: {what}() is for tables, and {self._name} is a {self._kind.value}")
         return self._program._state_of(self)
 
-    def _taken(self, rows: Any) -> Mapping[Key, None]:
+    def _taken(self, rows: Any, where: str = "") -> Mapping[Key, None]:
         if self._program._root._collecting:
             raise IllegalRule(f"{here()}: a block makes rules: write {self._name} <= values(...), or use @bootstrap")
-        where = f"{here()}: {self._name}"
-        found = fitted_all(_literal_rows(rows, here()), self._columns, where)
+        where = where or f"{here()}: {self._name}"
+        found = fitted_all(_literal_rows(rows, where), self._columns, where)
         lattices = self._declaration.lattices
         if lattices:
             found = [made_lattices(row, self._columns, lattices, where) for row in found]

@@ -119,10 +119,10 @@ def _declared(kind: Kind, keys: Any, values: Any, lattices: Mapping[str, Any] = 
         count = "none" if not marked else f"{len(marked)}"
         raise BloomDeclaration(
             f"{site}: a channel has one column marked @, its location, but this has {count}: "
-            f"the columns are {listed(names)}"
+            f"the columns are {listed(names)}. Mark the address: channel(['@{names[0] if names else 'to'}', ...])"
         )
     if kind is not Kind.CHANNEL and marked:
-        raise BloomDeclaration(f"{site}: @{names[marked[0]]}: only a channel's column is a location")
+        raise BloomDeclaration(f"{site}: @{names[marked[0]]}: only a channel's column is a location: leave out the @")
     held = dict(_lattice_of(name, given, names, len(first), site) for name, given in lattices.items())
     at = marked[0] if marked else None
     return Declaration(kind, tuple(names), len(first), at, site=site, lattices=held, **more)

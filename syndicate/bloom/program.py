@@ -33,7 +33,7 @@ from syndicate.bloom.interposing import Interposing
 from syndicate.bloom.row import fitted_all
 from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.cell import Cell
-from syndicate.bloom.site import here
+from syndicate.bloom.site import here, raised_at
 from syndicate.bloom.state.contents import Contents
 from syndicate.bloom.state.following import FollowingState
 from syndicate.bloom.state.inbox import Filter, Inbox
@@ -42,11 +42,13 @@ from syndicate.bloom.state.store import Store
 from syndicate.bloom.tick.ticking import State, Ticking
 from syndicate.bloom.tick.wiring import Wiring, steady, wired
 from syndicate.errors import BloomDeclaration, IllegalRule, RuleFailed
+from syndicate.flow.circuit import Circuit
 from syndicate.flow.element import key_of, natural
-from syndicate.plan.heading import listed
+from syndicate.plan.heading import listed, meant
 from syndicate.turn import current, expect_ref
 from syndicate.values import Ref
 
+_NONE: Mapping[str, Any] = {}
 Send = Callable[[Any, str, tuple[Any, ...]], None]
 
 _TAKEN = frozenset({"address", "bud_clock", "budtime", "halted", "plan", "send", "sent", "statements"})
@@ -62,6 +64,7 @@ class Bloom(Running, Looking):
     *address* is what channels' locations are compared with; *clock* gives the time in seconds, *write* takes the lines
     of terminals, *state* is the file of durable tables, *channel_filter* a :data:`~syndicate.bloom.state.inbox.Filter`.
     Without *semi_naive*, methods of lattices are applied to whole values each time, which is for comparison.
+    *engine* makes what runs the circuit: ``lambda circuit: SparkEngine(circuit, session)``; the local engine otherwise.
     ``send(address, channel, row)`` takes what channels send; as long as nobody has set it, rows to ourselves are
     delivered, and others collected in ``sent``.
     """
@@ -83,6 +86,7 @@ class Bloom(Running, Looking):
         state: str | Path | None = None,
         channel_filter: Filter | None = None,
         semi_naive: bool = True,
+        engine: Callable[[Circuit], Any] | None = None,
         inputs: Mapping[str, Any] | None = None,
         messages: Mapping[str, Any] | None = None,
         outputs: Mapping[str, Any] | None = None,
@@ -110,6 +114,7 @@ class Bloom(Running, Looking):
             self._clock = clock
             self._write = write
             self._semi_naive = semi_naive
+            self._run_by = engine
             self._merged: Mapping[str, frozenset[str]] = {}
             self._rules: list[Rule] = []
             self._states: dict[str, State] = {}
@@ -190,8 +195,28 @@ class Bloom(Running, Looking):
             root._collecting, root._collector = True, between
             try:
                 between.run(definer(type(self), name), getattr(self, name))
+            except NameError as error:
+                raise self._unnamed(error, f"self.{error.name}" if error.name in self._own else "") from error
+            except AttributeError as error:
+                if error.obj is not self:
+                    raise
+                raise self._unnamed(error, "") from error
             finally:
                 root._collecting = False
+
+    def _unnamed(self, error: NameError | AttributeError, remedy: str) -> IllegalRule:
+        """The error for a name in a block that means nothing."""
+        known = [*self._own, *self._modules]
+        said = f"write {remedy}" if remedy else "declare it first"
+        return IllegalRule(f"{raised_at(error)}: there is no {error.name}{meant(error.name, known)}: {said}")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in self.__dict__.get("_own", _NONE):
+            raise IllegalRule(
+                f"{here()}: {name} = ... would put something else in the collection's place: write {name} <= ... for a "
+                f"rule, {name}.define(...) for all of a scratch, {name}.insert(rows) for rows from outside"
+            )
+        object.__setattr__(self, name, value)
 
     def _record(self, head: Collection, op: str, body: plan.Expression, site: str) -> Rule:
         rules = self._root._rules
@@ -211,7 +236,13 @@ class Bloom(Running, Looking):
             self._states[one._name].inserted.update(dict.fromkeys(map(key_of, rows)))
         durable = [one._name for one in kept]
         self._engine = Ticking(
-            self._wiring, self._states, durable, self._store, found=self._rewired, naive=not self._semi_naive
+            self._wiring,
+            self._states,
+            durable,
+            self._store,
+            found=self._rewired,
+            naive=not self._semi_naive,
+            engine=self._run_by,
         )
 
     def _rewired(self, name: str, columns: frozenset[str]) -> Wiring | None:
@@ -223,7 +254,8 @@ class Bloom(Running, Looking):
         return self._wiring
 
     def close(self) -> None:
-        """Close the file of durable tables."""
+        """Close the file of durable tables, and the engine."""
+        self._root._engine.close()
         if self._root._store is not None:
             self._root._store.close()
 

@@ -85,4 +85,6 @@ def fitted_all(given: Any, columns: Names, site: str) -> list[tuple[Any, ...]]:
     if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
         raise RowMisfit(f"{site}: {given!r} holds no rows: give an iterable of tuples, of {', '.join(columns)}")
     rows = given.items() if hasattr(given, "items") else given
+    if type(given) is tuple and given and not any(is_row(one) or one is None for one in given):
+        raise RowMisfit(f"{site}: {given!r} is one row: give a list of rows, [{given!r}]")
     return [row for one in rows if (row := fitted(one, columns, site)) is not None]

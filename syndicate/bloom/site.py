@@ -30,6 +30,17 @@ def here() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
+def raised_at(error: BaseException) -> str:
+    """The file and line of a user's at which an error was raised: the last that is not of this room."""
+    found, trace = "", error.__traceback__
+    while trace is not None:
+        name = trace.tb_frame.f_code.co_filename
+        if not name.startswith(_HERE) or name.startswith(_LIBRARY):
+            found = f"{name}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return found or here()
+
+
 def placed(error: SyndicateError, where: str) -> SyndicateError:
     """The same error, told with the place in a rule.
 

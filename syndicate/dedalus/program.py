@@ -203,7 +203,9 @@ class Program:
             made = evolve(made or Schedule(), net=net)
         _choose(rules, made)
         if engine is not None and any(rule.choices for rule in rules):
-            raise ScheduleError("choices are made by the run itself, one by one: run a program that has some without engine=")
+            raise ScheduleError(
+                "choices are made by the run itself, one by one: run a program that has some without engine="
+            )
         clock = Clock(start, until, seed, made, delivery)
         return run(rules, clock, events, limit=limit, founded=founded, engine=engine)
 

@@ -100,20 +100,20 @@ def _model(
         if (once.early, once.ahead) == assumed:
             model = once.model()
             if founded is not None and not founded(rules, clock, events, model, assumed):
-                raise DedalusParadox(_paradox(assumed, "what arrives in the past is the only cause of its being sent"))
+                raise DedalusParadox(_paradox(assumed, "what arrives in the past, or is read of a time to come, is its own only cause"))
             _all_used(clock)
             if clock.delivery == "causal":
                 check_causality(once.messages)
             return model
         assumed = once.early, once.ahead
-    raise DedalusParadox(_paradox(assumed, "what arrives in the past prevents that it is sent"))
+    raise DedalusParadox(_paradox(assumed, "what arrives in the past, or is read of a time to come, prevents itself"))
 
 
 def _paradox(assumed: Assumed, why: str) -> str:
     early, ahead = assumed
     facts = [Atom(name, tuple(map(Constant, row)), time) for time, name, row in sorted(early | ahead, key=repr)]
     told = ", ".join(map(str, facts[:3]))
-    return f"there is no model: {why} ({told or 'nothing sent any more'}). Use @later, or the delivery 'later'"
+    return f"there is no model: {why} ({told or 'nothing any more'}). Use @later, or the delivery 'later'"
 
 
 def _all_used(clock: Clock) -> None:

@@ -1,8 +1,8 @@
-"""Columns: a change as arrays, for sources; and predicates that need no call a row.
+"""Columns: a change as arrays, for sources.
 
 numpy is imported when the first is made: ``pip install 'syndicate-dataspace[flow-columnar]'``.
 
->>> from syndicate.flow import Circuit, Columns
+>>> from syndicate.flow import Circuit, Columns, where
 >>> from operator import itemgetter
 >>> c = Circuit(); c.sink("big", c.source("sizes").filter(where(1, ">", 5)).map(itemgetter(0)))
 >>> c.step({"sizes": Columns([["a", "b", "c"], [3, 7, 9]])})["big"]
@@ -13,8 +13,7 @@ Source: issue 4, part 5; reference/flow.md, section 11.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from syndicate.errors import CircuitError, WeightError
@@ -26,37 +25,6 @@ if TYPE_CHECKING:
 
 SMALL: Final = 64
 """A change of fewer rows than this is worked on by rows: below, arrays cost more than they save (measured)."""
-
-_COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
-}  # fmt: skip
-
-
-class where:  # noqa: N801  # read as a word of a query, beside itemgetter
-    """A predicate as data: the element's part at *column* compared with a constant; None compares the element itself.
-
-    Raises :class:`CircuitError` for a comparison that is none of ``== != < <= > >=``.
-
-    >>> where(1, ">=", 5)(("a", 7)), where(None, "==", "b")("a")
-    (True, False)
-    """
-
-    __slots__ = ("column", "comparison", "constant", "function")
-
-    def __init__(self, column: int | None, comparison: str, constant: Element) -> None:
-        if comparison not in _COMPARISONS:
-            raise CircuitError(f"where() compares by one of {' '.join(_COMPARISONS)}, not by {comparison!r}")
-        self.column = column
-        self.comparison = comparison
-        self.constant = constant
-        self.function = _COMPARISONS[comparison]
-
-    def __call__(self, element: Element) -> bool:
-        """Whether it holds of an element."""
-        return bool(self.function(element if self.column is None else element[self.column], self.constant))
-
-    def __repr__(self) -> str:
-        return f"where({self.column!r}, {self.comparison!r}, {self.constant!r})"
 
 
 class Columns:

@@ -156,7 +156,8 @@ def _plain_floats(elements: Iterable[Element]) -> bool:
 
 def key_of(element: Element) -> Key:
     """The key of one element; raises :class:`UnhashableElement`."""
-    if type(element) in ATOMS:
+    kind = type(element)
+    if kind in ATOMS or (kind is tuple and ATOMS.issuperset(map(type, element))):  # as nearly all are
         return element
     form = _form(element, 0)
     return element if form is element else Typed(element, form)

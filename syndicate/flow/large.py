@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from syndicate.flow.columns import where
 from syndicate.flow.element import is_rearranging
 from syndicate.flow.node import Kind, Node
+from syndicate.flow.predicate import where
 
 if TYPE_CHECKING:
     from syndicate.flow.aggregates import Aggregate

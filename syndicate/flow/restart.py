@@ -117,7 +117,7 @@ class Restart:
         mark = len(loop.undo)
         budget = self.budget(batches, size)
         if budget:
-            totals, _ = loop.iterate(batches, budget)
+            totals, _ = loop.iterate(batches, budget, counted=budget < float("inf"))
             if totals is not None:
                 return totals
             for take_back, what in reversed(loop.undo[mark:]):

@@ -18,7 +18,7 @@ Source: DESIGN, decision 6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define
@@ -82,6 +82,11 @@ class Plan:
         found = self.engine.step(deltas)
         return {name: change.to_zset() for name, change in found.items()}
 
+    def close(self) -> None:
+        """Let the engine go."""
+        if self.engine is not None:
+            self.engine.close()
+
     def _delta(self, name: str, facts: Facts) -> ZSet:
         declared = self.program.declared.get(name)
         if declared is None or not declared.given:
@@ -94,6 +99,9 @@ class Plan:
             return facts
         if isinstance(facts, (str, bytes)) or not isinstance(facts, Iterable):
             raise FactError(f"{name} takes facts, one by one or with weights {{fact: weight}}, not {facts!r}")
+        if type(facts) is dict and set(map(type, facts)) <= _ONLY_TUPLES:
+            _fit(name, heading, facts)
+            return ZSet(facts)
         pairs = list(facts.items()) if isinstance(facts, Mapping) else [(fact, 1) for fact in facts]
         if not {type(fact) for fact, _ in pairs} <= _ONLY_TUPLES:
             pairs = [(fields_of(fact) if is_record(fact) else fact, weight) for fact, weight in pairs]
@@ -101,7 +109,9 @@ class Plan:
         return ZSet(pairs)
 
 
-def _fit(name: str, heading: Heading, facts: Iterable[Any]) -> None:
+def _fit(name: str, heading: Heading, facts: Collection[Any]) -> None:
+    if set(map(type, facts)) <= _ONLY_TUPLES and set(map(len, facts)) <= {len(heading)}:
+        return
     for fact in facts:
         if type(fact) is not tuple or len(fact) != len(heading):
             raise FactError(

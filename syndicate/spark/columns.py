@@ -81,6 +81,24 @@ def hints_of(cls: type) -> dict[str, Any]:
         return {a.name: a.type if isinstance(a.type, type) else Any for a in attrs.fields(cls)}
 
 
+def described(cls: type) -> list[str]:
+    """The label and the fields of a record class, and of those that its fields are annotated with."""
+    found: dict[type, str] = {}
+
+    def look(hint: Any) -> None:
+        for choice in _choices(hint):
+            if not hasattr(choice, "__label__"):
+                for inner in typing.get_args(choice):
+                    look(inner)
+            elif choice not in found:
+                found[choice] = f"{choice.__label__}({', '.join(fields_of(choice))})"
+                for each in hints_of(choice).values():
+                    look(each)
+
+    look(cls)
+    return list(found.values())
+
+
 def records(cls: type, table: pa.Table) -> list[Frozen]:
     """The frozen form of each row of *table* as an instance of *cls*, whose fields are columns of it."""
     hints = hints_of(cls)
@@ -97,10 +115,9 @@ def forms(column: pa.ChunkedArray | pa.Array, name: str, hint: Any = Any) -> lis
         SourceError: the column *name* is of a type that has no value, does not fit the record class, or holds a time
         beyond the years 1 to 9999.
     """
-    if hasattr(column, "num_chunks"):
-        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    chunks = column.chunks if hasattr(column, "chunks") else [column]  # put together, text could be too long for Arrow
     try:
-        return _array(column, name, hint)
+        return _array(chunks[0], name, hint) if len(chunks) == 1 else [f for c in chunks for f in _array(c, name, hint)]
     except (ValueError, OverflowError) as error:  # Arrow's own errors are ValueErrors too
         raise SourceError(f"the column {name!r} of type {column.type} holds what has no value here: {error}") from None
 

@@ -7,7 +7,8 @@ says which batch was the last.  At the next start the records in it are asserted
 it has is skipped, whatever Spark thinks.
 
 The entry of each record is its bytes (with keys: the bytes of its key), with its weight, so that a batch writes as
-much as it has changed.  The bytes are msgpack of the frozen form, with symbols and tags as extensions.
+much as it has changed.  The bytes are msgpack of the frozen form, with symbols and tags as extensions.  Each row has
+the CRC-32 of what is in it: a byte that a disk has changed may still make a form, and be another one.
 
 >>> from syndicate.values import freeze
 >>> form = freeze({"a": [1, 2.5, True, Symbol("b")]})
@@ -16,7 +17,8 @@ True
 
 Contract: one process has the journal at a time; SQLite's lock goes with the process, however that ends.  The file is
 synchronized to the disk at each commit.  It belongs to the source that made it (the record's fields, the key, the
-columns' types) and to one query of Spark's: another one is refused, and so is a checkpoint that is older or newer.
+columns' types, what counts as a change) and to one query of Spark's: another one is refused, and so is a checkpoint
+that is older or newer.
 
 Source: the reference on Spark, section 3 ("Restart rules").
 """
@@ -26,6 +28,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
+import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,7 +40,7 @@ from syndicate.errors import SourceJournalError
 from syndicate.spark.standing import Standing
 from syndicate.values import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag
 
-FORMAT: Final = 1
+FORMAT: Final = 2
 """The version of the file's format."""
 
 _MAGIC: Final = 0x53594E4A
@@ -48,9 +51,8 @@ _PATIENCE: Final = 2.0
 
 _SCHEMA: Final = """
 CREATE TABLE about (name TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE view (entry BLOB PRIMARY KEY, form BLOB, weight INTEGER NOT NULL) WITHOUT ROWID;
-CREATE TABLE last (batch INTEGER NOT NULL, query TEXT NOT NULL, place TEXT, clock BLOB);
-INSERT INTO last VALUES (-1, '', NULL, NULL);
+CREATE TABLE view (entry BLOB PRIMARY KEY, form BLOB, weight INTEGER NOT NULL, crc INTEGER NOT NULL) WITHOUT ROWID;
+CREATE TABLE last (batch INTEGER NOT NULL, query TEXT NOT NULL, place TEXT, clock BLOB, crc INTEGER NOT NULL);
 """
 
 
@@ -97,7 +99,9 @@ class Journal:
         try:
             with self._explained():
                 self._open(about)
-                last = self._one("SELECT batch, query, place, clock FROM last")
+                *last, crc = self._one("SELECT batch, query, place, clock, crc FROM last")
+                if crc != _crc(*last):
+                    raise sqlite3.DatabaseError("malformed")
                 self.last: int = last[0]
                 self.query: str = last[1]
                 self.place: str | None = last[2]
@@ -125,6 +129,8 @@ class Journal:
             self._db.execute(f"PRAGMA user_version = {FORMAT}")
             for statement in _SCHEMA.strip().split(";\n"):
                 self._db.execute(statement)
+            nothing = (-1, "", None, None)
+            self._db.execute("INSERT INTO last VALUES (?, ?, ?, ?, ?)", (*nothing, _crc(*nothing)))
             self._db.executemany("INSERT INTO about VALUES (?, ?)", about.items())
             self._db.execute("COMMIT")
             return
@@ -147,7 +153,9 @@ class Journal:
         """What stands, as the last batch left it; from now on it takes note of what it changes."""
         found = Standing(keyed=keyed, table=table, touched={})
         with self._explained(), self._lock:
-            for entry, form, weight in self._db.execute("SELECT entry, form, weight FROM view"):
+            for entry, form, weight, crc in self._db.execute("SELECT entry, form, weight, crc FROM view"):
+                if crc != _crc(entry, form, weight):
+                    raise sqlite3.DatabaseError("malformed")
                 if form is None:
                     found.weights[unpacked(entry)] = weight
                 else:
@@ -170,6 +178,11 @@ class Journal:
                 f"the journal {self.path} ends with batch {self.last}, and the checkpoint goes on with {batch}: the "
                 f"journal is older than the checkpoint; {_BOTH}"
             )
+        if batch < self.last:  # Spark repeats the last one only; with an older one go others that we cannot tell
+            raise SourceJournalError(
+                f"the journal {self.path} ends with batch {self.last}, and the checkpoint goes back to {batch}: the "
+                f"checkpoint is older than the journal; {_BOTH}"
+            )
         return batch > self.last
 
     # ------------------------------------------------------------------------------------------------ writing
@@ -190,11 +203,11 @@ class Journal:
         with self._explained(), self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                self._db.executemany("INSERT OR REPLACE INTO view VALUES (?, ?, ?)", _entries(standing, touched))
+                self._db.executemany("INSERT OR REPLACE INTO view VALUES (?, ?, ?, ?)", _entries(standing, touched))
                 self._db.executemany("DELETE FROM view WHERE entry = ?", _absent(standing, touched))
+                last = (batch, query, place, None if clock is None else packed(clock))
                 self._db.execute(
-                    "UPDATE last SET batch = ?, query = ?, place = ?, clock = ?",
-                    (batch, query, place, None if clock is None else packed(clock)),
+                    "UPDATE last SET batch = ?, query = ?, place = ?, clock = ?, crc = ?", (*last, _crc(*last))
                 )
             except BaseException:
                 if self._db.in_transaction:
@@ -227,6 +240,8 @@ class Journal:
             raise SourceJournalError(self._sentence(error)) from None
 
     def _sentence(self, error: Exception) -> str:
+        if isinstance(error, sqlite3.ProgrammingError):
+            return f"the journal {self.path} is closed: its source has stopped"
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         for codes, sentence in _SENTENCES:
             if code in codes:
@@ -258,11 +273,19 @@ _SENTENCES: Final[tuple[tuple[tuple[int, ...], Callable[[str], str]], ...]] = (
 )
 
 
-def _entries(standing: Standing, touched: Iterable[Frozen]) -> Iterator[tuple[bytes, bytes | None, int]]:
+def _entries(standing: Standing, touched: Iterable[Frozen]) -> Iterator[tuple[bytes, bytes | None, int, int]]:
     """The rows of the view that are to be there."""
+    rows: Iterable[tuple[bytes, bytes | None, int]]
     if standing.keyed:
-        return ((packed(key), packed(standing.of_key[key]), 1) for key in touched if key in standing.of_key)
-    return ((packed(form), None, standing.weights[form]) for form in touched if form in standing.weights)
+        rows = ((packed(key), packed(standing.of_key[key]), 1) for key in touched if key in standing.of_key)
+    else:
+        rows = ((packed(form), None, standing.weights[form]) for form in touched if form in standing.weights)
+    return ((*row, _crc(*row)) for row in rows)
+
+
+def _crc(*items: bytes | str | int | None) -> int:
+    """What tells a row of the file from the same row with a byte changed."""
+    return zlib.crc32(msgpack.packb(items, unicode_errors="surrogatepass"))
 
 
 def _absent(standing: Standing, touched: Iterable[Frozen]) -> Iterator[tuple[bytes]]:

@@ -44,6 +44,32 @@ class _Closed(Exception):
     """The source has stopped: the callback must not say that it dealt with its micro-batch."""
 
 
+def trigger_of(trigger: Mapping[str, Any] | None) -> dict[str, Any]:
+    """When micro-batches are made, if that is anything that Spark knows; raises :class:`SourceError` if not.
+
+    >>> trigger_of({"processingTime": "5 seconds"})
+    {'processingTime': '5 seconds'}
+    """
+    if not trigger and trigger != "":
+        return {}
+    if isinstance(trigger, Mapping) and len(trigger) == 1:
+        ((name, given),) = trigger.items()
+        if name in ("availableNow", "once") and given is True:
+            return {name: True}
+        if name == "processingTime" and isinstance(given, str) and given.strip():
+            return {name: given}
+    raise SourceError(
+        f'trigger= takes {{"processingTime": "5 seconds"}}, or {{"availableNow": True}} for a stream that ends, not '
+        f"{trigger!r}"
+    )
+
+
+def is_stopped(session: SparkSession) -> bool:
+    """Whether somebody has stopped the session."""
+    context = session.sparkContext._jsc
+    return context is None or bool(context.sc().isStopped())
+
+
 def _is_news(entry: logging.LogRecord) -> bool:
     """Whether a log entry of py4j tells what the source does not tell, too: that a callback failed, or nobody answers.
 
@@ -130,7 +156,7 @@ class Query(Generic[B]):
         for name in ("py4j.clientserver", None):
             logging.getLogger(name).addFilter(_is_news)
         stream = frame.writeStream.foreachBatch(called).outputMode(self.mode).option("checkpointLocation", checkpoint)
-        return explained(self.name, (stream.trigger(**self.trigger) if self.trigger else stream).start)
+        return explained(self.name, lambda: (stream.trigger(**self.trigger) if self.trigger else stream).start())
 
     async def _watch(self, session: SparkSession, query: StreamingQuery) -> None:
         """Wait for the end of the query."""
@@ -161,10 +187,7 @@ async def _take_all(receive: trio.MemoryReceiveChannel[B | None], take: Callable
 
 def _ended(session: SparkSession, query: StreamingQuery) -> bool | None:
     """Whether the query has ended, after waiting for it a little; None if its session has."""
-    context = session.sparkContext._jsc
-    if context is None or context.sc().isStopped():
-        return None
-    return query.awaitTermination(LOOK)
+    return None if is_stopped(session) else query.awaitTermination(LOOK)
 
 
 def _end(query: StreamingQuery | None, checkpoint: str | None) -> None:

@@ -24,7 +24,7 @@ Source: the project's design, 6.7; the reference on Spark, section 6 ("map by sc
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,11 @@ class Step:
 
 @frozen
 class Rows:
-    """How the rows of a table become records: see :func:`~syndicate.spark.source.spark_source` for the parameters."""
+    """How the rows of a table become records: see :func:`~syndicate.spark.source.spark_source` for the parameters.
+
+    ``words`` are the weights that have names, and ``named`` is the parameter that named the columns of the weights and
+    the sequence, in messages, if it is not the usual one.
+    """
 
     to: type = attrs.field()
     key: Sequence[str] = ()
@@ -67,6 +71,7 @@ class Rows:
     clock: type | None = attrs.field(default=None)
     ignore: Sequence[str] = ()
     words: Mapping[str, int] = WORDS
+    named: str | None = None
 
     @to.validator
     @clock.validator
@@ -111,11 +116,18 @@ class Rows:
                 f"needed, with select in the frame or with ignore={spare!r}"
             )
 
+    def spare(self, columns: Sequence[str]) -> list[str]:
+        """The columns that are ignored, and of no use otherwise: they may be of any type."""
+        needed = {column for column, _ in self._needs()}
+        return [column for column in columns if column in self.ignore and column not in needed]
+
     def _needs(self) -> Iterable[tuple[str, str]]:
         yield from ((name, f"is a field of {self.name}") for name in fields_of(self.to))
         yield from ((name, "key= names") for name in self.key)
         yield from (
-            (name, f"{what}= names") for name, what in ((self.weight, "weight"), (self.sequence, "sequence")) if name
+            (name, f"{self.named or what}= names")
+            for name, what in ((self.weight, "weight"), (self.sequence, "sequence"))
+            if name
         )
         if self.clock is not None:
             yield from ((name, f"is a field of {self.clock.__name__}") for name in fields_of(self.clock))
@@ -142,6 +154,13 @@ class Rows:
                     f"the column {self.weight!r} holds the weights of {self.name}, but is of type {kind}: "
                     f"weights are integers or one of {', '.join(self.words)}"
                 )
+        if self.sequence is not None:
+            kind = schema.field(self.sequence).type
+            if not any(ordered(kind) for ordered in _ordered()):
+                raise SourceError(
+                    f"the column {self.sequence!r} orders the rows of {self.name}, but is of type {kind}: make a number, "
+                    "a string, a date or a timestamp of it in the frame, with hex for instance"
+                )
         taken = {*fields_of(self.to), *(fields_of(self.clock) if self.clock else ()), *self.key}
         return {name: str(schema.field(name).type) for name in schema.names if name in taken}
 
@@ -160,9 +179,11 @@ class Rows:
         if table.num_rows == 0:
             return []
         if self.sequence is not None:
-            if table.column(self.sequence).null_count:
+            import pyarrow.compute as pc
+
+            if pc.any(table.column(self.sequence).is_null(nan_is_null=True)).as_py():
                 raise SourceError(
-                    f"the column {self.sequence!r} orders the rows of {self.name}, but is null in some of them"
+                    f"the column {self.sequence!r} orders the rows of {self.name}, but is null in some of them, or NaN"
                 )
             table = table.sort_by(self.sequence)
         weights: Iterable[int] = self._weights(table)
@@ -225,6 +246,13 @@ def arrow_schema(schema: StructType) -> pa.Schema:
                 "cast it in the frame, to string for instance"
             ) from None
     return pa.schema(found)
+
+
+def _ordered() -> Sequence[Callable[[pa.DataType], bool]]:
+    """The types that order rows, and whose items as text mean the same to Spark."""
+    from pyarrow import types as t
+
+    return (t.is_integer, t.is_floating, t.is_decimal, t.is_string, t.is_large_string, t.is_date, t.is_timestamp)
 
 
 def _runs(items: Sequence[Any]) -> Iterable[tuple[int, int]]:

@@ -307,9 +307,10 @@ class _Sink:
         """Write batch after batch, until the facet stops; then the last one."""
         shown = Delivery(self.ds, self.facet)
         try:
-            await self._in_thread(self._open)
+            with trio.CancelScope(shield=True, deadline=self.ending.deadline) as self.writing:
+                await self._in_thread(self._open)
+                self.ready = True
             await self.told.wait()
-            self.ready = True
             await self._gather()
             while True:
                 written = await self._flush()
@@ -319,7 +320,7 @@ class _Sink:
                 await self._gather()
         finally:
             self.stopping()
-            if self.ready:
+            if self.ready and self.told.is_set():
                 await self._flush()
             if self.table is not None:
                 with self.ending:
@@ -370,9 +371,22 @@ class _Sink:
         adds, removes = self.standing.change(Step(changes))
         if not adds and not removes and table.batch >= 0:
             return None
-        weights = [1] * len(adds) + [-1] * len(removes)
-        table.append(self.columns.table([*adds, *removes], weights), table.batch + 1)
-        return len(weights)
+        changed, weights = [*adds, *removes], [1] * len(adds) + [-1] * len(removes)
+        table.append(self._taken(made, rows, changed, weights), table.batch + 1)
+        return len(changed)
+
+    def _taken(
+        self, made: pa.Table, rows: Sequence[Frozen], changed: Sequence[Frozen], weights: Sequence[int]
+    ) -> pa.Table:
+        """The changed rows, out of those that were made already, where all of them were."""
+        import pyarrow as pa
+
+        places = {row: place for place, row in enumerate(rows)}
+        taken = [places.get(row) for row in changed]
+        if None in taken:
+            return self.columns.table(changed, weights)
+        table = made.select(self.columns.names).take(pa.array(taken, pa.int64()))
+        return table.append_column(WEIGHT, pa.array(weights, pa.int64()))
 
     async def _in_thread(self, fn: Callable[..., Any], *args: Any) -> Any:
         call = functools.partial(fn, *args)

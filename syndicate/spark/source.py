@@ -33,14 +33,15 @@ import trio
 from attrs import define, field, frozen
 
 from syndicate.errors import SourceError
-from syndicate.spark.columns import fields_of
+from syndicate.spark.columns import described
 from syndicate.spark.delivery import Delivery, Move, no_collection
 from syndicate.spark.difference import Difference
 from syndicate.spark.failure import explained
-from syndicate.spark.feed import Feed, Named, feed_of
-from syndicate.spark.journal import Journal, described
+from syndicate.spark.feed import WORDS, Feed, Named, feed_of
+from syndicate.spark.journal import Journal
+from syndicate.spark.journal import described as properties
 from syndicate.spark.progress import SparkProgress
-from syndicate.spark.query import Query
+from syndicate.spark.query import Query, is_stopped, trigger_of
 from syndicate.spark.rows import Rows, Step, arrow_schema
 from syndicate.spark.session import open_session
 from syndicate.spark.standing import Standing
@@ -88,16 +89,20 @@ def spark_source(
     Args:
         ds: the dataspace.
         frame: makes the DataFrame from a session, in a worker thread.  A streaming one is followed; another one is
-            polled, and made anew each time, so that it sees new files.
+            polled, and made anew each time, so that it sees new files.  A table, and a micro-batch, is held in memory
+            as a whole: how much a micro-batch may be is an option of the stream's reader, such as
+            ``maxFilesPerTrigger`` or ``maxOffsetsPerTrigger``.
         to: the ``@record`` class of the assertions.  Its fields are columns of the DataFrame.  A field that is
             annotated with a record class takes a struct as one.
         key: columns that identify a row: a new row takes the place of the one with its key, in one turn.  In a polled
             DataFrame, two rows with one key are an error.
         weight: the column that says how often a row is added, or, below zero, removed: an integer, or one of the words
             of a change feed.  Without it, each row counts +1.  With *key*, any negative weight removes what has the
-            key.
-        sequence: the column by which the rows of a micro-batch are ordered.  Rows with the same value in it are one
-            step, and one turn; without it, the whole micro-batch is.
+            key, unless the same step has a new row with it.  Without, weights are sums: a row that was removed before
+            it was added is not there after either.
+        sequence: the column by which the rows of a micro-batch are ordered: numbers, strings or times.  Rows with the
+            same value in it are one step, and one turn; without it, the whole micro-batch is.  What comes in a later
+            micro-batch is later.
         changes: the rows are those of a change feed: ``"delta"`` and ``"iceberg"`` name the conventional columns, and a
             :class:`~syndicate.spark.feed.Feed` others; they stand for *weight* and *sequence*.  A batch DataFrame of
             this kind is asked for later commits each time; one commit must be there as a whole.
@@ -140,6 +145,16 @@ def spark_source(
         spawn(spark_source(ds, sensors, to=Sensor, key=["name"]))
     """
     expect_ref("spark_source", ds)
+    if not callable(frame):
+        raise SourceError(
+            f"frame= takes a function from a session to a DataFrame, not the {type(frame).__name__} itself: "
+            "frame=lambda session: ..."
+        )
+    if session is not None and getattr(session, "sparkContext", None) is None:
+        raise SourceError(
+            "session= takes a Spark session of this process (one of Spark Connect calls back in another), not "
+            f"{_shown(session)}"
+        )
     feed = feed_of(changes)
     if feed is not None and weight is not None:
         raise SourceError(f"changes= says that {feed.kind!r} holds the weights: leave weight= out")
@@ -150,9 +165,10 @@ def spark_source(
         sequence or (feed.order if feed else None),
         clock,
         ignore if isinstance(ignore, str) or feed is None else (*ignore, *feed.ignore, feed.order),
-        *([feed.words] if feed else []),
+        feed.words if feed else WORDS,
+        "changes" if feed else None,
     )
-    if not every > 0:
+    if not (hasattr(every, "__float__") and every > 0):
         raise SourceError(f"every= takes a positive number of seconds, not {every!r}")
     if mode not in (None, "append", "update", "complete"):
         raise SourceError(f'mode= takes "append", "update" or "complete", not {mode!r}')
@@ -166,7 +182,7 @@ def spark_source(
         raise SourceError("checkpoint= alone would lose what stands when the process ends: give journal= as well")
     options = _Options(
         every,
-        dict(trigger or {}),
+        trigger_of(trigger),
         mode or ("update" if key else "append"),
         feed,
         None if journal is None else Path(journal),
@@ -174,6 +190,7 @@ def spark_source(
         progress,
         keep,
         on_end,
+        [name for name, given in (("trigger", trigger), ("mode", mode), ("checkpoint", checkpoint)) if given],
     )
 
     def start() -> None:
@@ -198,6 +215,8 @@ class _Options:
     progress: bool
     keep: bool
     on_end: Callable[[], object] | None
+    of_streams: Sequence[str]
+    """Those that were given and mean something for a stream only."""
 
 
 @frozen
@@ -233,6 +252,11 @@ class _Source:
             opened = session if session is not None else await self._in_thread(_open)
             again = functools.partial(self._make, make, opened)
             frame = await self._in_thread(again)
+            if self.options.of_streams and not frame.isStreaming:
+                raise SourceError(
+                    f"{self.options.of_streams[0]}= is for a stream, but the frame of {self.rows.name} is a table, "
+                    "which is looked at again and again: make it with readStream, or leave that out"
+                )
             await self._recall(streams := frame.isStreaming)
             if streams:
                 checkpoint = self.options.checkpoint if self.journal is not None else None
@@ -256,12 +280,14 @@ class _Source:
         self.standing = Standing(keyed=keyed, table=whole or self.options.mode == "complete")
         if self.options.journal is None:
             return
-        about = described(
+        about = properties(
             {
-                "record": f"{self.rows.to.__label__}({', '.join(fields_of(self.rows.to))})",  # type: ignore[attr-defined]
+                "record": ", ".join(described(self.rows.to)),
                 "key": list(self.rows.key),
                 "kind": "table" if whole else "stream" if streams else "feed",
                 "columns": dict(sorted((self.shape or {}).items())),
+                "weight": self.rows.weight,
+                "mode": self.options.mode if streams else None,
             }
         )
         self.journal = journal = await self._in_thread(Journal, self.options.journal, about, abandon=False)
@@ -327,12 +353,19 @@ class _Source:
 
     def _make(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
         """Make the frame, and see that its rows fit, and that they are as they were before."""
+        if is_stopped(session):
+            raise SourceError(f"Spark could not deliver the rows of {self.rows.name}: its session was stopped")
         frame = make(session)
         if not hasattr(frame, "isStreaming"):
+            made: object = frame
+            remedy = "return the DataFrame" if made is None else "session.createDataFrame makes one of a table"
             raise SourceError(
-                f"the frame of {self.rows.name} must be a function from a session to a DataFrame, but it made {frame!r}"
+                f"the frame of {self.rows.name} must be a function from a session to a DataFrame, but it made "
+                f"{_shown(made)}: {remedy}"
             )
         self.rows.check(frame.columns)
+        if spare := self.rows.spare(frame.columns):
+            frame = frame.drop(*spare)
         shape = self.rows.shape(arrow_schema(frame.schema))
         before, self.shape = self.shape, shape
         if before is not None and before != shape:
@@ -387,6 +420,12 @@ class _Source:
         """Run what waits for Spark or the disk; *abandon* says that it may be left alone when the source stops."""
         call = functools.partial(explained, self.rows.name, fn, *args)
         return await trio.to_thread.run_sync(call, abandon_on_cancel=abandon, limiter=self.limiter)
+
+
+def _shown(item: object) -> str:
+    """What something is, in a line."""
+    text = repr(item)
+    return text if len(text) < 60 and "\n" not in text else f"a {type(item).__module__}.{type(item).__qualname__}"
 
 
 def _open() -> SparkSession:

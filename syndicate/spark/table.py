@@ -36,7 +36,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from errno import EDQUOT, ENOSPC
+from errno import EDQUOT, ENOENT, ENOSPC
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
@@ -122,15 +122,17 @@ class Table:
         """The files of a batch, and the manifest with which it counts."""
         with _explained(self.root):
             found = dict(self.manifest, batch=batch, changes=list(self.manifest["changes"]))
-            changes, retired = found["changes"], []
+            changes = found["changes"]
             if (made := self._changed(rows, batch)) is not None:
                 changes.append(made)
                 while (old := _alike(changes)) is not None:
                     changes[old] = [self._merged(changes[old])]
             found["snapshot"] = self._renewed(found)
             kept = {*_files(found)}
+            if made is not None and made["file"] not in kept:
+                remove(self.root / made["file"])
             now = time.time()
-            retired = [[file, now] for file in _files(self.manifest) if file not in kept]
+            retired = [[file, now] for file in _files(self.manifest) if file not in kept and self.retain]
             retired += [[file, at] for file, at in self.manifest["retired"] if 0 <= now - at < self.retain]
             found["retired"] = retired
             return found
@@ -420,6 +422,8 @@ def _alike(changes: Sequence[Mapping[str, Any]]) -> slice | None:
 
 def parts(path: Path) -> Iterable[Path]:
     """The files of what was written as one: itself, or those that Spark has put into a directory of that name."""
+    if not path.exists():
+        raise FileNotFoundError(ENOENT, "no such file", str(path))
     return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
 
 

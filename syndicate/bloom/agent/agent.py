@@ -246,7 +246,7 @@ class Agent:
         try:
             key = arrived(row, one._columns, one._keys)
             if type(key) is Typed or one._declaration.lattices:
-                (key,) = one._taken([natural(key)])
+                (key,) = one._taken([natural(key)], f"{one._name}: a row that was sent")
         except SyndicateError as error:
             self.refuse(one._name, str(error))
             return None

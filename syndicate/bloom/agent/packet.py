@@ -27,7 +27,7 @@ from typing import Any, Final
 from syndicate.bloom.row import Names
 from syndicate.errors import RowMisfit
 from syndicate.flow.element import ATOMS, Key, key_of
-from syndicate.lattice.lattice import Lattice, revive
+from syndicate.lattice.lattice import Lattice, revive, short
 from syndicate.record import record
 from syndicate.values import Record, Symbol, Value, fields_of, is_record, label_of
 
@@ -63,22 +63,17 @@ def inward(value: Value) -> Any:
 def arrived(value: Value, columns: Names, keys: int) -> Key:
     """The key of the row that somebody sent, for some columns of which the first *keys* are the key."""
     if type(value) is not tuple:
-        raise RowMisfit(f"{_short(value)} is no sequence of columns")
+        raise RowMisfit(f"{short(value)} is no sequence of columns")
     if len(value) != len(columns):
-        raise RowMisfit(f"{_short(value)} has {len(value)} columns, but there are {len(columns)}: {', '.join(columns)}")
+        raise RowMisfit(f"{short(value)} has {len(value)} columns, but there are {len(columns)}: {', '.join(columns)}")
     if ATOMS.issuperset(map(type, value)):
         return value
     try:
         row = inward(value)
         key = key_of(row)
     except Exception as error:  # a constructor of a user's lattice refuses what a stranger has made up, in its own way
-        raise RowMisfit(f"{_short(value)} holds what no row can: {error}") from error
+        raise RowMisfit(f"{short(value)} holds what no row can: {error}") from error
     for name, part in zip(columns[:keys], row, strict=False):
         if isinstance(part, Lattice):
-            raise RowMisfit(f"{_short(value)} has a lattice value in the key column {name}")
+            raise RowMisfit(f"{short(value)} has a lattice value in the key column {name}")
     return key
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

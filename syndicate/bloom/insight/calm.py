@@ -39,10 +39,11 @@ Source: reference/bloom.md, 1.9 (budplot, Blazes), 5.1; Alvaro et al., CIDR 2011
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import frozen
 
+from syndicate import plan
 from syndicate.bloom.declaration import SENT, TABLES, Kind
 from syndicate.bloom.insight.arrival import Arrival, Hazard, arrival_of, named
 
@@ -150,6 +151,8 @@ class Calm:
     """The same of all collections."""
     ending: tuple[str, ...] = ()
     """Where rules write ``halt``: what has not happened by then is not accounted for."""
+    revealing: tuple[str, ...] = ()
+    """Rules with functions that reveal lattice values: they are taken for monotone, as the contract says."""
 
     @property
     def confluent(self) -> bool:
@@ -168,6 +171,10 @@ class Calm:
         if self.outputs:
             lines += ["outputs", *(f"  {line}" for output in self.outputs for line in str(output).splitlines())]
         lines += [f"note: {rule} ends the program: what has not happened by then is not seen" for rule in self.ending]
+        lines += [
+            f"note: a function of {rule} reveals lattice values, and is taken to say only what stays true of them"
+            for rule in self.revealing
+        ]
         return "\n".join(lines)
 
 
@@ -199,7 +206,25 @@ def analyse(program: Looking) -> Calm:
     outputs = {name: _output(name, labels[name], [p for p in points if p.rule.head in reach[name]]) for name in kinds}
     found = tuple(outputs[name] for name in kinds if _is_output(name, kinds, rules))
     ending = tuple(f"rule {rule.number} ({rule.site})" for rule in rules if rule.head == "halt")
-    return Calm(type(program).__name__, len(rules), tuple(points), found, outputs, ending)
+    revealing = tuple(f"rule {rule.number} ({rule.site})" for rule in rules if _reveals(rule))
+    return Calm(type(program).__name__, len(rules), tuple(points), found, outputs, ending, revealing)
+
+
+def _reveals(rule: Rule) -> bool:
+    """Whether a function of a rule reveals lattice values."""
+    pending: list[plan.Expression] = [rule.body]
+    while pending:
+        this = pending.pop()
+        pending += this.parts()
+        if isinstance(this, plan.FlatMap):
+            functions: list[Any] = [this.function]
+        elif isinstance(this, plan.Selection):
+            functions = [one.function for one in this.conditions if isinstance(one, plan.Holds)]
+        else:
+            continue
+        if any(getattr(getattr(one, "call", None), "reveals", False) for one in functions):
+            return True
+    return False
 
 
 def _is_output(name: str, kinds: Mapping[str, Kind], rules: Sequence[Rule]) -> bool:

@@ -10,7 +10,7 @@ rule 1: reach <= link
 tick 0: link +1, reach +1
 (a=1, b=2)
 1: reach <= link
-error: there is no lnk (did you mean 'link'?): declare it first
+error: <rule 2>:1: there is no lnk (did you mean 'link'?): declare it first
 reach(1, 2): rule 1 (<rule 1>:1)
   link(1, 2): from outside, in tick 0
 error: there is no command /frob: /help says which there are

@@ -36,6 +36,16 @@ class Mentioned:
         raise NotImplementedError
 
 
+def reveals(function: Any) -> bool:
+    """Whether a function reveals lattice values itself, as its code says.
+
+    >>> reveals(lambda row: row.votes.reveal()), reveals(lambda row: row.votes)
+    (True, False)
+    """
+    code = getattr(function, "__code__", None)
+    return code is not None and "reveal" in _names(code)
+
+
 def captured(function: Any) -> list[Cell]:
     """The variables that a function mentions."""
     code = getattr(function, "__code__", None)

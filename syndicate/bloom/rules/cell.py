@@ -186,6 +186,14 @@ class Cell(Term, Mentioned):
     def __len__(self) -> int:
         return 1
 
+    def __eq__(self, other: object) -> bool:
+        if self._held is not None and other is not self:
+            raise IllegalRule(
+                f"{here()}: a function compares {self._name} by ==, and it may still grow: ask a threshold, such as "
+                f"gt_eq() or contains(), or {self._name}.reveal()"
+            )
+        return self is other
+
     __hash__ = object.__hash__
 
     def __str__(self) -> str:

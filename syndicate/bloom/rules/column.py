@@ -16,6 +16,7 @@ from typing import Any
 
 from attrs import frozen
 
+from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule
 
 
@@ -28,7 +29,12 @@ class Column:
     of: str
 
     def __eq__(self, other: object) -> Any:
-        return Equality(self, other) if isinstance(other, (Column, str)) else NotImplemented
+        if isinstance(other, (Column, str)):
+            return Equality(self, other)
+        raise IllegalRule(
+            f"{here()}: {self} == {other!r} compares a column with no column: for a value of its rows, write "
+            f"{self.of}.filter(lambda row: row.{self.name} == {other!r})"
+        )
 
     __hash__ = object.__hash__
 

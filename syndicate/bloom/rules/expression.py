@@ -11,6 +11,7 @@ Source: seed 001, "Bloom Statements"; reference/bloom.md, 1.5.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from inspect import ismethod
 from typing import Any, NoReturn
 
 from attrs import evolve, frozen
@@ -27,6 +28,7 @@ from syndicate.bloom.rules.fold import Refs, distinct_names
 from syndicate.bloom.rules.function import Attribute, Bare, Fitting, Testing, called, composed, made_width, picks
 from syndicate.bloom.rules.join import Factor
 from syndicate.bloom.rules.mark import Marked, astray
+from syndicate.bloom.rules.refusing import Refusing
 from syndicate.bloom.rules.side import Side
 from syndicate.bloom.rules.term import VALUE, Lifted, Term
 from syndicate.bloom.site import here
@@ -46,7 +48,7 @@ class Late:
     width: int | None
 
 
-class Expression(Asking):
+class Expression(Asking, Refusing):
     """Rows, described; see the module."""
 
     _factor: Factor
@@ -339,7 +341,7 @@ class Expression(Asking):
     __ge__ = __gt__ = __le__ = __lt__ = _no_target
 
 
-class Product:
+class Product(Refusing):
     """``a * b * c``: what is joined, before it is said how."""
 
     def __init__(self, factors: Sequence[Expression]) -> None:
@@ -484,6 +486,8 @@ def to_expression(given: Any, site: str) -> Expression:
         raise astray(given)
     if isinstance(given, (list, tuple, set, frozenset, dict, ZSet)):
         return values(*(given.items() if isinstance(given, dict) else given))
+    if ismethod(given):
+        raise IllegalRule(f"{site}: {given.__name__} is a method here: call it, as in {given.__name__}(...)")
     raise RowMisfit(f"{site}: {given!r} holds no rows: use a collection, an expression, or values((1, 2), ...)")
 
 

@@ -8,6 +8,7 @@ Source: reference/bloom.md, 1.5 (fold, group, pick rows), 2 (rules 6 and 11).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import isfunction
 from typing import Any
 
 from attrs import evolve
@@ -54,7 +55,8 @@ def grouped(factor: Factor, keys: Refs, aggregates: Sequence[Any], site: str) ->
     found: list[tuple[str, plan.Agg]] = []
     for one in aggregates:
         if not isinstance(one, GroupAggregate):
-            raise IllegalRule(f"{site}: {one!r} is no aggregate: use agg.sum(column), agg.count() and the like")
+            said = f"agg.{one.__name__} is a function: call it," if isfunction(one) else f"{one!r} is no aggregate:"
+            raise IllegalRule(f"{site}: {said} as in agg.sum(column) or agg.count()")
         of = tuple(attribute(column, factor.sides, site) for column in one.columns)
         found.append((f"{one.name} {len(found)}", plan.Agg(one.aggregate, of)))
         names.append("_".join([one.name, *(c if isinstance(c, str) else c.name for c in one.columns)]))

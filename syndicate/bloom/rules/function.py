@@ -28,7 +28,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from syndicate.bloom.row import Names, fitted, fitted_all, is_row, plain, row_type
-from syndicate.bloom.rules.capture import Mentioned, bound
+from syndicate.bloom.rules.capture import Mentioned, bound, reveals
 from syndicate.bloom.rules.embedded import LatticeFound, lattice_columns
 from syndicate.bloom.rules.side import Side
 from syndicate.errors import IllegalRule, RowMisfit, RuleFailed
@@ -179,6 +179,14 @@ def called(
     function: Any, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Cell] = ()
 ) -> Callable[[Any], Any]:
     """A function of a tuple over *heading* that calls the user's with rows, and with the values of *cells*."""
+    made = _called(function, sides, heading, site, cells)
+    made.reveals = reveals(function)  # type: ignore[attr-defined]
+    return made
+
+
+def _called(
+    function: Any, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Cell]
+) -> Callable[[Any], Any]:
     spread = parameters(function, sides, site)
     makers = [_maker(side, heading) for side in sides]
     if cells:

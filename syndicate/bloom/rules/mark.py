@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
+from syndicate.bloom.rules.refusing import Refusing
 from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 MARKS: Final = {"+": "<+", "-": "<-", "~": "<~", "+-": "<+-"}
 
 
-class Marked:
+class Marked(Refusing):
     """An expression after a sign: the right side of ``<+``, ``<-``, ``<~`` or ``<+-``."""
 
     def __init__(self, mark: str, expression: Expression | Product | Term) -> None:

@@ -65,6 +65,17 @@ class FollowingState(ScratchState):
                 self.held.pop(row, None)
         self.wanted = {}
 
+    def standing(self) -> Delta:
+        """All that the circuit has been told."""
+        found = super().standing()
+        found.update({row: found.get(row, 0) + 1 for row in self.held if row not in self.given})
+        return found
+
+    def present(self) -> list[Key]:
+        """The rows that no rule derives, in the tick that begins."""
+        held = [row for row in self.held if self.wanted.get(row, True)]
+        return [*super().present(), *held, *(row for row, wanted in self.wanted.items() if wanted)]
+
     def waits(self) -> bool:
         """Whether another tick would give it rows, or take held ones away."""
         return bool(self.wanted) or super().waits()

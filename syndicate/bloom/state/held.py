@@ -132,7 +132,7 @@ class Held:
     def put(self, rows: Rows) -> None:
         """Rows that are new, or take the place of those with their keys."""
         if len(rows) == 1:
-            self._put_one(*next(iter(rows.items())))
+            self.put_one(*next(iter(rows.items())))
             return
         mine, before, told = self.rows, self.before, self.told
         if mine.keys().isdisjoint(rows):
@@ -154,7 +154,7 @@ class Held:
         for reader in self.readers:
             reader.update(rows)
 
-    def _put_one(self, key: Key, row: Row) -> None:
+    def put_one(self, key: Key, row: Row) -> None:
         """The same of one row, as there is in each round of a recursion along a chain."""
         old: Any = self.rows.get(key, ABSENT)
         if key not in self.before:

@@ -7,7 +7,6 @@ The *filter* of a program sees what a tick is about to take, collection by colle
 what it postpones; the rest is lost.  It is where a test loses, delays, reorders and batches messages.
 
 >>> from syndicate.bloom.state.contents import Contents
-from syndicate.bloom.state.merged import Merged
 >>> inbox, held = Inbox(), Contents("c", ("k", "v"), 1); inbox.add(held, [("a", 1), ("a", 2), ("b", 1)])
 >>> inbox.taken(), inbox.waits()
 ({'c': {('a', 1): None, ('b', 1): None}}, True)

@@ -64,6 +64,7 @@ class Merged(Contents):
         self.rows = View(self)  # type: ignore[assignment]  # made of what is held, when asked
         self.lattices = dict(lattices)
         self._values = range(keys, len(columns))
+        self._classes = [(self.columns.index(column), cls) for column, cls in self.lattices.items()]
 
     def key(self, row: Key) -> Key:
         """The key of a row."""
@@ -109,11 +110,17 @@ class Merged(Contents):
 
     def absorb(self, rows: Sequence[Row], where: str) -> None:
         """Merge rows; raises :class:`LatticeAsKey`, :class:`KeyConflict`, :class:`LatticeMismatch` with the place."""
-        if self.lattices:
-            rows = [made_lattices(row, self.columns, self.lattices, f"{where}: {self.name}") for row in rows]
-        keys, typed = [row[: self.keys] for row in rows], False
-        if len(keys) != 1 or not ATOMS.issuperset(map(type, keys[0])):
-            keys, typed = keys_of(keys)
+        for at, cls in self._classes:
+            if any(type(row[at]) is not cls for row in rows):
+                rows = [made_lattices(row, self.columns, self.lattices, f"{where}: {self.name}") for row in rows]
+                break
+        if len(rows) == 1 and ATOMS.issuperset(map(type, key := rows[0][: self.keys])):
+            row, old = rows[0], self.held.rows.get(key)
+            merged = row if old is None else self._merge(old, row, where)
+            if merged is not old:
+                self.held.put_one(key, merged)
+            return
+        keys, typed = keys_of([row[: self.keys] for row in rows])
         if typed:
             self._check_keys(keys, rows, where)
         known, fresh = self.held.rows, Rows()

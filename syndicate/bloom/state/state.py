@@ -223,6 +223,10 @@ class ScratchState:
             found[row] = found.get(row, 0) + 1
         return found
 
+    def present(self) -> list[Key]:
+        """The rows that no rule derives, in the tick that begins."""
+        return [*self.inserted, *self.next.rows]
+
     def merge(self, lattices: Mapping[str, type[Lattice]]) -> None:
         """Hold lattice values from now on."""
         self.contents = merged(self.contents, lattices, [natural(row) for row in self.contents.rows])

@@ -216,7 +216,7 @@ class Growth:
         for name, state in self.merged.items():
             if name not in tables:
                 delta = fed.get(name, {})
-                now = _given(state) if name in anew else [row for row, weight in delta.items() if weight > 0]
+                now = state.present() if name in anew else [row for row, weight in delta.items() if weight > 0]
                 if now:
                     state.contents.absorb([natural(row) for row in now], f"a row given to {name}")
         for run in self.runs:
@@ -349,10 +349,3 @@ def _foreign(where: str, error: Exception) -> RuleFailed:
 
 def _grown(before: Lattice, value: Lattice) -> dict[Key, int]:
     return {key_of((before,)): -1, key_of((value,)): 1}
-
-
-def _given(state: Any) -> list[Key]:
-    """The rows of a scratch that no rule derives."""
-    held = {**getattr(state, "held", {}), **{r: None for r, wanted in getattr(state, "wanted", {}).items() if wanted}}
-    gone = {row for row, wanted in getattr(state, "wanted", {}).items() if not wanted}
-    return [*state.inserted, *state.next.rows, *(row for row in held if row not in gone)]

@@ -14,19 +14,29 @@ Source: reference/bloom.md, 1.8; DESIGN, decision 6.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from syndicate.bloom.rules.embedded import LatticeFound
+from syndicate.bloom.rules.embedded import LatticeFound, made_lattices
 from syndicate.bloom.state.held import Changes
 from syndicate.bloom.state.merged import Merged
 from syndicate.bloom.state.state import NOTHING, CellState, Delta, ScratchState, SentState, TableState
 from syndicate.bloom.state.store import Store
 from syndicate.bloom.tick.growth import Growth
 from syndicate.bloom.tick.wiring import Wiring
-from syndicate.errors import IllegalRule, LatticeAsKey, ProgramStopped, RowMisfit, RuleFailed, StepFailed
+from syndicate.errors import (
+    IllegalRule,
+    KeyConflict,
+    LatticeAsKey,
+    ProgramStopped,
+    RowMisfit,
+    RuleFailed,
+    StepFailed,
+    UnhashableElement,
+)
 from syndicate.flow import Circuit
-from syndicate.flow.element import Mixed, Typed, plus
+from syndicate.flow.element import Mixed, Typed, natural, plus
 from syndicate.flow.zset import ZSet
 
 State = TableState | ScratchState | CellState
@@ -46,11 +56,15 @@ class Ticking:
         *,
         found: Callable[[str, frozenset[str]], Wiring | None] = lambda name, columns: None,
         naive: bool = False,
+        engine: Callable[[Circuit], Any] | None = None,
     ) -> None:
         """Of a wired program, whose *durable* tables are kept in a *store*.
 
-        *found* wires it anew when a collection turns out to hold lattice values; *naive* is that of a growth.
+        *found* wires it anew when a collection turns out to hold lattice values; *naive* is that of a growth; *engine*
+        makes what runs the circuit, which does it itself otherwise.
         """
+        self.engine = engine
+        self.runner: Any = None
         self.durable, self.store, self.found, self.naive = durable, store, found, naive
         self.changes: Mapping[str, Mapping[Any, int]] = {}
         self.began = self.broken = False
@@ -60,6 +74,9 @@ class Ticking:
     def _wire(self, wiring: Wiring, states: Mapping[str, State]) -> None:
         self.wiring = wiring
         self.circuit: Circuit | None = None if wiring.circuit is None else wiring.circuit.circuit
+        self.close()
+        if self.engine is not None and self.circuit is not None:
+            self.runner = self.engine(self.circuit)
         self.states = dict(states)
         self.sources = frozenset(self.circuit.sources) if self.circuit is not None else frozenset()
         sinks = wiring.sinks
@@ -128,10 +145,10 @@ class Ticking:
             raise ProgramStopped(
                 "an earlier tick was interrupted half-way, and could not be taken back: make the program anew"
             )
-        while self.noticed:
-            name = next(iter(self.noticed))
-            self.learn(name, self.noticed[name])
-            del self.noticed[name]
+        for name, columns in list(self.noticed.items()):  # another thread may notice more meanwhile
+            self.learn(name, columns)
+            if self.noticed.get(name) is columns:
+                del self.noticed[name]
         while True:
             try:
                 self._tick()
@@ -191,14 +208,32 @@ class Ticking:
         if growth is not None:
             growth.commit()
 
-    @staticmethod
-    def _check(awake: Mapping[str, State], changes: Mapping[str, Mapping[Any, int]], out: Mapping[str, Delta]) -> None:
+    def _check(
+        self, awake: Mapping[str, State], changes: Mapping[str, Mapping[Any, int]], out: Mapping[str, Delta]
+    ) -> None:
         for name, state in awake.items():
             if isinstance(state, CellState):
                 continue
-            state.contents.checked(changes.get(name, NOTHING))
-            if isinstance(state, SentState):
-                state.sending.checked(out.get(f"{name} <~", NOTHING))
+            try:
+                state.contents.checked(changes.get(name, NOTHING))
+                if isinstance(state, SentState):
+                    state.sending.checked(out.get(f"{name} <~", NOTHING))
+            except KeyConflict as error:
+                sites = self._sites(name)
+                raise KeyConflict(f"{error}. The rules: {', '.join(sites)}" if sites else str(error)) from None
+            if self.wiring.lattices.get(name):
+                self._check_deferred(name, state, out)
+
+    def _sites(self, name: str) -> list[str]:
+        return [rule.site for rule in self.wiring.rules if rule.head == name]
+
+    def _check_deferred(self, name: str, state: State, out: Mapping[str, Delta]) -> None:
+        """What the next tick is to merge must be of the lattices declared: else no tick could happen any more."""
+        for _, sink in self.deferred[name]:
+            for row, weight in out.get(sink, NOTHING).items():
+                if weight > 0:
+                    where = f"{', '.join(self._sites(name))}: {name}"
+                    made_lattices(natural(row), state.contents.columns, self.wiring.lattices[name], where)
 
     def _is_followed(self, name: str) -> bool:
         """Whether anybody asks what has changed of a merged collection."""
@@ -236,14 +271,28 @@ class Ticking:
         if self.circuit is None:
             return {}
         try:
-            out = self.circuit.step({name: zset(delta) for name, delta in deltas.items()})
+            out = self._run(self.circuit, {name: zset(delta) for name, delta in deltas.items()})
         except StepFailed as error:
             cause = error.__cause__
             if isinstance(cause, (RuleFailed, RowMisfit, IllegalRule, LatticeFound, LatticeAsKey)):
                 raise cause from cause.__cause__
-            raise
+            text = str(error).replace(_AS_BEFORE, "The tick did not happen")
+            raise RuleFailed(_of_rule(text)) from cause
+        except UnhashableElement as error:
+            raise RowMisfit(_of_rule(f"{error} The tick did not happen")) from error
         told.append(deltas)
         return {name: change.batch for name, change in out.items() if len(change)}
+
+    def _run(self, circuit: Circuit, deltas: dict[str, ZSet]) -> Mapping[str, Any]:
+        if self.runner is None:
+            return circuit.step(deltas)
+        return {name: change.to_zset() for name, change in self.runner.step(deltas).items()}
+
+    def close(self) -> None:
+        """Let the engine go."""
+        if self.runner is not None:
+            self.runner.close()
+            self.runner = None
 
     def _undo(self, told: Sequence[Mapping[str, Delta]]) -> None:
         """Tell the circuit the opposite: what it derives depends on nothing but the sum of what it was told."""
@@ -252,13 +301,26 @@ class Ticking:
             back = self._sum(back, deltas)
         try:
             if self.circuit is not None and back:
-                self.circuit.step({name: -zset(delta) for name, delta in back.items()})
+                self._run(self.circuit, {name: -zset(delta) for name, delta in back.items()})
         except BaseException:  # such as a function that no longer gives what it gave
             self.broken = True
             raise
         finally:
             if self.growth is not None:
                 self.growth.undo()
+
+
+_AS_BEFORE: Final = "The circuit is as it was before this step."
+_NODE: Final = re.compile(r'^(\w+) "([^"]*) \((.*?:\d+)\)" \(node [^)]*\):?( raised)?')
+
+
+def _of_rule(text: str) -> str:
+    """A message of the circuit's, with the rule in place of the node.
+
+    >>> _of_rule('aggregate "t (rules.py:3)" (node 3) raised TypeError')
+    'rules.py:3: t: its aggregate raised TypeError'
+    """
+    return _NODE.sub(lambda found: f"{found[3]}: {found[2]}:{f' its {found[1]} raised' if found[4] else ''}", text)
 
 
 def zset(delta: Delta) -> ZSet:

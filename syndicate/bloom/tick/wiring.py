@@ -37,6 +37,7 @@ class Wiring:
     sinks: frozenset[str]
     division: Division | None = None
     lattices: Mapping[str, Mapping[str, type[Lattice]]] = field(factory=dict)
+    rules: Sequence[Rule] = ()
 
     @property
     def merged(self) -> Mapping[str, frozenset[str]]:
@@ -62,13 +63,15 @@ def wired(
     if not is_divided(every, rules, held):
         program, sinks = _program(known, given)
         program.strata()
-        return _wiring(program, program, known, given, sinks)
+        wiring = _wiring(program, program, known, given, sinks)
+        wiring.rules = rules
+        return wiring
     program, _ = _program(known, given)
     division = divided(every, rules, program, held)
     parts = [Given(name, "<=", name, body, "") for name, body in division.parts.items()]
     own, sinks = _program(known, [*division.given, *parts], division)
     wiring = _wiring(program, own, known, [*division.given, *parts], sinks, division)
-    wiring.lattices = named
+    wiring.lattices, wiring.rules = named, rules
     return wiring
 
 

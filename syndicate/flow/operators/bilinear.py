@@ -184,8 +184,26 @@ def _make_timed_join(scope: Scope, node: Node, left: AnyArrangement, right: AnyA
     later: dict[Any, dict[Key, int]] = scope.put_aside(node)
     lub = scope.lub
 
+    def single(row: tuple[Key, Key, int], other: Arrangement, *, flipped: bool) -> dict[Key, int]:
+        """One row against a flat side."""
+        key, value, weight = row
+        elements: list[Any] = []
+        weights: list[int] = []
+        for index in (other.index, other.grouped()) if other.rows else (other.index,):
+            group = index.get(key)
+            if group is not None:
+                for met, times in group.items():
+                    elements.append(function(key, met, value) if flipped else function(key, value, met))
+                    weights.append(weight * times)
+        return check(elements, weights) if elements else {}
+
     def step() -> Any:
         a, b, now = cells[i], cells[j], scope.now
+        if not later and not left.mixed and not right.mixed:
+            if not b and len(a) == 1 and type(right) is Arrangement:
+                return single(a[0], right, flipped=False)
+            if not a and len(b) == 1 and type(left) is Arrangement:
+                return single(b[0], left, flipped=True)
         elements: list[Any]
         weights: list[int]
         elements, weights = [], []

@@ -123,10 +123,18 @@ def make_monotone_distinct(scope: Scope, node: Node) -> Step:  # noqa: C901  # o
     def step() -> Any:
         now: int = scope.now
         batch = paired(cells[i])
+        if len(batch) == 1 and not (wanted or orphans or typed.value) and type(batch) is dict:
+            ((key, weight),) = batch.items()
+            if weight > 0 and key not in derived:  # all there is to a step along a chain
+                derived[key] = (now, weight)
+                entered[key] = now
+                out: dict[Key, int] = {key: 1}
+                undo.append((take_back, (batch, out, now)))
+                return out
         if type(batch) is Mixed:
             typed.value = True
             meet(batch, derived, entered, orphans)
-        out: dict[Key, int] = Mixed() if typed.value else {}
+        out = Mixed() if typed.value else {}
         undo.append((take_back, (batch, out, now)))
         later: dict[int, list[Key]] = {}
         look, since = derived.get, entered.get

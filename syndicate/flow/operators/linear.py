@@ -87,11 +87,15 @@ def make_index_with(scope: Scope, node: Node) -> Step:
     cells, i = scope.cells, scope.inputs(node)[0]
     key, value = node.params["key"], node.params["value"]
     plain_key, plain_value = is_rearranging(key), value is None or is_rearranging(value)
+    plain = plain_key and plain_value
 
     def step() -> Any:
         batch = cells[i]
         if type(batch) is not dict:
             return typed(batch)
+        if plain and len(batch) == 1:
+            ((element, weight),) = batch.items()
+            return Rows(((key(element), element if value is None else value(element), weight),))
         keys = batch if key is itself else list(map(key, batch))
         values = batch if value is None else list(map(value, batch))
         if (plain_key or all_plain(keys)) and (plain_value or all_plain(values)):

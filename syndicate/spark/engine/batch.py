@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from zlib import crc32
 
-from attrs import define
+from attrs import define, evolve
 
 from syndicate.spark.engine.directory import Directory, remove
-from syndicate.spark.engine.rows import added_up
-from syndicate.spark.engine.shape import SQL, VOID, Layout, leaves
+from syndicate.spark.engine.rows import added_up, table_of
+from syndicate.spark.engine.shape import ANY, SQL, VOID, Layout, leaves
 from syndicate.spark.engine.workers import Recode
 
 if TYPE_CHECKING:
@@ -62,26 +63,56 @@ class Batch:
 
     def only(self, wanted: Iterable[int] | None) -> DataFrame:
         """The rows in some buckets, numbered as if there were :data:`_MOST_BUCKETS`; all, for None."""
-        paths = [str(path) for path in self.paths]
-        if wanted is not None and self.buckets:
-            numbers = sorted({number % self.buckets for number in wanted})
-            found = [path / f"p={number}" for path in self.paths for number in numbers]
-            paths = [str(path) for path in found if path.is_dir()]
+        paths = list(map(str, self.places(wanted)))
         reader = self.session.read.schema(self.layout.schema).option("recursiveFileLookup", True)
         if not paths:
             return self.session.createDataFrame([], self.layout.schema)
         return reader.parquet(*paths)
 
+    def places(self, wanted: Iterable[int] | None) -> list[Path]:
+        """The directories, or files, of those."""
+        if wanted is None or not self.buckets:
+            return list(self.paths)
+        numbers = sorted({number % self.buckets for number in wanted})
+        found = [path / f"p={number}" for path in self.paths for number in numbers]
+        return [path for path in found if path.is_dir()]
+
     def select(self, layout: Layout, expressions: Sequence[str]) -> Batch:
         """Other columns of the same rows."""
         return Batch(layout, self.session, plan=self.frame.selectExpr(*expressions))
 
+    def named(self, layout: Layout, columns: Sequence[str]) -> Batch:
+        """Some of the columns under the names of another layout."""
+        if self.table is not None:
+            table = self.table.select([*columns, "w"]).rename_columns([*layout.columns, "w"])
+            return Batch(layout, self.session, table=table)
+        return self.select(layout, [*[f"{a} AS {b}" for a, b in zip(columns, layout.columns, strict=True)], "w"])
+
+    def negated(self) -> Batch:
+        """Opposite weights."""
+        if self.table is not None:
+            import pyarrow.compute as pc
+
+            weights = pc.negate_checked(self.table.column("w"))
+            table = self.table.set_column(self.table.num_columns - 1, "w", weights)
+            return Batch(self.layout, self.session, table=table, rows=self.rows)
+        return self.select(self.layout, [*self.layout.columns, "-w AS w"])
+
     def run(self, worker: Callable[..., Any], layout: Layout) -> Batch:
-        """The rows that a worker makes of these."""
+        """The rows that a worker makes of these; of few, in the driver."""
+        if self.table is not None:
+            import pyarrow as pa
+
+            made = list(worker(self.table.combine_chunks().to_batches()))
+            return Batch(layout, self.session, table=pa.Table.from_batches(made)) if made else nothing(self, layout)
         return Batch(layout, self.session, plan=mapped(self.frame, worker, layout))
 
     def plus(self, other: Batch) -> Batch:
         """The rows of both, of one layout."""
+        if self.table is not None and other.table is not None:
+            import pyarrow as pa
+
+            return Batch(self.layout, self.session, table=pa.concat_tables([self.table, other.table]))
         return Batch(self.layout, self.session, plan=self.frame.unionAll(other.frame))
 
 
@@ -94,13 +125,47 @@ def mapped(frame: DataFrame, worker: Callable[..., Any], layout: Layout) -> Data
     return frame.mapInArrow(run, layout.schema)
 
 
-def bucket_of(columns: Sequence[str], buckets: int = _MOST_BUCKETS) -> str:
+_TEXTS: Final = {"long": "CAST({} AS STRING)", "boolean": "CAST({} AS STRING)", "string": "{}", "binary": "hex({})",
+                 ANY: "hex({})"}  # fmt: skip
+"""What of a leaf's column says its bucket, for Spark; the driver makes the same of a value."""
+
+
+def bucket_of(layout: Layout, columns: Sequence[str], buckets: int = _MOST_BUCKETS) -> str:
     """The bucket of a key, in Spark's SQL."""
-    return f"CAST(pmod(xxhash64({', '.join(columns)}), {buckets}) AS INT)"
+    kinds = layout.kinds
+    texts = [_TEXTS[kinds[name]].format(name) for name in columns if kinds[name] in _TEXTS]
+    return f"CAST(crc32(CAST(concat_ws({', '.join(['chr(1)', *texts])}) AS BINARY)) % {buckets} AS INT)"
+
+
+def buckets_of(table: pa.Table, layout: Layout, columns: Sequence[str]) -> set[int]:
+    """The buckets that the keys in a table fall into."""
+    kinds = layout.kinds
+    texts = [list(map(_text, table.column(name).to_pylist())) for name in columns if kinds[name] in _TEXTS]
+    if not texts:
+        return {crc32(b"") % _MOST_BUCKETS}
+    found = set(zip(*texts, strict=True))
+    return {crc32(b"\1".join([text for text in each if text is not None])) % _MOST_BUCKETS for each in found}
+
+
+def _text(value: Any) -> bytes | None:
+    if value is None:
+        return None
+    if type(value) is bytes:
+        return value.hex().upper().encode()
+    return (str(value).lower() if type(value) is bool else str(value)).encode()
+
+
+def nothing(batch: Batch, layout: Layout) -> Batch:
+    """No rows."""
+    return Batch(layout, batch.session, table=table_of([], [], layout))
 
 
 class Frames:
-    """Makes batches in one session and one directory; *epoch* and *seen* say which step, and what it has written."""
+    """Makes batches in one session and one directory.
+
+    *epoch* is the step, *bulk* whether it was given much, *written* the files it has made; *asked* counts what Spark
+    was asked to compute.
+    """
 
     def __init__(
         self, session: SparkSession, directory: Directory, modules: tuple[str, ...] = (), *, small: int = SMALL
@@ -113,6 +178,8 @@ class Frames:
         self.epoch = 0
         self.written: list[Path] = []
         self.large: set[object] = set()
+        self.bulk = False
+        self.asked = 0
         self.parts = str(session.conf.get("spark.sql.shuffle.partitions"))
         self._compiled: bool | None = None
 
@@ -150,30 +217,55 @@ class Frames:
     def settled(self, batch: Batch | None, who: object = None) -> Batch | None:
         """The batch computed and added up, in the driver if it is small, else in files; None if it is empty.
 
-        What was large at *who* the last time is written at once.
+        In a step that was given much, and where *who* was large the last time, it is written at once.
         """
         if batch is None or batch.rows is not None:
             return batch
-        if who not in self.large:
-            table = batch.frame.limit(self.small + 1).toArrow()
-            if table.num_rows <= self.small:
-                return self.local(as_declared(table, batch.layout), batch.layout)
+        if batch.table is not None:
+            return self.local(batch.table, batch.layout)
+        if not self.bulk and who not in self.large:
+            tried = self.tried(batch)
+            if tried.table is not None:
+                return self.local(tried.table, batch.layout)
             self.large.add(who)
-            self.compiled(on=True)
+            self.compiled(on=self.small > 0)
         made = self.in_files(added(batch))
-        if made is None or (made.rows or 0) <= self.small // 10:
+        if made is None or (made.rows or 0) <= self.small:
             self.large.discard(who)
+            return self.brought(made)
         return made
+
+    def tried(self, batch: Batch) -> Batch:
+        """The batch in the driver, not added up, if it is small; else as it is."""
+        if batch.table is not None or not self.small:
+            return batch
+        self.asked += 1
+        table = batch.frame.limit(self.small + 1).toArrow()
+        if table.num_rows > self.small:
+            return batch
+        return Batch(batch.layout, self.session, table=as_declared(table, batch.layout))
+
+    def brought(self, batch: Batch | None) -> Batch | None:
+        """A batch in files with its rows in the driver, too, if they are few."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        if batch is None or batch.rows is None or batch.rows > self.small or batch.buckets or batch.table is not None:
+            return batch
+        named = files(batch.paths)
+        tables = [as_declared(pq.ParquetFile(name).read(), batch.layout) for name in named]
+        return evolve(batch, table=pa.concat_tables(tables)) if tables else batch
 
     def in_files(self, batch: Batch, keys: Sequence[str] = (), rows: int = 0) -> Batch | None:
         """The batch in files; of many rows, divided into buckets by *keys*."""
+        self.asked += 1
         path = self.new_path()
         buckets = 0
         frame = batch.frame
         if keys and rows > 4 * self.bucket:
             buckets = min(_MOST_BUCKETS, 1 << (rows // self.bucket).bit_length())
             names = batch.layout.columns
-            frame = frame.selectExpr(*names, "w", f"{bucket_of(keys, buckets)} AS p").repartition("p")
+            frame = frame.selectExpr(*names, "w", f"{bucket_of(batch.layout, keys, buckets)} AS p").repartition("p")
             frame.write.partitionBy("p").parquet(str(path))
         else:
             frame.write.parquet(str(path))
@@ -190,8 +282,10 @@ class Frames:
         olds = [*leaves(batch.layout.key or ()), *leaves(batch.layout.value)]
         news = [*leaves(layout.key or ()), *leaves(layout.value)]
         names = batch.layout.columns
-        if names == layout.columns and all(
-            old == new or (old == VOID and new != "any") for old, new in zip(olds, news, strict=True)
+        if (
+            batch.table is None
+            and names == layout.columns
+            and all(old == new or (old == VOID and new != ANY) for old, new in zip(olds, news, strict=True))
         ):
             columns = [
                 name if old == new else f"CAST(NULL AS {SQL[new]}) AS {name}"
@@ -200,16 +294,8 @@ class Frames:
             return batch.select(layout, [*columns, "w"])
         recode = Recode("a change of columns", self.modules, batch.layout, layout)
         if batch.table is not None:
-            import pyarrow as pa
-
-            table = pa.Table.from_batches(recode(batch.table.to_batches()))
-            return Batch(layout, self.session, table=table, rows=batch.rows)
+            return evolve(batch.run(recode, layout), rows=batch.rows)
         return batch.run(recode, layout)
-
-    def buckets_of(self, keys: Batch, columns: Sequence[str]) -> set[int]:
-        """The buckets that some keys fall into."""
-        found = keys.frame.selectExpr(f"{bucket_of(columns)} AS p").distinct().toArrow()
-        return set(found.column("p").to_pylist())
 
 
 def added(batch: Batch) -> Batch:
@@ -237,5 +323,13 @@ def rows_in(path: Path) -> int:
     """How many rows there are in files, by what their ends say."""
     import pyarrow.parquet as pq
 
-    files = path.rglob("*.parquet") if path.is_dir() else [path]
-    return sum(pq.read_metadata(file).num_rows for file in files if file.is_file())
+    return sum(pq.read_metadata(file).num_rows for file in files([path]))
+
+
+def files(paths: Iterable[Path]) -> list[str]:
+    """All files of some paths, which are files themselves or directories."""
+    return [
+        str(file)
+        for path in paths
+        for file in (sorted(path.rglob("*.parquet")) if path.is_dir() else [path] if path.exists() else [])
+    ]

@@ -16,10 +16,7 @@ from typing import Any, Final
 from attrs import frozen
 
 from syndicate.spark.engine.canonical import to_bytes
-from syndicate.spark.engine.shape import SQL, UNIT, VOID, Shape, shape_of
-
-FALLBACK: Final = "SYNDICATE_TAKES_PYTHON"
-"""What Spark raises where a column expression would give another result than Python."""
+from syndicate.spark.engine.shape import FALLBACK, SQL, UNIT, VOID, Shape, shape_of
 
 _COMPARABLE: Final = frozenset({"long", "string", "binary", "boolean", "double"})
 

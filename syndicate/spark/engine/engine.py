@@ -25,9 +25,9 @@ from syndicate.errors import CircuitError, EngineError, SnapshotMismatch, StateE
 from syndicate.flow.circuit import Circuit
 from syndicate.flow.node import Carries, Node, Port
 from syndicate.flow.structure import structure
-from syndicate.spark.engine.batch import SMALL, Batch, Frames, as_declared
+from syndicate.spark.engine.batch import SMALL, Batch, Frames
 from syndicate.spark.engine.directory import Directory, copy, remove
-from syndicate.spark.engine.failing import explained, is_inexact
+from syndicate.spark.engine.failing import ended, explained, is_inexact, is_stopped, unshippable
 from syndicate.spark.engine.given import Upserts, batch_of, checked, is_frame, shape_of_given
 from syndicate.spark.engine.groups import chosen
 from syndicate.spark.engine.layouts import Layouts
@@ -62,7 +62,8 @@ class SparkEngine:
     directory back.
 
     Raises :class:`StateError` for a directory that cannot be used, :class:`SnapshotMismatch` if it holds the state of
-    another circuit, :class:`CircuitError` for a circuit that Spark cannot run.
+    another circuit, :class:`CircuitError` for a circuit that Spark cannot run, :class:`UnshippableFunction` for one
+    with a function that Spark's workers cannot get.
 
     Example::
 
@@ -87,6 +88,9 @@ class SparkEngine:
             with explained(None, session):
                 self.session = _beside(session)
             self.frames = Frames(self.session, self._directory, modules(), small=small)
+            refused = unshippable(circuit)
+            if refused is not None:
+                raise refused  # now, not when a change is large enough to need workers
             self.layouts = Layouts(circuit)
             self.epoch = 0
             self.batch: int | None = None
@@ -121,6 +125,7 @@ class SparkEngine:
         if epoch is not None and self.batch is not None and epoch <= self.batch:
             return self._repeated(epoch)
         self._busy = True
+        before = self.layouts.saved()
         try:
             with explained(self.circuit, self.session):
                 given = {name: _once(change) for name, change in (deltas or {}).items()}
@@ -134,6 +139,7 @@ class SparkEngine:
                 return self._step(given, epoch)
         except BaseException:
             self._discard()
+            self.layouts.restore(before)
             raise
         finally:
             self._busy = False
@@ -141,6 +147,8 @@ class SparkEngine:
     def _check(self, deltas: Any, epoch: Any) -> None:
         if self._closed:
             raise EngineError("the engine is closed: make another on the same state directory")
+        if is_stopped(self.session):
+            raise ended()  # a step of small changes would not notice, and the next one would fail
         if self._busy:
             raise StepFailed("a step of this engine is running: a function of a circuit must not step it")
         if deltas is not None and not isinstance(deltas, Mapping):
@@ -186,12 +194,13 @@ class SparkEngine:
                 self.layouts.bring(name, shape)
         self.layouts.find()
         root = self.root
-        large = any(run.table is None for trace in root.all_traces() for run in trace.runs)
+        large = any((run.rows or 0) > SMALL for trace in root.all_traces() for run in trace.runs)
         self.frames.compiled(on=large or any(map(is_frame, given.values())))
         batches: dict[Port, Batch | None] = {}
         for name, change in given.items():
             node = self.circuit.sources[name]
             batches[Port(node.id)] = batch_of(self.frames, self.layouts, node, change)
+        self.frames.bulk = any(batch is not None and batch.table is None for batch in batches.values())
         for name, pairs in wanted.items():
             node = self.circuit.sources[name]
             batches[Port(node.id)] = self._upserted(node, pairs)
@@ -229,8 +238,12 @@ class SparkEngine:
         assert named is not None
         new = [pair for pair in pairs if pair[1] is not None]
         change = Batch(layout, self.session, table=table_of(new, [1] * len(new), layout)) if new else None
-        kept = trace.read(layout, named if named.table is not None else None)
-        if kept is not None:
+        near = trace.near(layout, named)
+        kept = None if near is not None else trace.read(layout, named if named.table is not None else None)
+        if near is not None and near.num_rows:
+            less = Batch(layout, self.session, table=near).negated()
+            change = less if change is None else change.plus(less)
+        elif kept is not None:
             columns = layout.columns
             old = chosen(kept, named, layout.keys, 0.0).selectExpr(*columns, "-w AS w")
             less = Batch(layout, self.session, plan=old)
@@ -239,7 +252,7 @@ class SparkEngine:
         trace.take(settled)
         if settled is None:
             return None
-        return settled.select(Layout(layout.value), [*layout.values, "w"])
+        return settled.named(Layout(layout.value), layout.values)
 
     # --------------------------------------------------------------------------------------------------- the commit
 
@@ -358,13 +371,8 @@ class SparkEngine:
     def _read(self, data: Any) -> Batch | None:
         if data is None:
             return None
-        import pyarrow.parquet as pq
-
         paths = tuple(self._directory.path(name) for name in data[1])
-        batch = Batch(of_data(data[0]), self.session, paths=paths, rows=data[2], buckets=data[3])
-        if batch.rows is not None and batch.rows <= self.frames.small and len(paths) == 1 and paths[0].is_file():
-            batch.table = as_declared(pq.read_table(paths[0]), batch.layout)
-        return batch
+        return self.frames.brought(Batch(of_data(data[0]), self.session, paths=paths, rows=data[2], buckets=data[3]))
 
     # --------------------------------------------------------------------------------------------------- the rest
 

@@ -17,10 +17,12 @@ from typing import Any
 
 from syndicate.errors import EngineError, StepFailed, SyndicateError, UnhashableElement, UnshippableFunction
 from syndicate.flow.circuit import Circuit
-from syndicate.spark.engine.cell import FALLBACK
-from syndicate.spark.engine.workers import MARK
+from syndicate.spark.engine.rows import OVERFLOW
+from syndicate.spark.engine.shape import FALLBACK
+from syndicate.spark.engine.workers import MARK, WorkerFailed
 from syndicate.spark.failure import _reason
 
+_OF_THE_DRIVER = frozenset({"source", "constant", "inspect"})
 _OVERFLOW = ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW", "CAST_OVERFLOW")
 
 
@@ -32,10 +34,11 @@ def explained(circuit: Circuit | None = None, session: Any = None) -> Iterator[N
     except (SyndicateError, KeyboardInterrupt):
         raise
     except Exception as error:
-        told = _ended() if _is_stopped(session) else _told(error, circuit)
+        told = ended() if is_stopped(session) else _told(error, circuit)
         if told is None:
             raise
-        raise told from error
+        inner = error.__cause__ if isinstance(error, WorkerFailed) else None  # it failed in the driver
+        raise told from (inner or error)
 
 
 def is_inexact(error: Exception) -> bool:
@@ -53,10 +56,7 @@ def _told(error: Exception, circuit: Circuit | None) -> SyndicateError | None:
             return UnhashableElement(f"{node}: {said}")
         return StepFailed(f"{node} raised {said} at {at}. The circuit is as it was before this step.")
     if any(name in text for name in _OVERFLOW):
-        return EngineError(
-            "a weight or a number of the step leaves 64 bits, which is what Spark counts with. The engine is at the "
-            "last committed epoch"
-        )
+        return EngineError(OVERFLOW)
     shipped = _unshippable(error, text, circuit)
     if shipped is not None:
         return shipped
@@ -64,7 +64,7 @@ def _told(error: Exception, circuit: Circuit | None) -> SyndicateError | None:
     if reason is None:
         return None
     if _has_ended(text, reason):
-        return _ended()
+        return ended()
     missing = re.search(r"ModuleNotFoundError: No module named '([^']+)'", text)
     if missing is not None:
         return UnshippableFunction(
@@ -74,14 +74,15 @@ def _told(error: Exception, circuit: Circuit | None) -> SyndicateError | None:
     return EngineError(f"Spark could not do the step: {reason}. The engine is at the last committed epoch")
 
 
-def _ended() -> EngineError:
+def ended() -> EngineError:
+    """The session is gone."""
     return EngineError(
         "the Spark session of the engine has ended: open another one, and make the engine anew on its state directory. "
         "It goes on from the last committed epoch"
     )
 
 
-def _is_stopped(session: Any) -> bool:
+def is_stopped(session: Any) -> bool:
     """Whether the context of a session is gone: what Python then raises is chance."""
     try:
         return session is not None and session.sparkContext._jsc is None
@@ -103,10 +104,17 @@ def _has_ended(text: str, reason: str) -> bool:
 def _unshippable(error: Exception, text: str, circuit: Circuit | None) -> UnshippableFunction | None:
     if not isinstance(error, pickle.PicklingError) and "pickle" not in text[:400]:
         return None
+    return unshippable(circuit) or UnshippableFunction(
+        f"a function of the circuit cannot be sent to Spark's workers: {text.partition(chr(10))[0]}"
+    )
+
+
+def unshippable(circuit: Circuit | None) -> UnshippableFunction | None:
+    """The error of the first function of a circuit that Spark's workers cannot get, if there is one."""
     from pyspark import cloudpickle
 
     for node in circuit.walk() if circuit is not None else ():
-        for value in node.params.values():
+        for value in node.params.values() if node.op not in _OF_THE_DRIVER else ():
             try:
                 cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
             except Exception as reason:
@@ -115,6 +123,4 @@ def _unshippable(error: Exception, text: str, circuit: Circuit | None) -> Unship
                     f"{node} has a function that cannot be sent to Spark's workers ({said}): let it make what it needs "
                     "itself, in the worker, or take it as an element"
                 )
-    return UnshippableFunction(
-        f"a function of the circuit cannot be sent to Spark's workers: {text.partition(chr(10))[0]}"
-    )
+    return None

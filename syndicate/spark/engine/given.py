@@ -75,7 +75,7 @@ def batch_of(frames: Frames, layouts: Layouts, node: Node, given: Any) -> Batch 
     if layout is None:
         return None
     if is_frame(given):
-        return frames.aligned(_of_frame(frames, name, given), layout)
+        return frames.aligned(frames.tried(_of_frame(frames, name, given)), layout)
     pairs = list(given.batch().items()) if isinstance(given, Columns) else list(given.batch.items())
     try:
         table = table_of([natural(key) for key, _ in pairs], [weight for _, weight in pairs], layout)

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from syndicate.flow.node import Node
 from syndicate.spark.engine.batch import Batch
-from syndicate.spark.engine.cell import FALLBACK
 from syndicate.spark.engine.joins import few
 from syndicate.spark.engine.layouts import Measure
 from syndicate.spark.engine.linear import as_pairs
-from syndicate.spark.engine.shape import SQL, Layout, names
+from syndicate.spark.engine.rows import places, summed
+from syndicate.spark.engine.shape import ANY, FALLBACK, SQL, Layout, names
 from syndicate.spark.engine.workers import Groups
 
 if TYPE_CHECKING:
@@ -60,6 +60,44 @@ def beside(delta: Batch, kept: Any, layout: Layout, keys: list[str], rows: int) 
     return new.unionAll(old)
 
 
+def beside_here(delta: Batch, kept: Any, layout: Layout) -> Any:
+    """The same in the driver, equal rows added up; None if it cannot be."""
+    import pyarrow as pa
+
+    if delta.table is None or kept is None:
+        return None
+    zeros = pa.array([0] * delta.table.num_rows, pa.int64())
+    new = pa.table(
+        [*delta.table.select(layout.columns).columns, zeros, delta.table.column("w")], names=[*layout.columns, "o", "n"]
+    )
+    weights = kept.column("w")
+    old = pa.table([*kept.select(layout.columns).columns, weights, weights], names=[*layout.columns, "o", "n"])
+    return summed(pa.concat_tables([new, old]), layout.columns, ["o", "n"])
+
+
+def appeared_here(both: Any, layout: Layout, session: Any) -> Batch:
+    """Which elements have come and which have gone, in the driver."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    was, now = pc.greater(both.column("o"), 0), pc.greater(both.column("n"), 0)
+    table = both.append_column("w", pc.subtract(now.cast(pa.int64()), was.cast(pa.int64())))
+    return Batch(layout, session, table=table.filter(pc.not_equal(was, now)).select([*layout.columns, "w"]))
+
+
+def grouped_here(
+    scope: Scope, node: Node, both: Any, layout: Layout, measure: Measure | None, *, stream: bool
+) -> Batch:
+    """The changes of the groups, in the driver."""
+    out = Layout((layout.key, ANY if measure is None else measure.result))
+    worker = Groups(str(node), scope.frames.modules, layout, node.params["aggregate"], stream, out)
+    order: dict[Any, list[int]] = {}
+    for number, place in enumerate(places(both, layout.keys)):
+        order.setdefault(place, []).append(number)
+    rows = both.take([number for numbers in order.values() for number in numbers]) if order else both
+    return Batch(layout, scope.session, table=rows.rename_columns([*layout.columns, "o", "w"])).run(worker, out)
+
+
 def appeared(both: DataFrame, layout: Layout) -> Batch:
     """Which elements have come and which have gone."""
     from pyspark.sql.functions import expr
@@ -75,6 +113,10 @@ def run_distinct(scope: Scope, node: Node) -> Batch | None:
     if delta is None:
         return None
     totals = scope.trace(node, "totals")
+    here = beside_here(delta, totals.near(delta.layout, few(delta)), delta.layout)
+    if here is not None:
+        totals.take(delta)
+        return appeared_here(here, delta.layout, scope.session)
     kept = totals.read(delta.layout, few(delta))
     both = beside(delta, kept, delta.layout, delta.layout.columns, totals.rows())
     totals.take(delta)
@@ -86,6 +128,9 @@ def run_distinct_stream(scope: Scope, node: Node) -> Batch | None:
     delta = scope.settled(node.inputs[0])
     if delta is None:
         return None
+    if delta.table is not None:
+        here = beside_here(delta, delta.table.slice(0, 0), delta.layout)
+        return appeared_here(here, delta.layout, scope.session)
     frame = delta.frame.where("w > 0").selectExpr(*delta.layout.columns, "1L AS w")
     return Batch(delta.layout, scope.session, plan=frame)
 
@@ -110,6 +155,11 @@ def run_distinct_trace(scope: Scope, node: Node) -> Batch | None:
     settled = scope.frames.settled(news, (node.global_id, "news"))
     if settled is None:
         return None
+    here = None
+    if settled.table is not None:
+        here = beside_here(settled, view.near(layout, settled, without=now), layout)
+    if here is not None:
+        return as_pairs(appeared_here(here, layout, scope.session))
     kept = view.read(layout, few(settled), without=now)
     both = beside(settled, kept, layout, layout.columns, view.trace.rows())
     return as_pairs(appeared(both, layout))
@@ -124,20 +174,32 @@ def run_aggregate(scope: Scope, node: Node) -> Batch | None:
     measure = scope.layouts.measure(node, layout)
     if node.params["aggregate"].form == "count":
         layout = Layout("unit", layout.key)
-        delta = scope.frames.settled(
-            delta.select(layout, [*layout.keys, "true AS e0", "w"]), (node.global_id, "counts")
-        )
+        delta = scope.frames.settled(counted(delta, layout), (node.global_id, "counts"))
         if delta is None:
             return None
         trace = scope.trace(node, "counts")
-        kept = trace.read(layout, few(delta))
-        rows = trace.rows()
-        trace.take(delta)
     else:
         trace = scope.arrangement(node.inputs[0])
-        kept, rows = trace.read(layout, few(delta), old=True), trace.rows()
+    here = beside_here(delta, trace.near(layout, few(delta), old=True), layout)
+    kept = trace.read(layout, few(delta), old=True) if here is None else None
+    rows = trace.rows()
+    if node.params["aggregate"].form == "count":
+        trace.take(delta)
+    if here is not None:
+        return grouped_here(scope, node, here, layout, measure, stream=False)
     both = beside(delta, kept, layout, layout.keys, rows)
     return grouped(scope, node, both, layout, measure, stream=False)
+
+
+def counted(delta: Batch, layout: Layout) -> Batch:
+    """The rows without their values."""
+    import pyarrow as pa
+
+    if delta.table is None:
+        return delta.select(layout, [*layout.keys, "true AS e0", "w"])
+    units = pa.array([True] * delta.table.num_rows, pa.bool_())
+    columns = [*delta.table.select(layout.keys).columns, units, delta.table.column("w")]
+    return Batch(layout, delta.session, table=pa.table(columns, names=[*layout.columns, "w"]))
 
 
 def run_aggregate_stream(scope: Scope, node: Node) -> Batch | None:
@@ -145,8 +207,11 @@ def run_aggregate_stream(scope: Scope, node: Node) -> Batch | None:
     delta = scope.settled(node.inputs[0])
     if delta is None:
         return None
-    both = beside(delta, None, delta.layout, delta.layout.keys, 0)
     measure = scope.layouts.measure(node, delta.layout)
+    if delta.table is not None:
+        here = beside_here(delta, delta.table.slice(0, 0), delta.layout)
+        return grouped_here(scope, node, here, delta.layout, measure, stream=True)
+    both = beside(delta, None, delta.layout, delta.layout.keys, 0)
     return grouped(scope, node, both, delta.layout, measure, stream=True)
 
 

@@ -1,29 +1,32 @@
 """Joins on columns: ``dA >< B + (A + dA) >< dB``, weights multiplied.
 
-``A`` and ``B`` are what was there before the tick.  A small delta is sent to all of Spark's tasks, and reads only the
-buckets of the other side that its keys fall into; two large ones are joined as Spark thinks best.  Keys are equal where
-all their columns are, None included.
+``A`` and ``B`` are what was there before the tick.  A small delta is joined in the driver with the rows of its keys,
+if they are few (:meth:`syndicate.spark.engine.trace.Trace.near`); else it is sent to all of Spark's tasks, and reads
+only the buckets of the other side that its keys fall into.  Two large ones are joined as Spark thinks best.  Keys are
+equal where all their columns are, None included.
 
 Source: reference/spark.md, section 4; reference/flow.md, sections 3.12, 3.13.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from syndicate.flow.node import Node
-from syndicate.spark.engine.batch import Batch
+from syndicate.spark.engine.batch import Batch, nothing
 from syndicate.spark.engine.linear import columns_of
-from syndicate.spark.engine.shape import Layout, names
+from syndicate.spark.engine.rows import checked, places
+from syndicate.spark.engine.shape import ANY, Layout, names
 from syndicate.spark.engine.workers import Join
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from syndicate.spark.engine.scope import Scope
-    from syndicate.spark.engine.traces import View
 
-_MATCHED = "wa * wb AS w"
+_MATCHED: Final = "wa * wb AS w"
+MOST: Final = 10
+"""So many times what a batch in the driver may hold may a join in the driver make."""
 
 
 class Side:
@@ -83,16 +86,61 @@ def run_join(scope: Scope, node: Node) -> Batch | None:
         return None
     lefts, rights = (scope.arrangement(port) for port in node.inputs)
     rows: DataFrame | None = None
+    found: Batch | None = None
     if a is not None:
-        others = rights.read(right, few(a), old=True)
+        found = met_here(scope, node, left, right, a.table, rights.near(right, few(a), old=True))
+        others = rights.read(right, few(a), old=True) if found is None else None
         if others is not None:
             rows = met(Side.of(a), Side(others, right, small=rights.is_small()))
     if b is not None:
-        others = lefts.read(left, few(b))
+        more = met_here(scope, node, left, right, lefts.near(left, few(b)), b.table)
+        others = lefts.read(left, few(b)) if more is None else None
+        if more is not None:
+            found = more if found is None else found.plus(more)
         if others is not None:
-            more = met(Side(others, left, small=lefts.is_small()), Side.of(b))
-            rows = more if rows is None else rows.unionAll(more)
-    return None if rows is None else made(scope, node, rows, left, right)
+            matched = met(Side(others, left, small=lefts.is_small()), Side.of(b))
+            rows = matched if rows is None else rows.unionAll(matched)
+    if rows is None:
+        return found
+    computed = made(scope, node, rows, left, right)
+    return computed if found is None else scope.frames.aligned(computed, found.layout).plus(found)
+
+
+def met_here(scope: Scope, node: Node, left: Layout, right: Layout, a: Any, b: Any) -> Batch | None:
+    """The join of two tables in the driver; None if one is not there, or if too many rows meet."""
+    import pyarrow as pa
+
+    if a is None or b is None:
+        return None
+    rows: dict[Any, list[int]] = {}
+    for number, place in enumerate(places(b, right.keys)):
+        rows.setdefault(place, []).append(number)
+    met_of_a = [rows.get(place, ()) for place in places(a, left.keys)]
+    count = sum(map(len, met_of_a))
+    if count > MOST * max(1, scope.frames.small):
+        return None
+    pairs = [(i, j) for i, some in enumerate(met_of_a) for j in some]
+    out = joined_layout(scope, node, left, right)
+    if not pairs:
+        return nothing(Batch(out, scope.session), out)
+    ups, downs = a.column("w").to_pylist(), b.column("w").to_pylist()
+    weights = pa.array([checked(ups[i] * downs[j]) for i, j in pairs], pa.int64())
+    one, other = a.take(pa.array([i for i, _ in pairs])), b.take(pa.array([j for _, j in pairs]))
+    columns = {
+        **{name: one.column(name) for name in left.keys},
+        **{new: one.column(name) for name, new in zip(left.values, names("a", left.value), strict=True)},
+        **{new: other.column(name) for name, new in zip(right.values, names("b", right.value), strict=True)},
+        "w": weights,
+    }
+    assert left.key is not None
+    worker = Join(str(node), scope.frames.modules, left.key, left.value, right.value, node.params["function"], out)
+    return Batch(out, scope.session, table=pa.table(columns)).run(worker, out)
+
+
+def joined_layout(scope: Scope, node: Node, left: Layout, right: Layout) -> Layout:
+    """The layout of what the function of a join makes."""
+    traced = scope.layouts.join(node, left, right)
+    return Layout(ANY if traced is None else traced.shape)
 
 
 def few(batch: Batch) -> Batch | None:
@@ -105,7 +153,8 @@ def run_join_stream(scope: Scope, node: Node) -> Batch | None:
     a, b = (scope.settled(port) for port in node.inputs)
     if a is None or b is None:
         return None
-    return made(scope, node, met(Side.of(a), Side.of(b)), a.layout, b.layout)
+    found = met_here(scope, node, a.layout, b.layout, a.table, b.table)
+    return made(scope, node, met(Side.of(a), Side.of(b)), a.layout, b.layout) if found is None else found
 
 
 def run_join_trace(scope: Scope, node: Node) -> Batch | None:
@@ -114,11 +163,8 @@ def run_join_trace(scope: Scope, node: Node) -> Batch | None:
     layout = scope.layouts.of(scope.circuit, node.inputs[1])
     if a is None or layout is None:
         return None
-    others = _read(view, layout, a)
+    found = met_here(scope, node, a.layout, layout, a.table, view.near(layout, a))
+    others = view.read(layout, few(a)) if found is None else None
     if others is None:
-        return None
+        return found
     return made(scope, node, met(Side.of(a), Side(others, layout, small=False)), a.layout, layout)
-
-
-def _read(view: View, layout: Layout, keys: Batch) -> Any:
-    return view.read(layout, few(keys))

@@ -73,6 +73,17 @@ class Layouts:
         self._traced.clear()
         self.find()
 
+    def saved(self) -> Any:
+        """All that a step may change."""
+        return (self.tracer, dict(self.sources), dict(self.known))
+
+    def restore(self, saved: Any) -> None:
+        """The step has not happened."""
+        tracer, self.sources, self.known = saved
+        if tracer is not self.tracer:
+            self.tracer = tracer
+            self._traced.clear()
+
     def _pass(self, circuit: Circuit) -> bool:
         news = False
         for node in circuit.order():

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from syndicate.flow.node import Node
 from syndicate.spark.engine.batch import Batch
 from syndicate.spark.engine.layouts import pairs
-from syndicate.spark.engine.shape import Layout, names
+from syndicate.spark.engine.shape import ANY, Layout
 from syndicate.spark.engine.tracing import Traced, renamed
 from syndicate.spark.engine.workers import Filter, FlatMap, Index, Map
 
@@ -31,9 +31,10 @@ def run_map(scope: Scope, node: Node) -> Batch | None:
     if batch is None:
         return None
     traced = scope.layouts.map(node, batch.layout)
-    if traced is None:
-        worker = Map(str(node), scope.frames.modules, batch.layout.value, node.params["function"])
-        return batch.run(worker, Layout("any"))
+    if traced is None or batch.table is not None:
+        out = Layout(ANY if traced is None else traced.shape)
+        worker = Map(str(node), scope.frames.modules, batch.layout.value, node.params["function"], out)
+        return batch.run(worker, out)
     return batch.select(Layout(traced.shape), [*columns_of(traced), "w"])
 
 
@@ -43,7 +44,7 @@ def run_filter(scope: Scope, node: Node) -> Batch | None:
     if batch is None:
         return None
     test = scope.layouts.filter(node, batch.layout)
-    if test is None:
+    if test is None or batch.table is not None:
         worker = Filter(str(node), scope.frames.modules, batch.layout.value, node.params["function"])
         return batch.run(worker, batch.layout)
     return Batch(batch.layout, batch.session, plan=batch.frame.where(test))
@@ -64,24 +65,21 @@ def run_index_with(scope: Scope, node: Node) -> Batch | None:
     if batch is None:
         return None
     both = scope.layouts.index(node, batch.layout)
-    if both is not None:
+    if both is not None and batch.table is None:
         key, value = both
         columns = [*columns_of(key, "k"), *columns_of(value), "w"]
         return batch.select(Layout(value.shape, key.shape), columns)
     function, of_value = node.params["key"], node.params["value"]
-    worker = Index(str(node), scope.frames.modules, batch.layout.value, function, of_value)
-    return batch.run(worker, Layout(batch.layout.value if of_value is None else "any", "any"))
-
-
-def negated(batch: Batch) -> Batch:
-    """Opposite weights."""
-    return batch.select(batch.layout, [*batch.layout.columns, "-w AS w"])
+    out = Layout(batch.layout.value if of_value is None else ANY, ANY)
+    if both is not None:
+        out = Layout(both[1].shape, both[0].shape)
+    return batch.run(Index(str(node), scope.frames.modules, batch.layout.value, function, of_value, out), out)
 
 
 def run_negate(scope: Scope, node: Node) -> Batch | None:
     """``negate``."""
     batch = scope.input(node)
-    return None if batch is None else negated(batch)
+    return None if batch is None else batch.negated()
 
 
 def summed(scope: Scope, node: Node, left: Batch | None, right: Batch | None) -> Batch | None:
@@ -100,7 +98,7 @@ def run_plus(scope: Scope, node: Node) -> Batch | None:
 def run_minus(scope: Scope, node: Node) -> Batch | None:
     """``minus``."""
     right = scope.input(node, 1)
-    return summed(scope, node, scope.input(node, 0), None if right is None else negated(right))
+    return summed(scope, node, scope.input(node, 0), None if right is None else right.negated())
 
 
 def run_forward(scope: Scope, node: Node) -> Batch | None:
@@ -113,8 +111,7 @@ def as_pairs(batch: Batch) -> Batch:
     old = batch.layout
     if old.key is None:
         return batch
-    new = pairs(old)
-    return batch.select(new, [*[f"{a} AS {b}" for a, b in zip(old.columns, new.columns, strict=True)], "w"])
+    return batch.named(pairs(old), old.columns)
 
 
 def run_pairs(scope: Scope, node: Node) -> Batch | None:
@@ -128,14 +125,13 @@ def run_keys(scope: Scope, node: Node) -> Batch | None:
     batch = scope.input(node)
     if batch is None or batch.layout.key is None:
         return None
-    columns = [f"{a} AS {b}" for a, b in zip(batch.layout.keys, names("e", batch.layout.key), strict=True)]
-    return batch.select(Layout(batch.layout.key), [*columns, "w"])
+    return batch.named(Layout(batch.layout.key), batch.layout.keys)
 
 
 def run_values(scope: Scope, node: Node) -> Batch | None:
     """``values``."""
     batch = scope.input(node)
-    return None if batch is None else batch.select(Layout(batch.layout.value), [*batch.layout.values, "w"])
+    return None if batch is None else batch.named(Layout(batch.layout.value), batch.layout.values)
 
 
 def run_inspect(scope: Scope, node: Node) -> Batch | None:

@@ -23,7 +23,6 @@ from syndicate.flow.circuit import Circuit
 from syndicate.flow.nature import Nature
 from syndicate.flow.node import Carries, Port
 from syndicate.spark.engine.batch import Batch
-from syndicate.spark.engine.linear import negated
 from syndicate.spark.engine.scope import Scope
 from syndicate.spark.engine.trace import Trace
 
@@ -77,7 +76,7 @@ class Loop(Scope):
         if old is not None:
             layout = self.layouts.of(self.around.circuit, Port(self.node.id, number))
             assert layout is not None
-            less = self.frames.aligned(negated(old), layout)
+            less = self.frames.aligned(old.negated(), layout)
             change = less if total is None else self.frames.aligned(total, layout).plus(less)
         change = self.frames.settled(change, (self.node.global_id, number))
         kept.take(change)

@@ -10,13 +10,21 @@ Source: reference/spark.md, section 2 (Arrow columns as long as possible).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from syndicate.errors import EngineError
 from syndicate.spark.engine.canonical import all_to_bytes, from_bytes
 from syndicate.spark.engine.shape import ANY, UNIT, VOID, Layout, Shape, leaves
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+OVERFLOW: Final = (
+    "a weight or a number of the step leaves 64 bits, which is what Spark counts with. The engine is at the last "
+    "committed epoch"
+)
+_MOST: Final = (1 << 63) - 1
 
 
 def arrow_type(kind: str) -> Any:
@@ -79,12 +87,50 @@ def items_of(table: pa.Table, layout: Layout) -> Iterator[tuple[Any, int]]:
     return zip(zip(elements_of(table, "k", layout.key), values, strict=True), weights, strict=True)
 
 
+def places(table: Any, columns: Sequence[str]) -> list[Any]:
+    """The columns' values as one hashable value a row, equal where Spark takes them for equal (``nan`` too)."""
+    import pyarrow as pa
+
+    parts = []
+    for name in columns:
+        values = table.column(name).to_pylist()
+        if pa.types.is_floating(table.schema.field(name).type):
+            values = ["nan" if value != value else value for value in values]  # noqa: PLR0124
+        parts.append(values)
+    return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
+
+
+def summed(table: pa.Table, columns: Sequence[str], weights: Sequence[str]) -> pa.Table:
+    """The table with equal rows added; raises :class:`EngineError` where a weight leaves 64 bits."""
+    import pyarrow.compute as pc
+
+    if table.num_rows < 2:
+        return table.select([*columns, *weights])
+    for name in weights:
+        ends = pc.min_max(table.column(name))
+        if max(-ends["min"].as_py(), ends["max"].as_py()) * table.num_rows > _MOST:
+            _check(places(table, columns), table.column(name).to_pylist())
+    found = table.group_by(list(columns), use_threads=False).aggregate([(name, "sum") for name in weights])
+    return found.select([*columns, *[f"{name}_sum" for name in weights]]).rename_columns([*columns, *weights])
+
+
+def _check(rows: Sequence[Any], weights: Sequence[int]) -> None:
+    totals: dict[Any, int] = {}
+    for row, weight in zip(rows, weights, strict=True):
+        totals[row] = totals.get(row, 0) + weight
+    for total in totals.values():
+        checked(total)
+
+
+def checked(weight: int) -> int:
+    """A weight; raises :class:`EngineError` if it leaves 64 bits."""
+    if not -_MOST <= weight <= _MOST:
+        raise EngineError(OVERFLOW)
+    return weight
+
+
 def added_up(table: pa.Table, layout: Layout) -> pa.Table:
     """The table with equal rows added, and no weight of 0."""
     import pyarrow.compute as pc
 
-    if table.num_rows > 1:
-        columns = layout.columns
-        summed = table.select([*columns, "w"]).group_by(columns, use_threads=False).aggregate([("w", "sum")])
-        table = summed.rename_columns([*columns, "w"])
-    return table.filter(pc.field("w") != 0)
+    return summed(table, layout.columns, ["w"]).filter(pc.field("w") != 0)

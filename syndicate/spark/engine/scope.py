@@ -261,10 +261,8 @@ class Scope:
 
     def _copied(self, view: View, node: Node) -> Batch | None:
         layout = self.layouts.of(self.circuit, node.inputs[0])
-        frame = None if layout is None else view.read(layout)
-        if frame is None or layout is None:
-            return None
-        return self.frames.settled(Batch(layout, self.session, plan=frame), (node.global_id, "copy"))
+        whole = None if layout is None else view.whole(layout)
+        return self.frames.settled(whole, (node.global_id, "copy"))
 
 
 def collected(batch: Batch) -> Any:

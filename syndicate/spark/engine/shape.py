@@ -39,6 +39,9 @@ SQL: Final[dict[str, str]] = {
 }  # fmt: skip
 """The type of a leaf's column, as Spark writes it."""
 
+FALLBACK: Final = "SYNDICATE_TAKES_PYTHON"
+"""What is raised where columns would give another result than Python."""
+
 _DEEPEST: Final = 4
 _WIDEST: Final = 32
 _LEAST, _MOST = -(1 << 63), (1 << 63) - 1
@@ -65,6 +68,12 @@ class Layout:
     def columns(self) -> list[str]:
         """All, but the weight."""
         return [*self.keys, *self.values]
+
+    @property
+    def kinds(self) -> dict[str, str]:
+        """The kind of each column's leaf."""
+        key = () if self.key is None else self.key
+        return dict(zip(self.columns, [*leaves(key), *leaves(self.value)], strict=True))
 
     @property
     def schema(self) -> str:

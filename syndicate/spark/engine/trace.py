@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from attrs import evolve
 
-from syndicate.spark.engine.batch import Batch, Frames, added, as_declared
+from syndicate.spark.engine.batch import Batch, Frames, added, buckets_of
+from syndicate.spark.engine.near import near, of_keys
+from syndicate.spark.engine.rows import table_of
 from syndicate.spark.engine.shape import Layout, joined, of_data, to_data
 
 if TYPE_CHECKING:
@@ -30,6 +32,11 @@ MANY: Final = 8
 """So many runs are merged: each costs a plan some 10 ms, merging small ones as much as a run."""
 SHARE: Final = 4
 """A base is merged with what lies upon it when that is a quarter of it (reference/flow.md, section 14)."""
+
+_PATIENCE: Final = 7
+"""Where the rows of some keys turned out to be many, they are not looked for in the driver so many times."""
+_CHOOSING: Final = 4_000
+"""More keys are in all buckets, so much the same."""
 
 
 class Trace:
@@ -48,6 +55,7 @@ class Trace:
         self.fresh = False
         self.hidden = False
         self._staged: list[Batch] | None = None
+        self._patience = 0
         self._together: tuple[list[Batch], Batch] | None = None
 
     # ----------------------------------------------------------------------------------------------------- a step
@@ -120,8 +128,7 @@ class Trace:
         parts = self.parts(old=old, before=before)
         wanted: set[int] | None = None
         if keys is not None and any(part.buckets and part.layout == layout for part in parts):
-            columns = layout.keys if self.keyed else layout.columns
-            wanted = self.frames.buckets_of(keys, columns)
+            wanted = self._buckets(keys, layout)
         total: DataFrame | None = None
         for part in self._gathered(parts):
             if part.layout != layout:
@@ -132,6 +139,34 @@ class Trace:
                 frame = part.frame
             total = frame if total is None else total.unionAll(frame)
         return total
+
+    def _buckets(self, keys: Batch, layout: Layout) -> set[int] | None:
+        """The buckets that some keys fall into; None for all."""
+        if keys.table is None or keys.table.num_rows > _CHOOSING:
+            return None
+        return buckets_of(keys.table, layout, layout.keys if self.keyed else layout.columns)
+
+    def near(self, layout: Layout, keys: Batch | None, *, old: bool = False) -> Any:
+        """The rows of some keys as a table in the driver, not added up; None if they, or the keys, are many."""
+        import pyarrow as pa
+
+        if keys is None or keys.table is None:
+            return None
+        parts = self.parts(old=old)
+        columns = layout.keys if self.keyed else layout.columns
+        large = [part for part in parts if part.table is None]
+        if large and self._patience:
+            self._patience -= 1
+            return None
+        found = [of_keys(self.frames.aligned(part, layout).table, keys.table, columns)
+                 for part in parts if part.table is not None]  # fmt: skip
+        if large:
+            table = near(self.frames, large, layout, columns, keys, self._buckets(keys, layout))
+            if table is None:
+                self._patience = _PATIENCE
+                return None
+            found.append(table)
+        return pa.concat_tables(found) if found else table_of([], [], layout)
 
     def _gathered(self, parts: list[Batch]) -> list[Batch]:
         """The parts, the small ones as one: each part of its own costs a plan some milliseconds."""
@@ -158,6 +193,11 @@ class Trace:
         assert layout is not None
         if len(parts) == 1 and parts[0].layout == layout:
             return parts[0]
+        if all(part.table is not None for part in parts):
+            import pyarrow as pa
+
+            tables = [self.frames.aligned(part, layout).table for part in parts]
+            return Batch(layout, self.frames.session, table=pa.concat_tables(tables))
         return Batch(layout, self.frames.session, plan=self.read(layout, old=old, before=before))
 
     # ----------------------------------------------------------------------------------------------------- the commit
@@ -209,7 +249,8 @@ class Trace:
         for run in runs:
             frame = self.frames.aligned(run, layout).frame
             total = frame if total is None else total.unionAll(frame)
-        made = self.frames.in_files(added(Batch(layout, self.frames.session, plan=total)), keys=keys, rows=_rows(runs))
+        merged = Batch(layout, self.frames.session, plan=total)
+        made = self.frames.in_files(merged if len(runs) == 1 else added(merged), keys=keys, rows=_rows(runs))
         return [] if made is None else [made]
 
     def adopt(self) -> None:
@@ -238,14 +279,10 @@ class Trace:
 
     def load(self, data: Sequence[Any]) -> None:
         """The runs that a manifest names."""
-        import pyarrow.parquet as pq
-
         for layout, names, rows, buckets in data:
             paths = tuple(self.frames.directory.path(name) for name in names)
             run = Batch(of_data(layout), self.frames.session, paths=paths, rows=rows, buckets=buckets)
-            if rows <= self.frames.small and not buckets and all(path.is_file() for path in paths):
-                run.table = as_declared(pq.read_table(paths[0]), run.layout)
-            self.runs.append(run)
+            self.runs.append(self.frames.brought(run) or run)
             self.layout = joined(self.layout, run.layout)
 
 

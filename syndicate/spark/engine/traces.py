@@ -15,7 +15,8 @@ from attrs import frozen
 
 from syndicate.flow.node import Node, Port
 from syndicate.spark.engine.batch import Batch
-from syndicate.spark.engine.linear import as_pairs, negated, summed
+from syndicate.spark.engine.linear import as_pairs, summed
+from syndicate.spark.engine.near import of_keys
 from syndicate.spark.engine.shape import Layout
 from syndicate.spark.engine.trace import Trace
 
@@ -39,6 +40,28 @@ class View:
                 total = frame if total is None else total.unionAll(frame)
         return total
 
+    def whole(self, layout: Layout) -> Batch | None:
+        """All rows in a layout, not added up."""
+        frames = self.trace.frames
+        total: Batch | None = None
+        for part in (self.trace.whole(), *[batch for batch, _ in self.added]):
+            if part is not None:
+                aligned = frames.aligned(part, layout)
+                total = aligned if total is None else total.plus(aligned)
+        return total
+
+    def near(self, layout: Layout, keys: Batch, *, without: Sequence[Batch] = ()) -> Any:
+        """The rows of some keys, but for those of some batches, in the driver; None if they are many."""
+        import pyarrow as pa
+
+        added = [batch for batch, _ in self.added if batch not in without]
+        found = self.trace.near(layout, keys)
+        if found is None or any(batch.table is None for batch in added):
+            return None
+        tables = [self.trace.frames.aligned(batch, layout).table for batch in added]
+        columns = layout.keys if self.trace.keyed else layout.columns
+        return pa.concat_tables([found, *[of_keys(table, keys.table, columns) for table in tables]])
+
 
 def run_trace_append(scope: Scope, node: Node) -> View:
     """``trace_append`` and ``untimed_trace_append``."""
@@ -52,8 +75,8 @@ def run_consolidate(scope: Scope, node: Node) -> Batch | None:
     """``consolidate``: the whole, in each tick."""
     view = scope.view(node.inputs[0])
     layout = scope.layouts.of(scope.circuit, node.inputs[0])
-    frame = None if layout is None else view.read(layout)
-    return None if frame is None or layout is None else as_pairs(Batch(layout, scope.session, plan=frame))
+    whole = None if layout is None else view.whole(layout)
+    return None if whole is None else as_pairs(whole)
 
 
 def run_integrate(scope: Scope, node: Node) -> Batch | None:
@@ -70,7 +93,7 @@ def run_differentiate(scope: Scope, node: Node) -> Batch | None:
     if batch is None and last is None:
         return None
     trace.replace(batch)
-    return summed(scope, node, batch, None if last is None else negated(last))
+    return summed(scope, node, batch, None if last is None else last.negated())
 
 
 def base_of(port: Port, node: Node) -> Node:

@@ -30,8 +30,8 @@ from typing import Any, Final
 
 from attrs import frozen
 
-from syndicate.flow.columns import where
 from syndicate.flow.element import is_rearranging
+from syndicate.flow.predicate import where
 from syndicate.flow.stream import Padded, Spread
 from syndicate.spark.engine.cell import Untraceable, cell_of, cells
 from syndicate.spark.engine.scalars import meant

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define
 
@@ -21,12 +21,14 @@ from syndicate.flow.element import Mixed, add_up, key_of
 from syndicate.flow.operators.groups import GroupView
 from syndicate.spark.engine.canonical import remember
 from syndicate.spark.engine.rows import arrays_of, elements_of, table_of
-from syndicate.spark.engine.shape import Layout, Shape
+from syndicate.spark.engine.shape import ANY, FALLBACK, Layout, Shape
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MARK = "syndicate-worker:"
+ANYTHING: Final = Layout(ANY)
+PAIRS: Final = Layout(ANY, ANY)
 _ROWS = 10_000
 
 
@@ -76,10 +78,14 @@ class Worker:
 
     def table(self, elements: Sequence[Any], weights: Sequence[int], layout: Layout) -> pa.Table:
         """Results as a table; raises where one has a type that cannot be written."""
+        import pyarrow as pa
+
         try:
             for element in elements:
                 key_of(element)
             return table_of(elements, weights, layout)
+        except (OverflowError, pa.ArrowInvalid) as error:
+            raise WorkerFailed(FALLBACK) from error  # a column of integers was expected, and one leaves 64 bits
         except SyndicateError:
             for element in elements:
                 try:
@@ -125,10 +131,11 @@ class Map(Worker):
 
     shape: Shape
     function: Callable[..., Any]
+    out: Layout = ANYTHING
 
     def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
         made = self.each(self.function, zip(elements_of(batch, "e", self.shape)))
-        return self.table(made, batch.column("w").to_pylist(), Layout("any"))
+        return self.table(made, batch.column("w").to_pylist(), self.out)
 
 
 @define
@@ -139,7 +146,7 @@ class FlatMap(Map):
         made = self.each(lambda element: list(self.function(element)), zip(elements_of(batch, "e", self.shape)))
         weights = batch.column("w").to_pylist()
         spread = [weight for some, weight in zip(made, weights, strict=True) for _ in some]
-        return self.table([element for some in made for element in some], spread, Layout("any"))
+        return self.table([element for some in made for element in some], spread, self.out)
 
 
 @define
@@ -160,20 +167,20 @@ class Index(Worker):
     shape: Shape
     key: Callable[..., Any]
     value: Callable[..., Any] | None
+    out: Layout = PAIRS
 
     def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
         import pyarrow as pa
 
         elements = elements_of(batch, "e", self.shape)
         weights = batch.column("w").to_pylist()
-        keys = self.table(self.each(self.key, zip(elements)), weights, Layout("any")).column("e0")
-        if self.value is None:
-            kept = [name for name in batch.schema.names if name != "w"]
-            values, names = [batch.column(name) for name in kept], kept
-        else:
-            made = self.table(self.each(self.value, zip(elements)), weights, Layout("any"))
-            values, names = [made.column("e0")], ["e0"]
-        return pa.table([keys, *values, batch.column("w")], names=["k0", *names, "w"])
+        assert self.out.key is not None
+        keys = self.table(self.each(self.key, zip(elements)), weights, Layout(self.out.key))
+        values: Any = batch
+        if self.value is not None:
+            values = self.table(self.each(self.value, zip(elements)), weights, Layout(self.out.value))
+        columns = [*keys.columns[:-1], *[values.column(name) for name in self.out.values], batch.column("w")]
+        return pa.table(columns, names=[*self.out.columns, "w"])
 
 
 @define
@@ -184,6 +191,7 @@ class Join(Worker):
     left: Shape
     right: Shape
     function: Callable[..., Any]
+    out: Layout = ANYTHING
 
     def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
         sides = [
@@ -192,7 +200,7 @@ class Join(Worker):
             elements_of(batch, "b", self.right),
         ]
         made = self.each(self.function, zip(*sides, strict=True))
-        return self.table(made, batch.column("w").to_pylist(), Layout("any"))
+        return self.table(made, batch.column("w").to_pylist(), self.out)
 
 
 @define
@@ -202,12 +210,13 @@ class Groups(Worker):
     layout: Layout
     aggregate: Aggregate
     stream: bool
+    out: Layout | None = None
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Groups may go over from one batch to the next."""
         results = self.results(batches)
         while some := list(islice(results, _ROWS)):
-            layout = Layout((self.layout.key, "any"))
+            layout = self.out or Layout((self.layout.key, ANY))
             made = self.table([pair for pair, _ in some], [weight for _, weight in some], layout)
             yield from made.to_batches()
 

@@ -66,6 +66,12 @@ def install(point: str) -> None:
     setattr(cls, name, dying)
 
 
+def stream(directory: Path, session: Any) -> Any:
+    """The files of a directory, one in each micro-batch, by Spark."""
+    reader = session.readStream.schema("name string, size long, w int").option("maxFilesPerTrigger", 1)
+    return reader.json(str(directory / "*.json"))
+
+
 def main(address: str, directory: str, engine: str, point: str) -> None:
     """Run the source until it dies or is told to end."""
     place = Path(directory)
@@ -75,8 +81,7 @@ def main(address: str, directory: str, engine: str, point: str) -> None:
     def frame(session: Any) -> Any:
         if engine == "files":
             return Stream(session, place)
-        reader = session.readStream.schema("name string, size long, w int").option("maxFilesPerTrigger", 1)
-        return reader.json(str(place / "*.json"))
+        return stream(place, session)
 
     def boot() -> None:
         facet = current_facet()

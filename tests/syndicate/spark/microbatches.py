@@ -61,6 +61,10 @@ class Batch:
         self.sparkSession = session
         self.files = files
 
+    def drop(self, *names: str) -> Batch:
+        """Nothing is asked of columns that are left in."""
+        return self
+
     def toArrow(self) -> pa.Table:  # noqa: N802
         rows = [json.loads(line) for file in self.files for line in file.read_text().splitlines()]
         return pa.Table.from_pylist(rows, COLUMNS)

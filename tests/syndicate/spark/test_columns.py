@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from syndicate import Dictionary, Symbol, record
 from syndicate.errors import SourceError
-from syndicate.spark.columns import NULL, forms, records
+from syndicate.spark.columns import NULL, described, forms, records
 from syndicate.values import freeze, identical, thaw
 
 UTC = dt.UTC
@@ -214,3 +214,17 @@ def test_wide_integers() -> None:
     edges = [0, 2**60, 2**61 - 2, 2**61 - 1, 2**61, 2**63 - 1, -(2**61) + 1, -(2**61), -(2**63), None]
     assert forms(pa.array(edges), "x") == [NULL if edge is None else freeze(edge) for edge in edges]
     assert forms(pa.array([1, -(2**61) + 2]), "x") == [1, -(2**61) + 2]
+
+
+def test_chunks() -> None:
+    """A column in chunks is the items of one after the other, nested ones and nulls as well; one without has none."""
+    items = [[1, None], None, [], [2]]
+    whole = pa.array(items, pa.list_(pa.int64()))
+    chunked = pa.chunked_array([whole[:1], whole[1:1], whole[1:]])
+    assert forms(chunked, "x") == forms(whole, "x")
+    assert forms(pa.chunked_array([], pa.int64()), "x") == []
+
+
+def test_what_a_class_is() -> None:
+    """The classes that a class is made with are part of what it is, each once."""
+    assert described(House) == ["House(at, others, rooms, free)", "Place(city, zip)"]

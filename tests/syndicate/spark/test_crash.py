@@ -13,22 +13,31 @@ import sqlite3
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 import trio
 
 from relay.broker import Broker
-from syndicate import ANY, capture, dataspace, open_system
+from syndicate import ANY, Ref, capture, dataspace, open_system
+from syndicate.spark import spark_source
 from syndicate.spark.journal import unpacked
 from syndicate.testing import watch
 from syndicate.values import thaw
-from tests.syndicate.spark.crashing import STEPS, Box
+from tests.syndicate.spark.crashing import STEPS, Box, stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 MANY = int(os.environ.get("SYNDICATE_SPARK_CRASHES", "0"))
 POINTS = [f"{when}:{step}" for step in STEPS for when in ("before", "after")]
 PATIENCE = 90.0
+
+Here: TypeAlias = Callable[[Ref, Callable[[], None]], None]
+"""Starts a source in this process, which calls what it is given when it has read all."""
 
 
 def make_input(directory: Path, files: int, seed: int) -> list[Counter[Box]]:
@@ -62,13 +71,24 @@ def journalled(directory: Path) -> tuple[int, Counter[Box]]:
     return last, view
 
 
-async def crash_and_restart(directory: Path, engine: str, points: list[str], states: list[Counter[Box]]) -> None:
-    """Kill a source at each of the points in turn, each time it goes on; let it finish; compare, each time."""
+async def crash_and_restart(
+    directory: Path,
+    engine: str,
+    points: list[str],
+    states: list[Counter[Box]],
+    here: Here | None = None,
+) -> None:
+    """Kill a source at each of the points in turn, each time it goes on; let it finish; compare, each time.
+
+    The last one finishes in a process like the others, or is *here*, in this one.
+    """
     seen: Any = None
     opened: list[str] = []
 
+    ds: Any = None
+
     def boot() -> None:
-        nonlocal seen
+        nonlocal seen, ds
         ds = dataspace()
         Broker(["tcp://127.0.0.1:0"], ds=ds, opened=opened.extend)()
         seen = watch(ds, capture(Box(ANY, ANY)))
@@ -91,7 +111,7 @@ async def crash_and_restart(directory: Path, engine: str, points: list[str], sta
                 command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]
             )
             try:
-                for point in [*points, "never"]:
+                for point in points if here else [*points, "never"]:
                     await say(process, point)
                     if point == "never":
                         assert await heard(process) == "done"
@@ -110,7 +130,13 @@ async def crash_and_restart(directory: Path, engine: str, points: list[str], sta
             finally:
                 process.kill()
                 await process.wait()
-            assert journalled(directory)[0] == len(states) - 2
+            if here is not None:
+                ended = trio.Event()
+                system.first.root.enter(lambda: here(ds, ended.set))  # type: ignore[union-attr]
+                await ended.wait()
+                await system.settle()
+                assert there() == set(states[-1])
+    assert journalled(directory) == (len(states) - 2, states[-1])
 
 
 async def say(process: trio.Process, line: str) -> None:
@@ -136,9 +162,13 @@ async def test_killed_at_every_point(tmp_path: Path, seed: int) -> None:
     await crash_and_restart(tmp_path, "files", points, make_input(tmp_path, 12, seed))
 
 
-@pytest.mark.spark
 @pytest.mark.timeout(600)
-async def test_killed_with_spark(tmp_path: Path) -> None:
+async def test_killed_with_spark(spark: SparkSession, tmp_path: Path) -> None:
     """The same with Spark itself: where the journal is ahead of Spark's checkpoint, and in nightly runs everywhere."""
-    points = POINTS if MANY else ["after:commit"]
-    await crash_and_restart(tmp_path, "spark", points, make_input(tmp_path, 12 if MANY else 4, 7))
+    states = make_input(tmp_path, 12 if MANY else 3, 7)
+
+    def here(ds: Ref, ended: Callable[[], None]) -> None:
+        options: dict[str, Any] = {"trigger": {"availableNow": True}, "keep": True, "on_end": ended, "session": spark}
+        spark_source(ds, partial(stream, tmp_path), Box, weight="w", journal=tmp_path / "journal", **options)()
+
+    await crash_and_restart(tmp_path, "spark", POINTS if MANY else ["after:commit"], states, None if MANY else here)

@@ -86,6 +86,24 @@ def test_a_worker_of_another_python(spark: SparkSession, monkeypatch: pytest.Mon
         explained("Box", frame.toArrow)
 
 
+def test_a_worker_that_is_killed(spark: SparkSession) -> None:
+    """A Python worker that dies, as by want of memory, is told; the session goes on."""
+    from pyspark.sql.functions import col, udf
+
+    def dying(x: int) -> str:
+        import os
+        import signal
+
+        os.kill(os.getpid(), signal.SIGKILL)
+        return str(x)
+
+    frame = spark.range(1, numPartitions=1)
+    with pytest.raises(SourceError, match=r"rows of Box: .*Python worker exited unexpectedly \(crashed\)") as caught:
+        explained("Box", frame.select(udf(dying)(col("id")).alias("x")).toArrow)
+    assert "\n" not in str(caught.value)
+    assert explained("Box", frame.toArrow).num_rows == 1
+
+
 def test_a_file_of_another_schema(spark: SparkSession, tmp_path: Path) -> None:
     """A column that has another type in a later file is Spark's to refuse: it is told with the file."""
     spark.sql("select 1 as x").write.parquet(str(tmp_path / "t"))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import subprocess
 import sys
@@ -97,8 +98,8 @@ def test_what_was_not_committed_is_not_there(path: Path) -> None:
 
 def refused(path: Path, about: dict[str, str] = ABOUT) -> str:
     """What is said about a journal that cannot be opened: one sentence, which names it."""
-    with pytest.raises(SourceJournalError) as caught:
-        Journal(path, about).standing()
+    with pytest.raises(SourceJournalError) as caught, contextlib.closing(Journal(path, about)) as journal:
+        journal.standing()
     text = str(caught.value)
     assert str(path) in text
     assert "\n" not in text
@@ -147,7 +148,7 @@ def test_no_journal(path: Path) -> None:
     with sqlite3.connect(path) as later:
         later.execute("PRAGMA user_version = 99")
     later.close()
-    assert "is of format 99, and this version of syndicate knows 1" in refused(path)
+    assert "is of format 99, and this version of syndicate knows 2" in refused(path)
 
 
 def test_a_damaged_journal(path: Path) -> None:
@@ -165,9 +166,53 @@ def test_a_damaged_journal(path: Path) -> None:
     assert "is damaged" in refused(path)
     path.write_bytes(good)
     with sqlite3.connect(path) as spoilt:
-        spoilt.execute("INSERT INTO view VALUES (x'c1', NULL, 1)")
+        spoilt.execute("INSERT INTO view VALUES (x'c1', NULL, 1, 0)")
     spoilt.close()
     assert "is damaged" in refused(path)
+
+
+def test_a_changed_byte(path: Path) -> None:
+    """A byte that a disk has changed may leave a good SQLite file and a good form: it is found all the same, in an
+    entry, in a weight, and in the number of the last batch.
+    """
+    journal = Journal(path, ABOUT)
+    standing = journal.standing(keyed=True)
+    standing.change(Step([("form one", 1)], [("key one",)]))
+    journal.write(standing, 7, "of one", place="at 7", clock=(Symbol("At"), 7))
+    journal.commit()
+    journal.close()
+    good = path.read_bytes()
+    for old, new in ((b"form one", b"form two"), (b"key one", b"key two"), (b"of one", b"of two"), (b"at 7", b"at 6")):
+        assert good.count(old) == 1
+        path.write_bytes(good.replace(old, new))
+        with sqlite3.connect(path) as spoilt:
+            assert spoilt.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        spoilt.close()
+        assert "is damaged: put back a copy together with its checkpoint" in refused(path)
+    for change in ("UPDATE view SET weight = 2", "UPDATE last SET batch = 6", "UPDATE last SET clock = NULL"):
+        path.write_bytes(good)
+        with sqlite3.connect(path) as spoilt:
+            spoilt.execute(change)
+        spoilt.close()
+        assert "is damaged" in refused(path)
+    path.write_bytes(good)
+    again = Journal(path, ABOUT)
+    assert again.standing(keyed=True).of_key == {("key one",): "form one"}
+    again.close()
+
+
+def test_a_journal_that_is_closed(path: Path) -> None:
+    """A batch that comes when the source has stopped is not in the journal, and nobody is told of damage."""
+    journal = Journal(path, ABOUT)
+    standing = journal.standing()
+    journal.write(standing, 0)
+    journal.close()
+    for late in (journal.commit, lambda: journal.write(standing, 1)):
+        with pytest.raises(SourceJournalError, match="is closed: its source has stopped"):
+            late()
+    again = Journal(path, ABOUT)
+    assert again.last == -1
+    again.close()
 
 
 def test_a_place_where_nothing_can_be(tmp_path: Path) -> None:
@@ -202,7 +247,11 @@ def test_batches_that_do_not_follow(path: Path) -> None:
         assert journal.expects(number, "q")
         journal.write(standing, number, "q")
         journal.commit()
-    assert [journal.expects(number, "q") for number in range(4)] == [False, False, False, True]
+    assert [journal.expects(number, "q") for number in (2, 3)] == [False, True]
+    with pytest.raises(
+        SourceJournalError, match="ends with batch 2, and the checkpoint goes back to 1: the checkpoint"
+    ):
+        journal.expects(1, "q")
     with pytest.raises(SourceJournalError, match=r"the checkpoint is not the one that the journal .* was written with"):
         journal.expects(3, "other")
     with pytest.raises(SourceJournalError, match="ends with batch 2, and the checkpoint goes on with 4: the journal"):

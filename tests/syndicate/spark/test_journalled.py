@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import shutil
@@ -14,12 +15,12 @@ import pytest
 import structlog.testing
 import trio
 
-from syndicate import ANY, Entity, capture, dataspace, open_system, record, ref, spawn
+from syndicate import ANY, Entity, capture, dataspace, open_system, record, ref, spawn, supervise
 from syndicate.actor import Actor
 from syndicate.errors import SourceError, SourceJournalError
 from syndicate.spark import SparkProgress, spark_source
 from syndicate.spark import journal as journal_module
-from syndicate.spark.delivery import AHEAD
+from syndicate.spark.delivery import AHEAD, SELDOM
 from syndicate.testing import Seen, watch
 from syndicate.turn import current
 from syndicate.verbs import send, stop_actor
@@ -197,6 +198,32 @@ async def test_rows_in_flight(tmp_path: Path) -> None:
     assert most == AHEAD
 
 
+async def test_the_garbage_collector_looks_seldom(tmp_path: Path) -> None:
+    """While batches of two sources are on their way it does, and after the last of them, however it ended, as before."""
+    before = gc.get_threshold()
+    mutes, sources = [Mute(), Mute()], list[Actor]()
+
+    def boot() -> None:
+        current("test").facet.preventers = 1
+        for mute in mutes:
+            options = following(tmp_path) | {"journal": None, "progress": False}
+            sources.append(spawn(spark_source(ref(mute), to=Crate, **options)))
+
+    drop(tmp_path, 1, ("a", 1, 1))
+    with trio.fail_after(20):
+        async with open_system(boot) as system:
+            while not all(mute.waiting for mute in mutes):  # noqa: ASYNC110
+                await trio.sleep(0.002)
+            assert gc.get_threshold()[0] == SELDOM > before[0]
+            peer = mutes[0].waiting[0]
+            system.first.root.enter(lambda: send(peer, True))  # type: ignore[union-attr]
+            await trio.sleep(0.02)
+            assert gc.get_threshold()[0] == SELDOM
+            sources[1].root.enter(stop_actor)
+            while sources[1].running or gc.get_threshold() != before:  # noqa: ASYNC110
+                await trio.sleep(0.002)
+
+
 async def test_progress(tmp_path: Path) -> None:
     """One record says how far the source is: it is replaced when the dataspace has handled a batch."""
     drop(tmp_path, 1, ("a", 1, 2), ("b", 1, 1))
@@ -250,7 +277,57 @@ async def test_a_journal_of_other_rows(tmp_path: Path, monkeypatch: pytest.Monke
         assert 'its record is "Crate(name, size)", and here it is "Crate2(name, size)"' in str(await run.end())
     async with sourced(**options, key=["name"]) as run:
         assert 'its key is [], and here it is ["name"]' in str(await run.end())
+    async with sourced(**options | {"weight": None, "ignore": ["w"]}) as run:
+        assert 'its weight is "w", and here it is null' in str(await run.end())
+    async with sourced(**options, mode="complete") as run:
+        assert 'its mode is "append", and here it is "complete"' in str(await run.end())
     assert starts == [True]
+
+
+async def test_an_older_checkpoint(tmp_path: Path) -> None:
+    """A checkpoint that goes back further than the last batch is refused: what it plans anew may be other rows."""
+    for number in range(3):
+        drop(tmp_path, number, ("a", number, 1))
+        async with sourced(**following(tmp_path)) as run:
+            await run.until(lambda seen: len(seen) == number + 1)  # noqa: B023
+            await run.until(lambda _: (tmp_path / "journal.checkpoint" / "commits" / str(number)).exists())  # noqa: B023
+        if number == 0:
+            shutil.copytree(tmp_path / "journal.checkpoint", tmp_path / "kept")
+    shutil.rmtree(tmp_path / "journal.checkpoint")
+    shutil.move(tmp_path / "kept", tmp_path / "journal.checkpoint")
+    async with sourced(**following(tmp_path)) as run:
+        error = await run.end()
+    assert isinstance(error, SourceJournalError)
+    assert "ends with batch 2, and the checkpoint goes back to 1: the checkpoint is older" in str(error)
+
+
+async def test_supervised(tmp_path: Path) -> None:
+    """A source that fails on a row, and is started again by its supervisor in the same process, has its journal."""
+    made: list[Any] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        made.append(watch(ds, capture(Crate(ANY, ANY))))
+        options = following(tmp_path)
+        supervise(spark_source(ds, to=Crate, progress=False, **options), pause=0.01, intensity=100)
+
+    drop(tmp_path, 1, ("a", 1, 1), ("b", 1, 1))
+    with trio.fail_after(20), structlog.testing.capture_logs():
+        async with open_system(boot) as system:
+            await system.settle()
+            seen = made[0]
+            while len(seen) < 2:  # noqa: ASYNC110
+                await trio.sleep(0.002)
+            (tmp_path / "002.json").write_text('{"name": "c", "size": 1, "w": null}\n')  # a weight that is none
+            while len(seen) < 4:  # noqa: ASYNC110
+                await trio.sleep(0.002)
+            drop(tmp_path, 2, ("c", 1, 1), ("a", 1, -1))  # mended: the same batch is called back
+            while ("+", Crate("c", 1)) not in seen or seen[-1] != ("-", Crate("a", 1)):  # noqa: ASYNC110
+                await trio.sleep(0.002)
+            events = list(seen)
+    assert events.count(("+", Crate("c", 1))) == 1
+    assert events[-2] == ("+", Crate("c", 1))
+    assert events.count(("+", Crate("b", 1))) == events.count(("-", Crate("b", 1))) + 1 > 1
 
 
 async def test_stopping_while_a_batch_waits(tmp_path: Path) -> None:

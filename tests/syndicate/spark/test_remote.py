@@ -47,6 +47,13 @@ async def server() -> AsyncIterator[str]:
             await process.wait()
 
 
+async def console(address: str) -> str:
+    """What a real syndicate-console shows of the progress first."""
+    program = str(Path(sys.executable).with_name("syndicate-console"))
+    command = [program, "--pattern", "<SparkProgress _ _ _ _>", "--count", "1", address]
+    return (await trio.run_process(command, capture_stdout=True)).stdout.decode()
+
+
 async def test_through_the_relay(tmp_path: Path) -> None:
     """What a source asserts through one connection is seen through another: steps in order, many rows, progress; when
     the source stops, all of it is gone.
@@ -89,6 +96,7 @@ async def test_through_the_relay(tmp_path: Path) -> None:
                 await until(lambda: len(made.get("seen", ())) == MANY + 2)
                 assert made["seen"][-2:] == [("+", Bin("late", 0)), ("-", Bin("many", 0))]
                 await until(lambda: len(made["progress"]) == 3)
+                assert f'<SparkProgress "Bin" 1 {MANY + 2} ' in await console(address)
                 assert made["progress"][1][1].rows == MANY + 2
                 made["source"].root.enter(stop_actor)
                 await until(lambda: sum(1 if mark == "+" else -1 for mark, _ in made["seen"]) == 0)

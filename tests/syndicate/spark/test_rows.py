@@ -56,6 +56,10 @@ PAIR = {"left": [1], "right": [1]}
         (PAIR | {"when": [1], "w": [1], "b": [1]}, r"a column that no field of Pair takes: b; .* ignore=\['b'\]"),
         (PAIR | {"when": [1], "w": [1], "b": [1], "c": [1]}, "rows have columns that no field of Pair takes: b, c"),
         (PAIR | {"when": pa.nulls(1), "w": [1]}, "'when' orders the rows of Pair, but is null in some"),
+        (
+            PAIR | {"when": [float("nan")], "w": [1]},
+            "'when' orders the rows of Pair, but is null in some of them, or N",
+        ),
         (PAIR | {"when": [1]}, "no column 'w', which weight= names"),
         (PAIR | {"when": [1], "w": pa.nulls(1, pa.int8())}, "'w' holds the weights of Pair, but is null in some"),
         (PAIR | {"when": [1], "w": ["upsert"]}, "'w' holds 'upsert', which is no weight"),

@@ -443,3 +443,21 @@ def test_networks_that_never_rest_are_told() -> None:
     p.t <= [("me", 1)]
     with pytest.raises(IllegalRule, match="did not come to rest"):
         Network(p).run(20)
+
+
+def test_functions_that_reveal_are_told() -> None:
+    """What the analysis takes for granted of a function that reveals a lattice value, the report says."""
+
+    class Revealing(Bloom):
+        m = table(["k"], ["v"], v=lmax)
+        g = scratch(["n"], [])
+        h = scratch(["k"], [])
+
+        @bloom
+        def rules(self) -> None:
+            self.g <= self.m.map(lambda r: (r.v.reveal(),))
+            self.h <= self.m.map(lambda r: (r.k,))
+
+    report = Revealing().calm()
+    assert [line[:17] for line in report.revealing] == ["rule 1 (" + __file__[:9]]
+    assert "note: a function of rule 1" in str(report)

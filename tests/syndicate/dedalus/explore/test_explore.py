@@ -19,7 +19,7 @@ from syndicate.dedalus.ast import Choice as Choose
 from syndicate.dedalus.ast import Rule, Variable
 from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.explore.explorer import Explorer
-from syndicate.errors import DedalusRejected, ExplorationTooLarge, FactError, ScheduleError
+from syndicate.errors import DedalusParadox, DedalusRejected, ExplorationTooLarge, FactError, ScheduleError
 from tests.syndicate.dedalus.explore.brute import TooMany, projected, runs
 from tests.syndicate.dedalus.programs import lively
 
@@ -135,7 +135,10 @@ def test_recorded_choices_are_replayed(program: list[Rule], seed: int) -> None:
     """What a seed chose and delivered is in the schedule of its model."""
     assume(not Program(program).check())
     made = Program(program)
-    first = made.run(1, 6, seed=seed, delivery="later")
+    try:
+        first = made.run(1, 6, seed=seed, delivery="later")
+    except DedalusParadox:  # it reads at a constant time what it makes of that
+        return
     again = made.run(1, 6, schedule=json.loads(json.dumps(first.schedule())))
     assert again.to_json() == first.to_json()
     assert again.schedule() == first.schedule()

@@ -1,4 +1,8 @@
-"""Engine 2 against engine 1: every operator, values of all kinds, random circuits."""
+"""Engine 2 against engine 1: every operator, values of all kinds, random circuits.
+
+By ``small`` a test says where the work is done: small batches in the driver, which costs nothing; with 0 all on Spark;
+with 3 deltas in the driver and states in files.
+"""
 
 from __future__ import annotations
 
@@ -9,19 +13,20 @@ import random
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from syndicate import Symbol, record
-from syndicate.errors import CircuitError, SourceError
+from syndicate.errors import CircuitError, EngineError, SourceError
 from syndicate.flow import Circuit, Columns, Stream, ZSet
 from syndicate.flow import aggregates as agg
 from syndicate.flow.element import key_of
 from syndicate.plan import Arith, Attr, Compare, NaturalJoin, Program, Projection, Selection
 from syndicate.spark.engine import SparkEngine
+from syndicate.spark.engine.batch import SMALL, bucket_of, buckets_of
 from syndicate.spark.engine.canonical import from_bytes, to_bytes
 from syndicate.spark.engine.rows import added_up, elements_of, table_of
 from syndicate.spark.engine.scope import OPERATORS, TICKING
@@ -34,6 +39,7 @@ from tests.syndicate.spark.engine.alike import alike
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+FULL = bool(os.environ.get("SYNDICATE_NIGHTLY"))
 STEPS: list[dict[str, Any]] = [
     {"a": {(1, 2): 1, (2, 3): 2, (1, 1): 1}, "b": {(2, 2): 1, (3, 1): 1}},
     {"a": {(1, 2): -1, (4, 2): 1}, "b": {(1, 1): 3, (3, 1): -1}},
@@ -148,6 +154,57 @@ def test_operator(case: str, spark: SparkSession) -> None:
     alike(spark, lambda: circuit_of(CASES[case]), STEPS)
 
 
+class Named:
+    """A circuit whose sinks get a prefix."""
+
+    def __init__(self, circuit: Circuit, prefix: str) -> None:
+        self.circuit = circuit
+        self.prefix = prefix
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.circuit, name)
+
+    def sink(self, name: str, *streams: Stream) -> None:
+        """Under its own name."""
+        self.circuit.sink(f"{self.prefix}: {name}", *streams)
+
+
+def together(cases: dict[str, Case]) -> Circuit:
+    """All cases in one circuit."""
+    c, a, b = circuits.two_sources()
+    for name, case in cases.items():
+        case(cast("Circuit", Named(c, name)), a, b)
+    return c
+
+
+def summed(c: Circuit, a: Stream, b: Stream) -> None:
+    """Each operator once, several in a sink: a job of Spark's for each would take minutes."""
+    index, other, slow = by(a), by(b), slowly(a)
+    later = forwarded(c, b)
+    c.sink("linear", a.map(lambda e: (e[1], e[0] * 2 + 1)) + a.filter(lambda e: e[0] > 1) - later.negate())
+    c.sink("python", a.map(lambda e: (str(e), 1)) + a.filter(sum) + a.flat_map(lambda e: [e] * e[0]))
+    c.sink("keys", index.keys() + slow.keys() + other.values().map(first) + index.pairs().map(first))
+    joined = index.join(other, ends) + slow.join(slowly(b), lambda k, x, y: (k, x[1]))
+    traced = index.join_trace(other.trace_append().z1_trace(), ends)
+    c.sink("joins", joined + traced + index.join_stream(other, ends))
+    c.sink("distinct", a.distinct() + a.distinct_stream())
+    c.sink("traces", a.distinct_incremental(a.untimed_trace_append().z1_trace()), a.trace_append().consolidate())
+    c.sink("timed", a.distinct_trace(a.trace_append().z1_trace()))
+    c.sink("sums", index.integrate().differentiate().values() + a.z1())
+    c.sink("aggregates", index.aggregate(agg.count) + index.aggregate(agg.sum(second)), index.aggregate(agg.max))
+    c.sink("mean", index.aggregate(agg.avg(lambda e: e[1])) + index.aggregate_stream(agg.min(lambda e: e[1])))
+
+
+@pytest.mark.timeout(1800 if FULL else 300)
+def test_operators_on_spark(spark: SparkSession) -> None:
+    """The same of all operators at once, with nothing in the driver."""
+    assert set(OPERATORS) - {"inspect", "differentiate"} <= {node.op for node in circuit_of(summed).walk()} | {"minus"}
+    engine = alike(
+        spark, lambda: together(CASES) if FULL else circuit_of(summed), STEPS[: None if FULL else 2], small=0
+    )
+    assert engine.frames.asked > 30
+
+
 def test_inspect(spark: SparkSession) -> None:
     """The callback sees each tick's batch, an empty one too."""
     seen: list[Any] = []
@@ -208,6 +265,12 @@ def test_loops(case: str, spark: SparkSession) -> None:
     alike(spark, lambda: circuit_of(LOOPS[case]), CHAIN)
 
 
+@pytest.mark.parametrize("case", LOOPS if FULL else ["closure"])
+def test_loops_on_spark(case: str, spark: SparkSession) -> None:
+    """The same, all on Spark."""
+    alike(spark, lambda: circuit_of(LOOPS[case]), CHAIN if FULL else CHAIN[::2], small=0)
+
+
 def test_the_cost_switch(spark: SparkSession) -> None:
     """An insertion takes the iterations that it needs; a deletion those of a run from nothing."""
     c = circuit_of(closure)
@@ -231,7 +294,6 @@ def test_ticks_in_loops_are_refused(spark: SparkSession) -> None:
 
 # ------------------------------------------------------------------------------------------------------ random circuits
 
-FULL = bool(os.environ.get("SYNDICATE_NIGHTLY"))
 KINDS: dict[str, Callable[[random.Random], Circuit]] = {
     "flat": circuits.flat,
     "monotone": circuits.monotone,
@@ -240,9 +302,10 @@ KINDS: dict[str, Callable[[random.Random], Circuit]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS if FULL else ["flat", "monotone"])
+@pytest.mark.parametrize("small", [SMALL, 3, 0] if FULL else [SMALL])
+@pytest.mark.parametrize("kind", KINDS)
 @settings(
-    max_examples=20 if FULL else 1,
+    max_examples=20 if FULL else 6,
     deadline=None,
     phases=[Phase.generate],
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -250,12 +313,13 @@ KINDS: dict[str, Callable[[random.Random], Circuit]] = {
 )
 @given(seed=st.integers(0, 10**6))
 @pytest.mark.timeout(3600 if FULL else 240)
-def test_random_circuits(kind: str, spark: SparkSession, seed: int) -> None:
+def test_random_circuits(kind: str, small: int, spark: SparkSession, seed: int) -> None:
     """Random circuits under random insertions and deletions give the same on both engines at every step."""
     alike(
         spark,
         lambda: KINDS[kind](random.Random(seed)),
         circuits.deltas(random.Random(seed + 1), ["a", "b"], 4 if FULL else 3, negative=kind == "flat"),
+        small=small,
     )
 
 
@@ -271,11 +335,12 @@ class Point:
 VALUES: tuple[Any, ...] = (
     0, 1, 1.0, True, False, 0.0, -0.0, float("nan"), None, "", "1", b"1", 2**70, -(2**63), (), (1,), (True,), ((),
     None), Symbol("s"), Point(1, 2.0), Point(1.0, 2.0), frozenset({1, "a"}), Dictionary({"b": 1, "a": True}),
-    Decimal("1.50"), dt.date(2026, 1, 2), dt.datetime(2026, 1, 2, 3, tzinfo=dt.UTC), "\ud800",
+    Decimal("1.50"), dt.date(2026, 1, 2), dt.datetime(2026, 1, 2, 3, tzinfo=dt.UTC), "\ud800", "\0\U0001d11e",
 )  # fmt: skip
 
 
-def test_values_keep_their_identity(spark: SparkSession) -> None:
+@pytest.mark.parametrize("small", [SMALL, 3, 0] if FULL else [SMALL, 0])
+def test_values_keep_their_identity(small: int, spark: SparkSession) -> None:
     """Values that Python takes for equal are apart, also as keys, in any mixture of types."""
 
     def build() -> Circuit:
@@ -286,7 +351,7 @@ def test_values_keep_their_identity(spark: SparkSession) -> None:
 
     pairs = [((value, number), 1) for number, value in enumerate(VALUES)]
     gone = [(pair, -weight) for pair, weight in pairs]
-    alike(spark, build, [{"a": pairs[:2]}, {"a": [*pairs[2:], *pairs]}, {"a": gone}])
+    alike(spark, build, [{"a": pairs[:2]}, {"a": [*pairs[2:], *pairs]}, {"a": gone}], small=small)
 
 
 @given(st.recursive(st.sampled_from(VALUES), lambda inner: st.tuples(inner, inner), max_leaves=4))
@@ -309,7 +374,8 @@ def test_columns_tell_apart_what_is_apart(values: list[Any]) -> None:
     )
 
 
-def test_integers_leave_64_bits(spark: SparkSession) -> None:
+@pytest.mark.parametrize("small", [SMALL, 0])
+def test_integers_leave_64_bits(small: int, spark: SparkSession) -> None:
     """Where the JVM's arithmetic ends, Python's goes on: the step is taken again, the state read in new columns."""
 
     def build() -> Circuit:
@@ -319,11 +385,48 @@ def test_integers_leave_64_bits(spark: SparkSession) -> None:
         return c
 
     big = 2**62
-    engine = alike(spark, build, [{"a": {(1, 5): 1}}, {"a": {(1, big): 1}}, {"a": {(1, 5): -1, (2, big): 1}}])
+    steps: list[dict[str, Any]] = [{"a": {(1, 5): 1}}, {"a": {(1, big): 1}}, {"a": {(1, 5): -1, (2, big): 1}}]
+    engine = alike(spark, build, steps, small=small)
     assert not engine.layouts.tracer.exact
 
 
-def test_sources_with_keys(spark: SparkSession) -> None:
+@pytest.mark.parametrize("small", [SMALL, 0])
+def test_weights_leave_64_bits(small: int, spark: SparkSession) -> None:
+    """A weight that a column cannot hold, of a sum or a product, fails the step and changes nothing."""
+    c, a, b = circuits.two_sources()
+    c.sink("total", a.integrate())
+    c.sink("join", by(a).join(by(b)))
+    big = 2**62
+    with SparkEngine(c, spark, small=small) as engine:
+        assert engine.step({"a": {(1, 1): big, (2, 2): big}})["total"].to_zset() == ZSet({(1, 1): big, (2, 2): big})
+        with pytest.raises(EngineError, match="leaves 64 bits"):
+            engine.step({"a": {(1, 1): big}})
+        with pytest.raises(EngineError, match="leaves 64 bits"):
+            engine.step({"b": {(2, 5): 2}})
+        with pytest.raises(CircuitError, match="leaves 64 bits"):
+            engine.step({"b": {(2, 5): 2**64}})
+        assert engine.layouts.tracer.exact
+        assert engine.step({"a": {(1, 1): 1 - big}})["total"].to_zset() == ZSet({(1, 1): 1, (2, 2): big})
+
+
+def test_nothing_and_twice(spark: SparkSession) -> None:
+    """Sources that are never given, empty changes, changes that cancel out, a sink read twice."""
+    c, a, b = circuits.two_sources()
+    c.sink("join", by(a).join(by(b)))
+    c.sink("sum", a.distinct())
+    with SparkEngine(c, spark) as engine:
+        quiet: list[dict[str, Any]] = [{}, {"a": {}}, {"a": [((1, 2), 1), ((1, 2), -1)]}, {"a": ZSet(), "b": []}]
+        for deltas in quiet:
+            found = engine.step(deltas)
+            assert (len(found["join"]), list(found["sum"]), found["sum"].frame.count()) == (0, [], 0)
+        found = engine.step({"a": {(1, 2): 2}})
+        assert found["sum"].to_zset() == found["sum"].to_zset() == ZSet({(1, 2): 1})
+        assert [tuple(row) for row in found["sum"].frame.collect()] == [(1, 2, 1)]
+        assert engine.epoch == 5
+
+
+@pytest.mark.parametrize("small", [SMALL, 0])
+def test_sources_with_keys(small: int, spark: SparkSession) -> None:
     """New elements replace the old ones of their keys; None deletes."""
 
     def build() -> Circuit:
@@ -337,7 +440,59 @@ def test_sources_with_keys(spark: SparkSession) -> None:
         {"rows": [("x", 1.5)]},
         {"rows": [(1, "d")]},
     ]
-    alike(spark, build, steps)
+    alike(spark, build, steps, small=small)
+
+
+KEYS: dict[str, list[Any]] = {
+    "long": [None, *range(-3, 5)],
+    "double": [None, float("nan"), 0.0, 1.5, -1e300, 2.0],
+    "string": [None, "", "a", "\0", "\U0001d11e", "A", "1"],
+    "boolean": [True, False, None],
+    "any": [None, 1, 1.0, True, "1", b"1", (), (1,)],
+}
+
+
+def test_buckets(spark: SparkSession) -> None:
+    """The driver finds the bucket of a key as Spark does."""
+    for values in KEYS.values():
+        elements = [(value, other) for value in values for other in (*values[:3], None)]
+        layout = Layout(shape_of(elements))
+        table = table_of(elements, [1] * len(elements), layout)
+        columns = [bucket_of(layout, names) + " AS " + "".join(names) for names in (["e0"], ["e1", "e0"])]
+        asked = spark.createDataFrame(table).selectExpr(*columns).toArrow()
+        for names in (["e0"], ["e1", "e0"]):
+            found = [buckets_of(table.slice(i, 1), layout, names) for i in range(len(elements))]
+            assert found == [{bucket} for bucket in asked["".join(names)].to_pylist()]
+
+
+@pytest.mark.parametrize(
+    ("kind", "small"), [*[(kind, 40) for kind in KEYS], *[(kind, 3) for kind in (KEYS if FULL else ["double"])]]
+)
+def test_states_in_files(kind: str, small: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What small deltas meet of a large state is found in its buckets, whatever the keys are, also by Spark."""
+    monkeypatch.setattr("syndicate.spark.engine.near.SCANNED", 10**6 if small == 40 else 0)
+    rng = random.Random(kind)
+
+    def build() -> Circuit:
+        c, a, b = circuits.two_sources()
+        c.sink("join", by(a).join(by(b), ends))
+        c.sink("sum", by(a).aggregate(agg.sum(second)))
+        c.sink("set", a.map(first).distinct())
+        return c
+
+    keys = KEYS[kind]
+    steps: list[dict[str, Any]] = [
+        {"a": [((rng.choice(keys), n), 1) for n in range(60)], "b": [((key, 0), 1) for key in keys]},
+        {"a": [((rng.choice(keys), n), 1) for n in range(70, 73)]},
+        {"b": [((keys[0], 0), -1), ((keys[1], 1), 1)]},
+    ]
+    local = build()
+    with SparkEngine(build(), spark, small=small) as engine:
+        engine.frames.bucket = 10
+        for deltas in steps:
+            wanted, found = local.step(deltas), engine.step(deltas)
+            assert {name: found[name].to_zset() for name in found} == {name: wanted[name] for name in found}
+        assert any(run.buckets for trace in engine.root.all_traces() for run in trace.runs)
 
 
 def test_everything_in_files(spark: SparkSession, tmp_path: Path) -> None:
@@ -356,10 +511,10 @@ def test_everything_in_files(spark: SparkSession, tmp_path: Path) -> None:
         "a": {(rng.randrange(9), rng.randrange(9)): 1 for _ in range(40)},
         "b": {(n, n): 1 for n in range(9)},
     }
-    with SparkEngine(build(), spark, state=tmp_path, small=2) as engine:
+    with SparkEngine(build(), spark, state=tmp_path, small=2 if FULL else 0) as engine:
         engine.frames.bucket = 4
         local = build()
-        for deltas in [some, *itertools.islice(circuits.deltas(rng, ["a", "b"], 9), 9 if FULL else 2)]:
+        for deltas in [some, *itertools.islice(circuits.deltas(rng, ["a", "b"], 9), 9 if FULL else 1)]:
             wanted, found = local.step(deltas), engine.step(deltas)
             assert {name: found[name].to_zset() for name in found} == {name: wanted[name] for name in found}
         divided = [run for trace in engine.root.all_traces() for run in trace.runs if run.buckets]

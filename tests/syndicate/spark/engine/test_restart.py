@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ from syndicate.errors import (
 )
 from syndicate.flow import Circuit, ZSet
 from syndicate.spark.engine import SparkEngine
+from syndicate.spark.engine.batch import SMALL
 from syndicate.spark.engine.directory import Directory
 from tests.syndicate.spark.engine.crashing import POINTS, STEPS, build, ending
 
@@ -149,10 +151,9 @@ def test_directories(spark: SparkSession, tmp_path: Path) -> None:
         Directory(tmp_path / "manifest.json")
 
 
-def test_mistakes(spark: SparkSession) -> None:
+@pytest.mark.parametrize("small", [SMALL, 0])
+def test_mistakes(small: int, spark: SparkSession) -> None:
     """What raises in a worker is told by node and element; the circuit is at the last committed epoch and goes on."""
-    import threading
-
     c = Circuit()
     a = c.source("a")
     c.sink("map", a.map(lambda n: 6 // n))
@@ -160,10 +161,8 @@ def test_mistakes(spark: SparkSession) -> None:
     c.sink("list", c.source("l").map(lambda n: [n]))
     c.sink("type", c.source("t").map(lambda n: object()))
     c.sink("sum", c.source("s").index_with(lambda e: 0).aggregate(lambda group: 1 // (len(group) - 1)))
-    lock = threading.Lock()
-    c.sink("lock", c.source("k").map(lambda n: lock))
     c.sink("total", a.index_with(lambda n: 0).aggregate(max))
-    with SparkEngine(c, spark) as engine:
+    with SparkEngine(c, spark, small=small) as engine:
         engine.step({"a": {1: 1}})
         with pytest.raises(StepFailed, match=r"map \(node 1, test_restart.*\) raised ZeroDivisionError: .* at 0\. "):
             engine.step({"a": {2: 1, 0: 1}})
@@ -175,9 +174,19 @@ def test_mistakes(spark: SparkSession) -> None:
             engine.step({"t": {3: 1}})
         with pytest.raises(StepFailed, match=r"aggregate .* raised ZeroDivisionError: .* at \{5: 1\}\."):
             engine.step({"s": {5: 1}})
-        with pytest.raises(UnshippableFunction, match=r"map \(node .*cannot be sent to Spark's workers .*lock"):
-            engine.step({"k": {5: 1}})
         with pytest.raises(UnknownStream, match="no source 'x'"):
             engine.step({"x": {5: 1}})
         assert engine.epoch == 1
         assert engine.step({"a": {3: 1}})["total"].to_zset() == ZSet({(0, 1): -1, (0, 3): 1})
+
+
+def test_functions_that_cannot_be_sent(spark: SparkSession) -> None:
+    """They are refused at once, not when a change is large enough to need Spark's workers."""
+    lock = threading.Lock()
+    c = Circuit()
+    c.sink("lock", c.source("k").map(lambda n: lock))
+    with pytest.raises(UnshippableFunction, match=r"map \(node .*cannot be sent to Spark's workers .*lock"):
+        SparkEngine(c, spark)
+    c = Circuit()
+    c.sink("out", c.source("k").inspect(lambda zset: lock.locked()))
+    SparkEngine(c, spark).close()

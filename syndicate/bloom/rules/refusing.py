@@ -1,0 +1,32 @@
+"""Operators that rules do not have: who writes one is told what is meant, instead of what Python lacks.
+
+Source: issue 5 ("Bad input"); reference/bloom.md, 1.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from syndicate.bloom.site import here
+from syndicate.errors import IllegalRule
+
+
+def _refused(sign: str, remedy: str) -> Any:
+    def refuse(_: Any, __: Any) -> NoReturn:
+        raise IllegalRule(f"{here()}: there is no {sign} of collections in a rule: {remedy}")
+
+    return refuse
+
+
+_BOTH = "for the rows of both, write a rule for each: t <= a; t <= b"
+
+
+class Refusing:
+    """What stands in a rule, and takes no operator but ``*`` and the signs."""
+
+    __add__ = __radd__ = _refused("+", _BOTH)
+    __or__ = __ror__ = _refused("|", _BOTH)
+    __sub__ = _refused("-", "for the rows of a that are not in b, write a.notin(b)")
+    __and__ = _refused("&", "for the rows that are in both, write (a * b).matches()")
+    __lshift__ = _refused("<<", "insert from outside with t.insert(rows), and write a rule with <= or <+")
+    __matmul__ = _refused("@", "join with *")

@@ -1,0 +1,125 @@
+"""Engines of a followed stream: a circuit that takes each micro-batch once, however often Spark hands it over.
+
+``step(frame, number)`` is the circuit's step of micro-batch *number*.  The last number again gives the changes that
+were recorded with it, an earlier one none; so what comes behind the engine may be killed between its commit and their
+own.
+
+Source: issue 7, point 4.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from syndicate.errors import SnapshotDamaged, SourceError, StateError
+from syndicate.flow import snapshot as snapshots
+from syndicate.flow.circuit import Circuit
+from syndicate.flow.encoding import decoded, encoded
+from syndicate.flow.local import LocalEngine
+from syndicate.flow.zset import ZSet
+from syndicate.spark.engine import SparkEngine
+from syndicate.spark.failure import explained
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_STATE: Final = "circuit"
+
+
+class Steps(Protocol):
+    """An engine in a directory that lasts, or, for None, in a temporary one."""
+
+    def step(self, frame: DataFrame, number: int) -> Mapping[str, Any]:
+        """The changes of each sink: pairs of elements and weights."""
+
+    def close(self) -> None:
+        """Give the directory back."""
+
+
+class SparkSteps:
+    """A :class:`SparkEngine`, in which the rows stay where they are."""
+
+    def __init__(
+        self, circuit: Circuit, source: str, weight: str | None, session: SparkSession, state: Path | None
+    ) -> None:
+        self.source = source
+        self.weight = weight
+        self.engine = SparkEngine(circuit, session, state=state)
+
+    def step(self, frame: DataFrame, number: int) -> Mapping[str, Any]:
+        """One epoch."""
+        given: Any = frame if self.weight is None else (frame, self.weight)
+        return self.engine.step({self.source: given}, epoch=number)
+
+    def close(self) -> None:
+        """Give the directory back."""
+        self.engine.close()
+
+
+class LocalSteps:
+    """The engine of this process, for states that it can hold: each step writes its snapshot, as large as the state."""
+
+    def __init__(self, circuit: Circuit, source: str, weight: str | None, state: Path | None) -> None:
+        self.source = source
+        self.weight = weight
+        self.path = None if state is None else state / _STATE
+        self.engine = LocalEngine(circuit)
+        self.batch = -1
+        self.recorded: dict[str, list[tuple[Any, int]]] = {}
+        if state is not None:
+            state.mkdir(parents=True, exist_ok=True)
+        if self.path is not None and self.path.exists():
+            self._load(self.path, circuit)
+
+    def _load(self, path: Path, circuit: Circuit) -> None:
+        try:
+            self.batch, recorded, data = decoded(path.read_bytes())
+            self.recorded = {name: list(pairs) for name, pairs in recorded}
+        except (ValueError, TypeError, LookupError) as error:
+            raise SnapshotDamaged(f"{path} holds no state of a circuit ({error}): restore it from a copy") from error
+        self.engine = snapshots.restored(circuit, data)
+
+    def step(self, frame: DataFrame, number: int) -> Mapping[str, Any]:
+        """One epoch; kept before it is told."""
+        if number <= self.batch:
+            return self.recorded if number == self.batch else {}
+        changed = self.engine.step({self.source: self._rows(frame)})
+        found = {name: list(changed[name].items()) for name in self.engine.circuit.sinks}
+        if self.path is not None:
+            self._keep(self.path, number, found)
+        self.batch, self.recorded = number, found
+        return found
+
+    def _keep(self, path: Path, number: int, found: Mapping[str, Any]) -> None:
+        recorded = tuple((name, tuple(pairs)) for name, pairs in found.items())
+        draft = path.with_suffix(".new")
+        try:
+            with draft.open("wb") as file:
+                file.write(encoded((number, recorded, snapshots.snapshot(self.engine))))
+                file.flush()
+                os.fsync(file.fileno())
+            draft.replace(path)
+        except OSError as error:
+            raise StateError(f"{path} cannot be written: {error.strerror}; the last step is done again") from error
+
+    def _rows(self, frame: DataFrame) -> ZSet:
+        table = explained(self.source, frame.toArrow)
+        weights = [1] * table.num_rows
+        if self.weight is not None:
+            if self.weight not in table.column_names:
+                raise SourceError(
+                    f"the source {self.source!r} got a table without the column of weights {self.weight!r}: "
+                    f"{table.column_names}"
+                )
+            weights = table.column(self.weight).to_pylist()
+            table = table.drop_columns([self.weight])
+        columns = [
+            [item + 0.0 if type(item) is float else item for item in column.to_pylist()] for column in table.columns
+        ]
+        return ZSet(zip(zip(*columns, strict=True), weights, strict=True))
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,403 @@
+"""A circuit over a streaming DataFrame: each micro-batch is one epoch, and what it changes is asserted, or written.
+
+The path of a micro-batch: Spark calls us back; the circuit makes its step of it (*plan*), and keeps its state, the
+micro-batch's number and the changes together (:mod:`syndicate.spark.stepping`); the changes of each sink go into its
+table, if it has one, and into a journal of what stands (*write*, *commit*); then a task of the actor asserts and
+retracts them (*send*) and waits for the dataspace (*ack*).  Only then Spark notes the micro-batch as done.
+
+Each of these keeps the number of the micro-batch with what it keeps.  Whenever the process is killed, Spark hands the
+same micro-batch over again, and each passes it on or leaves it out, as far as it had come: the engine gives the changes
+that it recorded.  At a start, what the journal says is asserted *before* the query starts.
+
+Contract: what stands is what the circuit makes of all rows up to some micro-batch, which the dataspace sees in one
+turn; a table holds each micro-batch as the batch of the same number.  An engine, a journal, a checkpoint and tables
+that do not belong together are refused.
+
+Source: the project's design, 6.7; issue 7, point 4; the reference on Spark, section 3.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import attrs
+import trio
+from attrs import define, field, frozen
+
+from syndicate.errors import CircuitError, NotAValue, SinkError, SourceError, UnknownStream
+from syndicate.flow.circuit import Circuit
+from syndicate.flow.node import Carries
+from syndicate.plan import Plan
+from syndicate.spark.columns import NULL
+from syndicate.spark.delivery import Delivery, Move
+from syndicate.spark.failure import explained
+from syndicate.spark.journal import Journal, described
+from syndicate.spark.progress import SparkProgress
+from syndicate.spark.query import STOPPING, Query
+from syndicate.spark.rows import Step
+from syndicate.spark.sink import Columns, columns_of
+from syndicate.spark.source import _open
+from syndicate.spark.standing import Standing
+from syndicate.spark.stepping import LocalSteps, SparkSteps, Steps
+from syndicate.spark.table import Table, quoted
+from syndicate.turn import expect_ref
+from syndicate.values import Frozen, Ref, freeze
+from syndicate.verbs import current_facet, linked_task, react
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LARGE: Final = 100_000
+"""A change of so many rows goes from the engine into a table without coming to the driver, where its columns allow."""
+
+_FITTING: Final = {
+    "long": ("int8", "int16", "int32", "int64"),
+    "double": ("float", "double"),
+    "string": ("string",),
+    "binary": ("binary",),
+    "boolean": ("bool",),
+}
+
+
+def spark_view(
+    ds: Ref,
+    frame: Callable[[SparkSession], DataFrame],
+    circuit: Circuit | Plan,
+    outputs: Mapping[str, type | None],
+    *,
+    tables: Mapping[str, tuple[str | Path, Any]] | None = None,
+    source: str | None = None,
+    weight: str | None = None,
+    state: str | Path | None = None,
+    engine: Literal["spark", "local"] = "spark",
+    progress: bool = True,
+    trigger: Mapping[str, Any] | None = None,
+    session: SparkSession | None = None,
+    keep: bool = False,
+    on_end: Callable[[], object] | None = None,
+) -> Callable[[], None]:
+    """A boot function for ``spawn``: keep in *ds* what *circuit* concludes from the rows of a streaming DataFrame.
+
+    A row is an element of the circuit's source, the tuple of its columns, nulls as None.  What a sink gives is asserted
+    while its weight is above 0, and None in it as ``Symbol("null")``; equal values of two sinks are one assertion,
+    whose weights add up.
+
+    Args:
+        ds: the dataspace.
+        frame: makes the streaming DataFrame from a session, in a worker thread.
+        circuit: a circuit, or what ``program.plan()`` gives; it is not changed.
+        outputs: for each sink that is asserted a record class, or None if its elements are values already, as for
+            :func:`syndicate.views.view`.
+        tables: for each sink that is written a directory and its columns, a record class or a schema, as for
+            :func:`~syndicate.spark.sink.spark_sink`; every micro-batch is a batch there.
+        source: the circuit's source that takes the rows; it may be left out where there is only one.
+        weight: the column with the weights of the rows, integers; without it each row counts +1.
+        state: a directory that lasts, for the engine, the journal and Spark's checkpoint.  With it a restart goes on
+            behind the last micro-batch, whatever moment the last run ended at; without it all begins anew.
+        engine: where the circuit runs: ``"spark"``, or ``"local"``, in this process, which for small states is faster.
+        progress: assert :class:`~syndicate.spark.progress.SparkProgress`, too, with the source's name.
+        trigger: as for :func:`~syndicate.spark.source.spark_source`; so are *session*, *keep* and *on_end*.
+        session: an open session.
+        keep: whether the assertions stay when a stream that was to end has ended.
+        on_end: called in a turn of the actor when it has.
+
+    Raises:
+        UnknownStream, CircuitError: a name is no sink or source, or of a kind that is not taken here.
+        SourceError, SourceJournalError, SinkError, EngineError, StateError, StepFailed: (by the actor, which crashes
+            with it) as the source, the sink and the engine raise them.
+
+    Example::
+
+        rooms = Circuit()
+        rooms.sink("rooms", rooms.source("readings").index_with(itemgetter(0)).aggregate(aggregates.count))
+        spawn(spark_view(ds, readings, rooms, {"rooms": Readings}, state="state/"))
+    """
+    expect_ref("spark_view", ds)
+    tuples = isinstance(circuit, Plan)
+    if isinstance(circuit, Plan):
+        circuit = circuit.circuit
+    if not isinstance(circuit, Circuit):
+        raise CircuitError(f"spark_view() needs a circuit or a plan, not {circuit!r}")
+    if engine not in ("spark", "local"):
+        raise CircuitError(f'engine= takes "spark" or "local", not {engine!r}')
+    name = _source_of(circuit, source)
+    written = {sink: (Path(given[0]), columns_of(given[1], sink)) for sink, given in (tables or {}).items()}
+    for sink in (*outputs, *written):
+        _check(circuit, sink, outputs.get(sink))
+    if tables and state is None:
+        raise CircuitError("tables= need state=, without which no restart knows which micro-batch they have")
+    made = _Options(
+        circuit,
+        name,
+        {sink: _Maker(sink, cls, tuples=tuples) for sink, cls in outputs.items()},
+        written,
+        weight,
+        None if state is None else Path(state),
+        engine == "local",
+        dict(trigger or {}),
+        progress,
+        keep,
+        on_end,
+    )
+
+    def start() -> None:
+        linked_task(_Follower(Delivery(ds, current_facet()), made).run, frame, session)
+
+    def boot() -> None:
+        react(start)  # a facet of its own, so that its end is not that of the caller's
+
+    boot.__name__ = f"spark_view({name})"
+    return boot
+
+
+# ---------------------------------------------------------------------------------------------------- what is asked
+
+
+def _source_of(circuit: Circuit, name: str | None) -> str:
+    known = ", ".join(map(repr, sorted(circuit.sources))) or "none"
+    if name is None and len(circuit.sources) == 1:
+        (name,) = circuit.sources
+    if name is None or name not in circuit.sources:
+        raise UnknownStream(f"source= names the source that takes the rows: the circuit has {known}, not {name!r}")
+    if len(circuit.sources) > 1:
+        other = min(circuit.sources.keys() - {name})
+        raise CircuitError(
+            f"the source {other!r} would never get anything, since a stream of rows is one source: make of the others "
+            "constants, or filters of it by a column"
+        )
+    if circuit.sources[name].params:
+        raise CircuitError(f"the source {name!r} has a key, but rows come with weights: make it without key=")
+    return name
+
+
+def _check(circuit: Circuit, name: str, cls: Any) -> None:
+    node = circuit.sinks.get(name)
+    if node is None:
+        known = ", ".join(map(repr, sorted(circuit.sinks))) or "none"
+        raise UnknownStream(f"the circuit has no sink {name!r}; its sinks are {known}")
+    if [circuit.nodes[port.node].carries[port.output] for port in node.inputs] != [Carries.ZSET]:
+        raise CircuitError(f"the sink {name!r} cannot be taken: let it have one stream of ZSets, such as pairs()")
+    if cls is not None and not (isinstance(cls, type) and hasattr(cls, "__label__")):
+        raise CircuitError(f"the output {name!r} needs a class made by @record, or None for plain values, not {cls!r}")
+
+
+@frozen
+class _Maker:
+    """Makes the frozen forms of a sink's elements."""
+
+    name: str
+    cls: Any
+    tuples: bool = field(kw_only=True)
+
+    def form(self, element: Any) -> Frozen:
+        cls = self.cls
+        try:
+            if cls is None or type(element) is cls:
+                return _form(element)
+            count = len(attrs.fields(cls))
+            items = (element,) if count == 1 and not self.tuples and type(element) is not tuple else element
+            if type(items) is tuple and len(items) == count:
+                return (cls.__label__, *map(_form, items))
+        except NotAValue as error:
+            raise NotAValue(f"the output {self.name!r} gave {element!r}: {error}") from None
+        names = ", ".join(each.name for each in attrs.fields(cls))
+        raise NotAValue(
+            f"the output {self.name!r} gave {element!r}, which is no {cls.__name__}({names}): let it give tuples of "
+            f"{count}, or use another class"
+        )
+
+
+def _form(item: Any) -> Frozen:
+    return NULL if item is None else freeze(item)
+
+
+@frozen
+class _Options:
+    circuit: Circuit
+    source: str
+    outputs: Mapping[str, _Maker]
+    tables: Mapping[str, tuple[Path, Columns]]
+    weight: str | None
+    state: Path | None
+    local: bool
+    trigger: Mapping[str, Any]
+    progress: bool
+    keep: bool
+    on_end: Callable[[], object] | None
+
+
+# ---------------------------------------------------------------------------------------------------- at work
+
+
+@frozen
+class _Batch:
+    moves: Sequence[Move]
+    number: int
+    rows: int
+    began: float
+
+
+@define(eq=False)
+class _Follower:
+    """One circuit that follows a stream."""
+
+    delivery: Delivery
+    options: _Options
+    steps: Steps | None = None
+    standing: Standing = field(factory=Standing)
+    journal: Journal | None = None
+    tables: dict[str, Table] = field(factory=dict)
+    counted: int = 0
+    stepping: threading.Lock = field(factory=threading.Lock)
+    limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(2))
+
+    async def run(self, make: Callable[[SparkSession], DataFrame], session: SparkSession | None) -> bool:
+        """Follow the rows; answer whether the assertions stay when that has ended."""
+        options = self.options
+        try:
+            opened = session if session is not None else await self._in_thread(_open)
+            frame = await self._in_thread(make, opened)
+            if not getattr(frame, "isStreaming", False):
+                raise SourceError(
+                    f"the frame of {options.source!r} must be a function from a session to a streaming DataFrame, but "
+                    f"it made {frame!r}: for a table use spark_source, and a view of its records"
+                )
+            await self._in_thread(self._begin, opened, abandon=False)
+            there = self.standing.there()
+            if there:
+                last = -1 if self.journal is None else self.journal.last
+                await self._deliver(_Batch([Move(there, [], len(there))], last, 0, time.monotonic()))
+            checkpoint = None if options.state is None else str(options.state / "checkpoint")
+            query: Query[_Batch] = Query(options.source, options.trigger, "append", checkpoint)
+            await query.follow(frame, self._received, self._deliver)
+        finally:
+            with trio.move_on_after(STOPPING, shield=True):
+                await trio.to_thread.run_sync(self._end, abandon_on_cancel=True)
+        if options.on_end is not None:
+            await self.delivery.in_turn(options.on_end)
+        return options.keep
+
+    def _begin(self, session: SparkSession) -> None:
+        """Open all that is kept, and see that it belongs together."""
+        options = self.options
+        state = options.state
+        circuit, source, weight = options.circuit, options.source, options.weight
+        if state is not None:
+            state.mkdir(parents=True, exist_ok=True)
+            about = described({"source": source, "outputs": sorted(options.outputs), "tables": sorted(options.tables)})
+            self.journal = Journal(state / "journal", about)
+            self.standing = self.journal.standing()
+        kept = None if state is None else state / "engine"
+        if options.local:
+            self.steps = LocalSteps(circuit, source, weight, kept)
+        else:
+            self.steps = SparkSteps(circuit, source, weight, session, kept)
+        for name, (to, columns) in options.tables.items():
+            self.tables[name] = table = Table(to, columns.schema, session=session)
+            last = -1 if self.journal is None else self.journal.last
+            if table.batch not in (last, last + 1):
+                raise SinkError(
+                    f"the table {table.root} ends with batch {table.batch}, and the state in {state} with {last}: put "
+                    "back the two that belong together, or remove both to begin anew"
+                )
+
+    def _end(self) -> None:
+        """Close all, once a step that is being made has ended."""
+        with self.stepping:
+            if self.steps is not None:
+                self.steps.close()
+            for table in self.tables.values():
+                table.close()
+            if self.journal is not None:
+                self.journal.close()
+            self.steps = None
+
+    # ------------------------------------------------------------------------------------------------ a micro-batch
+
+    def _received(self, frame: DataFrame, number: int) -> _Batch | None:
+        """One epoch: called in Spark's thread."""
+        with self.stepping:
+            if self.steps is None:
+                return None
+            began, query = time.monotonic(), ""
+            if self.journal is not None:
+                query = str(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
+                if not self.journal.expects(number, query):
+                    return None
+            changes = self._plan(frame, number)
+            for name, table in self.tables.items():
+                self._append(table, name, changes.get(name, ()), number)
+            step = Step([pair for name, maker in self.options.outputs.items() for pair in _forms(maker, changes, name)])
+            adds, removes = self.standing.change(step)
+            if self.journal is not None:
+                self.journal.write(self.standing, number, query)
+                self.journal.commit()
+            return _Batch([Move(adds, removes, len(step.changes))], number, len(step.changes), began)
+
+    def _plan(self, frame: DataFrame, number: int) -> Mapping[str, Any]:
+        """The circuit's step, which is kept when this returns."""
+        assert self.steps is not None
+        return self.steps.step(frame, number)
+
+    def _append(self, table: Table, name: str, delta: Any, number: int) -> None:
+        """The change of a sink as a batch of its table."""
+        if number <= table.batch:
+            return
+        columns = self.options.tables[name][1]
+        frame = _large(delta, columns) if hasattr(delta, "layout") and len(delta) >= LARGE else None
+        if frame is not None:
+            explained(name, table.append, frame, number)
+            return
+        width, pairs = len(columns.names), _pairs(delta)
+        rows = [tuple(map(_form, row if type(row) is tuple else (row,))) for row, _ in pairs]
+        wrong = next((row for row in rows if len(row) != width), None)
+        if wrong is not None:
+            raise SinkError(
+                f"the sink {name!r} gave {wrong!r}, and its table has {width} columns: {', '.join(columns.names)}"
+            )
+        table.append(columns.table(rows, [weight for _, weight in pairs]), number)
+
+    async def _deliver(self, batch: _Batch) -> None:
+        await self.delivery.batch(batch.moves)
+        self.counted += batch.rows
+        if self.options.progress:
+            lag = round(time.monotonic() - batch.began, 3)
+            await self.delivery.show(SparkProgress(self.options.source, batch.number, self.counted, lag))
+
+    async def _in_thread(self, fn: Callable[..., Any], *args: Any, abandon: bool = True) -> Any:
+        call = functools.partial(explained, self.options.source, fn, *args)
+        return await trio.to_thread.run_sync(call, abandon_on_cancel=abandon, limiter=self.limiter)
+
+
+def _pairs(delta: Any) -> list[tuple[Any, int]]:
+    return list(delta)
+
+
+def _forms(maker: _Maker, changes: Mapping[str, Any], name: str) -> Iterable[tuple[Frozen, int]]:
+    return [(maker.form(element), weight) for element, weight in changes.get(name, ())]
+
+
+def _large(delta: Any, columns: Columns) -> DataFrame | None:
+    """A change as Spark has it, with the columns of a table; None if they are not of the same types."""
+    layout = delta.layout
+    kinds = layout.value if isinstance(layout.value, tuple) else (layout.value,)
+    schema = columns.schema
+    fits = len(kinds) == len(schema) and all(
+        isinstance(kind, str) and str(member.type) in _FITTING.get(kind, ())
+        for kind, member in zip(kinds, schema, strict=True)
+    )
+    if not fits:
+        return None
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    named = [
+        f"CAST({column} AS {from_arrow_type(member.type).simpleString()}) AS {quoted(member.name)}"
+        for column, member in zip(layout.values, schema, strict=True)
+    ]
+    frame: DataFrame = delta.frame.selectExpr(*named, "w AS weight")
+    return frame

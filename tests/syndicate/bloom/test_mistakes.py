@@ -1,0 +1,119 @@
+"""What is likely to be written wrongly in a program is told with its file and line, what it is about, and a remedy."""
+
+# ruff: noqa: B015, F821  # the mistakes are the point
+# mypy: ignore-errors
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from syndicate.bloom import Bloom, agg, bloom, channel, lmax, lset, scratch, table
+from syndicate.errors import SyndicateError
+from syndicate.lattice import Max, Set
+
+
+class Collections(Bloom):
+    """Some of each kind."""
+
+    a = table(["k", "v"], [])
+    b = table(["k", "w"], [])
+    t = table(["x", "y"], [])
+    s = scratch(["x"], [])
+    kv = table(["k"], ["v"])
+    wire = channel(["@to", "x"], [])
+    top = lmax()
+    some = lset()
+
+
+def run(block: Callable[[Any], object]) -> None:
+    """Make a program with this block of rules, and let it tick."""
+    program = type("Mistaken", (Collections,), {"rules": bloom(block)})()
+    program.a.insert([(1, 2), (1, 3)])
+    program.tick()
+
+
+def failure(block: Callable[[Any], object]) -> str:
+    """What is said about it."""
+    with pytest.raises(SyndicateError) as caught:
+        run(block)
+    return str(caught.value)
+
+
+def assigned(p: Any) -> None:
+    """Instead of a rule."""
+    p.t = p.a
+
+
+def augmented(p: Any) -> None:
+    """Instead of a rule."""
+    p.t += p.a
+
+
+def asked(p: Any) -> None:
+    """Not a rule: Python decides it once."""
+    if p.a.k == 3:
+        p.t <= p.a
+
+
+MISTAKES: list[tuple[Callable[[Any], object], list[str]]] = [
+    (lambda p: p.t <= p.a.map(lambda r: (r.k, r.v, 1)), ["3 columns", "more than t has 2: x, y"]),
+    (lambda p: p.s <= p.a, ["2 columns (k, v)", "more than s has 1: x"]),
+    (lambda p: p.t <= (p.a * p.b).pairs(("k", "q")), ["no column 'q'", "'k', 'v', 'k', 'w'"]),
+    (lambda p: p.t <= p.a.map(lambda r: (r.q, 1)), ["a has no column 'q'", "'k', 'v'"]),
+    (lambda p: p.t <= p.a.notin(p.t), ["t depends on itself", "negation of t", "Break the cycle"]),
+    (lambda p: p.t <= p.a.map(lambda r: (r.k / 0, 1)), ["ZeroDivisionError", "(k=1, v=2)"]),
+    (lambda p: p.t <= p.a.map(lambda r: (r.k, Max(r.v))), ["t: the column y belongs to the key", "second list"]),
+    (lambda p: p.t <= p.a.map(lambda r: (r.k, {1: 2})), ["t: a dict cannot be", "Remedy", "did not happen"]),
+    (lambda p: p.wire <= p.a, ["wire is a channel", "<~"]),
+    (lambda p: p.t < ~p.a, ["t is a table", "<=: in this tick", "<-: deleted"]),
+    (lambda p: p.t < +p.a * +p.b, ["the sign + of <+ stands before the first factor"]),
+    (lambda p: p.t < +p.a + p.b, ["no + of collections", "a rule for each"]),
+    (lambda p: p.t <= p.a | p.b, ["no | of collections", "a rule for each"]),
+    (lambda p: p.t <= p.a - p.b, ["no - of collections", "a.notin(b)"]),
+    (lambda p: p.t << p.a, ["no << of collections", "<="]),
+    (lambda p: t <= p.a, ["there is no t", "write self.t"]),
+    (lambda p: p.tt <= p.a, ["there is no tt (did you mean 't'?)"]),
+    (lambda p: p.t <= (p.a * p.b).pairs, ["pairs is a method", "call it"]),
+    (lambda p: p.t <= p.a.payloads, ["payloads is a method", "call it"]),
+    (assigned, ["t = ...", "t <= ... for a rule"]),
+    (augmented, ["no + of collections", "a rule for each"]),
+    (asked, ["a.k == 3", "a.filter(lambda row: row.k == 3)"]),
+    (lambda p: p.t < p.a, ["t < is no operator", "<="]),
+    (lambda p: p.t <= p.a.group(["k"], agg.count), ["agg.count is a function: call it"]),
+    (lambda p: p.t <= p.a.map(lambda r: (r.k, "x" * r.v)).group(["c0"], agg.sum("c1")), ["t: its aggregate raised"]),
+    (lambda p: p.kv <= p.a, ["kv: two rows have the key k = 1", "<+-"]),
+    (lambda p: p.t <= 3, ["3 holds no rows", "values((1, 2), ...)"]),
+    (lambda p: p.t <= p.a <= p.b, ["a rule has no truth", "a statement of its own"]),
+    (lambda p: p.top <= p.some, ["top is of the lattice lmax", "lset"]),
+    (lambda p: p.top <= p.a.map(lambda r: Set([r.k])), ["top: cannot merge", "of one lattice"]),
+    (lambda p: p.t <= p.a.filter(lambda r: r.v == p.top), ["compares top by ==", "gt_eq()"]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", range(len(MISTAKES)))
+def test_mistakes(number: int) -> None:
+    """Each message has the place in this file, and what else it must say."""
+    block, wanted = MISTAKES[number]
+    text = failure(block)
+    assert f"{__file__}:" in text
+    assert [part for part in wanted if part not in text] == [], text
+
+
+def test_rows_from_outside() -> None:
+    """One row where several are wanted, and a collection overwritten."""
+    program = Collections()
+    with pytest.raises(SyndicateError, match=r"test_mistakes.py:\d+: a: \(1, 2\) is one row: give a list of rows"):
+        program.a.insert((1, 2))
+    with pytest.raises(SyndicateError, match=r"a.insert\(rows\) for rows from outside"):
+        program.a = [(1, 2)]
+
+
+def test_channels_without_an_address() -> None:
+    """The remedy is in the message."""
+    with pytest.raises(SyndicateError, match=r"test_mistakes.py:\d+: .* this has none.* channel\(\['@to', \.\.\.\]\)"):
+        channel(["to", "x"])
+    with pytest.raises(SyndicateError, match="leave out the @"):
+        table(["@to"])

@@ -1,0 +1,141 @@
+"""What a person gets wrong with ``spark_source``, and the one sentence that says so."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+import structlog.testing
+import trio
+
+from syndicate import dataspace, open_system, record, run, spawn
+from syndicate.actor import Actor
+from syndicate.errors import SourceError
+from syndicate.spark import spark_source
+from tests.syndicate.spark.microbatches import Session, Stream
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@record
+class Jar:
+    name: str
+    size: int
+
+
+async def mistaken(frame: Callable[[Any], Any], **options: Any) -> str:
+    """What the actor ends with: an error of ours, in one line."""
+    made: list[Actor] = []
+    with trio.fail_after(60), structlog.testing.capture_logs():
+        async with open_system(lambda: made.append(spawn(spark_source(dataspace(), frame, Jar, **options)))) as system:
+            await system.settle()
+            while made[0].running:  # noqa: ASYNC110
+                await trio.sleep(0.005)
+    error = made[0].error
+    assert isinstance(error, SourceError)
+    assert "\n" not in str(error)
+    return str(error)
+
+
+def jars(session: SparkSession) -> DataFrame:
+    """A table of jars."""
+    return session.sql("select 'a' as name, 1 as size")
+
+
+TRIGGER = r'trigger= takes \{"processingTime": "5 seconds"\}, or \{"availableNow": True\} for a stream that ends, not '
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"trigger": {"every": "1 second"}}, TRIGGER + r"\{'every': '1 second'\}"),
+        ({"trigger": "1 second"}, TRIGGER + "'1 second'"),
+        ({"trigger": {"processingTime": 5}}, TRIGGER + r"\{'processingTime': 5\}"),
+        ({"trigger": {"availableNow": False}}, TRIGGER),
+        ({"trigger": {"processingTime": "1 second", "availableNow": True}}, TRIGGER),
+        ({"trigger": {"continuous": "1 second"}}, TRIGGER),
+        ({"every": "1"}, "every= takes a positive number of seconds, not '1'"),
+        ({"frame": Session()}, "frame= takes a function from a session to a DataFrame, not the Session itself"),
+        (
+            {"session": "local"},
+            r"session= takes a Spark session of this process \(one of Spark Connect .*, not 'local'",
+        ),
+        ({"changes": "Delta"}, 'changes= takes "delta", "iceberg" or a Feed that names the columns, not \'Delta\''),
+        ({"changes": "delta", "weight": "w"}, "changes= says that '_change_type' holds the weights: leave weight= out"),
+        ({"checkpoint": "c"}, "checkpoint= alone would lose what stands when the process ends: give journal= as well"),
+    ],
+)
+def test_told_at_the_call(options: dict[str, Any], message: str) -> None:
+    """What can be seen by the parameters alone is told before anything starts."""
+    given: dict[str, Any] = {"frame": jars, "to": Jar} | options
+
+    def boot() -> None:
+        with pytest.raises(SourceError, match=message):
+            spark_source(dataspace(), **given)
+
+    run(boot)
+
+
+@pytest.mark.parametrize(
+    ("frame", "options", "message"),
+    [
+        (lambda s: None, {}, "a session to a DataFrame, but it made None: return the DataFrame"),
+        (lambda s: sys.modules[__name__], {}, "but it made a builtins.module: session.createDataFrame makes one of a"),
+        (jars, {"key": ["nmae"]}, "no column 'nmae', which key= names; their columns are name, size: select or rename"),
+        (jars, {"changes": "delta"}, "no column '_change_type', which changes= names; their columns are name, size"),
+        (jars, {"trigger": {"availableNow": True}}, "trigger= is for a stream, but the frame of Jar is a table, which"),
+        (jars, {"mode": "append"}, "mode= is for a stream, but the frame of Jar is a table"),
+        (jars, {"journal": "j", "checkpoint": "c"}, "checkpoint= is for a stream, but the frame of Jar is a table"),
+        (jars, {"journal": "/nowhere/j"}, "the journal /nowhere/j cannot be opened for writing: see that its"),
+        (lambda s: s.sql("select 'a' name, 1 size union all select 'a', 2"), {"key": ["name"]},
+         "two rows have the key 'a': Jar(name='a', size=1) and Jar(name='a', size=2); give key= the columns that tell"),
+        (lambda s: jars(s).selectExpr("*", "binary('x') as lsn"), {"sequence": "lsn"},
+         "'lsn' orders the rows of Jar, but is of type binary: make a number, a string, a date or a timestamp of it"),
+        (lambda s: s.readStream.format("rate").load().selectExpr("'a' as name", "1 as size"),
+         {"trigger": {"processingTime": "soon"}}, "deliver the rows of Jar: [INVALID_INTERVAL_FORMAT"),
+    ],
+)  # fmt: skip
+async def test_told_by_the_actor(
+    spark: SparkSession, frame: Callable[[Any], Any], options: dict[str, Any], message: str
+) -> None:
+    """What only the frame shows ends the actor, before a row of it is asserted."""
+    assert message in await mistaken(frame, **options)
+
+
+async def test_a_table_that_does_not_look_like_one(spark: SparkSession) -> None:
+    """A pandas frame prints as a table of many lines: its type is told instead."""
+    pandas = pytest.importorskip("pandas")
+    told = await mistaken(lambda _: pandas.DataFrame({"name": ["a"] * 30, "size": [1] * 30}))
+    assert "but it made a pandas" in told
+    assert told.endswith("DataFrame: session.createDataFrame makes one of a table")
+
+
+async def test_a_session_that_was_stopped(tmp_path: Path) -> None:
+    """It cannot be used, for a stream or a table: that is said, whatever the frame would have raised."""
+    session: Any = Session()
+    session.stopped = True
+    told = await mistaken(lambda session: Stream(session, tmp_path), session=session, weight="w")
+    assert told == "Spark could not deliver the rows of Jar: its session was stopped"
+
+
+async def test_what_is_ignored_may_be_of_any_type(spark: SparkSession) -> None:
+    """A column that is ignored is not asked for a value; it does not even leave Spark."""
+    made: list[Actor] = []
+    seen: list[list[str]] = []
+
+    def frame(session: SparkSession) -> DataFrame:
+        seen.append(["looked"])
+        return jars(session).selectExpr("*", "interval '1' month as odd")
+
+    with trio.fail_after(60):
+        async with open_system(
+            lambda: made.append(spawn(spark_source(dataspace(), frame, Jar, ignore=["odd"], every=0.01)))
+        ) as system:
+            await system.settle()
+            while len(seen) < 3 and made[0].running:  # noqa: ASYNC110
+                await trio.sleep(0.005)
+    assert made[0].error is None
