@@ -42,7 +42,7 @@ from syndicate.errors import AddressError, ConnectError
 from syndicate.facet import Facet
 from syndicate.log import logger
 from syndicate.text import unparse_form
-from syndicate.turn import Entity, Handle, current
+from syndicate.turn import Entity, Handle, current, expect_function
 from syndicate.values import Frozen, Ref, Value
 from syndicate.verbs import current_facet, linked_task, on_stop_or_crash, react, ref, send, spawn
 
@@ -89,6 +89,10 @@ def connect(
     Raises :class:`~syndicate.errors.AddressError`, :class:`~syndicate.errors.TextError` (for *cap*) and
     :class:`~syndicate.errors.CertificateError` (for *tls*) at once.
     """
+    if not isinstance(address, str):
+        raise AddressError(
+            f'connect() needs an address first, as in @connect("tcp://127.0.0.1:8001"), and not {address!r}'
+        )
     where = Address.parse(address)
     if where.scheme == "stdio" and not where.path:
         raise AddressError(
@@ -99,6 +103,8 @@ def connect(
     context = (tls or Tls()).client_context() if where.secure else None
 
     def install(fn: F) -> F:
+        current("connect")
+        expect_function("connect", fn, 1)
         wanted = _Wanted(where, what, encoding, context, limits, ref(_Arrivals(fn)))
         spawn(_keep, wanted, attempts, reconnect, name=f"relay {where}", linked=True)
         return fn

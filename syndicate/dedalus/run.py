@@ -100,7 +100,9 @@ def _model(
         if (once.early, once.ahead) == assumed:
             model = once.model()
             if founded is not None and not founded(rules, clock, events, model, assumed):
-                raise DedalusParadox(_paradox(assumed, "what arrives in the past, or is read of a time to come, is its own only cause"))
+                raise DedalusParadox(
+                    _paradox(assumed, "what arrives in the past, or is read of a time to come, is its own only cause")
+                )
             _all_used(clock)
             if clock.delivery == "causal":
                 check_causality(once.messages)

@@ -75,6 +75,8 @@ def _telling(said: Sequence[str]) -> str:
     worker = re.search(r"Error from python worker:\s*([^\n]*)", whole)
     if worker is not None:
         return f"its Python workers do not start ({worker[1]}); those of syndicate.spark.open_session() run this Python"
+    if "Python worker exited unexpectedly" in whole:
+        return "one of its Python workers was killed, as by the system when memory runs out, or crashed"
     if any(word in whole for word in _OF_THE_END):
         return _ENDED
     # The cause is wrapped in errors of the query, the job, the task and the thread; Spark's own errors start with a

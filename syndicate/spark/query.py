@@ -44,13 +44,13 @@ class _Closed(Exception):
     """The source has stopped: the callback must not say that it dealt with its micro-batch."""
 
 
-def trigger_of(trigger: Mapping[str, Any] | None) -> dict[str, Any]:
+def trigger_of(trigger: object) -> dict[str, Any]:
     """When micro-batches are made, if that is anything that Spark knows; raises :class:`SourceError` if not.
 
     >>> trigger_of({"processingTime": "5 seconds"})
     {'processingTime': '5 seconds'}
     """
-    if not trigger and trigger != "":
+    if trigger is None or trigger == {}:
         return {}
     if isinstance(trigger, Mapping) and len(trigger) == 1:
         ((name, given),) = trigger.items()
@@ -156,7 +156,11 @@ class Query(Generic[B]):
         for name in ("py4j.clientserver", None):
             logging.getLogger(name).addFilter(_is_news)
         stream = frame.writeStream.foreachBatch(called).outputMode(self.mode).option("checkpointLocation", checkpoint)
-        return explained(self.name, lambda: (stream.trigger(**self.trigger) if self.trigger else stream).start())
+
+        def begin() -> StreamingQuery:  # the trigger, too, is Spark's to refuse
+            return (stream.trigger(**self.trigger) if self.trigger else stream).start()
+
+        return explained(self.name, begin)
 
     async def _watch(self, session: SparkSession, query: StreamingQuery) -> None:
         """Wait for the end of the query."""

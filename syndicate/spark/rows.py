@@ -158,8 +158,8 @@ class Rows:
             kind = schema.field(self.sequence).type
             if not any(ordered(kind) for ordered in _ordered()):
                 raise SourceError(
-                    f"the column {self.sequence!r} orders the rows of {self.name}, but is of type {kind}: make a number, "
-                    "a string, a date or a timestamp of it in the frame, with hex for instance"
+                    f"the column {self.sequence!r} orders the rows of {self.name}, but is of type {kind}: make a "
+                    "number, a string, a date or a timestamp of it in the frame, with hex for instance"
                 )
         taken = {*fields_of(self.to), *(fields_of(self.clock) if self.clock else ()), *self.key}
         return {name: str(schema.field(name).type) for name in schema.names if name in taken}

@@ -37,10 +37,11 @@ from syndicate import (
     on_message,
     on_stop,
     open_system,
+    run,
     send,
     stop_actor,
 )
-from syndicate.errors import AddressError, CertificateError, ConnectError
+from syndicate.errors import AddressError, CertificateError, ConnectError, NotCallable, NotInTurn
 from syndicate.turn import Handle
 from syndicate.verbs import ref
 
@@ -540,3 +541,28 @@ async def test_a_capability_that_is_withdrawn(tmp_path: Path, files: tuple[Liste
             broker.enter(give)
             await until(lambda: got == ["+", "-", "+"])
             assert session in system.actors
+
+
+def test_connect_says_at_once_what_it_cannot_call() -> None:
+    """An async function, one without an argument, and a forgotten address are errors in the line that made them."""
+
+    async def later(_: Any) -> None:
+        """A turn never waits."""
+
+    said = []
+
+    wrongs: tuple[Any, ...] = (later, lambda: None)
+
+    def boot() -> None:
+        for wrong in wrongs:
+            with pytest.raises(NotCallable) as raised:
+                connect("tcp://127.0.0.1:1")(wrong)
+            said.append(str(raised.value))
+
+    run(boot)
+    assert "is async" in said[0]
+    assert "gives 1 arguments" in said[1]
+    with pytest.raises(AddressError, match="needs an address first"):
+        connect(boot)  # type: ignore[arg-type]  # the mistake
+    with pytest.raises(NotInTurn, match=r"connect\(\)"):
+        connect("tcp://127.0.0.1:1")(print)

@@ -178,7 +178,8 @@ def find(program: Looking, collection: str | Collection, row: Any) -> tuple[str,
         raise RowMisfit(f"{here()}: {row!r} is no row of {one._name}: give a tuple") from None
     held = program._root._state_of(one).contents
     if not sent and key not in held.rows and len(given) == one._keys:
-        key = held.by_key(tuple(given)) or key
+        found = held.by_key(tuple(given))
+        key = key if found is None else key_of(found)
     return f"{one._name} {sent}" if sent else one._name, key
 
 

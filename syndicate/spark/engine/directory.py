@@ -29,7 +29,7 @@ from uuid import uuid4
 
 from syndicate.errors import StateError
 
-VERSION: Final = 1
+VERSION: Final = 2
 
 
 class Directory:

@@ -199,7 +199,7 @@ async def test_rows_in_flight(tmp_path: Path) -> None:
 
 
 async def test_the_garbage_collector_looks_seldom(tmp_path: Path) -> None:
-    """While batches of two sources are on their way it does, and after the last of them, however it ended, as before."""
+    """While batches of two sources are on their way it does; after the last of them, however it ended, as before."""
     before = gc.get_threshold()
     mutes, sources = [Mute(), Mute()], list[Actor]()
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syndicate.bloom import Bloom, agg, bloom, channel, const, import_module, lbool, lmax, lset, scratch, table
+from syndicate.bloom import Bloom, agg, bloom, channel, const, import_module, lbool, lmax, lmin, lset, scratch, table
 from syndicate.bloom.insight.memory import remember
 from syndicate.bloom.insight.why import Reason, why
 from syndicate.bloom.insight.why_not import why_not
@@ -378,3 +378,24 @@ def test_lattices_in_a_circle() -> None:
     tree = p.why("one", (p.one.value,))
     assert is_acyclic(tree)
     assert len(p.one.value.reveal()) == 2
+
+
+def test_by_key_where_lattices_are_in_rows() -> None:
+    """A row with a lattice value is found by its key, like any other."""
+
+    class Roads(Bloom):
+        road = table(["from", "to"], ["km"])
+        best = table(["from", "to"], ["km"], km=lmin)
+
+        @bloom
+        def rules(self) -> None:
+            """The least of all ways."""
+            self.best <= self.road
+            self.best <= (self.road * self.best).pairs(("to", "from"), lambda r, b: (r.from_, b.to, b.km + r.km))
+
+    p = Roads()
+    p.road <= [("a", "b", 3), ("b", "c", 4), ("a", "c", 9)]
+    p.tick()
+    tree = p.why("best", ("a", "c"))
+    assert [one.collection for one in tree.premises] == ["road", "best"]
+    assert tree.how == p.why("best", ("a", "b")).how != "kept"
