@@ -62,6 +62,10 @@ Commands, which may be cut short:
   /help /quit"""
 
 
+_ASKED: Final = re.compile(r"^\S+[/\\]relay[/\\]cli[/\\]bloom[/\\]\w+\.py:\d+: ")
+"""The place of a mistake in a command such as /dump: the terminal's own file, which tells nobody anything."""
+
+
 class Session:
     """A workbench that is talked to."""
 
@@ -100,10 +104,15 @@ class Session:
         except SyndicateError as error:
             self._failed(str(error))
         except NameError as error:
-            self._failed(f"there is no {error.name}{meant(str(error.name), self._names())}: declare it first")
+            self._failed(self._unknown(str(error.name)))
         except Exception as error:  # the user's own
             self._failed(f"{type(error).__name__}: {error}")
         return True
+
+    def _unknown(self, name: str) -> str:
+        if name in self._names():
+            return f"{name} stands on the right of a rule only: write COLLECTION <= {name}, since = is for declarations"
+        return f"there is no {name}{meant(name, self._names())}: declare it first"
 
     def interrupt(self) -> None:
         """End a run after the tick that is under way."""
@@ -119,7 +128,7 @@ class Session:
 
     def _failed(self, text: str) -> None:
         self.failed += 1
-        self.fail(" ".join(text.split("\n")))
+        self.fail(_ASKED.sub("", " ".join(text.split("\n"))))
 
     def _do(self, line: str) -> bool:
         if not line or line.startswith("#"):

@@ -156,6 +156,7 @@ def test_a_run_is_interrupted() -> None:
         ("/why path", "which row?"),
         ("/plot svg", "not as 'svg'"),
         ("path <= ", "this is no Python: invalid syntax"),
+        ("found = link", "write COLLECTION <= link"),
         ("path <= lnk", "there is no lnk (did you mean 'link'?)"),
         ("path <= link.map(lambda l: (l.frm,))", "<rule 2>:1: link has no column 'frm'"),
         ("path <= link.notin(path)", "<rule 2>:1"),
