@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from attrs import frozen
 
 from syndicate.dedalus.ast import Place, Rule, Statement
 from syndicate.dedalus.desugar import core
 from syndicate.dedalus.verify import observing
+from syndicate.plan.heading import meant
 
 
 @frozen
@@ -39,7 +41,29 @@ def hazards(statements: Sequence[Statement], specification: Iterable[str] = ("pr
     """All hazards in the order of the text; rules of a *specification* may look at constant times."""
     rules = core(statements)
     spared = observing(rules, specification)
-    return [*_into_the_past(rules), *_constant(rule for rule in rules if rule.head.relation not in spared)]
+    timeless = [rule for rule in rules if rule.head.relation not in spared]
+    return [*_never_given(rules), *_into_the_past(rules), *_constant(timeless)]
+
+
+_NETWORK: Final = "crash"
+"""The relation that the network gives, see :mod:`syndicate.dedalus.net`."""
+
+
+def _never_given(rules: Sequence[Rule]) -> Iterator[Hazard]:
+    """Relations that are read, and that no rule makes but of themselves: often a name that is written wrong."""
+    given = {_NETWORK}
+    given |= {
+        rule.head.relation
+        for rule in rules
+        if not any(atom.relation == rule.head.relation and not atom.negated for atom in rule.atoms)
+    }
+    told: set[str] = set()
+    for rule in rules:
+        for name in (atom.relation for atom in rule.atoms):
+            if name not in given and name not in told:
+                told.add(name)
+                message = f"no rule or fact gives {name}{meant(name, given)}: it is empty, unless events bring it"
+                yield Hazard(message, rule.place, rule)
 
 
 def _constant(rules: Iterable[Rule]) -> Iterator[Hazard]:

@@ -322,8 +322,8 @@ class _Follower:
     def _received(self, frame: DataFrame, number: int) -> _Batch | None:
         """One epoch: called in Spark's thread."""
         with self.stepping:
-            if self.steps is None:
-                return None
+            if self.steps is None:  # it has ended: Spark is not to believe that this batch was dealt with
+                raise trio.BrokenResourceError
             began, query = time.monotonic(), ""
             if self.journal is not None:
                 query = str(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))

@@ -32,7 +32,7 @@ def check_command(file: str, strict: bool, locations: bool, as_json: bool) -> No
         program = Program.load(file)
         found = [_shown(one) for one in program.check(strict=strict, locations=locations or None)]
         resting = [str(one) for one in program.restless()]
-        hazards = [str(one) for one in program.hazards()] if strict else []
+        hazards = [str(one) for one in program.hazards()]
     except DedalusSyntax as error:
         if not error.line:  # the file itself cannot be read
             raise

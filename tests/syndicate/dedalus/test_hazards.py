@@ -25,3 +25,14 @@ def test_hazards(text: str, says: list[str]) -> None:
     found = [one.message for one in program.hazards()]
     assert len(found) == len(says)
     assert all(part in message for part, message in zip(says, found, strict=True))
+
+
+def test_what_nothing_gives() -> None:
+    """A relation that no rule and no fact gives is told once, with the name that may have been meant."""
+    text = """node("a", "b")@1; persist[node, 2]; persist[q, 1];
+        log(X) :- nod(X, _), notin crash(X, X, _); late(X) :- nod(X, X);"""
+    told = [one.message for one in Program.parse(text).hazards()]
+    assert told == [
+        "no rule or fact gives q: it is empty, unless events bring it",
+        "no rule or fact gives nod (did you mean 'node'?): it is empty, unless events bring it",
+    ]
