@@ -28,7 +28,7 @@ SECONDS = 1800
 
 @frozen
 class Group:
-    """A group of figures: ``module.measure(quick)`` answers them, ``module.table(figures)`` writes them."""
+    """A group of figures: ``module.measure(quick, largest)`` answers them, ``module.table(figures)`` writes them."""
 
     name: str
     module: str
@@ -51,6 +51,7 @@ GROUPS = (
     epilog="Example: python -m benchmarks.spark --quick --only source",
 )
 @click.option("--quick", is_flag=True, help="A tenth of the rows.")
+@click.option("--largest", type=int, default=10**9, metavar="N", help="Leave out states of more rows: they take long.")
 @click.option("--only", metavar="A,B", help="Only these groups.")
 @click.option("--json", "as_json", is_flag=True, help="Print all figures as JSON instead of tables.")
 @click.option("--one", metavar="GROUP", hidden=True, help="Measure a group in this process, and print its figures.")
@@ -59,15 +60,15 @@ GROUPS = (
     type=click.Path(path_type=Path, dir_okay=False),
     help="Write the tables there.  [default: benchmarks/RESULTS.md, after a full run]",
 )
-def main(quick: bool, only: str | None, as_json: bool, one: str | None, output: Path | None) -> None:
+def main(quick: bool, largest: int, only: str | None, as_json: bool, one: str | None, output: Path | None) -> None:
     """Measure Spark as a source of assertions, and as an engine of circuits.
 
     Progress goes to stderr, the tables to stdout.
     """
     if one is not None:
         (group,) = _chosen(one)
-        measure: Callable[[bool], dict[str, Any]] = importlib.import_module(group.module).measure
-        click.echo(json.dumps(measure(quick)))
+        measure: Callable[[bool, int], dict[str, Any]] = importlib.import_module(group.module).measure
+        click.echo(json.dumps(measure(quick, largest)))
         return
     chosen = _chosen(only) if only else list(GROUPS)
     around = surroundings(shlex.join(["python", "-m", "benchmarks.spark", *sys.argv[1:]]), 1, None)
@@ -75,7 +76,7 @@ def main(quick: bool, only: str | None, as_json: bool, one: str | None, output: 
     for group in chosen:
         click.echo(f"measuring {group.name}", err=True)
         try:
-            figures[group.name] = _measured(group, quick)
+            figures[group.name] = _measured(group, quick, largest)
         except Failed as failure:
             failures.append(f"{group.name}: {failure}")
     text = (
@@ -102,9 +103,10 @@ def _chosen(names: str) -> list[Group]:
     return [known[name] for name in wanted]
 
 
-def _measured(group: Group, quick: bool) -> dict[str, Any]:
+def _measured(group: Group, quick: bool, largest: int) -> dict[str, Any]:
     """The figures of a group, from a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.spark", "--one", group.name, *(["--quick"] if quick else [])]
+    command = [sys.executable, "-m", "benchmarks.spark", "--one", group.name, "--largest", str(largest)]
+    command += ["--quick"] if quick else []
     figures: dict[str, Any] = figure(command, SECONDS)
     return figures
 

@@ -92,9 +92,9 @@ def one(engine: str, count: int) -> dict[str, Any]:
     return found
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def measure(quick: bool, largest: int) -> dict[str, Any]:
     """The figures by size and engine."""
-    sizes = SIZES[:1] if quick else SIZES
+    sizes = [size for size in (SIZES[:1] if quick else SIZES) if size <= largest]
     found = {str(size): {engine: one(engine, size) for engine in ENGINES} for size in sizes}
     return {"sizes": found, "load": os.getloadavg()[0]}
 

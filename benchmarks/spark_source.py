@@ -160,9 +160,9 @@ async def micro_batches(session: SparkSession, batches: int, place: Path, journa
     return took[3:]
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def measure(quick: bool, largest: int) -> dict[str, Any]:
     """All figures of the group."""
-    rows = 100_000 if quick else 1_000_000
+    rows = min(largest, 100_000 if quick else 1_000_000)
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])  # as syndicate.run does
     session = open_session("benchmark", memory="4g")
     with tempfile.TemporaryDirectory() as directory:
