@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @record
-class Crock:
+class Mug:
     name: str
     size: int
 
@@ -31,7 +31,7 @@ async def mistaken(frame: Callable[[Any], Any], **options: Any) -> str:
     """What the actor ends with: an error of ours, in one line."""
     made: list[Actor] = []
     with trio.fail_after(60), structlog.testing.capture_logs():
-        async with open_system(lambda: made.append(spawn(spark_source(dataspace(), frame, Crock, **options)))) as system:
+        async with open_system(lambda: made.append(spawn(spark_source(dataspace(), frame, Mug, **options)))) as system:
             await system.settle()
             while made[0].running:  # noqa: ASYNC110
                 await trio.sleep(0.005)
@@ -71,7 +71,7 @@ TRIGGER = r'trigger= takes \{"processingTime": "5 seconds"\}, or \{"availableNow
 )
 def test_told_at_the_call(options: dict[str, Any], message: str) -> None:
     """What can be seen by the parameters alone is told before anything starts."""
-    given: dict[str, Any] = {"frame": jars, "to": Crock} | options
+    given: dict[str, Any] = {"frame": jars, "to": Mug} | options
 
     def boot() -> None:
         with pytest.raises(SourceError, match=message):
@@ -87,16 +87,16 @@ def test_told_at_the_call(options: dict[str, Any], message: str) -> None:
         (lambda s: sys.modules[__name__], {}, "but it made a builtins.module: session.createDataFrame makes one of a"),
         (jars, {"key": ["nmae"]}, "no column 'nmae', which key= names; their columns are name, size: select or rename"),
         (jars, {"changes": "delta"}, "no column '_change_type', which changes= names; their columns are name, size"),
-        (jars, {"trigger": {"availableNow": True}}, "trigger= is for a stream, but the frame of Crock is a table, which"),
-        (jars, {"mode": "append"}, "mode= is for a stream, but the frame of Crock is a table"),
-        (jars, {"journal": "j", "checkpoint": "c"}, "checkpoint= is for a stream, but the frame of Crock is a table"),
+        (jars, {"trigger": {"availableNow": True}}, "trigger= is for a stream, but the frame of Mug is a table, which"),
+        (jars, {"mode": "append"}, "mode= is for a stream, but the frame of Mug is a table"),
+        (jars, {"journal": "j", "checkpoint": "c"}, "checkpoint= is for a stream, but the frame of Mug is a table"),
         (jars, {"journal": "/nowhere/j"}, "the journal /nowhere/j cannot be opened for writing: see that its"),
         (lambda s: s.sql("select 'a' name, 1 size union all select 'a', 2"), {"key": ["name"]},
-         "two rows have the key 'a': Crock(name='a', size=1) and Crock(name='a', size=2); give key= the columns that tell"),
+         "two rows have the key 'a': Mug(name='a', size=1) and Mug(name='a', size=2); give key= the columns that tell"),
         (lambda s: jars(s).selectExpr("*", "binary('x') as lsn"), {"sequence": "lsn"},
-         "'lsn' orders the rows of Crock, but is of type binary: make a number, a string, a date or a timestamp of it"),
+         "'lsn' orders the rows of Mug, but is of type binary: make a number, a string, a date or a timestamp of it"),
         (lambda s: s.readStream.format("rate").load().selectExpr("'a' as name", "1 as size"),
-         {"trigger": {"processingTime": "soon"}}, "deliver the rows of Crock: [INVALID_INTERVAL_FORMAT"),
+         {"trigger": {"processingTime": "soon"}}, "deliver the rows of Mug: [INVALID_INTERVAL_FORMAT"),
     ],
 )  # fmt: skip
 async def test_told_by_the_actor(
@@ -119,7 +119,7 @@ async def test_a_session_that_was_stopped(tmp_path: Path) -> None:
     session: Any = Session()
     session.stopped = True
     told = await mistaken(lambda session: Stream(session, tmp_path), session=session, weight="w")
-    assert told == "Spark could not deliver the rows of Crock: its session was stopped"
+    assert told == "Spark could not deliver the rows of Mug: its session was stopped"
 
 
 async def test_what_is_ignored_may_be_of_any_type(spark: SparkSession) -> None:
@@ -133,7 +133,7 @@ async def test_what_is_ignored_may_be_of_any_type(spark: SparkSession) -> None:
 
     with trio.fail_after(60):
         async with open_system(
-            lambda: made.append(spawn(spark_source(dataspace(), frame, Crock, ignore=["odd"], every=0.01)))
+            lambda: made.append(spawn(spark_source(dataspace(), frame, Mug, ignore=["odd"], every=0.01)))
         ) as system:
             await system.settle()
             while len(seen) < 3 and made[0].running:  # noqa: ASYNC110
