@@ -82,13 +82,14 @@ def _is_operator(known: tuple[str, ...]) -> Callable[[Any, Any, str], None]:
     return check
 
 
-@frozen
-class Arith:
-    """Python's arithmetic: ``Arith("+", "n", 1)``; the right side is a constant unless it is a scalar."""
+class _Sided:
+    """An operator between two scalars."""
 
-    op: str = field(validator=_is_operator(ARITHMETIC))
-    left: Scalar = field(converter=to_scalar)
-    right: Scalar = field(converter=to_operand)
+    __slots__ = ()
+
+    op: str
+    left: Scalar
+    right: Scalar
 
     def attributes(self) -> Iterator[str]:
         """The attributes that are read."""
@@ -99,8 +100,34 @@ class Arith:
         return f"{_part(self.left)} {self.op} {_part(self.right)}"
 
 
+class _Applied:
+    """A function of scalars."""
+
+    __slots__ = ()
+
+    function: Callable[..., Any]
+    arguments: tuple[Scalar, ...]
+
+    def attributes(self) -> Iterator[str]:
+        """The attributes that are read."""
+        for argument in self.arguments:
+            yield from argument.attributes()
+
+    def __str__(self) -> str:
+        return f"{_name(self.function)}({', '.join(map(str, self.arguments))})"
+
+
+@frozen
+class Arith(_Sided):
+    """Python's arithmetic: ``Arith("+", "n", 1)``; the right side is a constant unless it is a scalar."""
+
+    op: str = field(validator=_is_operator(ARITHMETIC))
+    left: Scalar = field(converter=to_scalar)
+    right: Scalar = field(converter=to_operand)
+
+
 @frozen(init=False)
-class Call:
+class Call(_Applied):
     """``function(*arguments)``, a pure Python function of scalars."""
 
     function: Callable[..., Any]
@@ -110,38 +137,22 @@ class Call:
         """Strings among *arguments* are attributes, other things that are no scalars constants."""
         self.__attrs_init__(_callable("Call", function), _to_scalars(arguments))
 
-    def attributes(self) -> Iterator[str]:
-        """The attributes that are read."""
-        for argument in self.arguments:
-            yield from argument.attributes()
-
-    def __str__(self) -> str:
-        return f"{_name(self.function)}({', '.join(map(str, self.arguments))})"
-
 
 Scalar: TypeAlias = Attr | Const | Arith | Call
 SCALARS: Final = (Attr, Const, Arith, Call)
 
 
 @frozen
-class Compare:
+class Compare(_Sided):
     """``Compare("age", ">=", 18)``: a string on the left is an attribute, what is no scalar on the right a constant."""
 
     left: Scalar = field(converter=to_scalar)
     op: str = field(validator=_is_operator(COMPARISONS))
     right: Scalar = field(converter=to_operand)
 
-    def attributes(self) -> Iterator[str]:
-        """The attributes that are read."""
-        yield from self.left.attributes()
-        yield from self.right.attributes()
-
-    def __str__(self) -> str:
-        return f"{_part(self.left)} {self.op} {_part(self.right)}"
-
 
 @frozen(init=False)
-class Holds:
+class Holds(_Applied):
     """Whether a pure Python function of scalars gives something true."""
 
     function: Callable[..., object]
@@ -150,14 +161,6 @@ class Holds:
     def __init__(self, function: Callable[..., object], *arguments: Any) -> None:
         """Strings among *arguments* are attributes, other things that are no scalars constants."""
         self.__attrs_init__(_callable("Holds", function), _to_scalars(arguments))
-
-    def attributes(self) -> Iterator[str]:
-        """The attributes that are read."""
-        for argument in self.arguments:
-            yield from argument.attributes()
-
-    def __str__(self) -> str:
-        return f"{_name(self.function)}({', '.join(map(str, self.arguments))})"
 
 
 @frozen(init=False)

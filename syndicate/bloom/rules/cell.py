@@ -89,7 +89,7 @@ class Cell(Term, Mentioned):
         if isinstance(given, Marked) or getattr(type(given), "_kind", None) is not None:
             raise IllegalRule(f"{site}: {given!r} cannot stand on the right of a lattice")
         if hasattr(given, "_bare"):  # an expression, or a product of such
-            return given._bare(site)  # type: ignore[no-any-return]
+            return given._bare(site)  # type: ignore[no-any-return]  # by name: its class stands on this
         return plan.Literal(VALUE, [(self._valued(given, site),)])
 
     def _valued(self, given: Any, site: str) -> Lattice:

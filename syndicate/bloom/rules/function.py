@@ -180,7 +180,7 @@ def called(
 ) -> Callable[[Any], Any]:
     """A function of a tuple over *heading* that calls the user's with rows, and with the values of *cells*."""
     made = _called(function, sides, heading, site, cells)
-    made.reveals = reveals(function)  # type: ignore[attr-defined]
+    made.reveals = reveals(function)  # type: ignore[attr-defined]  # a function takes any attribute
     return made
 
 

@@ -184,7 +184,7 @@ class Held:
             if self.told is not None:
                 self.told.setdefault(key, old)
             for index in self.indexes.values():
-                index.remove(key, old)  # type: ignore[arg-type]
+                index.remove(key, old)  # type: ignore[arg-type]  # not ABSENT: see above
             for reader in self.readers:
                 reader.pop(key, None)
 

@@ -80,7 +80,7 @@ class Arrivals:
             found = (list(zip(facts, picked, strict=True)) for picked in product(*shares))
             if watched is not None:
                 found = (one for one in found if not self._idle(state, held, one, watched))
-            options.append(list(found) if len(groups) > 1 else found)  # type: ignore[arg-type]
+            options.append(list(found) if len(groups) > 1 else found)  # type: ignore[arg-type]  # gone through once
         for parts in product(*options) if len(options) != 1 else ((one,) for one in options[0]):
             arriving, flight, way = set(), {}, state.way
             for part in parts:
