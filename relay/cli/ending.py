@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from traceback import walk_tb
 from types import FrameType
@@ -20,7 +20,7 @@ from typing import Any, Final, NoReturn
 
 import click
 
-from syndicate.errors import AddressError, ConfigError, OutputError, SyndicateError, TextError
+from syndicate.errors import AddressError, ConfigError, OutputError, ProgramNotFound, SyndicateError, TextError
 from syndicate.facet import Facet
 from syndicate.system import run
 from syndicate.verbs import current_facet
@@ -114,4 +114,23 @@ def fail(program: str, error: SyndicateError) -> NoReturn:
     """Print *error* as the last words of *program*, and exit."""
     remedy = ". Is a server running there? Start one with: syndicate-server" if str(error).startswith(_NOBODY) else ""
     click.echo(f"{program}: {error}{remedy}", err=True)
-    sys.exit(2 if isinstance(error, (AddressError, ConfigError, TextError)) else 1)
+    sys.exit(2 if isinstance(error, (AddressError, ConfigError, ProgramNotFound, TextError)) else 1)
+
+
+def ending(program: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let the errors of a command with ``--debug`` be the last words of *program*, which is its whole name."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @wraps(function)
+        def called(*args: Any, debug: bool, **options: Any) -> None:
+            with interruptible():
+                try:
+                    function(*args, **options)
+                except SyndicateError as error:
+                    if debug:
+                        raise
+                    fail(program, error)
+
+        return called
+
+    return decorate

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import click
 
-from relay.cli.bloom.inputs import ending, find_program, make
-from relay.cli.ending import SETTINGS, Command
+from relay.cli.bloom.inputs import find_program, make
+from relay.cli.ending import SETTINGS, Command, ending
 from syndicate.bloom.insight.calm import Calm, Output, Point
 
 _EXAMPLES: Final = """\b
@@ -28,7 +28,7 @@ Examples:
 @click.option("--confluent", is_flag=True, help="Exit with 1 unless all outputs are confluent.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: program, points_of_order, outputs.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-@ending("check")
+@ending("syndicate bloom check")
 def check_command(program: str, confluent: bool, as_json: bool) -> None:
     """Compile a program, and say which outputs are the same whatever order messages come in.
 

@@ -1,4 +1,4 @@
-"""What the commands of ``syndicate bloom`` share: how they end, and how a program is found.
+"""What the commands of ``syndicate bloom`` share: how a program is found.
 
 A program is named ``MODULE:CLASS``, where the module is one that Python would import here, or a file,
 ``carts.py:Cart``.  Where a module has one program, its name is enough.
@@ -11,45 +11,16 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-import click
-
-from relay.cli.ending import fail, interruptible
 from syndicate.bloom import Bloom
 from syndicate.errors import ProgramNotFound, SyndicateError
 from syndicate.plan.heading import listed, meant
 
 IN_MEMORY: Final = ":memory:"
 """SQLite's name for a file that is none: where durable tables are while nobody gave them a file."""
-
-
-def ending(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command's errors be its last words: 2 if there is no such program, 1 if it is refused."""
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        @wraps(function)
-        def called(*args: Any, debug: bool, **options: Any) -> None:
-            with interruptible():
-                try:
-                    function(*args, **options)
-                except ProgramNotFound as error:
-                    if debug:
-                        raise
-                    click.echo(f"syndicate bloom {name}: {error}", err=True)
-                    sys.exit(2)
-                except SyndicateError as error:
-                    if debug:
-                        raise
-                    fail(f"syndicate bloom {name}", error)
-
-        return called
-
-    return decorate
 
 
 def find_program(text: str) -> type[Bloom]:

@@ -10,8 +10,8 @@ from typing import Final
 
 import click
 
-from relay.cli.bloom.inputs import ending, find_program, make
-from relay.cli.ending import SETTINGS, Command
+from relay.cli.bloom.inputs import find_program, make
+from relay.cli.ending import SETTINGS, Command, ending
 from syndicate.bloom.insight.plot import FORMS, plot
 from syndicate.errors import OutputError
 
@@ -33,7 +33,7 @@ interface lacks.
 @click.option("--collapse", is_flag=True, help="Draw each cycle as one node.")
 @click.option("--output", metavar="FILE", help="Write there instead of standard output.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-@ending("plot")
+@ending("syndicate bloom plot")
 def plot_command(program: str, form: str, collapse: bool, output: str | None) -> None:
     """Draw the dataflow of a program, with its points of order.
 

@@ -21,8 +21,8 @@ from typing import Any, Final
 
 import click
 
-from relay.cli.bloom.inputs import IN_MEMORY, ending, find_program, make
-from relay.cli.ending import SETTINGS, Command
+from relay.cli.bloom.inputs import IN_MEMORY, find_program, make
+from relay.cli.ending import SETTINGS, Command, ending
 from syndicate.bloom import Bloom
 from syndicate.bloom.repl.session import HELP, Session
 from syndicate.bloom.repl.workbench import Workbench
@@ -44,7 +44,7 @@ _HISTORY: Final = 1000
 @click.option("--state", metavar="FILE", help="Where durable tables are; default: in memory.")
 @click.option("--address", default="localhost", show_default=True, help="The program's own, for channels.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-@ending("repl")
+@ending("syndicate bloom repl")
 def repl_command(program: str | None, state: str | None, address: str) -> None:
     """Try out rules: a line is a declaration, a rule, Python to be evaluated, or a command.
 

@@ -11,8 +11,7 @@ from typing import Any
 
 import click
 
-from relay.cli.dedalus.inputs import ending
-from relay.cli.ending import SETTINGS, Command
+from relay.cli.ending import SETTINGS, Command, ending
 from syndicate.dedalus import Diagnostic, Program
 from syndicate.errors import DedalusSyntax
 
@@ -23,7 +22,7 @@ from syndicate.errors import DedalusSyntax
 @click.option("--locations", is_flag=True, help="The first column of each relation is a location.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: verdict, diagnostics.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-@ending("check")
+@ending("syndicate dedalus check")
 def check_command(file: str, strict: bool, locations: bool, as_json: bool) -> None:
     """Say what is wrong with a program; exit with 1 if anything is."""
     resting: list[str] = []

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import click
 
-from relay.cli.dedalus.inputs import ending, read_schedule, write_text
-from relay.cli.ending import SETTINGS, Command
+from relay.cli.dedalus.inputs import read_schedule, write_text
+from relay.cli.ending import SETTINGS, Command, ending
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Atom, Constant, Rule
 from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer
@@ -60,7 +60,7 @@ SECONDS: Final = 20.0
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: models, or finals and confluent.")
 @click.option("--record", metavar="FILE", help="Write a schedule for each outcome: FILE.1.json and so on.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-@ending("explore")
+@ending("syndicate dedalus explore")
 def explore_command(
     file: str,
     start: int,

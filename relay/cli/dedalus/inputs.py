@@ -1,4 +1,4 @@
-"""What the commands of ``syndicate dedalus`` share: how they end, and the files that they read and write.
+"""What the commands of ``syndicate dedalus`` share: the files that they read and write.
 
 Source: DESIGN, 6.6; reference/dedalus.md, section 4.
 """
@@ -6,33 +6,10 @@ Source: DESIGN, 6.6; reference/dedalus.md, section 4.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from functools import wraps
 from pathlib import Path
-from typing import Any
 
-from relay.cli.ending import fail, interruptible
 from syndicate.dedalus import Schedule
-from syndicate.errors import ScheduleError, SyndicateError
-
-
-def ending(name: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Let a command's errors be its last words."""
-
-    def decorate(function: Callable[..., None]) -> Callable[..., None]:
-        @wraps(function)
-        def called(*args: Any, debug: bool, **options: Any) -> None:
-            with interruptible():
-                try:
-                    function(*args, **options)
-                except SyndicateError as error:
-                    if debug:
-                        raise
-                    fail(f"syndicate dedalus {name}", error)
-
-        return called
-
-    return decorate
+from syndicate.errors import ScheduleError
 
 
 def read_schedule(path: str, *, default: int | None = 1) -> Schedule:

@@ -14,8 +14,8 @@ from typing import Any, Final, TextIO
 
 import click
 
-from relay.cli.dedalus.inputs import ending, write_text
-from relay.cli.ending import SETTINGS, Command, fail, run_command
+from relay.cli.dedalus.inputs import write_text
+from relay.cli.ending import SETTINGS, Command, ending, fail, run_command
 from relay.cli.target import Target, find_target, target_options
 from relay.client import connect
 from syndicate.bloom.agent.console import read_lines
@@ -200,7 +200,7 @@ Examples:
 @click.argument("diaries", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: {relation: {time: rows}}.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-@ending("together")
+@ending("syndicate dedalus together")
 def together_command(file: str, diaries: tuple[str, ...], as_json: bool) -> None:
     """Run a program as it ran live, in one place: by what `live --record` wrote at all locations."""
     model = Program.load(file).run(**together(map(_diary, diaries)))

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import click
 
-from relay.cli.dedalus.inputs import ending, write_text
+from relay.cli.dedalus.inputs import write_text
 from relay.cli.dedalus.running import Running, running
-from relay.cli.ending import SETTINGS, Command
+from relay.cli.ending import SETTINGS, Command, ending
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Atom, Constant, Rule
 from syndicate.dedalus.model import Model, order
@@ -39,7 +39,7 @@ where "arrive" may be "never" or a list of times, and "default" may be "any".  A
 @click.option("--diagram", type=click.Choice(FORMS), help="Show nodes and messages in space and time instead.")
 @click.option("--record", metavar="FILE", help="Write the messages as a schedule, by which the run can be repeated.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-@ending("run")
+@ending("syndicate dedalus run")
 def run_command(file: str, until: int, how: Running, as_json: bool, diagram: Any, record: str | None) -> None:
     """Run a program, and show what is true and when."""
     model = how.model(Program.load(file), until)

@@ -11,9 +11,9 @@ from typing import Final
 
 import click
 
-from relay.cli.dedalus.inputs import ending, write_text
+from relay.cli.dedalus.inputs import write_text
 from relay.cli.dedalus.running import nodes_named
-from relay.cli.ending import SETTINGS, Command
+from relay.cli.ending import SETTINGS, Command, ending
 from syndicate.dedalus import Program, Verdict
 from syndicate.dedalus.ast import Value
 from syndicate.dedalus.net import check_nodes
@@ -50,7 +50,7 @@ are violations, at any time.  Programs see crashes in the relation crash(told, n
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: violation_exists, min_faults, ..")
 @click.option("--exit-code", is_flag=True, help="Exit with 1 if there is a counterexample.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-@ending("verify")
+@ending("syndicate dedalus verify")
 def verify_command(
     file: str,
     eot: int,

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 import click
 
-from relay.cli.dedalus.inputs import ending
 from relay.cli.dedalus.running import Running, running
-from relay.cli.ending import SETTINGS, Command
+from relay.cli.ending import SETTINGS, Command, ending
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import WILD, Constant, Rule, Wildcard, normal
 from syndicate.dedalus.lower import arities
@@ -42,7 +41,7 @@ ROW is written as in a program, where _ is any value, or as a JSON list.
 @click.option("--until", type=int, metavar="T", help="The last timestep of the run; default: the one of --at.")
 @running
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-@ending("why")
+@ending("syndicate dedalus why")
 def why_command(
     file: str, relation: str, row: str, at: int, negated: bool, depth: int | None, until: int | None, how: Running
 ) -> None:
