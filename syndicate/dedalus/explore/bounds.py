@@ -49,6 +49,7 @@ def possible(
     :class:`ExplorationTooLarge`.
     """
     space = Space([_loose(number, rule) for number, rule in enumerate(rules)])
+    known = set(space.relations)
     groups = {number: rule for number, rule in enumerate(rules) if rule.aggregates}
     read = {(a.relation, a.time) for rule in rules for a in rule.atoms if isinstance(a.time, int) and not a.negated}
     times = range(start, until + 1)
@@ -62,7 +63,8 @@ def possible(
                 "arrivals by a schedule"
             )
         for time in times:
-            here = space.at(time, frozenset(facts[time]))
+            # A relation read under a negation only, or by nothing, is gone from the loosened rules.
+            here = space.at(time, frozenset(fact for fact in facts[time] if fact[0] in known))
             sends = [(number, row) for number, row, _ in here.sends]
             kept = set(here.next)
             for number, rule in groups.items():

@@ -183,6 +183,13 @@ def test_tricky(name: str, later: bool, lossless: bool) -> None:
     assert compare(program, 3, relations, later=later, lossless=lossless) > 0
 
 
+@pytest.mark.parametrize("later", [False, True])
+def test_total_that_only_negations_read(later: bool) -> None:
+    """A total that is sent, read under a negation only, and not asked for."""
+    program = Program.parse("a(1)@1; a(1)@2; p(min<X>)@async :- a(X), notin p(X)@2; q(X)@next :- q(X);").core()
+    assert compare(program, 3, ["q"], later=later, lossless=True) == 1
+
+
 @pytest.mark.parametrize("case", [c for c in MODELS if c["mode"] != "single"], ids=lambda c: c["name"])
 def test_cases(case: dict[str, Any]) -> None:
     """The encoding itself has the models of the cases."""
