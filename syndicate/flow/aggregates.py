@@ -227,8 +227,8 @@ def _rounded(numerator: int, denominator: int, odd: Mapping[str, int]) -> float:
 count: Final = Aggregate("count")
 sum: Final = Aggregate("sum")  # noqa: A001  # the contract's name
 avg: Final = Aggregate("avg")
-min: Final = Aggregate("min")  # noqa: A001
-max: Final = Aggregate("max")  # noqa: A001
+min: Final = Aggregate("min")  # noqa: A001  # the same
+max: Final = Aggregate("max")  # noqa: A001  # the same
 
 
 def top_k(size: int, by: Callable[[Any], Any] | None = None) -> Aggregate:

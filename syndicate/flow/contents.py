@@ -24,6 +24,7 @@ from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.operators.groups import GroupView, keyed_result, linear_result
 from syndicate.flow.operators.nested import History
+from syndicate.flow.operators.traces import View
 from syndicate.flow.restart import Integral, Restart
 from syndicate.flow.scope import Cell, Scope
 from syndicate.flow.trace import Trace
@@ -242,7 +243,8 @@ def _integral(engine: LocalEngine, circuit: Circuit, port: Port) -> ZSet | Index
     if taker is not None:
         return IndexedZSet.adopt(MixedRows(_rows(taker)))
     if node.carries[0] is Carries.TRACE:
-        return scope.cells[scope.slots[port]].base.copy()  # type: ignore[no-any-return]
+        view: View = scope.cells[scope.slots[port]]
+        return view.base.copy()
     states = engine.states.get(node.global_id, [])
     read = _READ.get(node.op)
     batch = read(node, states) if read is not None and states else None

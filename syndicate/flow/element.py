@@ -109,7 +109,7 @@ def rearranges(function: F) -> F:
     >>> swap = rearranges(lambda pair: (pair[1], pair[0])); swap((1, 2))
     (2, 1)
     """
-    function.rearranges = True  # type: ignore[attr-defined]
+    function.rearranges = True  # type: ignore[attr-defined]  # a function takes attributes, which its type does not say
     return function
 
 

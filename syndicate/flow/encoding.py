@@ -96,7 +96,8 @@ def decoded(data: bytes) -> tuple[Element, ...]:
 
 def packed(content: Any) -> bytes:
     """What :func:`written` made, or any tree of it, as bytes."""
-    return msgpack.packb(content, default=_big, unicode_errors="surrogatepass")  # type: ignore[no-any-return]
+    made: bytes = msgpack.packb(content, default=_big, unicode_errors="surrogatepass")
+    return made
 
 
 def unpacked(data: bytes) -> tuple[Any, bool]:

@@ -10,7 +10,7 @@ Source: DESIGN, decision 5 and 6.4; reference/flow.md, sections 7 and 11.
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Final
@@ -63,10 +63,7 @@ class Upserts:
 
     def delta(self, given: Any) -> tuple[dict[Key, int], list[tuple[Key, Key | None]]]:
         """The batch that makes what is given current, and the entries to restore if the step fails."""
-        if isinstance(given, ZSet) or not isinstance(given, Iterable):
-            raise CircuitError(f"a source with a key takes {{key: element or None}} or elements, not a ZSet: {given!r}")
-        pairs = map(self.agreed, given.items()) if isinstance(given, Mapping) else map(self.keyed, given)
-        wanted = {key_of(key): None if element is None else key_of(element) for key, element in pairs}
+        wanted = {key_of(key): None if element is None else key_of(element) for key, element in self.pairs(given)}
         weights: list[tuple[Key, int]] = []
         saved: list[tuple[Key, Key | None]] = []
         for key, new in wanted.items():
@@ -79,6 +76,12 @@ class Upserts:
         for key, _ in saved:
             self.put(key, wanted[key])
         return batch, saved
+
+    def pairs(self, given: Any) -> Iterator[tuple[Any, Any]]:
+        """What is given, as keys with their new elements or None; raises :class:`CircuitError`."""
+        if isinstance(given, ZSet) or not isinstance(given, Iterable):
+            raise CircuitError(f"a source with a key takes {{key: element or None}} or elements, not a ZSet: {given!r}")
+        return map(self.agreed, given.items()) if isinstance(given, Mapping) else map(self.keyed, given)
 
     def keyed(self, element: Any) -> tuple[Any, Any]:
         """An element with its key."""

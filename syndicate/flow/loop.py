@@ -13,10 +13,10 @@ Source: seed 003, 2.8.2 to 2.8.4; reference/flow.md, section 7 (delta0, terminat
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from syndicate.errors import EndlessLoop
-from syndicate.flow.element import add_up, plus
+from syndicate.flow.element import Rows, add_up, plus
 from syndicate.flow.node import Node, Port
 from syndicate.flow.operators.arrangement import Arrangement
 from syndicate.flow.operators.linear import added_rows
@@ -192,7 +192,7 @@ def _add(total: Any, batch: Any, *, owned: bool) -> tuple[Any, bool]:
     if not total:
         return batch, False
     if isinstance(batch, list):
-        return added_rows(total, batch), True  # type: ignore[arg-type]
+        return added_rows(total, cast(Rows, batch)), True
     if owned and type(total) is type(batch) and total.keys().isdisjoint(batch):
         total.update(batch)
         return total, True

@@ -14,6 +14,7 @@ A loop's time is its own: that of its nodes is theirs.  Source: issue 4, part 6;
 
 from __future__ import annotations
 
+from operator import call
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import asdict, frozen
@@ -106,11 +107,7 @@ def in_columns(table: list[list[str]], left: int) -> list[str]:
     """Cells as lines of text, the first *left* columns to the left and the others to the right."""
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     pads = [str.ljust if number < left else str.rjust for number in range(len(widths))]
-    return ["  ".join(map(_padded, pads, row, widths)).rstrip() for row in table]
-
-
-def _padded(pad: Any, cell: str, width: int) -> str:
-    return pad(cell, width)  # type: ignore[no-any-return]
+    return ["  ".join(map(call, pads, row, widths)).rstrip() for row in table]
 
 
 @frozen

@@ -21,12 +21,11 @@ from syndicate.errors import EndlessLoop, InternalError, NotAValue, StepFailed, 
 from syndicate.flow.nature import Nature
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.operators import MAKERS, Step
-from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, TimedArrangement, meet_rows
+from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, TimedArrangement
 from syndicate.flow.operators.blame import found_element
 from syndicate.flow.operators.nested import History
-from syndicate.flow.operators.traces import Ageing, View, absorb
+from syndicate.flow.operators.traces import Ageing, Delay, View
 from syndicate.flow.time import Time, lub
-from syndicate.flow.trace import Trace
 
 if TYPE_CHECKING:
     from syndicate.flow.circuit import Circuit
@@ -75,7 +74,7 @@ class Scope:
         self.children: list[Loop] = []
         self.always: list[int] = []
         self.absorbers: dict[int, list[int]] = {}
-        self.traces: list[tuple[Trace, int]] = []
+        self.traces: dict[int, Delay] = {}
         self.begun: list[Cell] = []
         self.caches: dict[int, dict[Any, Any] | set[Any]] = {}
         self.asides: list[dict[Any, Any] | set[Any]] = []
@@ -105,6 +104,11 @@ class Scope:
         for node in order:
             self._make(node, at)
             at += 1 + (len(node.carries) if node.child is not None else 0)
+        delays = {id(delay.trace): delay for delay in self.traces.values()}
+        for slot, delay in self.traces.items():
+            delay.base = delays[id(self.cells[slot].base)]
+            if delay.base is not delay:
+                self.state(self.nodes[slot], delay.owed)
 
     def _place(self, node: Node, carries: Carries) -> int:
         self.cells.append(EMPTY[carries])
@@ -127,9 +131,10 @@ class Scope:
             return
         if node.kind is Kind.FEEDBACK:
             if node.op == "z1_trace":
-                trace = self.state(node, Trace())
-                self.cells[at] = View(trace)
-                self.traces.append((trace, self.slots[node.inputs[0]]))
+                slot = self.slots[node.inputs[0]]
+                if slot not in self.traces:  # what delays the same is the same
+                    self.traces[slot] = Delay()
+                self.cells[at] = View(self.state(node, self.traces[slot].trace))
             else:
                 self.absorbers.setdefault(self.slots[node.inputs[0]], []).append(at)
             return
@@ -308,20 +313,17 @@ class Scope:
         return taken
 
     def _absorb_traces(self) -> None:
-        views = [(trace, self.cells[slot]) for trace, slot in self.traces]
-        for trace, view in views:
-            for groups, _ in view.added:
-                meet_rows(groups, trace.groups)
-        # All are copied before any is changed: one may be a view of another, as it was.
-        for trace, copy in [(trace, view.merged()) for trace, view in views if view.base is not trace]:
-            self.undo.append((_restore_groups, (trace, trace.groups)))
-            trace.groups = copy.groups
-        for trace, view in views:
-            if view.base is trace:
-                for groups, time in view.added:
-                    self.undo.append((_take_back, (trace, groups, time)))
-                    absorb(trace, groups, time, 1)
-                    self.engine.commits.append(Ageing(trace, groups, self.engine.epoch))
+        for slot, delay in self.traces.items():
+            delay.arrive(self.cells[slot])
+        lacking = [(delay, delay.lacking()) for delay in self.traces.values() if delay.base is not delay]
+        for delay in self.traces.values():
+            if delay.arrived:
+                self.undo.append((delay.take_back, delay.arrived))
+                self.engine.commits.append(Ageing(delay.trace, delay.arrived, self.engine.epoch))
+                delay.take_in()
+        for delay, groups in lacking:
+            self.undo.append((delay.restore, delay.owed.groups))
+            delay.restore(groups)
 
     def clear(self) -> None:
         """Empty the cells."""
@@ -350,11 +352,3 @@ class Scope:
 
 def _nothing() -> None:
     return None
-
-
-def _take_back(what: tuple[Trace, Any, Time]) -> None:
-    absorb(*what, -1)
-
-
-def _restore_groups(what: tuple[Trace, Any]) -> None:
-    what[0].groups = what[1]

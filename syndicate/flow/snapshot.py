@@ -80,7 +80,7 @@ def snapshot(engine: LocalEngine) -> bytes:
         raise StepFailed("a snapshot cannot be taken within a step, or after one that was interrupted")
     held = kept(engine)
     frames = [packed([structure(engine.circuit), engine.epoch, len(held)])]
-    with _no_collection():
+    with no_collection():
         for (path, number), state in held.items():
             try:
                 frames += _frames(engine.circuit.find(path), number, state)
@@ -96,7 +96,7 @@ def restored(circuit: Circuit, data: bytes) -> LocalEngine:
     frames = _opened(data)
     engine = LocalEngine(circuit)
     try:
-        with _no_collection():
+        with no_collection():
             _fill(engine, frames)
     except SnapshotError:
         raise
@@ -106,7 +106,7 @@ def restored(circuit: Circuit, data: bytes) -> LocalEngine:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """Without the garbage collector, which would walk the state again and again: half of the time (measured)."""
     collecting = gc.isenabled()
     gc.disable()

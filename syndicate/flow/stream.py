@@ -65,19 +65,15 @@ def itself(element: Element) -> Element:
     return element
 
 
+@rearranges
 def nothing(element: Element) -> None:
     """No value: for an index of which only the keys count."""
 
 
-nothing.rearranges = True  # type: ignore[attr-defined]
-
-
+@rearranges
 def unit(element: Element) -> tuple[()]:
     """The one key of a product."""
     return ()
-
-
-unit.rearranges = True  # type: ignore[attr-defined]
 
 
 class Padded:

@@ -28,12 +28,12 @@ def parts(time: Time) -> tuple[int, ...]:
     >>> parts(3), parts((1, 2))
     ((3,), (1, 2))
     """
-    found = time if type(time) is tuple else (time,)
+    found: tuple[int, ...] = time if isinstance(time, tuple) else (time,)
     if not found or not all(type(part) is int and part >= 0 for part in found):
         raise WeightError(
             f"{time!r} is not a time: write an unsigned integer (the epoch), or a tuple of them (epoch, iteration, ...)"
         )
-    return found  # type: ignore[return-value]
+    return found
 
 
 def before(a: Time, b: Time) -> bool:

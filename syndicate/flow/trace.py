@@ -46,7 +46,7 @@ class Trace:
     """A multiset of ``(key, value, time)`` with weights, searched by key."""
 
     __slots__ = ("groups",)
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python marks what has none
 
     def __init__(self) -> None:
         self.groups: dict[Key, dict[Key, Times]] = {}

@@ -84,7 +84,7 @@ class ZSet:
     """A finite map from elements to weights, none of them 0."""
 
     __slots__ = ("batch",)
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python marks what has none
     batch: dict[Key, int]
 
     def __init__(self, weights: Mapping[Element, int] | Iterable[tuple[Element, int]] = ()) -> None:
@@ -192,7 +192,7 @@ class IndexedZSet:
     """
 
     __slots__ = ("groups", "typed")
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python marks what has none
     groups: dict[Key, dict[Key, int]]
     typed: bool
 
@@ -315,7 +315,7 @@ class TimedZSet:
     """
 
     __slots__ = ("at",)
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python marks what has none
 
     def __init__(self, at: Mapping[Time, ZSet]) -> None:
         """Of ``{time: ZSet}``; raises :class:`WeightError` where a time is none."""

@@ -16,7 +16,7 @@ from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.columnar.parts import all_encoded, plain_keys, weights_of
 from syndicate.flow.columnar.sums import Entries, emitted
 from syndicate.flow.columnar.table import Array, ByRows, Leaf, Table, joined, kind_of, row_shape, traced
-from syndicate.flow.columnar.tail import Patience, Run, Tail, gathered
+from syndicate.flow.columnar.tail import Patience, Run, Tail, gathered, parted
 from syndicate.flow.element import Key, MixedRows, Rows, is_rearranging, natural, naturals
 from syndicate.flow.operators.arrangement import Index, add_rows
 from syndicate.flow.operators.groups import GroupView
@@ -72,7 +72,7 @@ class ExtremeTail:
         headed = not (self.tail.runs or self.engine.keeps_columns)
         if self.groups and not headed:
             self.patience.attempt(len(self.groups), lambda: self._push(table))
-        kept = gathered(self.groups, [run], table, MANY * (len(run) + 1)) if headed else self.tail.runs
+        kept = gathered(self.groups, run, table, MANY * (len(run) + 1)) if headed else self.tail.runs
         found = self._found(changed, [*kept, run])
         group = np.concatenate([numbers for _, (numbers, _) in found])
         together = joined([each.table.taken(rows) for each, (_, rows) in found])
@@ -90,7 +90,7 @@ class ExtremeTail:
             self._put_on_head(run, changed, new, has)
         else:
             before = list(self.tail.runs)
-            self.tail.append(run)
+            self.tail.append(parted(run, before))
             self.undo.append((self._restore, before))
         return made if len(made) else None
 
@@ -137,7 +137,8 @@ class ExtremeTail:
     def _push(self, like: Table) -> None:
         rows = [(key, value, weight) for key, group in self.groups.items() for value, weight in group.items()]
         columns = all_encoded([(natural(key), natural(value)) for key, value, _ in rows], like.shape, like.columns)
-        self.tail.append(Run.of(Table(columns, weights_of([row[2] for row in rows]), like.shape)))
+        run = Run.of(Table(columns, weights_of([row[2] for row in rows]), like.shape))
+        self.tail.append(parted(run, self.tail.runs))
         self._clear()
 
     def _clear(self) -> None:

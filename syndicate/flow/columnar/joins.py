@@ -1,44 +1,41 @@
 """Columnar joins: the matches of sorted runs, and the arrangement's tail that they share.
 
-The change is ``a * B + A * b + a * b``, as by rows, where ``A`` and ``B`` are all runs of a side; or the
-new product less the old, where that makes fewer rows.  Of a large change by rows, ``A`` and ``B`` are what the heads
-have of its keys, as a run that is gone after the step.
+The change is ``a * B + A * b + a * b``, as by rows, where ``A`` and ``B`` are all runs of a side.  Where both sides
+change, each change is what it takes away, ``a'``, and what it adds, ``a"``; with ``A'`` and ``B'`` being what stays,
+the same is ``a * B' + A' * b + a" * b" - a' * b'``, in which no row of two sets comes twice or cancels out.  Of a large
+change by rows, ``A`` and ``B`` are what the heads have of its keys, as a run that is gone after the step.
 
 Source: reference/flow.md, sections 3.12 and 11.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import chain, islice
-from math import inf
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from attrs import frozen
 
 from syndicate.flow.columnar.parts import all_encoded, weights_of
 from syndicate.flow.columnar.table import (
     SAFE,
+    Array,
     ByRows,
     Shape,
     Table,
-    joined,
     leaves,
     renamed,
     traced,
 )
-from syndicate.flow.columnar.tail import Patience, Run, Tail, gathered, merged
-from syndicate.flow.element import Key, MixedRows, Rows, natural, naturals
+from syndicate.flow.columnar.tail import Parted, Patience, Run, Tail, gathered, parted
+from syndicate.flow.element import Key, Rows, natural, naturals
 from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, add_rows
 
 if TYPE_CHECKING:
     from syndicate.flow.local import LocalEngine
     from syndicate.flow.node import Node
-
-HALF: Final = 0.5
-"""Where both sides change by more than this part of what they are, the new product less the old may be cheaper."""
-
-SAMPLE: Final = 64
-"""How many groups of an index an estimate looks at."""
 
 HEAD: Final = 1024
 """A head with more rows than this, and than half of its tail, is pushed into it: rows of both may cancel out."""
@@ -47,7 +44,7 @@ HEAD: Final = 1024
 class ArrangedTail:
     """The columnar part of an arrangement: what has come as tables, and what comes as one now."""
 
-    __slots__ = ("_run", "_whole", "arrangement", "engine", "patience", "put", "table", "tail")
+    __slots__ = ("_parted", "_run", "arrangement", "engine", "patience", "put", "table", "tail")
 
     def __init__(self, arrangement: Arrangement, engine: LocalEngine) -> None:
         self.arrangement = arrangement
@@ -55,7 +52,7 @@ class ArrangedTail:
         self.tail = Tail()
         self.table: Table | None = None
         self._run: Run | None = None
-        self._whole: Run | None = None
+        self._parted: tuple[list[Run], Parted] | None = None  # and of which runs
         self.put = 0  # rows put into the head since it was pushed
         self.patience = Patience()
 
@@ -64,7 +61,7 @@ class ArrangedTail:
 
     def take(self, batch: Rows | Table) -> Rows:
         """A batch arrives; what is left for the arrangement itself."""
-        self._run = self._whole = None
+        self._run = self._parted = None
         self.table = batch.normal() if isinstance(batch, Table) else None
         return NO_ROWS if isinstance(batch, Table) else batch
 
@@ -83,31 +80,21 @@ class ArrangedTail:
         """Whether what arrives is to be put into the head."""
         return not (self.tail.runs or self.engine.keeps_columns)
 
-    def runs(self, *met: Run | None) -> list[Run]:
+    def runs(self, met: Run | None = None) -> list[Run]:
         """All that is kept, or all that has the keys of what is *met*; raises :class:`ByRows`."""
-        if self.is_headed:
-            return gathered(self.arrangement.index, [run for run in met if run is not None], self.table)
+        if met is not None and self.is_headed:
+            return gathered(self.arrangement.index, met, self.table)
         if self.arrangement.index:
             self.patience.attempt(len(self.arrangement.index), self._push)
         return self.tail.runs
 
-    def share(self, run: Run) -> float:
-        """About which part of what is kept a change is."""
-        if not self.is_headed:
-            return len(run) / (len(self.tail) + 1)
-        index = self.arrangement.index
-        groups = list(map(len, islice(index.values(), SAMPLE)))
-        return len(run) * len(groups) / (sum(groups) * len(index)) if groups else inf
-
-    def whole(self, runs: list[Run]) -> Run:
-        """The *runs*, with what arrives; made once where they are all that is kept.  Raises :class:`ByRows`."""
-        run = self.run()
-        assert run is not None
-        if self.is_headed:
-            return merged([run, *runs], whole=True)
-        if self._whole is None:
-            self._whole = merged([run, *runs], whole=True)
-        return self._whole
+    def parted(self, run: Run, runs: list[Run]) -> Parted:
+        """What arrives and what is kept, parted; see there."""
+        if runs is not self.tail.runs:
+            return parted(run, runs)
+        if self._parted is None or self._parted[0] is not runs:
+            self._parted = runs, parted(run, runs)
+        return self._parted[1]
 
     def _push(self) -> None:
         like = self.tail.runs[0].table if self.tail.runs else self.table
@@ -117,7 +104,8 @@ class ArrangedTail:
         rows = [(key, value, weight) for key, group in index.items() for value, weight in group.items()]
         pairs = [(natural(key), natural(value)) for key, value, _ in rows]
         columns = all_encoded(pairs, like.shape, like.columns)
-        self.tail.append(Run.of(Table(columns, weights_of([row[2] for row in rows]), like.shape)))
+        run = Run.of(Table(columns, weights_of([row[2] for row in rows]), like.shape))
+        self.tail.append(parted(run, self.tail.runs))
         index.clear()
         self.put = 0
 
@@ -155,24 +143,21 @@ class ArrangedTail:
 
     def _put(self, tables: list[Table]) -> None:
         for table in tables:
-            rows = table.rows(indexed=True)
-            if type(rows) is MixedRows:
+            if not table.is_plain:
                 self.arrangement.mixed = True
-            add_rows(self.arrangement.index, rows)
-            self.put += len(rows)
+            add_rows(self.arrangement.index, table.each_row())
+            self.put += len(table)
 
     def commit(self) -> None:
         """The step has succeeded; rows are put into the head by the arrangement itself."""
         if self.table is not None and self.is_headed:
-            self.by_rows()
+            self._put([self.table if self._run is None else self._run.table])  # by key: no bucket is met twice
+            self.discard()
         if self.table is not None:
             try:
                 run = self.run()
                 assert run is not None
-                if self._whole is not None and not self.arrangement.index:
-                    self.tail.runs = [self._whole] if len(self._whole) else []
-                else:
-                    self.tail.append(run)
+                self.tail.append(self.parted(run, self.tail.runs))
                 self.discard()
             except ByRows:
                 self.by_rows()
@@ -185,42 +170,74 @@ class ArrangedTail:
 
     def discard(self) -> None:
         """The step has failed."""
-        self.table = self._run = self._whole = None
+        self.table = self._run = self._parted = None
 
 
 def change(node: Node, left: ArrangedTail, right: ArrangedTail) -> Table | None:
     """What a join brings forth; None for nothing.  Raises :class:`ByRows`."""
     a, b = left.run(), right.run()
-    much = a is not None and b is not None and min(left.share(a), right.share(b)) > HALF
-    met = (a, b) if much else ()
-    lefts, rights = left.runs(*met or (b,)) if b else [], right.runs(*met or (a,)) if a else []
-    pairs = [(*pair, 1) for pair in _meetings(a, b, rights, lefts)]
-    if much:
-        was = [(some, others, -1) for some in lefts for others in rights]
-        anew = [*was, (left.whole(lefts), right.whole(rights), 1)]
-        if _cost(anew) < _cost(pairs):
-            pairs = anew
-    function = node.params["function"]
-    parts = [part for some, others, sign in pairs if (part := _product(function, some, others, sign)) is not None]
-    return joined(parts) if parts else None
+    lefts, rights = left.runs(b) if b else [], right.runs(a) if a else []
+    pairs: list[tuple[Run, Run, int]] = []
+    if a and b:
+        more_left, less_left, lefts = left.parted(a, lefts)
+        more_right, less_right, rights = right.parted(b, rights)
+        pairs.append((more_left, more_right, 1))
+        if less_left and less_right:
+            pairs.append((less_left, less_right, -1))
+    if a:
+        pairs += [(a, run, 1) for run in rights]
+    if b:
+        pairs += [(run, b, 1) for run in lefts]
+    products = [product for pair in pairs if len((product := _Product.of(*pair)).left)]
+    return _made(node.params["function"], products) if products else None
 
 
-def _cost(pairs: list[tuple[Run, Run, int]]) -> int:
-    return sum([some.meets(others) for some, others, _ in pairs])
+@frozen
+class _Product:
+    """Pairs of rows of two runs, by their numbers, and a sign of the product of their weights."""
+
+    runs: tuple[Run, Run]
+    left: Array
+    right: Array
+    sign: int
+
+    @classmethod
+    def of(cls, left: Run, right: Run, sign: int) -> _Product:
+        """All pairs whose keys are alike.  Raises :class:`ByRows`."""
+        if left.looks() != right.looks() or left.most * right.most >= SAFE:
+            raise ByRows
+        return cls((left, right), *_pairs(left, right), sign)
+
+    def take(self, at: int, into: Array) -> None:
+        """Put a column, counted through both tables, into a new one."""
+        left, right = (run.table.columns for run in self.runs)
+        column, rows = (left[at], self.left) if at < len(left) else (right[at - len(left)], self.right)
+        np.take(column, rows, out=into, mode="clip")  # no number is out of bounds; numpy is slower where it asks
+
+    def weights(self, into: Array) -> None:
+        """Put the weights into a column."""
+        into[:] = self.sign
+        for run, rows in zip(self.runs, (self.left, self.right), strict=True):
+            if not run.once:
+                into *= run.table.weights[rows]
 
 
-def _meetings(a: Run | None, b: Run | None, rights: list[Run], lefts: list[Run]) -> Iterator[tuple[Run, Run]]:
-    if a is not None:
-        yield from ((a, run) for run in rights)
-        if b is not None:
-            yield a, b
-    if b is not None:
-        yield from ((run, b) for run in lefts)
+def _made(function: Callable[..., Any], products: Sequence[_Product]) -> Table:
+    """What a function makes of all pairs: each column at once, since to copy it would cost as much as to make it."""
+    left, right = (run.table for run in products[0].runs)
+    ends = np.cumsum([0, *(len(product.left) for product in products)]).tolist()
+    shape, used = _result_shape(function, left, right)
+    sources = [*left.columns, *right.columns]
+    columns = [np.empty(ends[-1], sources[at].dtype) for at in used]
+    weights = np.empty(ends[-1], np.int64)
+    for product, start, end in zip(products, ends, ends[1:], strict=False):
+        for at, column in zip(used, columns, strict=True):
+            product.take(at, column[start:end])
+        product.weights(weights[start:end])
+    return Table(columns, weights, shape)
 
 
-def _product(function: Callable[..., Any], left: Run, right: Run, sign: int) -> Table | None:
-    if left.looks() != right.looks():
-        raise ByRows
+def _pairs(left: Run, right: Run) -> tuple[Array, Array]:
     if len(left) <= len(right):
         i, j = right.matches(left.codes, left.table.columns[: left.width])
         if left.gone:
@@ -231,14 +248,7 @@ def _product(function: Callable[..., Any], left: Run, right: Run, sign: int) -> 
         if right.gone:
             kept = right.table.weights[j] != 0
             i, j = i[kept], j[kept]
-    if not len(i):
-        return None
-    if left.most * right.most >= SAFE:
-        raise ByRows
-    shape, used = _result_shape(function, left.table, right.table)
-    size = len(left.table.columns)
-    columns = [left.table.columns[at][i] if at < size else right.table.columns[at - size][j] for at in used]
-    return Table(columns, left.table.weights[i] * right.table.weights[j] * sign, shape)
+    return i, j
 
 
 def _result_shape(function: Callable[..., Any], left: Table, right: Table) -> tuple[Shape, list[int]]:

@@ -12,16 +12,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, compress
 from math import inf
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 
 from syndicate.flow.columnar.parts import encoded, plain_keys, shape_of, take_apart, weights_of
 from syndicate.flow.columnar.table import (
+    SAFE,
     Array,
     ByRows,
     Table,
     added_up,
+    all_differ,
     bits,
     coded,
     equal,
@@ -38,14 +40,12 @@ if TYPE_CHECKING:
     from syndicate.flow.operators.arrangement import Index
 
 RATIO: Final = 4
-SAMPLE: Final = 1024
-"""How many keys an estimate looks at."""
 
 
 class Run:
     """Rows ``(key, value)`` sorted by the code of the key, whose parts are the first *width* columns."""
 
-    __slots__ = ("codes", "exact", "gone", "most", "table", "width")
+    __slots__ = ("codes", "exact", "gone", "most", "once", "table", "width")
 
     def __init__(self, table: Table, width: int, codes: Array, *, exact: bool) -> None:
         self.table = table
@@ -54,6 +54,7 @@ class Run:
         self.exact = exact
         self.gone = 0
         self.most = largest(table.weights)  # no weight is larger
+        self.once = self.most == 1 and not table.weights.min() < 0  # each row that is not gone has the weight 1
 
     @classmethod
     def of(cls, table: Table) -> Run:
@@ -96,13 +97,6 @@ class Run:
         first = np.concatenate((self.codes[:1] == self.codes[:1], self.codes[1:] != self.codes[:-1]))
         return plain_keys(keys.taken(first).elements(keys.shape))
 
-    def meets(self, other: Run) -> int:
-        """About how many rows of the two have keys of one code."""
-        some, others = (self, other) if len(self) < len(other) else (other, self)
-        every = max(1, len(some) // SAMPLE)
-        low, high = (np.searchsorted(others.codes, some.codes[::every], side) for side in ("left", "right"))
-        return int((high - low).sum()) * every
-
     def take(self, codes: Array, columns: Sequence[Array]) -> Table:
         """Take the rows of some keys out, each key given once."""
         _, found = self.matches(codes, columns)
@@ -111,37 +105,85 @@ class Run:
         self.gone += len(found)
         return taken
 
+    def without(self, rows: Array) -> Run:
+        """The same without some rows; this run stays as it is."""
+        weights = self.table.weights.copy()
+        weights[rows] = 0
+        made = Run(Table(self.table.columns, weights, self.table.shape), self.width, self.codes, exact=self.exact)
+        made.gone = self.gone + len(rows)
+        return made
+
+    def some(self, rows: Array) -> Run:
+        """Some of the rows, by their numbers in rising order, or by a mask."""
+        return Run(self.table.taken(rows), self.width, self.codes[rows], exact=self.exact)
+
     def trimmed(self) -> Run:
         """Without the rows that are gone."""
-        kept = np.flatnonzero(self.table.weights)
-        return Run(self.table.taken(kept), self.width, self.codes[kept], exact=self.exact)
+        return self.some(np.flatnonzero(self.table.weights)) if self.gone else self
+
+
+Parted: TypeAlias = tuple[Run, Run | None, list[Run]]
+
+
+def parted(change: Run, runs: Sequence[Run]) -> Parted:
+    """A change parted: what it adds to *runs*, what whole rows it takes from them, if any, and what they are then.
+
+    The first two are the change; the last and the first are the *runs* with it.
+    """
+    table, weights = change.table, change.table.weights
+    left = np.flatnonzero((weights < 0) & (weights > -SAFE))
+    found: list[Array] = []
+    kept: list[Run] = []
+    for run in runs:
+        mine, theirs = _equals(change, left, run) if len(left) else (left, left)
+        kept.append(run.without(theirs) if len(theirs) else run)
+        found.append(left[mine])
+        left = np.delete(left, mine)
+    taken = np.concatenate(found) if found else left[:0]
+    if not len(taken):
+        return change, None, kept
+    rest = np.ones(len(table), dtype=bool)
+    rest[taken] = False
+    return change.some(rest), change.some(~rest), kept
+
+
+def _equals(change: Run, some: Array, run: Run) -> tuple[Array, Array]:
+    """Which of *some* rows of a change cancel which rows of a run out, one each."""
+    columns = [column[some] for column in map(bits, change.table.columns)]
+    mine, theirs = run.matches(change.codes[some], columns)
+    same = change.table.weights[some][mine] == -run.table.weights[theirs]
+    for column, other in zip(columns[run.width :], run.table.columns[run.width :], strict=True):
+        same &= equal(column[mine], bits(other)[theirs])
+    mine, first = np.unique(mine[same], return_index=True)
+    theirs, others = np.unique(theirs[same][first], return_index=True)
+    return mine[others], theirs
 
 
 def merged(runs: Sequence[Run], *, whole: bool) -> Run:
     """Several runs as one; where it is the *whole* tail, without what cancels out."""
+    runs = [run.trimmed() for run in runs]
     table = joined([run.table for run in runs])
     codes = np.concatenate([run.codes for run in runs])
+    rows = np.argsort(codes, kind="stable")  # what is sorted in stretches is quick to merge
+    weights = table.weights[rows]
     if whole:
         entries, _ = coded(table.columns[runs[0].width :], len(table))
         entries = mixed_up([codes, entries])
-        rows, weights = added_up(table, entries, np.argsort(entries))
-        order = np.argsort(codes[rows])
-        rows, weights = rows[order], weights[order]
-    else:
-        rows = np.argsort(codes, kind="stable")  # what is sorted in stretches is quick to merge
-        weights = table.weights[rows]
+        if not all_differ(entries):
+            rows, weights = added_up(table, entries, np.argsort(entries))
+            order = np.argsort(codes[rows])
+            rows, weights = rows[order], weights[order]
     table, codes = Table([column[rows] for column in table.columns], weights, table.shape), codes[rows]
-    run = Run(table, runs[0].width, codes, exact=runs[0].exact)
-    return run.trimmed() if any(each.gone for each in runs) else run
+    return Run(table, runs[0].width, codes, exact=runs[0].exact)
 
 
-def gathered(index: Index, met: list[Run], like: Table | None, limit: float = inf) -> list[Run]:
-    """What an index has of the keys of some runs, as a run, or as none if it has nothing.  Raises :class:`ByRows`.
+def gathered(index: Index, met: Run, like: Table | None, limit: float = inf) -> list[Run]:
+    """What an index has of the keys of a run, as a run, or as none if it has nothing.  Raises :class:`ByRows`.
 
     It looks as the table *like*, or as the values do, if they are integers or tuples of such; it has no more rows than
     the *limit*.
     """
-    keys = met[0].keys() if len(met) == 1 else list(dict.fromkeys(chain.from_iterable([run.keys() for run in met])))
+    keys = met.keys()
     groups: list[Any] = list(map(index.get, keys))
     if None in groups:
         known = [group is not None for group in groups]
@@ -154,7 +196,7 @@ def gathered(index: Index, met: list[Run], like: Table | None, limit: float = in
     if like is not None:
         (key_shape, value_shape), kinds = like.shape, list(like.kinds())
     else:
-        key_shape, kinds = met[0].table.shape[0], list(met[0].table.kinds()[: met[0].width])
+        key_shape, kinds = met.table.shape[0], list(met.table.kinds()[: met.width])
         value_shape = shape_of(next(iter(groups[0])), kinds)
     columns: dict[int, Array] = {}
     take_apart(keys, key_shape, kinds, columns)
@@ -179,15 +221,17 @@ class Tail:
         """Whether the table looks as what is here."""
         return not self.runs or self.runs[0].table.looks() == table.looks()
 
-    def append(self, run: Run) -> None:
-        """One run more.  Raises :class:`ByRows`, and changes nothing, if a weight could leave 64 bits."""
-        taken, size, at = [run], len(run), len(self.runs)
-        while at and len(self.runs[at - 1]) < RATIO * size:
+    def append(self, change: Parted) -> None:
+        """One run more, parted from these.  Raises :class:`ByRows`, and changes nothing, if a weight is too large."""
+        run, _, runs = change
+        runs = _in_shape(runs)
+        taken, size, at = [run], len(run), len(runs)
+        while at and len(runs[at - 1]) < RATIO * size:
             at -= 1
-            taken.append(self.runs[at])
-            size += len(self.runs[at])
+            taken.append(runs[at])
+            size += len(runs[at])
         made = merged(taken, whole=at == 0) if len(taken) > 1 else run
-        self.runs[at:] = [made] if len(made) else []
+        self.runs = [*runs[:at], made] if len(made) else runs[:at]
 
     def take(self, keys: Iterable[Element]) -> list[Table]:
         """Take all rows of some keys out, each key given once."""
@@ -197,10 +241,13 @@ class Tail:
         columns = encoded(keys, run.table.shape[0], run.table.columns[: run.width])
         codes, _ = coded(columns[0], len(columns[1]))
         taken = [run.take(codes, columns[0]) for run in self.runs] if len(codes) else []
-        if any(2 * run.gone > len(run) for run in self.runs):
-            runs = [run.trimmed() if 2 * run.gone > len(run) else run for run in self.runs]
-            self.runs = [run for run in runs if len(run)]
+        self.runs = _in_shape(self.runs)
         return [table for table in taken if len(table)]
+
+
+def _in_shape(runs: list[Run]) -> list[Run]:
+    """Runs, those written anew that have lost more than half of their rows."""
+    return [made for run in runs if len(made := run.trimmed() if 2 * run.gone > len(run) else run)]
 
 
 class Patience:

@@ -39,8 +39,9 @@ nearly all are alike."""
 
 def paired(rows: Any) -> dict[Key, int]:
     """Rows as a canonical batch of pairs, for what must see each pair once."""
+    batch: dict[Key, int] = rows
     if not isinstance(rows, list):
-        return rows  # type: ignore[no-any-return]
+        return batch
     pairs, weights = [row[:2] for row in rows], [row[2] for row in rows]
     batch = collect_keys(pairs, weights)
     return Mixed(batch) if type(rows) is MixedRows else batch

@@ -1,7 +1,8 @@
 """The seed's operators on traces, and integrals: what a circuit is wired of by hand.
 
 A stream of traces carries a :class:`View`: a trace and the batches added to it in this tick.  The trace itself belongs
-to the ``z1_trace`` that closes the circle, and takes the batches in when the tick is over; so nothing is copied, the
+to the ``z1_trace`` that closes the circle, and takes the batches in when the tick is over, and any other ``z1_trace``
+takes in what it lacks of the trace that it is a delayed view of (:class:`Delay`); so nothing is copied, the
 previous and the current state can be read in one tick, and past epochs are merged as entries are touched.
 
 ``integrate`` and ``consolidate`` give a whole collection each tick, so whatever follows them costs as much as it is
@@ -12,10 +13,12 @@ Source: seed 003, 2.9.2, 2.9.9 to 2.9.11, 2.9.16 to 2.9.18; reference/flow.md, s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from syndicate.flow.element import Key, Mixed, Rows, add_up, key_of, mixed, natural, negated, plus
+from syndicate.flow.element import Key, Mixed, Rows, add_up, key_of, meet, mixed, natural, negated, plus
 from syndicate.flow.node import Carries, Node
+from syndicate.flow.operators.arrangement import meet_rows
 from syndicate.flow.operators.distinct import paired, unpaired, whole
 from syndicate.flow.operators.nested import change_of_set, corners
 from syndicate.flow.time import Time, parts
@@ -58,13 +61,6 @@ class View:
             add_up(found, groups.get(key, {}).items())
         return {value: weight for value, weight in found.items() if weight}
 
-    def merged(self) -> Trace:
-        """All in one trace, a copy."""
-        made = self.base.copy()
-        for groups, time in self.added:
-            absorb(made, groups, time, 1)
-        return made
-
     def consolidated(self) -> dict[Key, int]:
         """All in one batch, of elements or of pairs ``(key, value)``."""
         pairs: list[tuple[Key, int]] = []
@@ -74,28 +70,88 @@ class View:
         return mixed(pairs)
 
 
-def absorb(trace: Trace, groups: Groups, time: Time, sign: int) -> None:
-    """Add a batch to a trace in place."""
-    for key, values in groups.items():
-        for value, weight in values.items():
-            trace.add(key, value, time, weight * sign)
+Entry: TypeAlias = tuple[Key, Key, Time, int]
+
+
+class Delay:
+    """What a ``z1_trace`` keeps, and what it is owed: the trace that its input is a view of, less what it keeps.
+
+    So it never copies that trace.  Let it keep ``T``, and be owed ``U - T``, and let its input be ``U + added``.  When
+    the tick is over, ``T`` becomes the input, which is to take in what it was owed and what was added.  Meanwhile ``U``
+    takes in what it was owed and what was added to it; that, less what was added here, it is owed from now on.  One
+    whose input is a view of itself is owed nothing.
+    """
+
+    __slots__ = ("added", "arrived", "base", "owed", "trace")
+
+    def __init__(self) -> None:
+        self.trace = Trace()
+        self.owed = Trace()
+        self.base = self
+        self.added: list[Entry] = []
+        self.arrived: list[Entry] = []
+
+    def arrive(self, view: View) -> None:
+        """The tick is over, and the input is this.  What raises in a user's ``__eq__`` does so now."""
+        for groups, _ in view.added:
+            meet_rows(groups, self.trace.groups)
+            meet_rows(groups, self.owed.groups)
+        for key, values in self.owed.groups.items():
+            meet(values, self.trace.groups.get(key, ()))
+        self.added = [
+            (key, value, time, weight)
+            for groups, time in view.added
+            for key, values in groups.items()
+            for value, weight in values.items()
+        ]
+        self.arrived = [*_entries(self.owed), *self.added] if self.owed.groups else self.added
+
+    def lacking(self) -> dict[Key, dict[Key, Times]]:
+        """What it is owed next, when all have arrived."""
+        owed = Trace()
+        for key, value, time, weight in self.base.arrived:
+            owed.add(key, value, time, weight)
+        for key, value, time, weight in self.added:
+            owed.add(key, value, time, -weight)
+        return owed.groups
+
+    def take_in(self) -> None:
+        """Keep what has arrived."""
+        for key, value, time, weight in self.arrived:
+            self.trace.add(key, value, time, weight)
+        self.added = self.arrived = []
+
+    def take_back(self, arrived: list[Entry]) -> None:
+        """Undo that."""
+        for key, value, time, weight in arrived:
+            self.trace.add(key, value, time, -weight)
+
+    def restore(self, owed: dict[Key, dict[Key, Times]]) -> None:
+        """Be owed this."""
+        self.owed.groups = owed
+
+
+def _entries(trace: Trace) -> Iterator[Entry]:
+    for key, values in trace.groups.items():
+        for value, times in values.items():
+            for time, weight in times.items():
+                yield key, value, time, weight
 
 
 class Ageing:
     """What a trace took in during an epoch; when that has succeeded, it is merged with the past."""
 
-    __slots__ = ("epoch", "groups", "trace")
+    __slots__ = ("entries", "epoch", "trace")
 
-    def __init__(self, trace: Trace, groups: Groups, epoch: int) -> None:
+    def __init__(self, trace: Trace, entries: list[Entry], epoch: int) -> None:
         self.trace = trace
-        self.groups = groups
+        self.entries = entries
         self.epoch = epoch
 
     def commit(self) -> None:
         """The epoch is over."""
-        for key, values in self.groups.items():
-            for value in values:
-                self.trace.advance(key, value, self.epoch + 1)
+        for key, value, _, _ in self.entries:
+            self.trace.advance(key, value, self.epoch + 1)
 
     def discard(self) -> None:
         """The undo log takes back what was added."""

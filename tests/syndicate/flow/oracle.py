@@ -48,7 +48,7 @@ class Bag:
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Bag) and self.weights() == other.weights()
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # as Python marks what has none
 
     def __repr__(self) -> str:
         return f"Bag({list(self)!r})"

@@ -24,7 +24,7 @@ from tests.syndicate.flow.oracle import Bag, bag_of, check
 
 np = pytest.importorskip("numpy")
 
-from syndicate.flow.columnar import joins, sums, table, tail  # noqa: E402
+from syndicate.flow.columnar import joins, sums, table, tail  # noqa: E402  # they need numpy
 
 first, second = itemgetter(0), itemgetter(1)
 swapped = rearranges(lambda pair: (pair[1], pair[0]))
@@ -185,10 +185,8 @@ def as_columns(zset: ZSet) -> Columns:
 
 @pytest.mark.usefixtures("eager", "collisions")
 @pytest.mark.parametrize("seed", range(30))
-def test_negative_collections(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_negative_collections(seed: int) -> None:
     """Deletions of what is not there, and joins where much changes on both sides."""
-    if seed % 2:
-        monkeypatch.setattr(joins, "HALF", 0.0)
     rng = random.Random(seed)
     c, a, b = two_sources()
     c.sink("join", a.index_with(first).join(b.index_with(second), ends))
@@ -513,3 +511,32 @@ def test_who_looks_through_all_objects_is_not_disturbed() -> None:
     assert isinstance(table.leaf(0), table.Leaf)
     assert not isinstance(table.leaf(0), tuple)
     assert sum(isinstance(thing, table.Leaf) for thing in gc.get_objects()) >= 1
+
+
+@pytest.mark.usefixtures("eager")
+@pytest.mark.parametrize("large", [1, 10**9], ids=["rows", "columns"])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_join_of_sets_makes_no_row_twice(seed: int, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What both sides take away and add meets in such a way that nothing is added up, and nothing cancels out."""
+    monkeypatch.setattr(syndicate.flow.local, "LARGE", large)
+    for module in (table, tail):
+        monkeypatch.setattr(module, "added_up", None)
+    rng = random.Random(seed)
+    c, a, b = two_sources()
+    triple = rearranges(lambda key, left, right: (key, left, right))
+    c.sink("out", a.index_with(first, second).join(b.index_with(first, second), triple))
+    every = [(key, value) for key in range(4) for value in range(20)]
+    present: dict[str, set[Any]] = {"a": set(), "b": set()}
+
+    def steps() -> Iterator[dict[str, Any]]:
+        for _ in range(8):
+            step = {}
+            for name, known in present.items():
+                flipped = rng.sample(every, rng.randrange(1, 60))
+                delta = {element: -1 if element in known else 1 for element in flipped}
+                known.symmetric_difference_update(flipped)
+                columns = Columns([[e[at] for e in delta] for at in (0, 1)], list(delta.values()))
+                step[name] = ZSet(delta) if large == 1 else columns
+            yield step
+
+    check(c, steps())

@@ -178,7 +178,7 @@ KINDS: list[Any] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("element", KINDS, ids=repr)
+@pytest.mark.parametrize("element", KINDS)
 def test_each_kind_of_element(element: Any) -> None:
     """An element comes back as the same value of the same type, alone and within a tuple."""
     for whole in (element, (element, "in", (element,))):
@@ -266,7 +266,7 @@ class Pair(NamedTuple):
     right: int
 
 
-@pytest.mark.parametrize("element", [Level.LOW, Pair(1, 2), (1, (Pair(1, 2),)), object()], ids=str)
+@pytest.mark.parametrize("element", [Level.LOW, Pair(1, 2), (1, (Pair(1, 2),)), object()])
 def test_nothing_is_taken_for_its_base_class(element: Any) -> None:
     """Instances of subclasses would come back as something else, so they are refused like other unknown types."""
     with pytest.raises(UnwritableElement, match=r"cannot hold a (Level|Pair|object)"):
@@ -280,7 +280,7 @@ def test_registering_wrongly() -> None:
     with pytest.raises(UnwritableElement, match="know int already"):
         register(int, "number", str, int)
     with pytest.raises(UnwritableElement, match="needs a class"):
-        register("Point", "point", str, str)  # type: ignore[arg-type]
+        register("Point", "point", str, str)  # type: ignore[arg-type]  # the mistake
 
 
 def test_a_name_that_nobody_registered() -> None:
@@ -414,7 +414,7 @@ def test_what_is_no_snapshot() -> None:
     with pytest.raises(SnapshotDamaged, match="no snapshot of a circuit"):
         c.restore(b"PK" + bytes(100))
     with pytest.raises(SnapshotDamaged, match="is bytes, not str"):
-        c.restore("text")  # type: ignore[arg-type]
+        c.restore("text")  # type: ignore[arg-type]  # the mistake
     with pytest.raises(SnapshotMismatch, match="of format 2, and this library reads format 1"):
         c.restore(sealed(opened(SOUND), version=2))
 
