@@ -16,6 +16,8 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_INPUT := 1
+# As all newer pips do; pip 23.0, which Debian has, would otherwise warn of each package without a wheel.
+export PIP_USE_PEP517 := 1
 export PIP_USER := 0
 
 .PHONY: help
@@ -29,7 +31,7 @@ demo: .venv/stamps/demo java ## the main job: who is in the air? (flights, by Sp
 
 .PHONY: test
 test: .venv/stamps/dev .peers/syndicate-py/stamp java ## all tests
-	@$(PYTHON_BIN) -m pytest
+	@$(PYTHON_BIN) -m pytest --numprocesses auto --maxprocesses 8 --dist loadgroup
 
 .PHONY: check
 check: .venv/stamps/dev ## ruff, mypy --strict and the architecture test
@@ -42,11 +44,13 @@ check: .venv/stamps/dev ## ruff, mypy --strict and the architecture test
 bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) java ## the benchmarks, side by side with peers
 	@$(PYTHON_BIN) -m benchmarks
 	@$(PYTHON_BIN) -m benchmarks.flow
+	@$(PYTHON_BIN) -m benchmarks.spark
 	@$(PYTHON_BIN) -m benchmarks.bloom
 	@$(PYTHON_BIN) -m benchmarks.dedalus
 
 .PHONY: nightly
-nightly: .venv/stamps/dev .peers/syndicate-py/stamp java ## long campaigns: 50 million mutated frames, 2,000 kills, 200 drains (some hours)
+nightly: .venv/stamps/dev .peers/syndicate-py/stamp java ## long campaigns: new random examples, 50 million mutated frames, 2,000 kills (some hours)
+	@for round in {1..20}; do $(PYTHON_BIN) -m pytest -q -m hypothesis --hypothesis-profile=search; done
 	@$(PYTHON_BIN) -m tests.relay.codec.fuzz --frames 50000000 --codec all
 	@SYNDICATE_KILLS=2000 SYNDICATE_CRASHES=200000 SYNDICATE_FLIPS=10000 SYNDICATE_DRAINS=200 \
 	    $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/test_journal.py tests/relay/test_durable.py \

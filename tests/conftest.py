@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["syndicate.testing"]
 
-# The suite draws the same examples each time, so that a change is judged by what it changes; `make search` draws new ones.
+# The suite draws the same examples each time, so that a change is judged by what it changes; `make nightly` draws new ones.
 # There is no deadline: the machine may have other things to do.
 settings.register_profile("suite", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, print_blob=True)
@@ -31,7 +31,8 @@ def spark() -> Iterator[SparkSession]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test that uses the Spark session, so that nobody has to remember to."""
+    """Mark each test that uses the Spark session, so that nobody has to remember to; one process runs them all."""
     for item in items:
         if isinstance(item, pytest.Function) and "spark" in item.fixturenames:
             item.add_marker("spark")
+            item.add_marker(pytest.mark.xdist_group("spark"))

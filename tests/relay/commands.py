@@ -25,7 +25,7 @@ def command(name: str, *args: str) -> list[str]:
 
 def end(process: Process) -> tuple[int, str, str]:
     """The exit code, and what was printed."""
-    out, err = process.communicate(timeout=20)
+    out, err = process.communicate(timeout=100)
     return process.returncode, out, err
 
 

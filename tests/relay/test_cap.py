@@ -208,7 +208,7 @@ def test_in_the_family() -> None:
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
         done = subprocess.run(
-            ["sh", "-c", program], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=30
+            ["sh", "-c", program], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=100
         )
     assert done.stdout.splitlines() == [
         'valid: "room"',

@@ -256,7 +256,7 @@ def test_a_full_disk(server: Server, options: list[str]) -> None:
             command("console", server[1], *options), stdout=full, stderr=subprocess.PIPE, text=True
         )
         act(server[1], chat)
-        _, err = console.communicate(timeout=20)
+        _, err = console.communicate(timeout=100)
     assert console.returncode == 1
     assert err == "syndicate-console: cannot write to standard output: No space left on device\n"
 
@@ -317,7 +317,7 @@ def test_where_a_capability_comes_from(server: Server, tmp_path: Path, way: str)
             env=env,
             capture_output=True,
             text=True,
-            timeout=20,
+            timeout=100,
             check=False,
         )
         return done.returncode, done.stderr

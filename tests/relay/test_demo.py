@@ -95,7 +95,7 @@ def test_one_day_from_end_to_end() -> None:
     assert len(console) == said["console_lines"]
     raised = [line for line in console if re.search(r" \+ <Alarm \"(JFK|EWR)\" 6\d \"2013-01-01\">$", line)]
     assert len(raised) == alarms
-    assert "842 flights on 1 days" in done.stderr
+    assert "842 flights on 1 day;" in done.stderr
 
 
 def test_as_one_sees_it(spark: SparkSession) -> None:
@@ -124,7 +124,7 @@ def test_ctrl_c() -> None:
             if "Spark reads the flights" in line:
                 break
         os.killpg(demo.pid, signal.SIGINT)
-        rest, _ = demo.communicate(timeout=30)
+        rest, _ = demo.communicate(timeout=100)
     assert demo.returncode == 130
     assert "Traceback" not in rest
 

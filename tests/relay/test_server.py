@@ -672,7 +672,7 @@ def test_standard_streams() -> None:
 
     run(client)
     assert heard == [5]
-    child = subprocess.run(program, shell=True, input=b"", capture_output=True, timeout=20, check=False)
+    child = subprocess.run(program, shell=True, input=b"", capture_output=True, timeout=100, check=False)
     assert (child.returncode, child.stdout) == (0, b"")
     assert child.stderr.startswith(b"listening on  stdio:\n")
 

@@ -267,7 +267,7 @@ run(boot)
 
 def test_a_program_may_have_these_records_itself() -> None:
     """Record classes of a program, with the labels that the relay uses, change nothing for the relay."""
-    done = subprocess.run([sys.executable, "-c", SHADOWS], capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run([sys.executable, "-c", SHADOWS], capture_output=True, text=True, timeout=100, check=False)
     assert (done.stdout, done.returncode) == ("connected\n", 0), done.stderr
 
 

@@ -120,15 +120,17 @@ def test_points_around_zero_are_no_attack() -> None:
 
 
 def test_integers_do_not_flood() -> None:
-    """Integers below 2**61 - 1 are their own hash; even those chosen for the same places cost no more than twenty."""
+    """Integers below 2**61 - 1 are their own hash; even those chosen for the same places cost a few times more, not
+    thousands of times.
+    """
     chosen = [(n << 45) % SMALL for n in range(1, 20_000)]
     plain = random.Random(1).sample(range(SMALL), len(chosen))
     cost = []
     for numbers in (plain, chosen):
         times = []
         for _ in range(5):
-            began = time.perf_counter()
+            began = time.thread_time()
             assert len({*numbers}) == len(numbers)
-            times.append(time.perf_counter() - began)
+            times.append(time.thread_time() - began)
         cost.append(min(times))
-    assert cost[1] < 20 * cost[0]
+    assert cost[1] < 100 * cost[0]
