@@ -69,10 +69,7 @@ class Bag(Counted):
     @morph(argument=Kind.MORPHISM, tries=_bags)
     def intersect(self, other: Self) -> Self:
         """The lesser multiplicity of each element that both have."""
-        self.same_lattice(other, "intersect")
-        mine, theirs = self.content.rows(), other.content.rows()
-        if len(mine) > len(theirs):
-            mine, theirs = theirs, mine
+        mine, theirs = self._meet(other)
         return made(type(self), Table({key: min(count, theirs[key]) for key, count in mine.items() if key in theirs}))
 
     @morph(argument=Kind.MORPHISM, tries=_bags)
@@ -111,10 +108,3 @@ class Bag(Counted):
     def size(self) -> Max:
         """The sum of the multiplicities."""
         return made(Max, sum(self.content.rows().values()))
-
-    def _written(self) -> tuple[Any, ...]:
-        return tuple([(natural(key), count) for key, count in self.content.rows().items()])
-
-    @classmethod
-    def _rebuilt(cls, *parts: Any) -> Self:
-        return cls(Entries(Table({key_of(element): count for element, count in parts})))

@@ -24,7 +24,6 @@ from typing import Any, Self
 from syndicate.errors import NotAValue, PatternError
 from syndicate.flow.element import Element, Key, key_of, natural, rank
 from syndicate.lattice.boolean import Bool
-from syndicate.lattice.contents import Entries
 from syndicate.lattice.counted import Counted
 from syndicate.lattice.extremum import Max
 from syndicate.lattice.lattice import Lattice, made, no_lattice, short
@@ -99,13 +98,6 @@ class Clock(Counted):
     def concurrent(self, other: Self) -> bool:
         """Whether each knows what the other does not."""
         return not self <= other and not other <= self
-
-    def _written(self) -> tuple[Any, ...]:
-        return tuple([(natural(node), count) for node, count in self.content.rows().items()])
-
-    @classmethod
-    def _rebuilt(cls, *parts: Any) -> Self:
-        return cls(Entries(Table({key_of(node): count for node, count in parts})))
 
 
 class LastWriter(Lattice):

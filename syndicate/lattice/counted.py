@@ -8,22 +8,20 @@ from __future__ import annotations
 from typing import Self
 
 from syndicate.flow.element import Key
-from syndicate.lattice.contents import Entries
-from syndicate.lattice.lattice import Lattice, made
+from syndicate.lattice.lattice import made
 from syndicate.lattice.table import Table
+from syndicate.lattice.tabled import Keyed
 
 
-class Counted(Lattice, family=True):
+class Counted(Keyed, family=True):
     """Counts by element; an element that is absent counts 0.  Bottom: none; merge: the greater count of each."""
 
     __slots__ = ()
 
-    content: Table
-
     def merge(self, other: Self) -> Self:
         """The greater count of each element, at the cost of the smaller one."""
         self.same_lattice(other)
-        big, small = (self, other) if len(self.content) >= len(other.content) else (other, self)
+        big, small = self._larger_first(other)
         changes = big._missing(small)
         return made(type(self), big.content.grown(changes)) if changes else big
 
@@ -36,19 +34,6 @@ class Counted(Lattice, family=True):
     def beyond(self, known: Self) -> Self:
         """The elements of which *known* has less."""
         return made(type(self), Table(known._missing(self)))
-
-    def reveal(self) -> Entries:
-        """The counts, as an immutable mapping."""
-        return Entries(self.content)
-
-    def identity(self) -> Key:
-        """The table, which compares by content."""
-        return self.content
-
-    @property
-    def is_bottom(self) -> bool:
-        """Whether there are none."""
-        return not len(self.content)
 
     def __le__(self, other: Self) -> bool:
         self.same_lattice(other, "compare")

@@ -66,6 +66,7 @@ class Lattice:
     """A Z-set tells elements apart by our ``==`` and ``hash``, without freezing them."""
 
     if TYPE_CHECKING:
+        _known: ClassVar[Mapping[str, Method]]
         content: Any
         _hash: int | None
 
@@ -143,7 +144,7 @@ class Lattice:
         """
         found = cls.__dict__.get("_known")
         if found is None:
-            found = cls._known = _methods(cls)  # type: ignore[attr-defined]
+            found = cls._known = _methods(cls)
         return found
 
     @classmethod

@@ -29,6 +29,7 @@ from syndicate.lattice.lattice import Lattice, grew, join, made, no_lattice, sho
 from syndicate.lattice.method import Kind, monotone, morph, non_monotone
 from syndicate.lattice.sets import EMPTY, Set
 from syndicate.lattice.table import ABSENT, Rows, Table
+from syndicate.lattice.tabled import Keyed
 
 L = TypeVar("L", bound=Lattice)
 
@@ -50,13 +51,12 @@ def _thresholds(values: Any) -> list[tuple[Any, ...]]:
     return [("gt", 1), ("contains", 1), ("merge", Bool(True))]
 
 
-class Map(Lattice):
+class Map(Keyed):
     """A map to lattice values; bottom: empty; merge: of the values, key by key."""
 
     __slots__ = ()
 
     wrapper_name = "lmap"
-    content: Table
 
     def __init__(self, content: Mapping[Element, Lattice] | None = None) -> None:
         """Hold a mapping; raises :class:`LatticeValue` for a value that is no lattice value, and
@@ -89,7 +89,7 @@ class Map(Lattice):
     def merge(self, other: Self) -> Self:
         """The union of the keys, with the values of common keys merged."""
         self.same_lattice(other)
-        big, small = (self, other) if len(self.content) >= len(other.content) else (other, self)
+        big, small = self._larger_first(other)
         if big.content is small.content:
             return self
         known = big.content.rows()
@@ -118,19 +118,6 @@ class Map(Lattice):
                 fresh[key] = value.beyond(old)
         return made(type(self), Table(fresh))
 
-    def reveal(self) -> Entries:
-        """The map as an immutable mapping, whose values are lattice values still."""
-        return Entries(self.content)
-
-    def identity(self) -> Key:
-        """The table, which compares by content."""
-        return self.content
-
-    @property
-    def is_bottom(self) -> bool:
-        """Whether the map is empty."""
-        return not len(self.content)
-
     def __le__(self, other: Self) -> bool:
         self.same_lattice(other, "compare")
         if self.content is other.content:
@@ -144,10 +131,7 @@ class Map(Lattice):
     @morph(argument=Kind.MORPHISM, tries=_maps)
     def intersect(self, other: Self) -> Self:
         """The keys that both have, with their values *merged*."""
-        self.same_lattice(other, "intersect")
-        mine, theirs = self.content.rows(), other.content.rows()
-        if len(mine) > len(theirs):
-            mine, theirs = theirs, mine
+        mine, theirs = self._meet(other)
         common = [(key, value, theirs[key]) for key, value in mine.items() if key in theirs]
         return made(type(self), Table({key: _joined(key, a, b) for key, a, b in common}))
 
@@ -170,14 +154,14 @@ class Map(Lattice):
         Raises :class:`LatticeValue` if *key* has none and *bottom* was not given, :class:`LatticeMismatch` if it has
         one of another class.
         """
-        found = self.content.rows().get(key_of(key))
+        found: L | None = self.content.rows().get(key_of(key))
         if found is None:
             if bottom is None:
                 raise LatticeValue(f"{short(self)} has no {key!r}, nor do you say what it would be: at({key!r}, Max)")
             return bottom.bottom()
         if bottom is not None and type(found) is not bottom:
             raise LatticeMismatch(f"the value of {key!r} is {short(found)}, no {bottom.__name__}: ask for that class")
-        return found  # type: ignore[no-any-return]
+        return found
 
     @morph
     def filter(self) -> Self:
@@ -244,13 +228,6 @@ class Map(Lattice):
             if not isinstance(answer, Lattice):
                 raise LatticeValue(f"{caller}: {name} answered {short(answer)} for {key!r}, which is no lattice value")
         return made(type(self), Table(answers))
-
-    def _written(self) -> tuple[Any, ...]:
-        return tuple([(natural(key), value) for key, value in self.content.rows().items()])
-
-    @classmethod
-    def _rebuilt(cls, *parts: Any) -> Self:
-        return cls(Entries(Table({key_of(key): value for key, value in parts})))
 
 
 def _joined(key: Key, a: Lattice, b: Lattice) -> Lattice:

@@ -81,8 +81,8 @@ def mark_of(function: Any) -> Mark | None:
 def _decorator(kind: Kind, function: Any, argument: Kind | None, tries: Tries | None) -> Any:
     mark = Mark(kind, Kind.NON_MONOTONE if argument is None else argument, tries)
 
-    def note(marked: F) -> F:
-        marked.__lattice__ = mark  # type: ignore[attr-defined]
+    def note(marked: Any) -> Any:
+        marked.__lattice__ = mark
         return marked
 
     return note if function is None else note(function)

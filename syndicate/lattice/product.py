@@ -28,10 +28,10 @@ from typing import Any, Self, TypeVar
 
 from syndicate.errors import LatticeMismatch
 from syndicate.flow.element import Key, key_of, natural, naturals
-from syndicate.lattice.contents import Entries
 from syndicate.lattice.lattice import Lattice, grew, join, made
 from syndicate.lattice.method import morph, non_monotone
 from syndicate.lattice.table import Table
+from syndicate.lattice.tabled import Keyed
 
 L = TypeVar("L", bound=Lattice)
 
@@ -113,13 +113,12 @@ def _component(content: tuple[Lattice, Lattice] | None, place: int, bottom: type
     return found
 
 
-class DomPair(Lattice):
+class DomPair(Keyed):
     """Values under keys, both lattice values; bottom: none; merge: what no greater key dominates, equal keys merged."""
 
     __slots__ = ()
 
     wrapper_name = "ldom"
-    content: Table
 
     def __init__(self, content: tuple[Lattice, Lattice] | Mapping[Lattice, Lattice] | None = None) -> None:
         """Hold one version, ``(key, value)``, or several as a mapping; raises :class:`LatticeValue`."""
@@ -138,23 +137,10 @@ class DomPair(Lattice):
         """The versions of both that no key of either exceeds."""
         self.same_lattice(other)
         mine = self.content.rows()
-        rows = _undominated([*_pairs(self), *_pairs(other)])
+        rows = _undominated([*self._written(), *other._written()])
         if rows.keys() == mine.keys() and not any(grew(mine[key], value) for key, value in rows.items()):
             return self
         return made(type(self), Table(rows))
-
-    def reveal(self) -> Entries:
-        """The versions, by key."""
-        return Entries(self.content)
-
-    def identity(self) -> Key:
-        """The table, which compares by content."""
-        return self.content
-
-    @property
-    def is_bottom(self) -> bool:
-        """Whether there is no version."""
-        return not len(self.content)
 
     @morph(tries=_key_classes)
     def key(self, bottom: type[L]) -> L:
@@ -166,16 +152,9 @@ class DomPair(Lattice):
         """The values of the versions merged, of class *bottom*; what is dominated is gone, so this may shrink."""
         return _merged(list(self.content.rows().values()), bottom)
 
-    def _written(self) -> tuple[Any, ...]:
-        return tuple(_pairs(self))
-
     @classmethod
     def _rebuilt(cls, *parts: Any) -> Self:
         return made(cls, Table(_undominated(list(parts))))
-
-
-def _pairs(versions: DomPair) -> list[tuple[Any, Any]]:
-    return [(natural(key), value) for key, value in versions.content.rows().items()]
 
 
 def _undominated(pairs: list[tuple[Any, Any]]) -> dict[Key, Any]:

@@ -37,6 +37,7 @@ from syndicate.lattice.lattice import LATTICES, Lattice, holds_lattice, made, no
 from syndicate.lattice.method import Kind, monotone, morph
 from syndicate.lattice.ordering import is_number
 from syndicate.lattice.table import Rows, Table
+from syndicate.lattice.tabled import Tabled
 
 S = TypeVar("S", bound="Set")
 
@@ -70,13 +71,12 @@ def _rows_of(elements: Iterable[Element]) -> Rows:
     return dict.fromkeys(keys)
 
 
-class Set(Lattice):
+class Set(Tabled):
     """A set; bottom: the empty set; merge: union."""
 
     __slots__ = ()
 
     wrapper_name = "lset"
-    content: Table
 
     def __init__(self, content: Iterable[Element] | None = None) -> None:
         """Hold the elements of an iterable; raises :class:`LatticeValue` if it is none, or text (wrap it in a list)."""
@@ -108,7 +108,7 @@ class Set(Lattice):
         self.same_lattice(other)
         if other.content is self.content:
             return self
-        big, small = (self, other) if len(self.content) >= len(other.content) else (other, self)
+        big, small = self._larger_first(other)
         fresh = big._missing(small)
         return made(type(self), big.content.grown(fresh)) if fresh else big
 
@@ -131,15 +131,6 @@ class Set(Lattice):
         """The keys of the elements, as a circuit holds them."""
         return self.content.rows().keys()
 
-    def identity(self) -> Key:
-        """The table, which compares by content."""
-        return self.content
-
-    @property
-    def is_bottom(self) -> bool:
-        """Whether the set is empty."""
-        return not len(self.content)
-
     def __le__(self, other: Self) -> bool:
         self.same_lattice(other, "compare")
         return self.content is other.content or (
@@ -149,10 +140,7 @@ class Set(Lattice):
     @morph(argument=Kind.MORPHISM, tries=_sets)
     def intersect(self, other: Self) -> Self:
         """The elements that both have, at the cost of the smaller."""
-        self.same_lattice(other, "intersect")
-        mine, theirs = self.content.rows(), other.content.rows()
-        if len(mine) > len(theirs):
-            mine, theirs = theirs, mine
+        mine, theirs = self._meet(other)
         return made(type(self), Table({key: None for key in mine if key in theirs}))
 
     @morph(argument=Kind.MORPHISM, tries=_sets)

@@ -28,6 +28,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
+from attrs import evolve
+
 from syndicate.plan.algebra import (
     AntiJoin,
     Difference,
@@ -119,7 +121,7 @@ class _Rewriting:
                 source = self.push(this.source, ())
                 if source.heading != this.source.heading:  # the function reads by position
                     source = Projection(source, this.source.heading)
-                return _select(type(this)(source, this.attributes, this.function), asked)  # type: ignore[arg-type]
+                return _select(evolve(this, source=source), asked)
             case Fixpoint():
                 return _select(Fixpoint(this.name, this.attributes, self.push(this.body, ())), asked)
             case _:

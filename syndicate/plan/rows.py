@@ -61,7 +61,7 @@ class Meaning:
 
 
 def _meaning(function: Callable[..., Any], meaning: Meaning) -> Callable[..., Any]:
-    function.meaning = meaning  # type: ignore[attr-defined]
+    function.meaning = meaning  # type: ignore[attr-defined]  # a function has any that one sets
     return function
 
 

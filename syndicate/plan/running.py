@@ -121,14 +121,10 @@ def _fit(name: str, heading: Heading, facts: Collection[Any]) -> None:
 
 
 def evaluate(program: Program, facts: Mapping[str, Facts] | None = None) -> dict[str, frozenset[tuple[Any, ...]]]:
-    """The outputs of a program for some facts, once: rows by relation.
+    """The outputs of a program for some facts, once: rows by relation.  A fact that is given twice is there once.
 
-    Python's own sets confuse ``1`` and ``True``; a :class:`Plan` does not.
+    The answer's sets are Python's own, which confuse ``1`` and ``True``; a :class:`Plan` does not.
     """
     plan = Plan.of(program)
-    given = {
-        name: some if isinstance(some, (ZSet, Mapping)) else list(dict.fromkeys(some))
-        for name, some in (facts or {}).items()
-    }
-    found = plan.step(given)
+    found = plan.step({name: plan._delta(name, some).distinct() for name, some in (facts or {}).items()})
     return {name: frozenset(found[name]) for name in program.outputs}

@@ -22,10 +22,12 @@ HEADINGS = {
 KEYS = {"w": "a", "x": "b"}
 ATTRIBUTES = "abcd"
 ALIKE = (0, 1, True, 1.0, 2, False)
+WIDEST = 8
+"""The most attributes of the two sides of a join: the oracle looks at all pairs of their rows."""
 NEW = ("compute", "map", "flat_map")
 KINDS = (
     *("select", "project", "rename", "union", "natural", "natural", "theta", "equi", "semi", "anti", "minus"),
-    *("group", "product", "literal", "fixpoint", "mark", *NEW),
+    *("outer", "group", "product", "literal", "fixpoint", "mark", *NEW),
 )
 
 
@@ -82,19 +84,27 @@ class Maker:
         if make is not None:
             made: ra.Expression = make(one, depth, firm=firm, closed=closed)
             return made
-        other = self.any(depth - 1, firm=firm or kind in ("anti", "minus"), closed=closed)
+        other = self.any(depth - 1, firm=firm or kind in ("anti", "minus", "outer"), closed=closed)
         match kind:
             case "union":
                 return ra.Union(one, self.shaped(other, one.heading))
             case "minus":
                 return ra.Difference(one, self.shaped(other, one.heading))
+            case _ if len(one.heading) + len(other.heading) > WIDEST:
+                return one
             case "semi":
                 return ra.SemiJoin(one, other)
             case "anti":
                 return ra.AntiJoin(one, other)
+            case "outer":
+                rest = [(name, ra.Const(3)) for name in other.heading if name not in one.heading]
+                alone = ra.Projection(ra.AntiJoin(one, other), [*one.heading, *rest])
+                return ra.Union(ra.NaturalJoin(one, other), alone)
             case "natural":
-                third = [self.any(depth - 2, firm=firm, closed=closed)] if rng.random() < 0.4 else []
-                return ra.NaturalJoin(one, other, *third)
+                third = self.any(depth - 2, firm=firm, closed=closed)
+                joined = ra.NaturalJoin(one, other)
+                wide = len(joined.heading) + len(third.heading) > WIDEST
+                return joined if wide or rng.random() < 0.6 else ra.NaturalJoin(one, other, third)
         other = ra.Rename(other, {name: self.fresh() for name in other.heading if name in one.heading})
         if kind == "product" or not one.heading or not other.heading:
             return ra.Product(one, other)
@@ -136,7 +146,10 @@ class Maker:
             case "test":
                 return ra.Holds(odd, rng.choice(heading))
         right = ra.Attr(rng.choice(heading)) if kind == "attr" else rng.choice(ALIKE)
-        return ra.Compare(rng.choice(heading), rng.choice(("==", "==", "!=", "<", "<=", ">", ">=")), right)
+        left: Any = rng.choice(heading)
+        if rng.random() < 0.2:
+            left = rng.choice([ra.Arith("%", left, 2), ra.Call(twice, left), ra.Const(1)])
+        return ra.Compare(left, rng.choice(("==", "==", "!=", "<", "<=", ">", ">=")), right)
 
     def _select(self, one: ra.Expression, depth: int, **how: bool) -> ra.Expression:
         return ra.Selection(one, *[self.condition(one.heading) for _ in range(self.rng.randrange(1, 3))])

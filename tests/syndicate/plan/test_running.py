@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from syndicate import record
-from syndicate.errors import FactError, PlanError, SnapshotError
+from syndicate.errors import FactError, PlanError, SnapshotError, UnhashableElement
 from syndicate.flow import ZSet
 from syndicate.plan import (
     AntiJoin,
@@ -153,6 +153,17 @@ def test_large_rules() -> None:
     program.rule("nested", nested)
     with pytest.raises(PlanError, match="nested too deeply"):
         program.plan()
+
+
+def test_evaluate_tells_facts_apart_as_a_plan_does() -> None:
+    """Facts that are alike to Python count each, a fact that is given twice counts once, and none may be mutable."""
+    program = Program()
+    given = program.edb("given", "a", "b")
+    program.rule("counted", GroupBy(given, ("b",), {"n": aggregates.count}))
+    for facts in ([(1, "x"), (True, "x"), (1, "x")], {(1, "x"): 2, (2, "x"): 1}):
+        assert evaluate(program, {"given": facts})["counted"] == {("x", 2)}
+    with pytest.raises(UnhashableElement, match="write a tuple"):
+        evaluate(program, {"given": [([], "x")]})
 
 
 def test_snapshots() -> None:
