@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from benchmarks.bloom_cases import (
     BUD,
@@ -19,11 +19,10 @@ from benchmarks.bloom_cases import (
     MORE_MS,
     SETS,
     TICKS,
-    Case,
     cases,
 )
 from benchmarks.report import Surroundings, exponent, number
-from benchmarks.sides import Bench, Measured, about, failed, verdict
+from benchmarks.sides import Bench, Case, Measured, about, section_of, verdict
 
 _BUD = (
     "Bud's figures are published ones, of Bud on Ruby 3.1.2 on another machine, of several runs the least: they are not"
@@ -41,18 +40,15 @@ def section(results: list[Measured], around: Surroundings, versions: dict[str, s
         ),
         _BUD,
     )
-    parts = ["## Bloom: ticks, beside Bud's published figures", about(around, versions, absent, *said)]
-    tables: tuple[tuple[str, str, Callable[[list[Measured]], Iterator[str]]], ...] = (
-        ("paths", "Closure and shortest paths", _paths),
-        ("sets", "Closure in `lset`", _sets),
-        ("ticks", "Ticks with one tuple in", _ticks),
-        ("merges", "Lattices: small merges into large values", _merges),
+    tables = (
+        (("paths",), "Closure and shortest paths", _paths),
+        (("sets",), "Closure in `lset`", _sets),
+        (("ticks",), "Ticks with one tuple in", _ticks),
+        (("merges",), "Lattices: small merges into large values", _merges),
     )
-    for function, title, table in tables:
-        found = [result for result in results if result.case.function == function]
-        if any(result.figures for result in found):
-            parts += [f"### {title}", "\n".join(table(found))]
-    return "\n\n".join([*parts, *failed(results)]) + "\n"
+    return section_of(
+        "Bloom: ticks, beside Bud's published figures", about(around, versions, absent, *said), tables, results
+    )
 
 
 def _paths(results: list[Measured]) -> Iterator[str]:

@@ -8,9 +8,9 @@ Source: reference/bloom.md, section 7; issue "Bloom and its lattices".
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
-from attrs import frozen
+from benchmarks.sides import Case
 
 BUD: Final[dict[tuple[str, str, int], tuple[float, float]]] = {
     ("closure", "chain", 200): (0.18, 2.3),
@@ -56,17 +56,6 @@ TICKS: Final = 10_000
 
 EXPONENT: Final = 0.15
 """How the cost of a small merge may grow with the size of the value: as size ** exponent."""
-
-
-@frozen
-class Case:
-    """One workload at one size: a function of ``bloom_ours``, and its arguments."""
-
-    key: str
-    function: str
-    arguments: dict[str, Any]
-    engines: tuple[str, ...] = ("ours",)
-    rounds: int | None = None
 
 
 def cases(quick: bool) -> list[Case]:

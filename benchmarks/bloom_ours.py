@@ -1,5 +1,7 @@
 """Bloom's workloads: each a program, ticked, and its result compared with an oracle that shares nothing with it."""
 
+# ruff: noqa: B015  # a rule, and rows put in, are comparisons to Python
+
 from __future__ import annotations
 
 import gc
@@ -35,8 +37,8 @@ class Closure(Bloom):
     @bloom
     def rules(self: Body) -> None:
         """Links, and a link before a path."""
-        self.path <= self.link  # noqa: B015
-        self.path <= (self.link * self.path).pairs(("to", "from"), lambda link, p: (link.from_, p.to))  # noqa: B015
+        self.path <= self.link
+        self.path <= (self.link * self.path).pairs(("to", "from"), lambda link, p: (link.from_, p.to))
 
 
 class Shortest(Bloom):
@@ -48,8 +50,8 @@ class Shortest(Bloom):
     @bloom
     def rules(self: Body) -> None:
         """The same, with costs."""
-        self.path <= self.link  # noqa: B015
-        self.path <= (self.link * self.path).pairs(  # noqa: B015
+        self.path <= self.link
+        self.path <= (self.link * self.path).pairs(
             ("to", "from"), lambda link, p: (link.from_, p.to, p.cost + link.cost)
         )
 
@@ -63,8 +65,8 @@ class Sets(Bloom):
     @bloom
     def rules(self: Body) -> None:
         """Links, and a path before a link."""
-        self.path <= self.link  # noqa: B015
-        self.path <= self.path.eqjoin(self.link, {1: 0}, lambda p, link: (p[0], link[1]))  # noqa: B015
+        self.path <= self.link
+        self.path <= self.path.eqjoin(self.link, {1: 0}, lambda p, link: (p[0], link[1]))
 
 
 class Insert(Bloom):
@@ -82,7 +84,7 @@ class Join(Insert):
     @bloom
     def joined(self: Body) -> None:
         """By the column v."""
-        self.named <= (self.item * self.name).pairs(("v", "v"), lambda i, n: (i.k, n.name))  # noqa: B015
+        self.named <= (self.item * self.name).pairs(("v", "v"), lambda i, n: (i.k, n.name))
 
 
 class Group(Insert):
@@ -93,7 +95,7 @@ class Group(Insert):
     @bloom
     def counted(self: Body) -> None:
         """The rows themselves."""
-        self.tally <= self.item.group(["v"], agg.count())  # noqa: B015
+        self.tally <= self.item.group(["v"], agg.count())
 
 
 class Together(Join):
@@ -104,7 +106,7 @@ class Together(Join):
     @bloom
     def counted(self: Body) -> None:
         """What was joined."""
-        self.tally <= self.named.group(["name"], agg.count())  # noqa: B015
+        self.tally <= self.named.group(["name"], agg.count())
 
 
 TICKED: dict[str, type[Bloom]] = {"insert": Insert, "join": Join, "group": Group, "together": Together}
@@ -169,7 +171,7 @@ def paths(workload: str, kind: str, edges: int) -> dict[str, float]:
     gc.collect()
     begin = perf_counter()
     program = cls()
-    program.link <= given  # noqa: B015
+    program.link <= given
     program.tick()
     found: dict[str, float] = {"first": perf_counter() - begin, "facts": len(program.path)}
     _check(workload, program, known)
@@ -178,7 +180,7 @@ def paths(workload: str, kind: str, edges: int) -> dict[str, float]:
         for edge in fresh:
             given = [row(edge)]
             begin = perf_counter()
-            program.link <= given  # noqa: B015
+            program.link <= given
             program.tick()
             times.append((perf_counter() - begin) * 1e3)
         known = known + fresh
@@ -193,7 +195,7 @@ def sets(kind: str, edges: int, *, semi_naive: bool) -> dict[str, float]:
     gc.collect()
     begin = perf_counter()
     program: Body = Sets(semi_naive=semi_naive)
-    program.link <= known  # noqa: B015
+    program.link <= known
     program.tick()
     seconds = perf_counter() - begin
     elements = sorted(program.path.value.reveal())
@@ -206,13 +208,13 @@ def ticks(workload: str, count: int) -> dict[str, float]:
     """Ticks a second, with one row in before each."""
     program: Body = TICKED[workload]()
     if workload in ("join", "together"):
-        program.name <= [(v, f"n{v}") for v in range(NAMES)]  # noqa: B015
+        program.name <= [(v, f"n{v}") for v in range(NAMES)]
     program.tick()
     rows = [(k, k % NAMES) for k in range(count)]
     gc.collect()
     begin = perf_counter()
     for row in rows:
-        program.item <= [row]  # noqa: B015
+        program.item <= [row]
         program.tick()
     seconds = perf_counter() - begin
     right = sorted(map(tuple, program.item)) == rows

@@ -9,11 +9,11 @@ from __future__ import annotations
 import json
 import statistics
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from benchmarks.dedalus_cases import CLOSURE, COPYING, EXPLORER, FRAMES, PEERS, PLAIN, Case, cases
+from benchmarks.dedalus_cases import CLOSURE, COPYING, EXPLORER, FRAMES, PEERS, PLAIN, cases
 from benchmarks.report import Surroundings, number
-from benchmarks.sides import Bench, Measured, about, failed, peer_command, verdict
+from benchmarks.sides import Bench, Case, Measured, about, peer_command, section_of, verdict
 
 _OTHERS = (PLAIN, *PEERS)
 
@@ -26,17 +26,14 @@ def section(results: list[Measured], around: Surroundings, versions: dict[str, s
         " and went, with the outcomes and verdicts that the public cases name.  Modules are imported before the clock"
         " starts, on all sides; for ours, which imports some when they are needed, by a smaller run."
     )
-    parts = ["## Dedalus: logic in time, beside other engines", about(around, versions, absent, said)]
-    tables: tuple[tuple[tuple[str, ...], str, Callable[[list[Measured]], Iterator[str]]], ...] = (
+    tables = (
         (("frames",), "Persistence, deletion and a join over time", _frames),
         (("closure",), "Transitive closure", _closure),
         (("verdict", "exploration"), "Verdicts and outcomes of the public cases", _explorer),
     )
-    for functions, title, table in tables:
-        found = [result for result in results if result.case.function in functions]
-        if any(result.figures for result in found):
-            parts += [f"### {title}", "\n".join(table(found))]
-    return "\n\n".join([*parts, *failed(results)]) + "\n"
+    return section_of(
+        "Dedalus: logic in time, beside other engines", about(around, versions, absent, said), tables, results
+    )
 
 
 def _frames(results: list[Measured]) -> Iterator[str]:

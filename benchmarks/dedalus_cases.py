@@ -7,11 +7,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final
-
-from attrs import frozen
+from typing import Final
 
 from benchmarks.measure import ROOT
+from benchmarks.sides import Case
 
 PUBLIC: Final = ROOT / "tests/data/dedalus"
 """The public cases, as the tests have them."""
@@ -31,17 +30,6 @@ CLOSURE: Final[dict[tuple[str, int], float]] = {("chain", 500): 0.8, ("random", 
 
 EXPLORER: Final = 2.0
 """Seconds for each verdict, and for each exploration."""
-
-
-@frozen
-class Case:
-    """One workload at one size: a function of ``dedalus_ours``, and its arguments."""
-
-    key: str
-    function: str
-    arguments: dict[str, Any]
-    engines: tuple[str, ...] = ("ours",)
-    rounds: int | None = None
 
 
 def cases(quick: bool) -> list[Case]:

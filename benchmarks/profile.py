@@ -49,7 +49,7 @@ def profile(case: Case) -> str:
 
 def of_time(stats: pstats.Stats) -> str:
     """A table, in Markdown, of the functions that take the most time by themselves."""
-    functions: dict[tuple[str, int, str], tuple[int, int, float, float, Any]] = stats.stats  # type: ignore[attr-defined]
+    functions: dict[tuple[str, int, str], tuple[int, int, float, float, Any]] = stats.stats  # type: ignore[attr-defined]  # typeshed leaves it out
     functions = {which: figures for which, figures in functions.items() if which[2] != _IDLE}
     total = sum(own for _, _, own, _, _ in functions.values())
     rows = sorted(functions.items(), key=lambda item: -item[1][2])[:LINES]

@@ -12,9 +12,9 @@ import shlex
 import statistics
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import click
 from attrs import define, field, frozen
@@ -46,7 +46,21 @@ class Sided(Protocol):
         """How often it is measured at most; None for as often as all."""
 
 
+@frozen
+class Case:
+    """One workload at one size: a function that measures it, and its arguments."""
+
+    key: str
+    function: str
+    arguments: dict[str, Any]
+    engines: tuple[str, ...] = ("ours",)
+    rounds: int | None = None
+
+
 S = TypeVar("S", bound=Sided)
+
+Lines: TypeAlias = Callable[[list["Measured"]], Iterator[str]]
+"""What writes a table of some results, line by line."""
 
 
 @define
@@ -171,6 +185,21 @@ def about(around: Surroundings, versions: dict[str, str], absent: dict[str, str]
         *said,
     ]
     return "\n".join(f"- {line}" for line in lines)
+
+
+def section_of(
+    title: str, said: str, tables: Iterable[tuple[Sequence[str], str, Lines]], results: Sequence[Measured]
+) -> str:
+    """A section in Markdown: what is *said* first, the tables of which there are figures, and what has failed.
+
+    A table is the functions whose results it is of, its title, and what writes it.
+    """
+    parts = [f"## {title}", said]
+    for functions, heading, table in tables:
+        found = [result for result in results if result.case.function in functions]
+        if any(result.figures for result in found):
+            parts += [f"### {heading}", "\n".join(table(found))]
+    return "\n\n".join([*parts, *failed(results)]) + "\n"
 
 
 def failed(results: Sequence[Measured]) -> list[str]:

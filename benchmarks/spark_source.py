@@ -103,7 +103,7 @@ async def to_assertions(session: SparkSession, rows: int, place: Path) -> dict[s
 
     async with open_system(boot) as system:
         await system.settle()
-        while made[0].plus != rows:  # noqa: ASYNC110
+        while made[0].plus != rows:  # noqa: ASYNC110  # an event would be one more observer
             await trio.sleep(0.001)
         return {"seconds": time.perf_counter() - began[0], "cpu": time.process_time() - began[1]}
 
@@ -154,7 +154,7 @@ async def micro_batches(session: SparkSession, batches: int, place: Path, journa
             draft.write_text(json.dumps(row))
             began = time.perf_counter()
             draft.rename(files / f"{number}.json")
-            while made[0].plus <= number:  # noqa: ASYNC110
+            while made[0].plus <= number:  # noqa: ASYNC110  # an event would be one more observer
                 await trio.sleep(0.0005)
             took.append(time.perf_counter() - began)
     return took[3:]

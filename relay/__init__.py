@@ -1,8 +1,9 @@
 """The relay: dataspaces across processes.
 
-:func:`connect` gives you the dataspace of another process, :class:`Broker` offers one to others, and :func:`serve`
-one entity to the process that started this one; ``nested`` joins dataspaces within a process; :func:`attenuate`
-narrows what one can do with a reference.  Commands: ``syndicate-server``, ``syndicate-console``.
+:func:`connect` gives you the dataspace of another process, :class:`~relay.broker.Broker` offers one to others, and
+:func:`serve` one entity to the process that started this one; :func:`~relay.nested.nested` joins dataspaces within a
+process; :func:`attenuate` narrows what one can do with a reference.  Commands: ``syndicate-server``,
+``syndicate-console``.
 """
 
 from __future__ import annotations

@@ -107,7 +107,7 @@ class AdminPort:
 
     def _routes(self) -> Starlette:
         try:
-            import hypercorn.trio  # noqa: F401
+            import hypercorn.trio  # noqa: F401  # is it there?
             from starlette.applications import Starlette
             from starlette.responses import PlainTextResponse
             from starlette.routing import Route

@@ -47,11 +47,6 @@ class Tap:
             self._shut.set()
             self._shut = None
 
-    @property
-    def flowing(self) -> bool:
-        """Whether it is read."""
-        return self._shut is None
-
     async def receive(self) -> bytes:
         """The next bytes."""
         if self._shut is not None:

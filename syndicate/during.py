@@ -3,6 +3,20 @@
 Each asserts an ``Observe`` in the current facet and calls the handler in a turn of this actor, captures as positional
 arguments. What is there already counts as just asserted.  All of them are decorators that answer the function itself.
 
+>>> from syndicate import assert_, capture, dataspace, run, send
+>>> def boot():
+...     ds = dataspace()
+...     @during(ds, ["lit", capture()])
+...     def lit(room):
+...         print(room, "is lit")
+...         return lambda: print(room, "is dark")
+...     hall = assert_(ds, ["lit", "hall"])
+...     on_message(ds, "put it out")(hall.retract)
+...     send(ds, "put it out")
+>>> run(boot)
+hall is lit
+hall is dark
+
 Source: the reference, section 1.6; seed 004, footnote 2 (closures compare by identity).
 """
 
@@ -13,7 +27,7 @@ from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 from syndicate.actor import Actor
-from syndicate.errors import SyndicateError
+from syndicate.errors import ArgumentError
 from syndicate.facet import Facet
 from syndicate.skeleton.interest import interest
 from syndicate.turn import Entity, Turn, current, expect_function, expect_ref
@@ -164,7 +178,7 @@ def stop_when(
     """
     entity_of = {"asserted": _OnAsserted, "retracted": _OnRetracted, "message": _OnMessage}.get(on)
     if entity_of is None:
-        raise SyndicateError(f'on= takes "asserted", "retracted" or "message", not {on!r}')
+        raise ArgumentError(f'stop_when() takes on="asserted", on="retracted" or on="message", and not {on!r}')
 
     def install(fn: F) -> F:
         facet: Facet = current("stop_when").facet

@@ -26,12 +26,20 @@ class PatternError(SyndicateError, TypeError):
     """Something that cannot stand in a pattern: a set, a function, an unknown class."""
 
 
+class RecordDefinition(SyndicateError, TypeError):
+    """A class that cannot be a record's, because a name in it looks like a field and would be none."""
+
+
 class TextError(SyndicateError, ValueError):
     """Text that is no value or no pattern in the notation of :mod:`syndicate.text`."""
 
 
 class NotCallable(SyndicateError, TypeError):
     """What is to be called in a turn cannot be: it is no function, it is async, or it takes other arguments."""
+
+
+class ArgumentError(SyndicateError, ValueError):
+    """An argument that a function has no use for: seconds that are no number, a policy that does not exist."""
 
 
 class NotInTurn(SyndicateError, RuntimeError):
@@ -53,6 +61,10 @@ class DataflowLoop(SyndicateError, RuntimeError):
     """Dataflow blocks that keep changing each other's fields and never settle."""
 
 
+class EndlessStop(SyndicateError, RuntimeError):
+    """Stop handlers that make ever new facets, so that what stops never ends."""
+
+
 class ActorCrashed(SyndicateError, RuntimeError):
     """An actor ended by an error; ``__cause__`` is that error."""
 
@@ -63,6 +75,10 @@ class SystemStopped(SyndicateError, RuntimeError):
 
 class WrongSystem(SyndicateError, ValueError):
     """A reference belongs to another open actor system than the actor that uses it."""
+
+
+class WrongActor(SyndicateError, ValueError):
+    """A field, handle, facet or timer was used by another actor than the one that it belongs to."""
 
 
 class ProtocolError(SyndicateError, ValueError):

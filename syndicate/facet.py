@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from syndicate.errors import SyndicateError
+from syndicate.errors import EndlessStop
 from syndicate.event import ENTER
 from syndicate.field import Block, settle
 from syndicate.turn import Handle, Turn, expect_function, here
@@ -29,7 +29,7 @@ _ROUNDS: Final = 10_000
 
 
 class Facet:
-    """One conversation.  Made by :func:`~syndicate.during.react`, :func:`~syndicate.during.during` and ``spawn``."""
+    """One conversation.  Made by :func:`~syndicate.verbs.react`, :func:`~syndicate.during.during` and ``spawn``."""
 
     __slots__ = (
         "actor",
@@ -117,7 +117,7 @@ class Facet:
                 child.stop(turn)
             rounds += 1
             if rounds > _ROUNDS:
-                raise SyndicateError(f"the stop handlers in {self!r} make facets without end while it stops")
+                raise EndlessStop(f"the stop handlers in {self!r} make facets without end while it stops")
 
     def block(self, fn: Callable[[], object]) -> Block:
         """A new dataflow block in this facet, yet to be run; it never runs if the facet has stopped."""
@@ -181,4 +181,4 @@ def settle_facets(turn: Turn) -> None:
                 facet.stop(turn)
         rounds += 1
         if rounds > _ROUNDS:
-            raise SyndicateError(f"stop handlers in {turn.actor!r} make facets without end in one turn")
+            raise EndlessStop(f"stop handlers in {turn.actor!r} make facets without end in one turn")

@@ -8,6 +8,15 @@ Contract: at a turn's end every block of a live facet has seen the latest value 
 failed: with the block's own error, or with :class:`DataflowLoop` when one block ran more than ``LIMIT`` times without
 settling.
 
+>>> from syndicate import after, run
+>>> def boot():
+...     count = field(1)
+...     dataflow(lambda: print("the count is", count.value))
+...     after(0, lambda: count.set(2))
+>>> run(boot)
+the count is 1
+the count is 2
+
 Source: the reference, section 1.5 (the peers either loop without a bound or lose late changes; we do neither).
 """
 
@@ -16,8 +25,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from syndicate.errors import DataflowLoop, NotAValue, SyndicateError
-from syndicate.turn import Turn, current, expect_function
+from syndicate.errors import DataflowLoop, NotAValue, NotInTurn, WrongActor
+from syndicate.turn import Turn, current, expect_function, here
 from syndicate.values import Symbol, freeze, freeze_as
 
 if TYPE_CHECKING:
@@ -60,7 +69,7 @@ class Field(Generic[T]):
 
     @value.setter
     def value(self, value: T) -> None:
-        if self._turn.actor is not self.actor and self.actor.running:
+        if self._turn.actor is not self.actor:
             self._refuse("set")
         old = self._value
         self._value = value
@@ -75,13 +84,15 @@ class Field(Generic[T]):
 
     def changed(self) -> None:
         """Say that the value changed inside; its readers run again at the end of the turn."""
-        if self._turn.actor is not self.actor and self.actor.running:
+        if self._turn.actor is not self.actor:
             self._refuse("changed")
         if self.readers:
             self._turn.damaged.update(self.readers)
 
     def _refuse(self, what: str) -> None:
-        raise SyndicateError(
+        if here.turn is None:
+            raise NotInTurn(f"{self.name}.{what}")
+        raise WrongActor(
             f"the field {self.name!r} belongs to {self.actor!r} and can only be {what} in a turn of it: "
             "use messages and assertions between actors"
         )

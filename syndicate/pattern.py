@@ -140,7 +140,7 @@ def capture(pattern: Any = ANY) -> Any:
         if issubclass(pattern, dict):
             return Capture(_DICTIONARY)
         if hasattr(pattern, "__label__"):
-            places = tuple([(i, ANY) for i in range(len(fields(pattern)))])  # type: ignore[arg-type]
+            places = tuple([(i, ANY) for i in range(len(fields(pattern)))])  # type: ignore[arg-type]  # attrs made it
             return Capture(Group("rec", pattern.__label__, places))
         raise PatternError(
             f"capture({pattern.__qualname__}) is not possible: the classes of values are bool, int, float, str, bytes, "

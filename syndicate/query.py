@@ -4,6 +4,18 @@
 turn; a dataflow block or a computed assertion that reads it runs again when it changes.  The collections are live,
 read-only views.
 
+>>> from syndicate import after, assert_, capture, dataflow, dataspace, run
+>>> def boot():
+...     ds = dataspace()
+...     present = query_set(ds, ["present", capture()])
+...     dataflow(lambda: print(sorted(present.value)))
+...     ann, bob = assert_(ds, ["present", "Ann"]), assert_(ds, ["present", "Bob"])
+...     after(0.01, ann.retract)
+>>> run(boot)
+[]
+['Ann', 'Bob']
+['Bob']
+
 Source: the reference, section 1.6 ("Queries").
 """
 

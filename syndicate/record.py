@@ -10,11 +10,12 @@ Source: the project's contract (records are attrs classes, frozen, slotted, comp
 from __future__ import annotations
 
 from collections.abc import Callable
+from inspect import get_annotations
 from typing import Any, TypeVar, cast, dataclass_transform, overload
 
 import attrs
 
-from syndicate.errors import NotAValue
+from syndicate.errors import NotAValue, RecordDefinition
 from syndicate.values import PLAIN, SMALL, Frozen, Symbol, freeze, freeze_as, hash_of, same, thaw_as
 
 C = TypeVar("C", bound=type)
@@ -30,7 +31,8 @@ def record(label: Any = None) -> Any:
 
     The class is frozen and slotted; its fields, in order, are the record's.  Instances are equal if they are the same
     *value*, even where two classes share a label; records with that label and number of fields then arrive as instances
-    of the class that was defined last.  A record class applied to patterns is a pattern.
+    of the class that was defined last.  A record class applied to patterns is a pattern.  Raises
+    :class:`~syndicate.errors.RecordDefinition` for a field without an annotation, ``n = 1`` for ``n: int = 1``.
 
     >>> @record("box-state")
     ... class BoxState:
@@ -44,22 +46,36 @@ def record(label: Any = None) -> Any:
 
 
 def _make_record(cls: type, label: Symbol) -> type:
-    made = attrs.frozen(cls, eq=False, slots=True)
+    _expect_annotations(cls)
+    made: Any = attrs.frozen(cls, eq=False, slots=True, auto_attribs=True)
     names = [a.name for a in attrs.fields(made)]
-    made.__label__ = label  # type: ignore[attr-defined]
-    made.__eq__ = same  # type: ignore[method-assign, assignment]
-    made.__hash__ = hash_of  # type: ignore[method-assign, assignment]
+    made.__label__ = label
+    made.__eq__ = same
+    made.__hash__ = hash_of
     # Looked up with getattr, since an inherited field has its slot in the class that declares it.
-    made.__setters__ = [getattr(made, name).__set__ for name in names]  # type: ignore[attr-defined]
+    made.__setters__ = [getattr(made, name).__set__ for name in names]
     if not _has_hooks(made):
-        made.__init__ = _fast_init(made)  # type: ignore[misc]
+        made.__init__ = _fast_init(made)
     freeze_as(made, _record_freezer(made, label, names))
     old = thaw_as(made, label, len(names))
     if old is not None and not hasattr(made, "__getattr__"):
         known = [a.name for a in attrs.fields(old)]
         if known != names:
-            made.__getattr__ = _explain(made, f"{old.__module__}.{old.__qualname__}", known)  # type: ignore[attr-defined]
-    return made
+            made.__getattr__ = _explain(made, f"{old.__module__}.{old.__qualname__}", known)
+    return cast(type, made)
+
+
+def _expect_annotations(cls: type) -> None:
+    """Raise :class:`RecordDefinition` for what looks like a field and, without an annotation, would be none."""
+    annotated = get_annotations(cls)
+    for name, value in vars(cls).items():
+        if name in annotated or name.startswith("_") or callable(value) or hasattr(value, "__get__"):
+            continue
+        kind = type(value).__name__ if type(value).__module__ == "builtins" and value is not None else "Any"
+        raise RecordDefinition(
+            f"{cls.__qualname__}.{name} has no annotation, so that it would be no field of the record: write {name}: "
+            f"{kind} = ...; or, for a constant of the class, {name}: ClassVar[{kind}] = ..."
+        )
 
 
 def _explain(cls: type, old: str, known: list[str]) -> Callable[[Any, str], Any]:
@@ -84,7 +100,7 @@ def _has_hooks(cls: type) -> bool:
     )
 
 
-def _fast_init(cls: type) -> Callable[..., None]:
+def _fast_init(cls: Any) -> Callable[..., None]:
     """An ``__init__`` that stores through the slots' descriptors: a quarter faster than attrs' frozen one."""
     fields = attrs.fields(cls)
     scope: dict[str, Any] = {}
@@ -94,10 +110,10 @@ def _fast_init(cls: type) -> Callable[..., None]:
         if a.default is attrs.NOTHING:
             params.append(a.alias)
             body.append(f" set{i}__(self, {a.alias})")
-        elif isinstance(a.default, attrs.Factory):  # type: ignore[arg-type]
+        elif type(a.default) is attrs.Factory:
             scope[f"factory{i}__"] = a.default.factory if not a.default.takes_self else None
             if a.default.takes_self:
-                return cast(Callable[..., None], cls.__init__)  # type: ignore[misc]
+                return cast(Callable[..., None], cls.__init__)
             params.append(f"{a.alias}=nothing__")
             body.append(f" set{i}__(self, factory{i}__() if {a.alias} is nothing__ else {a.alias})")
         else:
@@ -105,7 +121,7 @@ def _fast_init(cls: type) -> Callable[..., None]:
             params.append(f"{a.alias}=default{i}__")
             body.append(f" set{i}__(self, {a.alias})")
     scope["nothing__"] = attrs.NOTHING
-    old = cls.__init__  # type: ignore[misc]
+    old = cls.__init__
     exec(f"def __init__({', '.join(['self', *params])}):\n" + "\n".join(body or [" pass"]), scope)
     init = cast(Callable[..., None], scope["__init__"])
     init.__annotations__ = old.__annotations__

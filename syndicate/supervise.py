@@ -4,6 +4,16 @@ A supervisor is an actor that spawns a child, sees it end, waits a little and sp
 restarts within *period* seconds mean that restarting does not help: then the supervisor gives up, which is itself a
 crash that others may be linked to.
 
+>>> from syndicate import run
+>>> lives = []
+>>> def worker():
+...     lives.append("begun")
+...     if len(lives) == 1:
+...         raise ConnectionError("gone")
+>>> run(lambda: supervise(worker, pause=0))
+>>> lives
+['begun', 'begun']
+
 Source: Erlang's restart intensity, with the defaults of the reference, section 1.7 (whose supervisor never gives up;
 ours does).
 """
@@ -16,7 +26,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from syndicate.actor import Actor
-from syndicate.errors import ActorCrashed, SyndicateError
+from syndicate.errors import ActorCrashed, ArgumentError
 from syndicate.facet import Facet
 from syndicate.log import logger
 from syndicate.timer import after, now
@@ -37,11 +47,11 @@ def supervise(
     """Spawn a supervisor of an actor that runs ``boot(*args)``; answers the supervisor's actor.
 
     *restart* it ``"always"`` or only ``"on-error"``; at most *intensity* times in *period* seconds, *pause* seconds
-    after its end. Stopping the supervisor stops the child.  Raises :class:`~syndicate.errors.SyndicateError` for an
+    after its end. Stopping the supervisor stops the child.  Raises :class:`~syndicate.errors.ArgumentError` for an
     unknown policy.
     """
     if restart not in ("always", "on-error"):
-        raise SyndicateError(f'restart is "always" or "on-error", not {restart!r}')
+        raise ArgumentError(f'supervise() takes restart="always" or restart="on-error", and not {restart!r}')
     current("supervise")
     expect_function("supervise", boot, len(args))
     called = name or str(getattr(boot, "__name__", "actor"))

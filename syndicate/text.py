@@ -89,7 +89,7 @@ def parse_pattern(text: str, embedded: Callable[[Value], Ref] | None = None) -> 
         raise reader.error(str(e), "") from e
 
 
-class _Reader(Parser):  # type: ignore[misc]
+class _Reader(Parser):  # type: ignore[misc]  # the package has no types
     """The package's parser, made to yield our values, or with *holes* what ``pattern_of`` accepts."""
 
     index: int
@@ -163,7 +163,7 @@ class _Reader(Parser):  # type: ignore[misc]
     def read_raw_symbol_or_number(self, acc: list[str]) -> Any:
         """A number of ASCII digits, a symbol or a hole."""
         self.index -= 1
-        text = _RAW.match(self.input_buffer, self.index).group()  # type: ignore[union-attr]
+        text = _RAW.match(self.input_buffer, self.index).group()  # type: ignore[union-attr]  # a character stands here
         number = _NUMBER.fullmatch(text)
         if number is None:
             self.index += len(text)

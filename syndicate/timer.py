@@ -4,6 +4,15 @@ A timer belongs to the facet that made it: it keeps that facet from being inert 
 ``timer_driver`` serves a dataspace: whoever observes ``LaterThan(t)`` sees it asserted once the system's clock has
 passed *t* seconds.
 
+>>> from syndicate import run
+>>> from trio.testing import MockClock
+>>> def boot():
+...     ticks = every(1, lambda: print("tick"))
+...     after(2.5, ticks.cancel)
+>>> run(boot, clock=MockClock(autojump_threshold=0))  # which waits for nothing
+tick
+tick
+
 Source: the reference, sections 1.4 and 4.4 (``<later-than s>``).
 """
 
@@ -13,7 +22,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
 
 from syndicate.during import during
-from syndicate.errors import SyndicateError
+from syndicate.errors import ArgumentError, WrongActor
 from syndicate.pattern import ANY, capture, quote, unquote
 from syndicate.record import record
 from syndicate.skeleton.interest import Observe
@@ -64,7 +73,7 @@ class Timer:
         turn = current("cancel")
         if self.active:
             if turn.actor is not self.facet.actor:
-                raise SyndicateError(f"a timer of {self.facet.actor!r} can be cancelled by that actor only")
+                raise WrongActor(f"a timer of {self.facet.actor!r} can be cancelled by that actor only")
             self.active = False
             self.facet.preventers -= 1
             turn.suspects[self.facet] = None
@@ -85,11 +94,11 @@ class Timer:
 def _start(what: str, seconds: float, fn: Callable[[], object]) -> Timer:
     turn = current(what)
     if not isinstance(seconds, (int, float)):
-        raise SyndicateError(f"{what}() takes the seconds first, {what}(0.5, fn), and not {seconds!r}")
+        raise ArgumentError(f"{what}() takes the seconds first, a number, as in {what}(0.5, fn), and not {seconds!r}")
     expect_function(what, fn)
     period = seconds if what == "every" else None
     if not seconds >= 0 or (period is not None and period <= 0):
-        raise SyndicateError(f"{what}() needs a positive number of seconds, not {seconds!r}")
+        raise ArgumentError(f"{what}() needs a positive number of seconds, not {seconds!r}")
     system = turn.actor.system
     timer = Timer(turn.facet, fn, period)
     system.set_timer(system.now() + seconds, timer)
@@ -103,7 +112,7 @@ def after(seconds: float, fn: Callable[[], object]) -> Timer: ...
 def after(seconds: float, fn: Callable[[], object] = _BELOW) -> Any:
     """Call *fn* once, *seconds* from now, in the current facet; answers the :class:`Timer`.
 
-    Without *fn* a decorator.
+    Without *fn* a decorator.  Raises :class:`~syndicate.errors.ArgumentError` for seconds that are none.
     """
     return _start("after", seconds, fn) if fn is not _BELOW else lambda later: _start("after", seconds, later)
 
@@ -115,7 +124,7 @@ def every(seconds: float, fn: Callable[[], object]) -> Timer: ...
 def every(seconds: float, fn: Callable[[], object] = _BELOW) -> Any:
     """Call *fn* each *seconds*, first after that time, in the current facet; answers the :class:`Timer`.
 
-    Without *fn* a decorator.
+    Without *fn* a decorator.  Raises :class:`~syndicate.errors.ArgumentError` for seconds that are none.
     """
     return _start("every", seconds, fn) if fn is not _BELOW else lambda each: _start("every", seconds, each)
 

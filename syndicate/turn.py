@@ -23,7 +23,7 @@ from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from syndicate.errors import NotAValue, NotCallable, NotInTurn, SyndicateError
+from syndicate.errors import NotAValue, NotCallable, NotInTurn, WrongActor
 from syndicate.event import ASSERT, MESSAGE, RETRACT, SYNC, Batch, Event
 from syndicate.values import Frozen, Ref, Value, freeze, thaw
 
@@ -110,7 +110,7 @@ class Handle:
 
     def _refuse(self) -> None:
         if self.live:
-            raise SyndicateError(
+            raise WrongActor(
                 f"{self!r} is an assertion of {self.facet.actor!r}, which alone can retract it: "
                 "send that actor a message, or let it hand the assertion over with spawn(assertions=[handle])"
             )

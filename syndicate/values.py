@@ -307,7 +307,7 @@ def thaw(form: Frozen) -> Value:
     if cls is None:
         return Record.labelled(thaw(head), map(thaw, form[1:]))
     made: Any = object.__new__(cls)
-    for store, item in zip(cls.__setters__, form[1:], strict=True):  # type: ignore[attr-defined]
+    for store, item in zip(cls.__setters__, form[1:], strict=True):
         store(made, thaw(item) if type(item) is tuple else item)
     return made
 
@@ -366,7 +366,7 @@ def _freeze_none(value: None, depth: int) -> Frozen:
     raise NotAValue('None is not a value: leave the assertion out, or say what is absent with Symbol("none")')
 
 
-_classes: dict[tuple[Frozen, int], type] = {}
+_classes: Final[dict[tuple[Frozen, int], type[Any]]] = {}
 _compactors: dict[Frozen, Callable[[Frozen], Frozen]] = {}
 PLAIN: Final = frozenset({str, bytes, Symbol, Ref})
 _ATOMS: Final = PLAIN | {int, bool, float}

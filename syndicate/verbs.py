@@ -2,6 +2,19 @@
 
 All of them raise :class:`~syndicate.errors.NotInTurn` outside a turn.
 
+>>> import trio
+>>> from syndicate import run
+>>> def boot():
+...     facet = current_facet()
+...     async def later():
+...         await trio.sleep(0.01)
+...         facet.enter(lambda: print("in a turn again"))
+...     linked_task(later)  # its end is the end of the facet
+...     on_stop(lambda: print("stopped"))
+>>> run(boot)
+in a turn again
+stopped
+
 Source: the reference, section 1; names as in the project's contract.
 """
 
@@ -12,7 +25,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, overload
 
 from syndicate.actor import Actor, Task
-from syndicate.errors import NotCallable, NotInTurn, SyndicateError, WrongSystem
+from syndicate.errors import ArgumentError, NotCallable, NotInTurn, WrongActor, WrongSystem
 from syndicate.event import MESSAGE
 from syndicate.facet import Facet
 from syndicate.turn import Entity, Handle, Turn, current, expect_function, expect_ref, here
@@ -26,7 +39,7 @@ def send(target: Ref, value: Value) -> None:
     try:  # the body of Turn.send without its calls and checks: a message costs little more than a microsecond in all
         form = freezers[type(value)](value, 0)
         actor = target.facet.actor
-        pending = here.turn.pending  # type: ignore[union-attr]
+        pending = here.turn.pending  # type: ignore[union-attr]  # None is caught below
         event = (MESSAGE, target, form if target.raw or type(form) is not tuple else thaw(form), None)
     except (AttributeError, KeyError):  # no turn, no reference, or a value of a rarer class: find out which
         current("send").send(expect_ref("send", target), value)
@@ -96,7 +109,7 @@ class Computed:
     def _own(self, what: str) -> Turn:
         turn = current("replace" if what == "replaced" else "retract")
         if self.facet.actor is not turn.actor:
-            raise SyndicateError(
+            raise WrongActor(
                 f"an assertion of {self.facet.actor!r} can be {what} by that actor only: send it a message"
             )
         return turn
@@ -158,7 +171,7 @@ def ref(entity: Entity) -> Ref:
     """A reference to *entity* in the current facet: others can assert and send to it."""
     turn = current("ref")
     if not hasattr(entity, "message"):
-        raise SyndicateError(f"ref() needs an entity, an instance of a subclass of Entity, and not {entity!r}")
+        raise ArgumentError(f"ref() needs an entity, an instance of a subclass of Entity, and not {entity!r}")
     return Ref(turn.facet, entity, getattr(entity, "raw", False))
 
 
@@ -186,13 +199,11 @@ def stop(facet: Facet | None = None, then: Callable[[], object] | None = None) -
     turn = current("stop")
     chosen: Facet = turn.facet if facet is None else facet
     if not isinstance(chosen, Facet):
-        raise SyndicateError(
-            f"stop() takes a facet first, such as react() answers, not {chosen!r}: write stop(then=fn)"
-        )
+        raise ArgumentError(f"stop() takes a facet first, such as react() answers, not {chosen!r}: write stop(then=fn)")
     if then is not None:
         expect_function("stop", then)
     if chosen.actor is not turn.actor:
-        raise SyndicateError(f"{chosen!r} belongs to another actor: use facet.enter(stop) to stop it from outside")
+        raise WrongActor(f"{chosen!r} belongs to another actor: use facet.enter(stop) to stop it from outside")
     chosen.stop(turn, then)
 
 
@@ -260,9 +271,9 @@ def spawn(
     handles = list(dict.fromkeys(assertions))
     for handle in handles:
         if type(handle) is not Handle:
-            raise SyndicateError(f"{handle!r} cannot be handed over: it is not the handle of a value asserted once")
+            raise ArgumentError(f"{handle!r} cannot be handed over: it is not the handle of a value asserted once")
         if not handle.live or handle.facet.actor is not turn.actor:
-            raise SyndicateError(f"{handle!r} is not a live assertion of this actor, so that it cannot be handed over")
+            raise ArgumentError(f"{handle!r} is not a live assertion of this actor, so that it cannot be handed over")
     for handle in handles:
         del handle.facet.handles[handle]
         handle.facet = actor.root

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import bloom, bloom_cases, bloom_ours, closure_side, dedalus, dedalus_cases, dedalus_ours
+from benchmarks import bloom, bloom_ours, closure_side, dedalus, dedalus_cases, dedalus_ours
 from benchmarks.flow_data import closure
 from benchmarks.graphs import graph, more, size
 from benchmarks.report import Surroundings
-from benchmarks.sides import Bench, Measured, installed, take_turns
+from benchmarks.sides import Bench, Case, Measured, installed, take_turns
 
 AROUND = Surroundings("python -m benchmarks.bloom", 3, "today", "0", "CPython", None, "a machine")
 BENCHES = pytest.mark.parametrize("bench", [bloom.BENCH, dedalus.BENCH], ids=lambda bench: bench.name)
@@ -145,11 +145,11 @@ def test_every_case_has_a_name_and_is_in_the_tables(bench: Bench) -> None:
 
 def test_the_section_says_what_is_below_and_what_failed() -> None:
     """A tick too slow, rounds that disagree, a peer that is not there, a failure."""
-    case = bloom_cases.Case("ticks-join", "ticks", {"workload": "join", "count": 10})
+    case = Case("ticks-join", "ticks", {"workload": "join", "count": 10})
     slow = Measured(case, {"ours": [{"ticks": 9_000.0}, {"ticks": 9_500.0}, {"ticks": 11_000.0}]})
     text = bloom.section([slow], AROUND, {}, {})
     assert "| 9,500 | **below**, unsure |" in text
-    made = dedalus_cases.Case("closure-chain-500", "closure", {"kind": "chain", "edges": 500, "nodes": 250})
+    made = Case("closure-chain-500", "closure", {"kind": "chain", "edges": 500, "nodes": 250})
     found = Measured(made, {"ours": [{"s": 0.5, "pairs": 7.0}], "python": [{"s": 0.25, "pairs": 7.0}]})
     found.failures["clingo"] = "ended with code 1: x"
     text = dedalus.section([found], AROUND, {}, {"pydatalog": "pip could not install it"})
@@ -160,7 +160,7 @@ def test_the_section_says_what_is_below_and_what_failed() -> None:
 
 def test_sides_take_turns() -> None:
     """Round after round; who failed is not tried again, who is slow or absent not measured again or at all."""
-    cases = [bloom_cases.Case(key, "", {}, ("ours", "bad", "slow", "gone")) for key in "ab"]
+    cases = [Case(key, "", {}, ("ours", "bad", "slow", "gone")) for key in "ab"]
     told: list[str] = []
 
     def command(engine: str, case: Any) -> list[str]:
@@ -196,7 +196,7 @@ def test_peers_give_the_same_closure(peer: str) -> None:
     """Each that is installed passes its own check."""
     if peer not in installed([peer])[0]:
         pytest.skip(f"{peer} is installed by `make bench` only")
-    case = dedalus_cases.Case("x", "closure", {"kind": "random", "edges": 40, "nodes": 20}, (peer,))
+    case = Case("x", "closure", {"kind": "random", "edges": 40, "nodes": 20}, (peer,))
     (result,) = take_turns([case], 1, dedalus.BENCH.command, lambda _: None)
     assert not result.failures
     assert result.figures[peer][0]["pairs"] > 40

@@ -24,16 +24,16 @@ Examples:
 """
 
 _COMMANDS: Final = {
-    "bench": ("relay.cli.bench", "bench_main"),
-    "bloom": ("relay.cli.bloom", "bloom"),
-    "cap": ("relay.cli.cap", "cap"),
-    "console": ("relay.cli.console", "console_main"),
-    "dedalus": ("relay.cli.dedalus", "dedalus"),
-    "demo": ("relay.demo", "demo_command"),
-    "replay": ("relay.cli.replay", "replay_main"),
-    "server": ("relay.cli.server", "server_main"),
+    "bench": ("relay.cli.bench", "bench_main", "Measure a broker: its throughput, and how long a message takes."),
+    "bloom": ("relay.cli.bloom", "bloom", "Programs in Bloom: rules over collections, in ticks."),
+    "cap": ("relay.cli.cap", "cap", "Make, narrow and check capabilities."),
+    "console": ("relay.cli.console", "console_main", "Show what happens in a dataspace, live."),
+    "dedalus": ("relay.cli.dedalus", "dedalus", "Programs in Dedalus: logic in time, with messages."),
+    "demo": ("relay.demo", "demo_command", "Who is in the air? A year of flights, live in a dataspace."),
+    "replay": ("relay.cli.replay", "replay_main", "Do in a dataspace what was recorded, at the recorded times."),
+    "server": ("relay.cli.server", "server_main", "Serve a dataspace to other programs, until SIGTERM or Ctrl-C."),
 }
-"""Where the commands are.  They are imported only when they are called, so that ``--help`` need not wait for Spark."""
+"""Where each command is, and what it does.  It is imported only when it is called: ``--help`` need not wait for all."""
 
 
 class _Commands(Command, click.Group):
@@ -43,9 +43,13 @@ class _Commands(Command, click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module, name = _COMMANDS[cmd_name]
+        module, name, _ = _COMMANDS[cmd_name]
         command: click.Command = getattr(import_module(module), name)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, does) for name, (_, _, does) in sorted(_COMMANDS.items())])
 
 
 @click.group(cls=_Commands, context_settings=SETTINGS, epilog=_EXAMPLES)

@@ -21,7 +21,7 @@ import click
 from relay.caveats import known
 from relay.cli.ending import SETTINGS
 from relay.sturdy import SturdyRef, mint, parse_ref, show, valid
-from syndicate.errors import SyndicateError
+from syndicate.errors import CaveatError, SyndicateError
 from syndicate.pattern import Capture, Discard, Group, Kind, Literal, Pattern
 from syndicate.text import parse, parse_pattern, unparse, unparse_form
 from syndicate.values import Dictionary, Frozen, Record, Symbol, Value, freeze
@@ -189,7 +189,7 @@ def _exact(pattern: Pattern) -> Value:
             return Record("rec", [label, items]) if kind == "rec" else Record("arr", [items])
         case Discard():
             return Record("_")
-    raise SyndicateError("a caveat cannot look for sets: write _ in its place")
+    raise CaveatError("a caveat cannot look for sets: write _ in its place")
 
 
 def _interest(text: str) -> list[Value]:

@@ -110,8 +110,9 @@ class _Show:
         self.console.print(Text(text, "dim"), soft_wrap=True)
 
     def begin(self, known: Schedule) -> None:
+        days = "1 day" if known.days == 1 else f"{known.days} days"
         self.say(
-            f"{known.flights:,} flights on {known.days} days; {known.cancelled:,} were cancelled, and "
+            f"{known.flights:,} flights on {days}; {known.cancelled:,} were cancelled, and "
             f"{known.diverted:,} have no time of landing: {known.flown:,} take off and land."
         )
         if not self.progress.disable:

@@ -23,7 +23,7 @@ from relay.demo import flights
 from relay.demo.flights import Count, Schedule
 from relay.demo.tower import Airborne, InTheAir, Over, Today, tower
 from syndicate import Ref, capture, current_facet, dataspace, on_asserted, on_stop_or_crash, open_system, send
-from syndicate.errors import SyndicateError
+from syndicate.errors import ActorCrashed, SyndicateError
 from syndicate.facet import Facet
 from syndicate.spark import open_session, spark_source
 from syndicate.spark.failure import explained
@@ -90,7 +90,7 @@ async def replay(data: Path, days: int | None, limit: int, show: Show) -> Result
                 raise _first(group) from None
             await system.settle()
         if made.result is None:
-            raise SyndicateError("an actor of the demo has crashed: its error stands above")
+            raise ActorCrashed("an actor of the demo has crashed: its error stands above")
         return made.result
 
 

@@ -35,7 +35,7 @@ _LINGER: Final = 1.0
 def require(error: type[SyndicateError]) -> None:
     """Raise *error* if the library is missing."""
     try:
-        import wsproto  # noqa: F401
+        import wsproto  # noqa: F401  # is it there?
     except ImportError:
         raise error("WebSocket needs a library: pip install 'syndicate-dataspace[server]'") from None
 

@@ -12,9 +12,11 @@ import sys
 import time
 from pathlib import Path
 
+import click
 import pytest
 
 from relay import connect
+from relay.cli import syndicate_main
 from relay.sturdy import mint, show
 from syndicate import Record, Ref, assert_, capture, on_message, run, send, stop_actor, sync
 from tests.relay.commands import Process, Start, act, chat, command, end
@@ -117,6 +119,7 @@ def test_console_broken_pipe(start: Start, server: tuple[Process, str]) -> None:
 KEEPER = """
 import sys
 from relay import connect
+from relay.cli import syndicate_main
 from syndicate import assert_, run
 run(lambda: connect(sys.argv[1])(lambda ds: assert_(ds, "kept")))
 """
@@ -229,6 +232,21 @@ def test_help(start: Start, command: str, shown: str) -> None:
     assert shown in out
 
 
+def test_help_waits_for_no_command() -> None:
+    """The list of commands is complete, and imports none of them: some bring Spark along."""
+    program = (
+        "import click, sys; from relay import cli; before = set(sys.modules)\n"
+        "cli.syndicate_main(['--help'], standalone_mode=False)\n"
+        "assert not [name for name in set(sys.modules) - before if name.startswith(('relay', 'syndicate'))]"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    listed = re.findall(r"^  (\w+)  +[A-Z].*[.?]$", done.stdout.partition("Commands:")[2], re.MULTILINE)
+    with click.Context(syndicate_main) as ctx:
+        assert listed == syndicate_main.list_commands(ctx)
+        assert all(isinstance(syndicate_main.get_command(ctx, name), click.Command) for name in listed)
+
+
 @pytest.mark.parametrize(("env", "coloured"), [({"NO_COLOR": ""}, True), ({"NO_COLOR": "1"}, False)])
 def test_console_colours(server: tuple[Process, str], env: dict[str, str], coloured: bool) -> None:
     """Marks are coloured on a terminal, unless NO_COLOR says otherwise."""
@@ -249,6 +267,6 @@ def test_console_colours(server: tuple[Process, str], env: dict[str, str], colou
 def test_output_that_cannot_be_written(words: list[str]) -> None:
     """A line says so, and no traceback."""
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command(*words), stdout=full, stderr=subprocess.PIPE, text=True, timeout=20, check=False)
+        done = subprocess.run(command(*words), stdout=full, stderr=subprocess.PIPE, text=True, timeout=100, check=False)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "cannot write to standard output: No space left on device" in done.stderr

@@ -12,7 +12,6 @@ import trio
 from syndicate import (
     Entity,
     Ref,
-    SyndicateError,
     after,
     assert_,
     capture,
@@ -42,6 +41,7 @@ from syndicate import (
     sync,
 )
 from syndicate.actor import Actor
+from syndicate.errors import ArgumentError, NotInTurn
 from syndicate.facet import Facet
 from syndicate.system import System
 from syndicate.testing import Seen, settled, watch
@@ -541,7 +541,7 @@ def test_what_cannot_be_handed_over(give: Callable[[Ref, Any], list[Any]], says:
         ds = dataspace()
         handle = assert_(ds, P("mine"))
         seen.append(watch(ds, P("mine")))
-        with pytest.raises(SyndicateError, match=says):
+        with pytest.raises(ArgumentError, match=says):
             spawn(prevent_inert_check, assertions=give(ds, handle))
         assert handle.live
         handle.retract()
@@ -819,7 +819,7 @@ async def test_a_task_acts_through_its_facet(system: System, settle: Settle) -> 
     seen: list[Seen] = []
 
     async def work(facet: Facet, ds: Ref) -> None:
-        with pytest.raises(SyndicateError, match=r"facet.enter\("):
+        with pytest.raises(NotInTurn, match=r"facet.enter\("):
             send(ds, P(1))
         for n in range(3):
             await trio.sleep(1)
@@ -850,7 +850,7 @@ async def test_a_thread_acts_through_its_facet(system: System, settle: Settle) -
     ds, facet = made
 
     def work() -> None:
-        with pytest.raises(SyndicateError, match="no turn is running here"):
+        with pytest.raises(NotInTurn, match="no turn is running here"):
             send(ds, P("never"))
         for n in range(100):
             facet.enter_from_thread(lambda n=n: send(ds, P(n)))

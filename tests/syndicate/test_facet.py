@@ -10,7 +10,6 @@ import pytest
 
 from syndicate import (
     Ref,
-    SyndicateError,
     assert_,
     capture,
     current_facet,
@@ -27,6 +26,7 @@ from syndicate import (
     stop_actor,
 )
 from syndicate.actor import Actor
+from syndicate.errors import EndlessStop, WrongActor
 from syndicate.facet import Facet
 from syndicate.testing import Seen, settled, watch
 from tests.strategies import P
@@ -186,7 +186,7 @@ def test_a_facet_of_another_actor_cannot_be_stopped() -> None:
     stage = Stage(boot)
     other = stage.system.spawn(lambda: stop(stage.actor.root))
     stage.system.drain()
-    with pytest.raises(SyndicateError, match=r"belongs to another actor: use facet.enter\(stop\)"):
+    with pytest.raises(WrongActor, match=r"belongs to another actor: use facet.enter\(stop\)"):
         raise other.error or AssertionError
     assert stage.actor.running
     stage.enter(stage.actor.root, stop)
@@ -293,7 +293,7 @@ def test_facets_without_end_are_an_error_and_not_a_hang() -> None:
 
     for boot in (while_stopping, while_inert):
         stage = Stage(boot)
-        assert isinstance(stage.actor.error, SyndicateError)
+        assert isinstance(stage.actor.error, EndlessStop)
         assert "without end" in str(stage.actor.error)
 
 

@@ -13,7 +13,6 @@ from syndicate import (
     Field,
     Record,
     Ref,
-    SyndicateError,
     assert_,
     capture,
     current_facet,
@@ -27,8 +26,9 @@ from syndicate import (
     send,
     spawn,
     stop,
+    stop_actor,
 )
-from syndicate.errors import DataflowLoop
+from syndicate.errors import DataflowLoop, NotInTurn, WrongActor
 from syndicate.system import System
 from syndicate.testing import Seen, settled, watch
 from tests.strategies import P
@@ -309,18 +309,24 @@ def test_a_field_belongs_to_its_actor() -> None:
     for attempt in attempts:
         other = stage.system.spawn(attempt, name="other")
         stage.system.drain()
-        with pytest.raises(SyndicateError, match="the field 'a' belongs to <actor boot>"):
+        with pytest.raises(WrongActor, match="the field 'a' belongs to <actor boot>"):
             raise other.error or AssertionError("no error")
     assert stage.a.value == 1
     assert not stage.a.readers
 
 
 def test_a_field_outside_any_turn() -> None:
-    """It can be looked at, as tests do, but not set."""
+    """It can be looked at, as tests do, but not set: not even when its actor has ended, or only to the same value."""
     stage = Stage(lambda s: None)
     assert stage.a.value == 1
-    with pytest.raises(SyndicateError, match="can only be set in a turn of it"):
-        stage.a.value = 2
+    for value in (2, 1):
+        with pytest.raises(NotInTurn, match=r"^a\.set\(\) acts on the current turn"):
+            stage.a.value = value
+    stage.act(stop_actor)
+    with pytest.raises(NotInTurn, match=r"facet\.enter\(lambda: a\.set\(\.\.\.\)\)"):
+        stage.a.set(2)
+    with pytest.raises(NotInTurn, match=r"^a\.changed\(\)"):
+        stage.a.changed()
     assert stage.a.value == 1
     assert repr(stage.a) == "<Field a = 1>"
 

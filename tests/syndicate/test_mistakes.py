@@ -8,8 +8,9 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from types import MethodType
-from typing import Any
+from typing import Any, ClassVar
 
+import attrs
 import pytest
 import trio
 
@@ -48,7 +49,16 @@ from syndicate import (
     supervise,
     sync,
 )
-from syndicate.errors import AlreadyRunning, NotAValue, NotCallable, NotInTurn, PatternError, TextError
+from syndicate.errors import (
+    AlreadyRunning,
+    ArgumentError,
+    NotAValue,
+    NotCallable,
+    NotInTurn,
+    PatternError,
+    RecordDefinition,
+    TextError,
+)
 from syndicate.system import System
 from syndicate.testing import settled, watch
 from syndicate.text import parse
@@ -137,7 +147,7 @@ MISTAKES: dict[str, tuple[Callable[[Ref], object], type[SyndicateError], str]] =
     "too many, of stop_when": (lambda ds: stop_when(ds, [ANY])(one), NotCallable, "stop_when() hands over"),
     "too many, of a hook": (lambda ds: query_set(ds, [ANY], on_add=one), NotCallable, "query_set() hands over"),
     "an async handler": (lambda ds: on_retracted(ds, [ANY])(later), NotCallable, "a turn never waits"),
-    "an unknown event": (lambda ds: stop_when(ds, [ANY], on=wrong("sent")), SyndicateError, "not 'sent'"),  # type: ignore[arg-type]
+    "an unknown event": (lambda ds: stop_when(ds, [ANY], on=wrong("sent")), ArgumentError, "not 'sent'"),  # type: ignore[arg-type]
     # functions that are called too early, or not at all
     "spawn(f())": (lambda ds: spawn(wrong(one)(1)), NotCallable, "name the function without calling it, f and not f()"),
     "spawn without arguments": (
@@ -173,9 +183,15 @@ MISTAKES: dict[str, tuple[Callable[[Ref], object], type[SyndicateError], str]] =
     ),
     "run(f())": (lambda ds: run(wrong(one)(1)), NotCallable, "run() needs a function, not None"),
     # arguments that were mixed up
-    "after(f, 1)": (lambda ds: after(wrong(one), wrong(1)), SyndicateError, "takes the seconds first, after(0.5, fn)"),  # type: ignore[arg-type]
-    "stop(f)": (lambda ds: stop(wrong(one)), SyndicateError, "write stop(then=fn)"),
-    "ref of a function": (lambda ds: ref(wrong(one)), SyndicateError, "an instance of a subclass of Entity"),
+    "after(f, 1)": (lambda ds: after(wrong(one), wrong(1)), ArgumentError, "takes the seconds first, a number, as in"),  # type: ignore[arg-type]
+    "seconds as text": (lambda ds: wrong(after)("1", len), ArgumentError, "as in after(0.5, fn), and not '1'"),
+    "an unknown policy": (
+        lambda ds: supervise(lambda: None, restart="never"),  # type: ignore[arg-type]
+        ArgumentError,
+        'supervise() takes restart="always" or restart="on-error", and not \'never\'',
+    ),
+    "stop(f)": (lambda ds: stop(wrong(one)), ArgumentError, "write stop(then=fn)"),
+    "ref of a function": (lambda ds: ref(wrong(one)), ArgumentError, "an instance of a subclass of Entity"),
     "run in an actor": (lambda ds: run(yields), NotCallable, "run() cannot call yields"),
     "run in an actor again": (lambda ds: run(lambda: None), AlreadyRunning, "async with open_system(boot)"),
 }
@@ -286,6 +302,44 @@ def test_outside_a_turn(act: Callable[[], object]) -> None:
     """The function that was called is named, and the ways to get into a turn from a task and from a thread."""
     with pytest.raises(NotInTurn, match=r"no turn is running here.*facet\.enter\(lambda: \w+.*enter_from_thread"):
         act()
+
+
+def test_a_field_of_a_record_without_an_annotation() -> None:
+    """It would be none, in silence, so it is refused; also where it is to be another default for an inherited field."""
+    with pytest.raises(RecordDefinition, match=r"Point\.n has no annotation.*n: int = \.\.\.; or.*ClassVar\[int\]"):
+        record(type("Point", (), {"n": 1}))
+    with pytest.raises(RecordDefinition, match=r"x: Any = "):
+        record(type("Point", (), {"x": attrs.field(), "__annotations__": {"y": int}}))
+    with pytest.raises(RecordDefinition, match=r"what: str = "):
+        record(type("Shouts", (Says,), {"what": "hey"}))
+
+
+def test_what_a_record_class_may_have_besides_fields() -> None:
+    """Constants of the class, private names, methods, properties and classes need no annotation to be none."""
+
+    @record
+    class Besides:
+        n: int
+        LIMIT: ClassVar[int] = 3
+        _seen = 0
+
+        class Inner:
+            pass
+
+        @property
+        def twice(self) -> int:
+            return 2 * self.n
+
+        @staticmethod
+        def three() -> int:
+            return 3
+
+        @classmethod
+        def four(cls) -> int:
+            return 4
+
+    assert repr(Besides(1)).endswith("Besides(n=1)")
+    assert (Besides(1).twice, Besides.three(), Besides.four(), Besides.LIMIT) == (2, 3, 4, 3)
 
 
 async def test_a_linked_task_that_is_not_async(system: System, settle: Callable[[], Any]) -> None:

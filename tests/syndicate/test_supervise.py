@@ -10,7 +10,6 @@ import pytest
 import trio
 
 from syndicate import (
-    SyndicateError,
     after,
     assert_,
     capture,
@@ -26,7 +25,7 @@ from syndicate import (
     supervise,
 )
 from syndicate.actor import Actor
-from syndicate.errors import ActorCrashed
+from syndicate.errors import ActorCrashed, ArgumentError
 from syndicate.facet import Facet
 from syndicate.system import System
 from syndicate.testing import Seen, watch
@@ -212,5 +211,5 @@ async def test_supervisors_of_supervisors(system: System, settle: Settle) -> Non
 
 def test_an_unknown_policy_is_refused() -> None:
     """At the call, with the two there are."""
-    with pytest.raises(SyndicateError, match='restart is "always" or "on-error", not \'sometimes\''):
+    with pytest.raises(ArgumentError, match='restart="always" or restart="on-error", and not \'sometimes\''):
         supervise(stop, restart="sometimes")  # type: ignore[arg-type]

@@ -13,7 +13,6 @@ import trio
 from syndicate import (
     LaterThan,
     Ref,
-    SyndicateError,
     after,
     assert_,
     capture,
@@ -31,6 +30,7 @@ from syndicate import (
     timer_driver,
 )
 from syndicate.actor import Actor
+from syndicate.errors import ArgumentError
 from syndicate.facet import Facet
 from syndicate.system import System
 from syndicate.testing import Seen, watch
@@ -218,7 +218,7 @@ async def test_times_that_are_none(call: Callable[[], object], system: System, s
     """A negative time, nan, or a period of zero is refused at once."""
     actor = system.spawn(call)
     await settle()
-    assert isinstance(actor.error, SyndicateError)
+    assert isinstance(actor.error, ArgumentError)
     assert "positive number of seconds" in str(actor.error)
 
 
