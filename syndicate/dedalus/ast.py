@@ -81,9 +81,10 @@ WILD: Final = Wildcard()
 
 @frozen
 class Constant:
-    """A value that is written down."""
+    """A value that is written down; *bare* text stands without quotes."""
 
     value: Value = field(converter=normal)
+    bare: bool = field(default=False, eq=False, repr=False)
 
     def __str__(self) -> str:
         return quoted(self.value) if isinstance(self.value, str) else repr(self.value)

@@ -166,18 +166,20 @@ def _safety(rule: Rule) -> Iterator[Diagnostic]:
     if any(isinstance(term, Wildcard) for term in terms(rule.head)):
         yield wrong("'_' in a head could be anything: name a variable that the body binds")
     for name in _unbound(known, *rule.head.terms):
-        yield wrong(f"{name} in the head is bound by no positive atom of the body")
+        yield wrong(f"{name} in the head is bound by no positive atom of the body{_assigned(name, rule)}")
     for goal in rule.body:
         match goal:
             case Atom():
                 place = "only under negation (use _ if any will do)" if goal.negated else "only within a calculation"
                 for name in _unbound(known, *goal.terms):
-                    yield wrong(f"{name} occurs {place}: a positive atom must bind it", goal.place)
+                    remedy = _assigned(name, rule) or ": a positive atom must bind it"
+                    yield wrong(f"{name} occurs {place}{remedy}", goal.place)
                 if any(isinstance(t, Computed) and _wild(t) for t in goal.terms):
                     yield wrong("'_' cannot be calculated with", goal.place)
             case Comparison():
                 for name in _unbound(known, goal):
-                    yield wrong(f"{name} occurs only in a comparison: a positive atom must bind it", goal.place)
+                    remedy = _assigned(name, rule) or ": a positive atom must bind it"
+                    yield wrong(f"{name} occurs only in a comparison{remedy}", goal.place)
                 if _wild(goal):
                     yield wrong("'_' cannot be compared: name a variable", goal.place)
             case Choice():
@@ -187,6 +189,16 @@ def _safety(rule: Rule) -> Iterator[Diagnostic]:
 
 def _wild(part: Comparison | Computed) -> bool:
     return any(isinstance(term, Wildcard) for term in terms(part))
+
+
+def _assigned(name: Variable, rule: Rule) -> str:
+    """What to write for a variable that ``Z = Y + 1`` was to bind."""
+    for goal in rule.body:
+        if isinstance(goal, Comparison) and goal.op == "==" and name in (goal.left, goal.right):
+            other = goal.right if goal.left == name else goal.left
+            if name not in variables(other):
+                return f": '=' compares, and binds nothing; write {other} where {name} stands"
+    return ""
 
 
 def _unbound(known: set[Variable], *parts: Term | Aggregate | Comparison | Choice) -> list[Variable]:

@@ -13,13 +13,13 @@ Source: reference/dedalus.md, sections 1.1 (constant time) and 1.4 (temporal str
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from attrs import frozen
 
-from syndicate.dedalus.ast import Place, Rule, Statement
+from syndicate.dedalus.ast import Constant, Place, Rule, Statement, terms
 from syndicate.dedalus.desugar import core
 from syndicate.dedalus.verify import observing
 from syndicate.plan.heading import meant
@@ -42,11 +42,23 @@ def hazards(statements: Sequence[Statement], specification: Iterable[str] = ("pr
     rules = core(statements)
     spared = observing(rules, specification)
     timeless = [rule for rule in rules if rule.head.relation not in spared]
-    return [*_never_given(rules), *_into_the_past(rules), *_constant(timeless)]
+    return [*_words(rules), *_never_given(rules), *_into_the_past(rules), *_constant(timeless)]
 
 
 _NETWORK: Final = "crash"
 """The relation that the network gives, see :mod:`syndicate.dedalus.net`."""
+
+
+def _words(rules: Sequence[Rule]) -> Iterator[Hazard]:
+    """Text that was to be a variable, and a relation that was to be a declaration."""
+    for rule in rules:
+        bare = Counter(t.value for t in terms(rule.head, *rule.body) if isinstance(t, Constant) and t.bare)
+        twice = [word for word, count in bare.items() if count > 1 and not rule.fact]
+        if twice:
+            told = f'{twice[0]} is text, the same as "{twice[0]}": a variable begins with an upper case letter'
+            yield Hazard(told, rule.place, rule)
+        if rule.fact and rule.head.relation == "persist":
+            yield Hazard("this is a fact: rows are kept by persist[..], in brackets", rule.place, rule)
 
 
 def _never_given(rules: Sequence[Rule]) -> Iterator[Hazard]:

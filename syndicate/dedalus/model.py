@@ -13,7 +13,7 @@ Source: DESIGN, 6.6; reference/dedalus.md, section 5.3.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from attrs import define, field, frozen
@@ -176,9 +176,11 @@ class Model:
     def schedule(self) -> dict[str, Any]:
         """A schedule under which a run without a seed has the same messages and makes the same choices.
 
-        A rule is named where several send the same tuple at the same time and fare differently.
+        A rule is named where several send the same tuple at the same time and fare differently, or where others
+        could not fare so: no message of a rule with @later arrives in the past.
         """
-        made: dict[str, Any] = {"schedule": _entries(self.messages)}
+        later = {rule.head.relation for rule in self.rules if rule.kind == "later"}
+        made: dict[str, Any] = {"schedule": _entries(self.messages, later)}
         if self.choices:
             made["choices"] = [chosen.to_json() for chosen in self.choices]
         if self.net is not None and self.net.crash:
@@ -186,13 +188,14 @@ class Model:
         return made
 
 
-def _entries(messages: Iterable[Message]) -> list[dict[str, Any]]:
+def _entries(messages: Iterable[Message], later: Container[str]) -> list[dict[str, Any]]:
     found: dict[tuple[str, Row, int], list[Message]] = {}
     for message in messages:
         found.setdefault((message.relation, message.row, message.sent), []).append(message)
     made = []
     for same in found.values():
-        if len({message.arrive for message in same}) == 1:
+        past = any(at <= same[0].sent for at in same[0].arrive)
+        if len({message.arrive for message in same}) == 1 and not (past and same[0].relation in later):
             made.append(same[0].to_json())
         else:
             made += [{**message.to_json(), "rule": message.rule} for message in same]

@@ -52,8 +52,20 @@ DEEPEST: Final = 200
 """How deeply parentheses and minus signs may be nested in a term."""
 
 _KINDS: Final = ("next", "async", "later")
-_SAME: Final = {"=": "==", "=/=": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
+_SAME: Final = {"=": "==", "=/=": "!=", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
 _PIECES: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/|/\*|[#%]|[()]|[^\W]+|\s+|.', re.DOTALL)
+_REMEDIES: Final = (
+    (
+        re.compile(r"\bpersist\s*\[\s*(\w*)[\s\w,]*$"),
+        "; the number of columns comes last: persist[{0}, 2], or persist[{0}, del_{0}, 2]",
+    ),
+    (re.compile(r"\b(count|min|max|sum|avg)\s*$"), "; an aggregate is written {}<X>, and stands in the head of a rule"),
+    (
+        re.compile(r"\b(count|min|max|sum|avg)\s*<[\s\w,]*$"),
+        "; an aggregate is of variables, {}<X>: compute what it is of in a rule before",
+    ),
+)
+"""What stands before the place that does not fit, and what would."""
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
@@ -170,16 +182,23 @@ def _wrong(error: UnexpectedInput, text: str, file: str) -> DedalusSyntax:
             what = "this text has no end on its line" if char == '"' else f"{char!r} does not fit here"
         case UnexpectedToken() if error.token.type != "$END":
             line, column, expected = error.line, error.column, set(error.accepts or error.expected)
+            at = cast("int", error.pos_in_stream)
             what = f"{str(error.token)!r} does not fit here"
         case UnexpectedToken() | UnexpectedEOF():
-            line, column = _place(text, len(text.rstrip()))
+            at = len(text.rstrip())
+            line, column = _place(text, at)
             expected = set(getattr(error, "accepts", None) or error.expected)
             what = "the text ends here"
         case _:
             line, column, expected, what = error.line, error.column, set(), "this does not fit here"
+            at = 0
     hint = f"; expected {in_words(expected)}" if expected and "no end" not in what else ""
     if isinstance(error, UnexpectedToken) and error.token.type == "AGGREGATE":
         hint = "; an aggregate may stand only in the head of a rule"
+    for before, remedy in _REMEDIES:
+        found = before.search(text, 0, at)
+        if found:
+            hint = remedy.format(found[1] or "p")
     return DedalusSyntax(f"{file or 'program'}:{line}:{column}: {what}{hint}", line, column)
 
 
@@ -302,7 +321,7 @@ class _Reader:
             case "string":
                 return Constant(self.text(children[0]))
             case "symbol":
-                return Constant(str(children[0]))
+                return Constant(str(children[0]), bare=True)
             case "negative":
                 inner = self.term(children[1], depth + 1)
                 if isinstance(inner, Constant) and not isinstance(inner.value, str):

@@ -22,9 +22,10 @@ Source: DESIGN, 6.6; reference/dedalus.md, section 5.1.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from itertools import chain
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from attrs import evolve, frozen
 
@@ -44,7 +45,6 @@ from syndicate.dedalus.ast import (
     Rule,
     Statement,
     Term,
-    Value,
     Variable,
     Wildcard,
     text_of,
@@ -64,7 +64,7 @@ from syndicate.dedalus.parse import load, parse, with_library
 from syndicate.dedalus.quiescence import Restless, restless
 from syndicate.dedalus.run import MAX_STEPS, Facts, run
 from syndicate.dedalus.schedule import DELIVERIES, Clock, Delivery, Schedule
-from syndicate.dedalus.verify.verdict import MAX_RUNS, Progress, Verdict, observing, verify
+from syndicate.dedalus.verify.verdict import Bounds, Verdict, observing, specified, verify
 from syndicate.errors import DedalusRejected, DedalusSyntax, FactError, ScheduleError
 from syndicate.flow.circuit import Circuit
 
@@ -195,7 +195,7 @@ class Program:
         _in_order(start, until, delivery)
         rules = self.core()
         known = arities(rules)
-        _fit(known, events or {})
+        given = _fit(known, events)
         made = schedule if schedule is None or isinstance(schedule, Schedule) else Schedule.of(schedule)
         if net is not None:
             if made is not None and made.net is not None:
@@ -207,7 +207,7 @@ class Program:
                 "choices are made by the run itself, one by one: run a program that has some without engine="
             )
         clock = Clock(start, until, seed, made, delivery)
-        return run(rules, clock, events, limit=limit, founded=founded, engine=engine)
+        return run(rules, clock, given, limit=limit, founded=founded, engine=engine)
 
     def explorer(
         self,
@@ -224,11 +224,11 @@ class Program:
         self.accept(strict=strict)
         _in_order(start, until, delivery)
         rules = self.core()
-        _fit(arities(rules), events or {})
+        given = _fit(arities(rules), events)
         made = Schedule.of(schedule, default=None) if isinstance(schedule, dict) else schedule
         _choose(rules, made)
         clock = Clock(start, until, None, made or Schedule(delay=None), delivery)
-        return explorer(rules, clock, events=events or {}, **options)
+        return explorer(rules, clock, events=given, **options)
 
     def explore(
         self,
@@ -270,24 +270,11 @@ class Program:
             progress=progress,
         ).run()
 
-    def verify(
-        self,
-        *,
-        eot: int,
-        eff: int,
-        crashes: int = 0,
-        nodes: Iterable[Value],
-        pre: str = "pre",
-        post: str = "post",
-        invariant: str | None = None,
-        start: int = 1,
-        seed: int | None = None,
-        events: Facts | None = None,
-        strict: bool = False,
-        progress: Callable[[Progress], object] | None = None,
-        limit: int = MAX_RUNS,
-    ) -> Verdict:
+    def verify(self, *, events: Facts | None = None, strict: bool = False, **bounds: Unpack[Bounds]) -> Verdict:
         """Whether faults can break a specification in a run from *start* to *eot*, and the smallest that do.
+
+        ``verify(eot=6, eff=3, nodes=["a", "b"], crashes=0, pre="pre", post="post", invariant=None, start=1,
+        seed=None, progress=None, limit=100_000)``, of which *eot*, *eff* and *nodes* must be given.
 
         The network takes one timestep for each message, and may lose what is sent before *eff*; up to *crashes* of the
         *nodes* stop sending at some time.  A counterexample leaves a row of *pre* at *eot* which *post* had there
@@ -297,24 +284,9 @@ class Program:
         The verdict is complete: it raises :class:`Undecided` rather than give up after *limit* runs.  *seed* is that of
         ``choose``.  Raises what :meth:`run` does, and :class:`Unverifiable`.
         """
-        self.accept(strict=strict, specification=[pre, post] if invariant is None else [invariant])
+        self.accept(strict=strict, specification=specified(**bounds))
         rules = self.core()
-        _fit(arities(rules), events or {})
-        return verify(
-            rules,
-            eot=eot,
-            eff=eff,
-            crashes=crashes,
-            nodes=nodes,
-            pre=pre,
-            post=post,
-            invariant=invariant,
-            start=start,
-            seed=seed,
-            events=events,
-            progress=progress,
-            limit=limit,
-        )
+        return verify(rules, events=_fit(arities(rules), events), **bounds)
 
 
 def _in_order(start: int, until: int, delivery: str) -> None:
@@ -330,16 +302,24 @@ def _choose(rules: list[Rule], schedule: Schedule | None) -> None:
             raise ScheduleError(f"the schedule chooses for rule {number} at {time}, which has no choose")
 
 
-def _fit(known: dict[str, int], events: Facts) -> None:
-    for relations in events.values():
-        for name, rows in relations.items():
+def _fit(known: dict[str, int], events: Facts | None) -> Facts:
+    """Events, of which each row fits its relation, and can be read again and again; raises :class:`FactError`."""
+    made: dict[int, dict[str, Collection[Row]]] = {}
+    for time, relations in (events or {}).items():
+        made[time] = {}
+        for name, given in relations.items():
             if name not in known:
                 raise FactError(f"an event is of {name!r}, which the program does not have")
-            given: Iterable[Any] = rows
-            for row in given:
+            rows: Collection[Any] = given if isinstance(given, Collection) else list(given)
+            made[time][name] = rows
+            fit = set(map(type, rows)) <= {tuple} and set(map(len, rows)) <= {known[name]}
+            if fit and _PLAIN.issuperset(map(type, chain.from_iterable(rows))):  # all at once, for there may be many
+                continue
+            for row in rows:
                 good = isinstance(row, tuple) and len(row) == known[name]
                 if not good or not _PLAIN.issuperset(map(type, row)):
                     raise FactError(f"{row!r} is no row of {name}: a tuple of {known[name]} strings or numbers")
+    return made
 
 
 _PLAIN: Final = frozenset({str, int, float})

@@ -15,10 +15,10 @@ Source: reference/dedalus.md, sections 1.1, 5.3 and 5.4; seed 002.
 from __future__ import annotations
 
 import gc
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import repeat
 from typing import Any, Final, TypeAlias
 
 from attrs import define, field
@@ -38,6 +38,12 @@ Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
 
 MAX_STEPS: Final = 1_000_000
 MAX_PASSES: Final = 1_000
+MANY: Final = 10_000
+"""A timestep that leaves so many new objects is one whose objects stay."""
+
+Rows: TypeAlias = dict[str, set[Row]]
+"""Rows by relation."""
+
 Early: TypeAlias = frozenset[tuple[int, str, Row]]
 Assumed: TypeAlias = tuple[Early, Early]
 """Arrivals in the past, and what is true at constant times ahead."""
@@ -128,19 +134,35 @@ def _all_used(clock: Clock) -> None:
 
 
 def stepped(plan: Plan, time: int, given: Mapping[str, Mapping[Row, int]]) -> Mapping[str, Any]:
-    """A step of a plan at a time; raises :class:`DedalusArithmetic`, :class:`DedalusEndless`."""
+    """A step of a plan at a time; raises :class:`DedalusArithmetic`, :class:`DedalusEndless`.
+
+    The plan is then as it was.
+    """
     try:
         return plan.step(given)
     except StepFailed as error:
+        rule = _RULE.search(str(error))
+        where, what = (f"{rule[1]}: ", f"\n    {rule[2]}") if rule else ("", "")
         if isinstance(error.__cause__, DedalusArithmetic):
-            raise DedalusArithmetic(f"at time {time}: {error.__cause__}") from None
+            raise DedalusArithmetic(f"{where}at time {time}: {error.__cause__}{what}") from None
         if isinstance(error.__cause__, TypeError):  # the only functions left that can raise it
-            raise DedalusArithmetic(f"at time {time}: sum and avg are of numbers: {error}") from None
+            at = _AT.search(str(error))
+            why = f"sum and avg are of numbers{f', and {at[1]} is none' if at else ''}"
+            raise DedalusArithmetic(f"{where}at time {time}: {why}{what}") from None
         raise
     except EndlessLoop:
         raise DedalusEndless(
             f"the rules derive ever more within the timestep {time}: limit what is computed by a comparison"
         ) from None
+
+
+_RULE: Final = re.compile(r'^\w+ "[^(]*\((.*?): (.*?;)\)" \(node ', re.DOTALL)
+_AT: Final = re.compile(r" at (.*)\. The circuit is ", re.DOTALL)
+"""How a circuit says what failed, and where: the rule that it was made of, and the value."""
+
+
+def _side(time: int, constant: int) -> int:
+    return (time > constant) - (time < constant)
 
 
 @define(eq=False)
@@ -155,11 +177,11 @@ class Pass:
     limit: int
     engine: Callable[[Circuit], Any] | None = None
     lowered: Lowered = field(init=False)
-    events: dict[int, set[tuple[str, Row]]] = field(factory=lambda: defaultdict(set))
+    events: dict[int, Rows] = field(factory=dict)
     times: list[int] = field(factory=list)
-    always: set[tuple[str, Row]] = field(factory=set)
-    support: dict[tuple[str, Row], int] = field(factory=dict)
-    present: set[tuple[str, Row]] = field(factory=set)
+    always: Rows = field(factory=dict)
+    support: dict[str, dict[Row, int]] = field(factory=lambda: defaultdict(dict))
+    present: Rows = field(factory=lambda: defaultdict(set))
     intervals: Intervals = field(factory=dict)
     sending: dict[int, dict[Row, set[Value]]] = field(factory=lambda: defaultdict(lambda: defaultdict(set)))
     awake: dict[str, int] = field(factory=lambda: defaultdict(int))
@@ -167,8 +189,6 @@ class Pass:
     arrived: set[tuple[int, str, Row]] = field(factory=set)
     visited: int = 0
     told: int | None = None
-    phases: dict[tuple[str, int], int] = field(factory=dict)
-    assumed: dict[tuple[str, int], set[Row]] = field(factory=lambda: defaultdict(set))
 
     def __attrs_post_init__(self) -> None:
         self.clock.chosen.clear()
@@ -179,19 +199,18 @@ class Pass:
             if rule.fact:
                 row = tuple(term.value for term in rule.head.terms if isinstance(term, Constant))
                 if rule.head.time is None:
-                    self.always.add((rule.head.relation, row))
+                    self.always.setdefault(rule.head.relation, set()).add(row)
                 elif isinstance(rule.head.time, int):
                     self.event(rule.head.time, rule.head.relation, row)
         for time, relations in self.given.items():
             for name, rows in relations.items():
                 if rows:
-                    self.visit(time)
-                    self.events[time].update(zip(repeat(name), rows))
+                    self.at(time, name).update(rows)
         for time, name, row in self.early_given:
             self.event(time, name, row)
         net = self.clock.schedule.net if self.clock.schedule is not None else None
         if net is not None and self.lowered.arities.get("crash") == 3:
-            self.always |= {("crash", row) for row in net.crashes()}
+            self.always.setdefault("crash", set()).update(net.crashes())
         for constants in self.lowered.constants.values():
             for time in constants:
                 self.visit(time)
@@ -216,9 +235,14 @@ class Pass:
 
     def event(self, time: int, name: str, row: Row) -> None:
         """Let a row be there at one time."""
+        self.at(time, name).add(row)
+
+    def at(self, time: int, name: str) -> set[Row]:
+        """The rows of a relation that are there at one time, to be added to."""
         if time not in self.events:
             self.visit(time)
-        self.events[time].add((name, row))
+            self.events[time] = {}
+        return self.events[time].setdefault(name, set())
 
     def visit(self, time: int) -> None:
         """Let a timestep be evaluated."""
@@ -230,7 +254,7 @@ class Pass:
     def run(self) -> None:
         """Evaluate all timesteps in which anything can change."""
         time: int | None = self.clock.start
-        touched = set(self.always)
+        touched = self.always
         while time is not None and time <= self.clock.until:
             self.visited += 1
             if self.visited > self.limit:
@@ -244,66 +268,93 @@ class Pass:
                 touched = self.step(time, touched)
             finally:
                 if collecting:
+                    if gc.get_count()[0] > MANY and not gc.get_freeze_count():
+                        gc.freeze()  # and back: what was made is old now, and is not walked before all else is
+                        gc.unfreeze()
                     gc.enable()
             time = self.next(time, touched)
 
-    def next(self, time: int, touched: set[tuple[str, Row]]) -> int | None:
+    def next(self, time: int, touched: Rows) -> int | None:
         """The next timestep in which anything can change."""
         busy = any(self.sending.values()) or any(self.awake.values())
-        if busy or any(self.changing(time + 1, touched)):
+        if busy or any(any(self.changing(name, rows, time + 1)) for name, rows in touched.items()):
             return time + 1
         while self.times and self.times[0] <= time:
             heappop(self.times)
         return self.times[0] if self.times else None
 
-    def missing(self, facts: set[tuple[str, Row]], time: int) -> set[tuple[str, Row]]:
-        """Those of the facts that are not given to the plan at a time."""
-        rest = facts.difference(self.support)  # one by one: each is at the cost of what is asked, not of what is there
-        return rest.difference(self.always).difference(self.events.get(time, frozenset()))
+    def here(self, time: int) -> Rows:
+        """What is there at one time, whatever is there at others."""
+        return self.events.get(time, {})
 
-    def changing(self, time: int, touched: set[tuple[str, Row]]) -> tuple[set[tuple[str, Row]], set[tuple[str, Row]]]:
-        """The touched facts that come at a time, and those that go."""
-        missing = self.missing(touched, time)
-        return (touched - self.present).difference(missing), missing & self.present
+    def missing(self, name: str, rows: set[Row], time: int) -> set[Row]:
+        """Those rows of a relation that are not given to the plan at a time."""
+        rest = rows.difference(self.support[name])  # one by one: at the cost of what is asked, not of what is there
+        for given in (self.always, self.here(time)):
+            if rest and name in given:
+                rest -= given[name]
+        return rest
 
-    def step(self, time: int, touched: set[tuple[str, Row]]) -> set[tuple[str, Row]]:
-        """Evaluate a timestep; the result is which facts may change in the next."""
-        here = self.events.get(time, set())
-        changes: dict[str, dict[Row, int]] = defaultdict(dict)
-        coming, going = self.changing(time, touched | here)
-        for facts, weight in ((coming, 1), (going, -1)):
-            for name, row in facts:
-                changes[name][row] = weight
-        self.present |= coming
-        self.present -= going
-        given = {f"+{name}": rows for name, rows in changes.items()}
-        self.tell_time(time, given)
-        out = stepped(self.lowered.plan, time, given)
+    def changing(self, name: str, rows: set[Row], time: int) -> tuple[set[Row], set[Row]]:
+        """The touched rows of a relation that come at a time, and those that go."""
+        missing, present = self.missing(name, rows, time), self.present[name]
+        coming = rows - present
+        return coming - missing if missing else coming, missing & present
+
+    def moving(self, time: int, touched: Rows) -> dict[str, tuple[set[Row], set[Row]]]:
+        """What comes at a time, and what goes."""
+        here, found = self.here(time), {}
+        for name, rows in {**touched, **here}.items():
+            both = name in touched and name in here
+            found[name] = self.changing(name, touched[name] | rows if both else rows, time)
+        return found
+
+    def changes(self, time: int, moving: Mapping[str, tuple[set[Row], set[Row]]]) -> dict[str, dict[Row, int]]:
+        """What a plan is told at a time: what comes, what goes, and the time."""
+        changes = {
+            f"+{name}": {**dict.fromkeys(coming, 1), **dict.fromkeys(going, -1)}
+            for name, (coming, going) in moving.items()
+        }
+        self.tell_time(time, changes)
+        return changes
+
+    def step(self, time: int, touched: Rows) -> Rows:
+        """Evaluate a timestep; the result is which rows change in the next, if nothing else comes."""
+        moving = self.moving(time, touched)
+        out = stepped(self.lowered.plan, time, self.changes(time, moving))
+        self.told = time
+        for name, (coming, going) in moving.items():
+            self.present[name] |= coming
+            self.present[name] -= going
         self.note(time, out)
-        after = set(here)
+        after = {name: set(rows) for name, rows in self.here(time).items()}
         for name in self.lowered.live:
             self.awake[name] += sum(weight for _, weight in out[name].items())
         for number, rule in self.lowered.heads.items():
             if rule.kind == "next":
-                after.update(self.lean(rule.head.relation, out[f"next {number}"].items()))
+                name = rule.head.relation
+                after.setdefault(name, set()).update(self.lean(name, out[f"next {number}"].items()))
             else:
                 self.send(time, number, rule, out[f"send {number}"].items())
-        return set().union(*self.changing(time + 1, after))
+        return {
+            name: coming | going
+            for name, rows in after.items()
+            for coming, going in [self.changing(name, rows, time + 1)]
+        }
 
-    def lean(self, name: str, changed: Iterable[tuple[Row, int]]) -> Iterable[tuple[str, Row]]:
-        """Count by how many inductive rules facts are derived; the result is which facts."""
-        facts = {(name, row): weight for row, weight in changed}
-        support = self.support
-        if support.keys().isdisjoint(facts):  # all is new, as in the first timestep of a large program
-            support.update(facts)
-            return facts
-        for fact, weight in facts.items():
-            count = support.get(fact, 0) + weight
+    def lean(self, name: str, changed: Iterable[tuple[Row, int]]) -> Iterable[Row]:
+        """Count by how many inductive rules rows are derived; the result is which rows."""
+        rows, support = dict(changed), self.support[name]
+        if support.keys().isdisjoint(rows):  # all is new, as in the first timestep of a large program
+            support.update(rows)
+            return rows
+        for row, weight in rows.items():
+            count = support.get(row, 0) + weight
             if count:
-                support[fact] = count
+                support[row] = count
             else:
-                del support[fact]
-        return facts
+                del support[row]
+        return rows
 
     def note(self, time: int, out: Mapping[str, Any]) -> None:
         """Take down what is true from a time on, and what no longer is."""
@@ -325,30 +376,24 @@ class Pass:
                     spans += begun
 
     def tell_time(self, time: int, changes: dict[str, dict[Row, int]]) -> None:
-        """Set the clock, and what is read of constant times: found if they are over, assumed if they are to come."""
+        """Set the clock, and what is read of constant times."""
         if not self.lowered.timed:
             return
-        if self.told is not None:
-            changes[NOW] = {(self.told,): -1, (time,): 1}
-        else:
-            changes[NOW] = {(time,): 1}
-        self.told = time
+        told = self.told
+        changes[NOW] = {(time,): 1} if told is None else {(told,): -1, (time,): 1}
         for name, times in self.lowered.constants.items():
             for constant in times:
-                phase = (time > constant) - (time < constant)
-                if self.phases.get((name, constant)) == phase:
-                    continue
-                self.phases[name, constant] = phase
-                known = self.assumed[name, constant]
-                if phase < 0:
-                    rows = {row for at, of, row in self.ahead_given if (of, at) == (name, constant)}
-                elif phase > 0:
-                    held = self.intervals[name].items()
-                    rows = {row for row, spans in held if any(since <= constant < to for since, to in spans)}
-                else:
-                    rows = set()
-                changes[f"+{name}@{constant}"] = {row: 1 if row in rows else -1 for row in rows ^ known}
-                self.assumed[name, constant] = rows
+                if told is None or _side(told, constant) != _side(time, constant):
+                    known = self.read(name, constant, told) if told is not None else set()
+                    rows = self.read(name, constant, time)
+                    changes[f"+{name}@{constant}"] = {row: 1 if row in rows else -1 for row in rows ^ known}
+
+    def read(self, name: str, constant: int, time: int) -> set[Row]:
+        """What is told at a time of a constant one: found if it is over, assumed if it is to come."""
+        if time < constant:
+            return {row for at, of, row in self.ahead_given if (of, at) == (name, constant)}
+        held = self.intervals[name].items() if time > constant else ()
+        return {row for row, spans in held if any(since <= constant < to for since, to in spans)}
 
     def send(self, time: int, number: int, rule: Rule, changed: Iterable[tuple[Row, int]]) -> None:
         """Send what a rule derives at a time: whether it changed or not."""

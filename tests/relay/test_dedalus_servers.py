@@ -181,6 +181,40 @@ def test_a_server_that_goes_and_comes(start: Start, node: Node) -> None:
     assert two.wait_for("meanwhile").endswith('+ known("b", "meanwhile")')
 
 
+def test_what_strangers_send_does_not_end_it(server: Server, tmp_path: Path) -> None:
+    """Text where a number is needed, and rows that are too long, are told on stderr; what comes after them is there."""
+    _, address = server
+    file = tmp_path / "total.ded"
+    rules = "total(L, T + X)@next :- total(L, T), add(L, X);\ntotal(L, T)@next :- total(L, T), notin add(L, _);\n"
+    file.write_text(f'{rules} total("a", 0)@1;')
+    live = ("dedalus", "live", str(file), "--at", "a", "--connect", address, "--output", "total", "--show", "total")
+    with running(sys.executable, *command("syndicate", *live)[1:]) as one:
+        one.wait_for(r'\+ total\("a", 0\)')
+
+        def boot() -> None:
+            @connect(address, attempts=1)
+            def person(ds: Ref) -> None:
+                for row in (("a", "five"), ("a", 1, 2), ("a", 5)):
+                    send(ds, Packet("a", "add", row, 0))
+
+                @on_asserted(ds, Fact("a", "total", ("a", 5)))
+                def five() -> None:
+                    stop_actor()
+
+        run(boot)
+        one.wait_for(r'\+ total\("a", 5\)')
+        one.process.send_signal(signal.SIGINT)
+        assert one.process.wait(20) == 130
+    told = "".join(one.errors)
+    for why in (
+        f"('a', 'five') of add makes a timestep fail: {file}:1:1: at time",
+        "0 + 'five' needs numbers, and 'five' is text",
+        "('a', 1, 2) is no row of add: a sequence of 2",
+    ):
+        assert why in told
+    assert "Traceback" not in told
+
+
 def test_what_is_typed(server: Server, node: Node, tmp_path: Path) -> None:
     """What is no event is told, and the next line is taken; --until ends the command, --json is for programs."""
     _, address = server

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -15,8 +15,15 @@ from relay.cli.ending import SETTINGS, Command, ending
 from syndicate.dedalus import Diagnostic, Program
 from syndicate.errors import DedalusSyntax
 
+_CHECK: Final = """\b
+Examples:
+  syndicate dedalus check lamp.ded
+  syndicate dedalus check gossip.ded --locations
+  syndicate dedalus check lamp.ded --strict --json | jq -r .verdict
+"""
 
-@click.command("check", cls=Command, context_settings=SETTINGS)
+
+@click.command("check", cls=Command, context_settings=SETTINGS, epilog=_CHECK)
 @click.argument("file")
 @click.option("--strict", is_flag=True, help="Time as data in @async rules only; first columns are locations; warn.")
 @click.option("--locations", is_flag=True, help="The first column of each relation is a location.")

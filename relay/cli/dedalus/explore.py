@@ -21,6 +21,7 @@ from syndicate.dedalus.ast import Atom, Constant, Rule
 from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer
 from syndicate.dedalus.explore.outcome import MODES, Difference, Exploration, Outcome
 from syndicate.dedalus.schedule import DELIVERIES, NEVER
+from syndicate.errors import ExplorationTooLarge, FactError
 
 _EXPLORE: Final = """\b
 Examples:
@@ -30,7 +31,7 @@ Examples:
   syndicate dedalus run race.ded --until 5 --schedule two.1.json
 \b
 The exit code is 0 whatever is found; 1 says that it failed, or that there is too much to be tried.
-Ctrl-C shows what was found so far; the exit code is 130 then.
+Ctrl-C, and a bound that is reached, show what was found so far; the exit code is 130 or 1 then.
 """
 _SHOWN: Final = 20
 _EVERY: Final = 0.2
@@ -82,24 +83,32 @@ def explore_command(
         raise click.UsageError(f"--until {until} is before --start {start}")
     if final is not None and not start <= final <= until:
         raise click.UsageError(f"--final {final} is not between --start {start} and --until {until}")
-    asked = None if relations is None else [name.strip() for name in relations.split(",") if name.strip()]
-    explorer = Program.load(file).explorer(
-        start,
-        until,
-        schedule=None if schedule is None else read_schedule(schedule, default=None),
-        delivery=delivery,
-        strict=strict,
-        relations=asked,
-        mode=mode,
-        final=final,
-        lossless=lossless,
-        limit=limit,
-        progress=_watching(seconds),
-    )
+    asked = None if relations is None else [name.strip() for name in relations.split(",")]
+    if asked is not None and not all(asked):
+        raise click.BadParameter(f"{relations!r} has a relation without a name: give p,q", param_hint="'--relations'")
+    try:
+        explorer = Program.load(file).explorer(
+            start,
+            until,
+            schedule=None if schedule is None else read_schedule(schedule, default=None),
+            delivery=delivery,
+            strict=strict,
+            relations=asked,
+            mode=mode,
+            final=final,
+            lossless=lossless,
+            limit=limit,
+            progress=_watching(seconds),
+        )
+    except FactError as error:
+        raise click.BadParameter(str(error), param_hint="'--relations'") from None
+    ended: ExplorationTooLarge | None = None
     try:
         found = explorer.run()
     except KeyboardInterrupt:
         found = explorer.found(complete=False)
+    except ExplorationTooLarge as error:
+        ended, found = error, explorer.found(complete=False)
     finally:
         if sys.stderr.isatty():
             click.echo("\r\033[K", nl=False, err=True)
@@ -110,6 +119,8 @@ def explore_command(
         click.echo(json.dumps(found.to_json()))
     else:
         _show(found)
+    if ended is not None:
+        raise ended
     if not found.complete:
         sys.exit(128 + signal.SIGINT)
 
@@ -143,7 +154,7 @@ def _show(found: Exploration) -> None:
     if found.mode == "confluence":
         verdict = {True: "confluent: all runs end alike", False: "not confluent", None: "no verdict"}
         told = f"{verdict[found.confluent]} at {found.final} ({told})"
-    click.echo(told if found.complete else f"interrupted, there may be more: {told}")
+    click.echo(told if found.complete else f"not complete, there may be more: {told}")
     for number, outcome in enumerate(found.outcomes[:_SHOWN], 1):
         facts = _facts(outcome, timed=found.mode == "all-models")
         click.echo(f"  {number}: {' '.join(facts) or '(nothing)'}")
@@ -165,23 +176,22 @@ def _facts(outcome: Outcome, *, timed: bool) -> list[str]:
 
 def _show_difference(difference: Difference, found: Exploration) -> None:
     click.echo("two runs that end differently, and all in which they differ:")
-    for pair in difference.entries():
-        one, other = (_said(entry) for entry in pair)
-        entry = next(filter(None, pair))
-        if "chosen" in entry:
-            click.echo(f"  {entry['rel']} chooses at {entry['time']}: {one}, or {other}")
+    for one, other in sorted(difference.entries(), key=lambda pair: None in pair):  # what follows from others is last
+        entry = one or other
+        chooses = "chosen" in entry
+        what = f"{entry['rel']} chooses" if chooses else str(Atom(entry["rel"], tuple(map(Constant, entry["tuple"]))))
+        when = f"at {entry['time']}" if chooses else f"sent at {entry['sent']}"
+        if one and other:
+            click.echo(f"  {what} {when}: {'' if chooses else 'arrives '}{_said(one)}, or {_said(other)}")
         else:
-            told = Atom(entry["rel"], tuple(map(Constant, entry["tuple"])))
-            click.echo(f"  {told} sent at {entry['sent']}: arrives {one}, or {other}")
+            click.echo(f"  {what} {when}: in the {'first' if one else 'second'} alone")
     for outcome in (difference.one, difference.other):
         outcome.projection = found.project(outcome.model)
         click.echo(f"  {' '.join(_facts(outcome, timed=False)) or '(nothing)'}")
         click.echo(f"    --schedule: {json.dumps(outcome.schedule())}")
 
 
-def _said(entry: dict[str, Any] | None) -> str:
-    if entry is None:
-        return "(not at all)"
+def _said(entry: dict[str, Any]) -> str:
     if "chosen" in entry:
         return "; ".join(str(tuple(row)) for row in entry["chosen"])
     arrive = entry["arrive"]

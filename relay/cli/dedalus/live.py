@@ -83,7 +83,9 @@ def live_command(
 ) -> None:
     """Be one location of a program; others may be in other processes.
 
-    Prints what comes (+) and goes (-), with the timestep.  The clock begins with the connection, and outlives it.
+    Prints what comes (+) and goes (-), with the timestep.  The clock begins with the connection, and outlives it; a
+    location that is started again begins anew.  What others send is refused, with a warning, where it makes a timestep
+    fail.
     """
     configure(level="info")
     try:

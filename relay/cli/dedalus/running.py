@@ -47,9 +47,11 @@ def crashes_of(_: Any, param: click.Parameter, values: tuple[str, ...]) -> dict[
     return found
 
 
-def nodes_named(_: Any, param: click.Parameter, value: str) -> tuple[Value, ...]:
+def nodes_named(_: Any, param: click.Parameter, value: str | None) -> tuple[Value, ...]:
     """``a,b,c``: the names; those that look like integers are integers."""
-    words = value.split(",") if value.strip() else []
+    if value is None:
+        return ()
+    words = value.split(",")
     if not all(word.strip() for word in words):
         raise click.BadParameter(f"{value!r} has a node without a name: give a,b,c", param=param)
     return nodes_of(words)
@@ -92,9 +94,7 @@ _OPTIONS: Final = (
     click.option("--duplicate", type=click.FloatRange(0, 1), default=0, metavar="P", help="Let messages arrive twice."),
     click.option("--crash", callback=crashes_of, multiple=True, metavar="NODE@T", help="Crash a node at a time."),
     click.option("--stop", type=click.Choice(STOPS), default="sending", show_default=True, help="What a crash stops."),
-    click.option(
-        "--nodes", callback=nodes_named, default="", metavar="A,B", help="Whom `crash(told, node, time)` tells."
-    ),
+    click.option("--nodes", callback=nodes_named, metavar="A,B", help="Whom `crash(told, node, time)` tells."),
 )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Final
+from typing import Final, Unpack
 
 import click
 
@@ -15,9 +15,8 @@ from relay.cli.dedalus.inputs import write_text
 from relay.cli.dedalus.running import nodes_named
 from relay.cli.ending import SETTINGS, Command, ending
 from syndicate.dedalus import Program, Verdict
-from syndicate.dedalus.ast import Value
 from syndicate.dedalus.net import check_nodes
-from syndicate.dedalus.verify.verdict import MAX_RUNS, Progress
+from syndicate.dedalus.verify.verdict import MAX_RUNS, Bounds, Progress
 from syndicate.dedalus.why.derivation import shown
 
 _VERIFY: Final = """\b
@@ -52,41 +51,16 @@ are violations, at any time.  Programs see crashes in the relation crash(told, n
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @ending("syndicate dedalus verify")
 def verify_command(
-    file: str,
-    eot: int,
-    eff: int,
-    crashes: int,
-    nodes: tuple[Value, ...],
-    pre: str,
-    post: str,
-    invariant: str | None,
-    start: int,
-    seed: int | None,
-    strict: bool,
-    limit: int,
-    output: str | None,
-    as_json: bool,
-    exit_code: bool,
+    file: str, strict: bool, output: str | None, as_json: bool, exit_code: bool, **bounds: Unpack[Bounds]
 ) -> None:
     """Search for faults that break a program's specification, or prove that there are none within bounds."""
-    if eff > eot + 1:
-        click.echo(f"note: --eff {eff} is behind --eot {eot}: messages are lost at all times", err=True)
+    if bounds["eff"] > bounds["eot"] + 1:
+        told = f"note: --eff {bounds['eff']} is behind --eot {bounds['eot']}: messages are lost at all times"
+        click.echo(told, err=True)
     program = Program.load(file)
-    check_nodes(program.core(), nodes)
-    found = program.verify(
-        eot=eot,
-        eff=eff,
-        crashes=crashes,
-        nodes=nodes,
-        pre=pre,
-        post=post,
-        invariant=invariant,
-        start=start,
-        seed=seed,
-        strict=strict,
-        limit=limit,
-        progress=_progress if sys.stderr.isatty() and not as_json else None,
-    )
+    check_nodes(program.core(), bounds["nodes"])
+    bounds["progress"] = _progress if sys.stderr.isatty() and not as_json else None
+    found = program.verify(strict=strict, **bounds)
     if output is not None and found.violation_exists:
         write_text(output, json.dumps(found.schedule()) + "\n")
     if as_json:

@@ -64,7 +64,7 @@ class Arrivals:
             apart = self.local and watched is not None and not watched
             groups.setdefault(fact[1][0] if apart and fact[1] else None, []).append(fact)
         last = self.lossless and state.time == self.until
-        options: list[list[list[tuple[Fact, Share]]]] = []
+        options: list[Iterable[list[tuple[Fact, Share]]]] = []
         for facts in groups.values():
             shares = [
                 divided(
@@ -80,7 +80,7 @@ class Arrivals:
             found = (list(zip(facts, picked, strict=True)) for picked in product(*shares))
             if watched is not None:
                 found = (one for one in found if not self._idle(state, held, one, watched))
-            options.append(list(found) if len(groups) > 1 else found)  # type: ignore[arg-type]  # gone through once
+            options.append(list(found) if len(groups) > 1 else found)  # one alone is gone through once
         for parts in product(*options) if len(options) != 1 else ((one,) for one in options[0]):
             arriving, flight, way = set(), {}, state.way
             for part in parts:

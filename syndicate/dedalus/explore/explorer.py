@@ -240,13 +240,13 @@ class Explorer:
 
     def too_large(self, remedy: str) -> ExplorationTooLarge:
         """What to raise if there is too much to be tried, with what was found so far; *remedy* is one more."""
-        what = "models" if self.mode == "all-models" else "outcomes"
-        return ExplorationTooLarge(
-            f"{self.steps - 1} timesteps were tried, {len(self.outcomes)} {what} were found, and there is more: end "
-            "earlier (until), ask for fewer relations, take the mode 'confluence' or the delivery 'later', fix "
-            f"arrivals by a schedule, or {remedy}",
-            self.found(complete=False),
-        )
+        many = len(self.outcomes)
+        what = f"{many} {'model' if self.mode == 'all-models' else 'outcome'}{'s' * (many != 1)}"
+        ways = ["end earlier (until)", "ask for fewer relations"]
+        ways += ["take the mode 'confluence'"] * (self.mode != "confluence")
+        ways += ["take the delivery 'later'"] * (self.clock.delivery != "later")
+        told = f"{self.steps - 1} timesteps were tried, {what} found, and there is more: {', '.join(ways)}"
+        return ExplorationTooLarge(f"{told}, fix arrivals by a schedule, or {remedy}", self.found(complete=False))
 
     # -------------------------------------------------------------------------------------------------- a timestep
 

@@ -26,8 +26,14 @@ otherwise; it passes the time of sending of whatever arrives (:mod:`~syndicate.d
 timestep passes each so many seconds: timers of a program are then timers.  A program that never rests needs that.
 
 **What comes in.**  A message is there in one timestep; an assertion that is an input, from the timestep after it was
-made to the timestep in which it goes.  **What goes out**: each row of an output is asserted while it is there.  Rows of
-strangers that do not fit are refused, and the log says so.  Arithmetic that fails crashes the actor.
+made to the timestep in which it goes.  **What goes out**: each row of an output is asserted while it is there.
+
+**What strangers send** is refused, and the log says so, if it does not fit, or if the timestep in which it is there
+first fails with it and not without, such as by arithmetic on text.  What fails without it crashes the actor: what a
+program keeps is its own, so that it should look at what it keeps of others when that comes.
+
+**A location is a plain first column**: a value, or a variable, and nothing that is computed.  **A life begins anew**:
+an agent that is started again is at its first timestep, and knows nothing of its life before.
 
 **Diaries.**  A *recorded* agent keeps all that came and went.  Of the diaries of all agents
 :func:`~syndicate.dedalus.live.diary.together` makes a run of the program in one place that equals what happened.

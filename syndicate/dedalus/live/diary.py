@@ -117,7 +117,9 @@ def together(diaries: Iterable[Diary]) -> dict[str, Any]:
     starts = {diary.start for diary in known}
     twice = next((place for place in places if places.count(place) > 1), None)
     if twice is not None:
-        raise ScheduleError(f"{twice!r} has two diaries: those of one life of each location belong together")
+        raise ScheduleError(
+            f"{twice!r} has two diaries: an agent begins anew when it is started again, give those of one life"
+        )
     if len(starts) != 1:
         raise ScheduleError(f"diaries of one run begin at the same time, and here are {sorted(starts) or 'none'}")
     (start,) = starts

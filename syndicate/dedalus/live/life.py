@@ -115,7 +115,7 @@ class Life:
         expect_ref("join", ds)
         self._expect_inside("join")
         if not self.facet.alive:
-            raise ProgramStopped(f"the agent at {self.agent.location!r} has stopped: begin a new one")
+            raise ProgramStopped(f"the agent at {self.agent.location!r} has stopped: a new one begins anew")
         joined = _Joined(self, ds, frozenset(map(normal, locations)))
         self.joined.append(joined)
         on_stop(joined.leave)
@@ -175,6 +175,9 @@ class Life:
         self._tell(self.local.pass_by())
 
     def _tell(self, sent: Iterable[Message]) -> None:
+        for why in self.local.refused:
+            self._refuse(why)
+        self.local.refused.clear()
         gone: list[Handle] = []
         for joined in self.joined:
             for name in self.agent.outputs:
@@ -207,7 +210,7 @@ class Life:
         else:
             self._wake()
 
-    def _refuse(self, why: RowMisfit) -> None:
+    def _refuse(self, why: object) -> None:
         self.refused = count = self.refused + 1
         if count <= _EACH or count & (count - 1) == 0:
             logger(actor=self.facet.actor.name).warning(

@@ -19,7 +19,8 @@ later than that: if need be, the clock waits for it, or jumps.  So clocks are La
 >>> b.step(), b.rows("log"), b.due()
 ([], [('b', 'hi')], None)
 
-Contract: nothing is kept of timesteps that are over, but what is true now, unless *recorded*.
+Contract: nothing is kept of timesteps that are over, but what is true now, unless *recorded*; what comes from outside
+cannot make the timestep fail in which it comes.
 
 Source: seed 002, Lamport clocks and distribution model; reference/dedalus.md, sections 1.3 and 5.3.
 """
@@ -27,8 +28,8 @@ Source: seed 002, Lamport clocks and distribution model; reference/dedalus.md, s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
 
 from attrs import define, field
 
@@ -36,15 +37,19 @@ from syndicate.dedalus.ast import Row, Value, normal
 from syndicate.dedalus.live.diary import Arrival, Diary, Standing
 from syndicate.dedalus.live.placement import Placement
 from syndicate.dedalus.model import Message, order
-from syndicate.dedalus.run import Pass
+from syndicate.dedalus.run import Pass, Rows, stepped
 from syndicate.dedalus.schedule import Clock, Send
-from syndicate.errors import RowMisfit
+from syndicate.errors import DedalusArithmetic, DedalusEndless, RowMisfit
 
 LAST: Final = 2**62
 """No clock goes further."""
 
 FURTHEST: Final = 2**32
 """A message that was sent so many timesteps ahead of us is refused: one peer cannot use up the time of all."""
+
+Fact: TypeAlias = tuple[str, Row]
+Port: TypeAlias = dict[Row, None]
+"""Rows in the order in which they came from outside."""
 
 
 class Local:
@@ -56,13 +61,13 @@ class Local:
         """Before its first timestep, *start*; *seed* is that of ``choose``."""
         self.placement, self.location, self.recorded = placement, location, recorded
         self.time, self.start = start - 1, start
-        self.awaited: set[int] = set()
+        self.refused: list[str] = []
         self.clock = _Alone(start, LAST, seed, location=location, placement=placement)
         self.part = _Part(placement.at(location), self.clock, {}, frozenset(), frozenset(), LAST)
-        self.touched = set(self.part.always)
+        self.touched = {name: set(rows) for name, rows in self.part.always.items()}
         self.arrivals: list[Arrival] = []
         self.stood: dict[tuple[str, Row, int], int] = {}
-        self.given: dict[tuple[str, Row], list[int]] = {}
+        self.given: dict[Fact, list[int]] = {}
 
     # ------------------------------------------------------------------------------------------------ what comes in
 
@@ -92,8 +97,8 @@ class Local:
                 f"{_short(sent)} is no time of sending: a timestep, at most {FURTHEST} ahead of {self.time}"
             )
         at = max(self.time, sent) + 1
-        self.part.event(at, relation, made)
-        self.awaited.add(at)
+        self.part.visit(at)
+        self.part.arriving.setdefault(at, {}).setdefault(relation, {})[made] = None
         if self.recorded:
             self.arrivals.append(Arrival(relation, made, sent, at))
         return at
@@ -109,8 +114,8 @@ class Local:
             self.given[fact][1] += 1
         else:
             self.given[fact] = [self.stood.pop((*fact, self.time), self.time + 1), 1]
-            self.part.standing.add(fact)
-            self.touched.add(fact)
+            self.part.standing.setdefault(relation, {})[made] = None
+            self.touched.setdefault(relation, set()).add(made)
         return made
 
     def take(self, relation: str, row: Row) -> None:
@@ -121,8 +126,8 @@ class Local:
             self.given[fact][1] -= 1
             return
         del self.given[fact]
-        self.part.standing.remove(fact)
-        self.touched.add(fact)
+        self.part.standing[relation].pop(row, None)
+        self.touched.setdefault(relation, set()).add(row)
         if self.recorded and since <= self.time:
             self.stood[relation, row, self.time] = since
 
@@ -137,13 +142,23 @@ class Local:
     def step(self) -> list[Message]:
         """Evaluate the timestep that is due, or else the next; answer what is sent to others.
 
-        Raises :class:`DedalusArithmetic`, :class:`DedalusEndless`.
+        What has come from outside, and makes it fail, is left out: *refused* says what and why.  Raises
+        :class:`DedalusArithmetic`, :class:`DedalusEndless` where it fails without that.
         """
         part, time = self.part, self.due() or self.time + 1
-        self.touched = part.step(time, self.touched)
-        self.time = time
+        try:
+            touched = part.step(time, self.touched)
+        except (DedalusArithmetic, DedalusEndless) as error:
+            outside = self._from_outside(time)
+            for port, (_, row) in outside:
+                del port[row]
+            if not outside or part.failing(time, self.touched) is not None:
+                raise
+            self._sift(time, outside, error)
+            touched = part.step(time, self.touched)
+        self.touched, self.time = touched, time
         part.events.pop(time, None)
-        self.awaited.discard(time)
+        part.arriving.pop(time, None)
         sent, part.out = part.out, []
         if not self.recorded:
             part.messages.clear()
@@ -151,16 +166,44 @@ class Local:
             part.forget()
         return sent
 
+    def _from_outside(self, time: int) -> list[tuple[Port, Fact]]:
+        """What is there for the first time, and is nothing of ours."""
+        sent, standing = self.part.arriving.get(time, {}), self.part.standing
+        given = [(name, row) for (name, row), (since, _) in self.given.items() if self.time < since < LAST]
+        return [
+            *((rows, (name, row)) for name, rows in sent.items() for row in rows),
+            *((standing[name], (name, row)) for name, row in given),
+        ]
+
+    def _sift(self, time: int, some: Sequence[tuple[Port, Fact]], why: Exception) -> None:
+        """Refuse those of some with which a timestep fails, as *why* says: half of them at a time."""
+        if len(some) > 1:
+            for half in (some[: len(some) // 2], some[len(some) // 2 :]):
+                for port, (_, row) in half:
+                    port[row] = None
+                wrong = self.part.failing(time, self.touched)
+                if wrong is not None:
+                    for port, (_, row) in half:
+                        del port[row]
+                    self._sift(time, half, wrong)
+            return
+        ((port, (name, row)),) = some
+        if port is self.part.standing.get(name):
+            self.given[name, row][0] = LAST
+        else:
+            self.arrivals = [one for one in self.arrivals if (one.at, one.relation, one.row) != (time, name, row)]
+        self.refused.append(f"{_short(row)} of {name} makes a timestep fail: {why}")
+
     def pass_by(self) -> list[Message]:
         """Let one timestep pass by, whether or not anything changes, or those up to one that a message waits for.
 
         Answer what is sent to others; raises as :meth:`step` does.
         """
         due = self.due()
-        if due == self.time + 1 or due in self.awaited:
+        if due == self.time + 1 or due in self.part.arriving:
             return self.step()
         self.time += 1
-        self.part.changes = {}
+        self.part.changed = {}
         return []
 
     def rows(self, relation: str) -> list[Row]:
@@ -170,7 +213,7 @@ class Local:
 
     def changed(self, relation: str) -> Iterable[tuple[Row, int]]:
         """What the last timestep changed: rows that are there now (1), or no longer (-1)."""
-        delta: Iterable[tuple[Row, int]] = self.part.changes[relation].items() if self.part.changes else ()
+        delta: Iterable[tuple[Row, int]] = self.part.changed[relation].items() if self.part.changed else ()
         return delta
 
     def diary(self) -> Diary:
@@ -202,18 +245,38 @@ class _Alone(Clock):
 class _Part(Pass):
     """A pass without an end."""
 
-    standing: set[tuple[str, Row]] = field(factory=set)
+    standing: dict[str, Port] = field(factory=dict)
+    arriving: dict[int, dict[str, Port]] = field(factory=dict)
     out: list[Message] = field(factory=list)
-    changes: Mapping[str, Any] = field(factory=dict)
+    changed: Mapping[str, Any] = field(factory=dict)
 
-    def missing(self, facts: set[tuple[str, Row]], time: int) -> set[tuple[str, Row]]:
-        """Those of the facts that are not given to the plan at a time."""
-        return Pass.missing(self, facts, time) - self.standing
+    def missing(self, name: str, rows: set[Row], time: int) -> set[Row]:
+        """Those rows of a relation that are not given to the plan at a time."""
+        return Pass.missing(self, name, rows, time).difference(self.standing.get(name, ()))
+
+    def here(self, time: int) -> Rows:
+        """What is there at one time, and what was sent."""
+        own, sent = Pass.here(self, time), self.arriving.get(time, {})
+        return {**own, **{name: own.get(name, set()).union(rows) for name, rows in sent.items()}} if sent else own
+
+    def failing(self, time: int, touched: Rows) -> Exception | None:
+        """Why a timestep would fail, if it would; nothing of it stays."""
+        changes = self.changes(time, self.moving(time, touched))
+        try:
+            stepped(self.lowered.plan, time, changes)
+        except (DedalusArithmetic, DedalusEndless) as error:
+            return error
+        finally:
+            for key in [key for key in self.clock.chosen if key[1] == time]:
+                del self.clock.chosen[key]
+        # What a plan derives depends on nothing but the sum of what it was told.
+        self.lowered.plan.step({name: {row: -n for row, n in rows.items()} for name, rows in changes.items()})
+        return None
 
     def note(self, time: int, out: Mapping[str, Any]) -> None:
         """Take down what is true from a time on, and what no longer is."""
         Pass.note(self, time, out)
-        self.changes = out
+        self.changed = out
 
     def send(self, time: int, number: int, rule: Any, changed: Iterable[tuple[Row, int]]) -> None:
         """Send what a rule derives at a time; each tuple once, however many rules derive it."""
@@ -224,7 +287,7 @@ class _Part(Pass):
 
     def forget(self) -> None:
         """Keep nothing of what has gone, but what is read of a constant time."""
-        for name, delta in self.changes.items():
+        for name, delta in self.changed.items():
             rows = self.intervals.get(name)
             if rows is None:
                 continue

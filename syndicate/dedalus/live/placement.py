@@ -105,7 +105,7 @@ class Placement:
     def _with_columns(self, rule: Rule) -> str:
         place = self._place(rule)
         if rule.head.relation in self.placeless:
-            return f"the first column of {rule.head.relation} is no location"
+            return self._without_place(rule.head.relation)
         if place is None:
             return "no atom of the body says where it is"
         if any(isinstance(a.terms[0], Wildcard) for a in rule.atoms if a.relation not in self.placeless):
@@ -117,6 +117,14 @@ class Placement:
         if any(place not in choice.key for choice in rule.choices):
             return f"the choice is for all locations {place}: put {place} into its key"
         return ""
+
+    def _without_place(self, name: str) -> str:
+        """Why the rows of a relation are nowhere."""
+        firsts = (rule.head.terms[0] for rule in self.rules if rule.head.relation == name and rule.head.terms)
+        first = next((term for term in firsts if isinstance(term, (Aggregate, Computed))), None)
+        if first is None:
+            return f"{name} has no first column, which would be its location"
+        return f"the first column of {name} is no location: that is a value or a variable, not {first}"
 
 
 def _plain(atom: Atom) -> bool:

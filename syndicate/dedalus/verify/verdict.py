@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Required, TypedDict
 
 from attrs import define, field, frozen
 
@@ -106,6 +106,22 @@ class Verdict:
         }
 
 
+class Bounds(TypedDict, total=False):
+    """What :func:`verify` is asked: see there."""
+
+    eot: Required[int]
+    eff: Required[int]
+    nodes: Required[Iterable[Value]]
+    crashes: int
+    pre: str
+    post: str
+    invariant: str | None
+    start: int
+    seed: int | None
+    progress: Callable[[Progress], object] | None
+    limit: int
+
+
 def verify(
     rules: Sequence[Rule],
     *,
@@ -122,7 +138,23 @@ def verify(
     progress: Callable[[Progress], object] | None = None,
     limit: int = MAX_RUNS,
 ) -> Verdict:
-    """Decide checked rules; see :meth:`syndicate.dedalus.Program.verify`."""
+    """Decide checked rules; see :meth:`syndicate.dedalus.Program.verify`.
+
+    Args:
+        rules: in short form.
+        eot: the last timestep.
+        eff: what is sent before may be lost.
+        crashes: so many nodes at most stop sending.
+        nodes: those that may.
+        pre: the relation that obliges.
+        post: what must be then.
+        invariant: instead of these, what must never be.
+        start: the first timestep.
+        seed: that of ``choose``.
+        events: facts from outside.
+        progress: called with each size of sets of faults.
+        limit: of runs; raises :class:`Undecided` then.
+    """
     faults = Faults(tuple(nodes), start, eot, eff, crashes)
     known = arities(rules)
     _possible(known, faults, pre, post, invariant)
@@ -132,7 +164,7 @@ def verify(
         return run(rules, clock, events)
 
     good = model(0)
-    names = [invariant] if invariant is not None else [pre, post]
+    names = specified(pre, post, invariant)
     times = range(start, eot + 1) if invariant is not None else [eot]
     made = ground(rules, faults, [(name, time) for name in names for time in times], events, seed, MAX_INSTANCES)
     ff_post = [] if invariant is not None else sorted(good.at(eot)[post], key=order)
@@ -159,6 +191,11 @@ def verify(
     )
 
 
+def specified(pre: str = "pre", post: str = "post", invariant: str | None = None, **_: object) -> list[str]:
+    """The relations of a specification, among all that is asked."""
+    return [pre, post] if invariant is None else [invariant]
+
+
 def observing(rules: Sequence[Rule], names: Iterable[str]) -> set[str]:
     """The relations of a specification: *names*, and what follows at once and is read for them only.
 
@@ -178,8 +215,7 @@ def observing(rules: Sequence[Rule], names: Iterable[str]) -> set[str]:
 
 def _possible(known: dict[str, int], faults: Faults, pre: str, post: str, invariant: str | None) -> None:
     """Raise :class:`Unverifiable` for bounds and specifications that make no sense."""
-    wanted = [invariant] if invariant is not None else [pre, post]
-    for name in wanted:
+    for name in specified(pre, post, invariant):
         if name not in known:
             raise Unverifiable(
                 f"the program has no relation {name!r}: a specification is a pair of relations, pre and post, or an "

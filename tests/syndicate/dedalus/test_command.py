@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from relay.cli.dedalus import dedalus as group
+
 CASES = Path(__file__).parents[2] / "data" / "dedalus"
 LAMP = CASES / "13_toggle_temporal_strat.ded"
 
@@ -41,6 +43,12 @@ def test_check_says_verdict() -> None:
     assert (found["reason_class"], found["line"], found["column"]) == ("entangle-strict", 2, 1)
 
 
+def test_help_has_examples() -> None:
+    """Each command shows how it is used, with its own name."""
+    for name, one in group.commands.items():
+        assert f"  syndicate dedalus {name} " in (one.epilog or "")
+
+
 def test_a_recorded_run_is_repeated(tmp_path: Path) -> None:
     """What `--record` writes is a schedule under which the run is the same."""
     program, record = CASES / "17_ping_pong.ded", tmp_path / "s.json"
@@ -56,6 +64,8 @@ def test_a_recorded_run_is_repeated(tmp_path: Path) -> None:
         (["run", LAMP, "--until", "0"], 2, "before --start"),
         (["run", LAMP], 2, "--until"),
         (["run", LAMP, "--until", "3", "--delivery", "soon"], 2, "free"),
+        (["run", LAMP, "--until", "3", "--nodes", ""], 2, "give a,b,c"),
+        (["verify", LAMP, "--eot", "3", "--eff", "1", "--nodes", ""], 2, "give a,b,c"),
         (["run", "none.ded", "--until", "3"], 1, "cannot read none.ded"),
         (["check", "none.ded"], 1, "cannot read none.ded"),
         (["run", LAMP, "--until", "3", "--schedule", "none.json"], 1, "cannot read the schedule none.json"),

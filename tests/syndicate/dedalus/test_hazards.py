@@ -16,6 +16,9 @@ from syndicate.dedalus import Program
         ("p(X)@next :- d(X), notin p(X); q(X)@async :- p(X); d(1);", []),
         ("p(X) :- d(X)@2; d(1)@2;", ["d is read at 2 at all times"]),
         ("post(X) :- d(X)@2; d(1)@2;", []),
+        ("q(x) :- d(x); d(1);", ['x is text, the same as "x": a variable begins with an upper case']),
+        ('q("x") :- d("x"); r(X) :- d(X), q(on); d(1); e(a, a);', []),
+        ("persist(log, 2); log(1)@1;", ["this is a fact: rows are kept by persist"]),
     ],
 )
 def test_hazards(text: str, says: list[str]) -> None:

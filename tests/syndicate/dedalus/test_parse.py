@@ -18,7 +18,13 @@ from syndicate.errors import DedalusSyntax
         ("p(1);\n  q(X) :- ,", 2, 11, "expected 'choose', 'notin', a name in lower case"),
         ('p("a);', 1, 3, "no end"),
         ("p(1) q(2);", 1, 6, "'q' does not fit here; expected ':-', ';' or '@' and a time"),
-        ("p() :- q(count<X>);", 1, 15, "expected"),
+        ("p() :- q(count<X>);", 1, 15, "stands in the head of a rule"),
+        ("persist[p];", 1, 10, r"columns comes last: persist\[p, 2\], or persist\[p, del_p, 2\]"),
+        ("p(1); persist [ log, 2, gone", 1, 23, r"columns comes last: persist\[log, 2\]"),
+        ("persist[", 1, 9, r"columns comes last: persist\[p, 2\]"),
+        ("p(X) :- q(X), N = count(X);", 1, 24, "an aggregate is written count<X>, and stands in the head"),
+        ("p(sum(X)) :- q(X);", 1, 6, "an aggregate is written sum<X>"),
+        ("p(sum<X + 1>) :- q(X);", 1, 9, "an aggregate is of variables, sum<X>: compute"),
         ("p()@soon;", 1, 4, "@next, @async, @later"),
         ("p() :- q()@next;", 1, 11, "stands in a head"),
         ("p() :- q(X)@_;", 1, 12, "says nothing"),
@@ -45,6 +51,7 @@ def test_spellings() -> None:
         "p(X)@next <- q(X, a), !r(_), X =/= 3, X<=-1.",
         "p(X)@next :- q(X, 'a'), not r(_), X != 3, X <= -1;".replace("'", '"'),
         "p(X)@next:-q(X,a),notin r(_),X≠3,X≤-1;",
+        "p(X)@next:-q(X,a),notin r(_),X<>3,X<=-1;",
     ):
         assert parse(other) == parse(same)
 

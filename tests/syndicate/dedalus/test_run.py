@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 from typing import Any
 
 import pytest
 
 from syndicate.dedalus import Program, aggregate, choose, compare, compute, names
+from syndicate.dedalus.run import MANY
 from syndicate.errors import (
     DedalusArithmetic,
     DedalusEndless,
@@ -156,6 +158,37 @@ def test_bad_schedules(schedule: dict[str, Any], says: str) -> None:
     program = Program.parse('e("x")@1; r(X)@async :- e(X); l(X)@later :- e(X);')
     with pytest.raises(ScheduleError, match=says):
         program.run(1, 5, schedule=schedule)
+
+
+def test_events_that_are_read_once() -> None:
+    """Events may come from an iterator: each pass of the run has them all."""
+    program = Program.parse("q(X)@async :- p(X); r(X) :- p(X), q(X)@2;")
+    rows = [(number,) for number in range(3)]
+    schedule = {"default": {"delay": 1}}
+    told = [program.run(until=3, events={1: {"p": made}}, schedule=schedule) for made in (rows, iter(rows))]
+    assert told[0].at(1)["r"] == told[1].at(1)["r"] == rows
+    assert program.explore(until=1, relations=["p"], events={1: {"p": iter(rows)}}).outcomes[0].rows() == {
+        "p": [[0], [1], [2]]
+    }
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_the_collector_is_as_it_was(frozen: bool) -> None:
+    """A large run makes its objects old at once; what a user has frozen stays frozen, and nothing else is."""
+    program = Program.parse("q(X, Y) :- p(X), p(Y);")
+    events = {1: {"p": [(number,) for number in range(150)]}}
+    if frozen:
+        gc.freeze()
+    try:
+        old = len(gc.get_objects(generation=2))
+        model = program.run(until=2, events=events)
+        assert len(model.intervals["q"]) == 150**2
+        assert gc.isenabled()
+        assert bool(gc.get_freeze_count()) is frozen
+        if not frozen:
+            assert len(gc.get_objects(generation=2)) > old + MANY
+    finally:
+        gc.unfreeze()
 
 
 def test_what_cannot_run() -> None:

@@ -317,9 +317,8 @@ def test_command_for_people(tmp_path: Path) -> None:
     [
         (["--until", "0"], 2, "before --start"),
         (["--until", "4", "--final", "9"], 2, "--final 9"),
-        (["--until", "4", "--relations", "solt"], 1, "did you mean"),
-        (["--until", "9", "--limit", "10"], 1, "raise the limit"),
-        (["--until", "9", "--seconds", "0.000001"], 1, "give more time (--seconds"),
+        (["--until", "4", "--relations", "solt"], 2, "did you mean"),
+        (["--until", "4", "--relations", ""], 2, "a relation without a name: give p,q"),
     ],
 )
 def test_command_mistakes(tmp_path: Path, arguments: list[str], code: int, says: str) -> None:
@@ -330,6 +329,29 @@ def test_command_mistakes(tmp_path: Path, arguments: list[str], code: int, says:
     assert (done.returncode, done.stdout) == (code, "")
     assert says in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [(["--limit", "60"], "raise the limit"), (["--seconds", "0.000001"], "give more time (--seconds")],
+)
+def test_a_bound_shows_what_was_found(tmp_path: Path, arguments: list[str], says: str) -> None:
+    """Where a bound ends it, the outcomes so far are shown, marked, and recorded; the exit code says that it failed."""
+    file = tmp_path / "race.ded"
+    file.write_text(RACE)
+    asked: list[str | Path] = ["explore", file, "--until", "9", "--relations", "sold", *arguments]
+    done = syndicate(*asked, "--record", tmp_path / "o")
+    count = len(list(tmp_path.glob("o.*.json")))
+    shown = done.stdout.splitlines()
+    assert done.returncode == 1
+    assert shown[0].startswith(f"not complete, there may be more: {count} model")
+    assert len(shown) == count + 1
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    found = syndicate(*asked, "--json")
+    assert (found.returncode, json.loads(found.stdout)["complete"]) == (1, False)
+    if "--limit" in arguments:
+        assert count == len(json.loads(found.stdout)["models"]) > 0
 
 
 def test_interrupted_command(tmp_path: Path) -> None:
@@ -344,7 +366,7 @@ def test_interrupted_command(tmp_path: Path) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             time.sleep(wait)
             process.send_signal(signal.SIGINT)
-            out, _ = process.communicate(timeout=30)
+            out, _ = process.communicate(timeout=100)
         if out:
             break
     assert process.returncode == 130

@@ -40,6 +40,27 @@ def test_a_send_of_an_earlier_pass_is_none() -> None:
         program.run(until=4, schedule={"schedule": schedule})
 
 
+def test_a_recorded_arrival_in_the_past_is_of_its_rule_alone() -> None:
+    """What another rule sends with @later in other runs is not told to arrive before it was sent."""
+    program = Program.parse(
+        """
+        a(1)@1; a(2)@2; persist[p, 1];
+        p(X)@async :- a(X);
+        p(X)@later :- a(X), notin p(1)@2;
+        """
+    )
+    past = {"rel": "p", "tuple": [2], "sent": 2, "arrive": 1, "rule": 3}
+    model = program.run(1, 3, schedule={"schedule": [past], "default": {"delay": 1}})
+    said = model.schedule()
+    assert past in said["schedule"]
+    assert program.run(1, 3, schedule=said).to_json() == model.to_json()
+    free = {"schedule": [past], "default": "any"}
+    found = program.explore(1, 3, schedule=free)
+    assert found.project(model) in [one.projection for one in found.outcomes]
+    with pytest.raises(ScheduleError, match="it must arrive later than it was sent"):
+        program.explore(1, 3, schedule={"schedule": [{**past, "rule": 4}], "default": "any"})
+
+
 @settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 @given(lively(choices=True), st.integers(0, 30))
 def test_runs_are_models_that_exploring_finds(program: list[Rule], seed: int) -> None:

@@ -177,12 +177,46 @@ def test_strangers_are_refused(logs: list[MutableMapping[str, Any]]) -> None:
     assert not any("nothing" in str(entry) for entry in logs if entry not in refused)
 
 
+def test_arithmetic_on_what_strangers_send(logs: list[MutableMapping[str, Any]]) -> None:
+    """Text where a number is needed is refused, sent or asserted: relation, row, rule and error are told; no more."""
+    program = Program.parse("d(L, X / 2) :- p(L, X); d(L, sum<X>) :- q(L, X); persist[p, 2];")
+    seen: list[Seen] = []
+    facets: list[Any] = []
+    spaces: list[Ref] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        seen.append(watch(ds, Fact("a", "d", capture())))
+        spawn(Agent(program, "a", inputs=["q"], outputs=["d"]), ds)
+        spaces.append(ds)
+
+    def strange(ds: Ref) -> None:
+        for value in (2, "two", 4):
+            send(ds, Packet("a", "p", ("a", value), 0))
+            facets.append(react(partial(assert_, ds, Fact("a", "q", ("a", value)))))
+
+    system = settled(boot)
+    for step in (partial(strange, spaces[0]), lambda: facets[1].enter(stop), lambda: facets[0].enter(stop)):
+        system.spawn(step)
+        system.drain()
+    assert sorted(seen[0][:3]) == [("+", ("a", 1)), ("+", ("a", 2)), ("+", ("a", 6))]
+    assert sorted(seen[0][3:]) == [("+", ("a", 4)), ("-", ("a", 6))]
+    told = [entry["reason"] for entry in logs if entry["event"] == "a row was refused"]
+    row, places = "('a', 'two') of {} makes a timestep fail: program:1:{}: at time 2: ", (("p", 1), ("q", 25))
+    why = (
+        "'two' / 2 needs numbers, and 'two' is text\n    d(L, X / 2) :- p(L, X);",
+        "sum and avg are of numbers, and 'two' is none\n    d(L, sum<X>) :- q(L, X);",
+    )
+    assert told == [row.format(*place) + reason for place, reason in zip(places, why, strict=True)]
+    assert not any("crashed" in entry["event"] for entry in logs)
+
+
 @pytest.mark.trio
 async def test_a_crash_takes_what_was_shown(
     system: System, settle: Settle, logs: list[MutableMapping[str, Any]]
 ) -> None:
-    """Arithmetic on a stranger's text ends the actor, with the time; a supervisor begins a new life."""
-    program = Program.parse('d(L, X / 2) :- p(L, X); persist[p, 2]; p("a", 8)@1;')
+    """Arithmetic on what the program has kept itself ends the actor, with the time; a new life begins anew."""
+    program = Program.parse('d(L, X / 2) :- p(L, X); p(L, X)@next :- in(L, X); p("a", 8)@1;')
     seen: list[Seen] = []
 
     def boot() -> None:
@@ -194,13 +228,13 @@ async def test_a_crash_takes_what_was_shown(
     spaces: list[Ref] = []
     system.spawn(boot)
     await settle()
-    system.spawn(send, spaces[0], Packet("a", "p", ("a", "eight"), 0))
+    system.spawn(send, spaces[0], Packet("a", "in", ("a", "eight"), 0))
     await settle()
     await trio.sleep(10)
-    assert [sign for sign, _ in seen[0]] == ["+", "-", "+"]
+    assert [sign for sign, _ in seen[0]] == ["+", "-", "+", "-"]
     (crashed,) = [entry["exc_info"] for entry in logs if "crashed" in entry["event"]]
     assert isinstance(crashed, DedalusArithmetic)
-    assert str(crashed) == "at time 2: 'eight' / 2 needs numbers, and 'eight' is text"
+    assert str(crashed).startswith("program:1:1: at time 4: 'eight' / 2 needs numbers, and 'eight' is text")
 
 
 @pytest.mark.trio
@@ -366,5 +400,5 @@ def test_a_life_that_is_over() -> None:
 
     actor.root.enter(late)
     system.drain()
-    assert errors == ["the agent at 'a' has stopped: begin a new one"]
+    assert errors == ["the agent at 'a' has stopped: a new one begins anew"]
     assert actor.error is None

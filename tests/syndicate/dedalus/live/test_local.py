@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from syndicate.dedalus.live.diary import Diary, together
 from syndicate.dedalus.live.local import FURTHEST, Local
 from syndicate.dedalus.live.placement import Placement
 from syndicate.dedalus.model import Message, Model
-from syndicate.errors import DedalusRejected, RowMisfit, ScheduleError
+from syndicate.errors import DedalusArithmetic, DedalusRejected, RowMisfit, ScheduleError
 
 PLACES = ("a", "b", "c")
 
@@ -213,17 +214,133 @@ def test_nothing_is_kept_of_the_past() -> None:
             one.arrive("in", ("a", number))
             to_rest(one)
             part = one.part
-            kept = [part.messages, part.events, one.clock.chosen, one.arrivals, part.times, *part.intervals.values()]
+            kept = [
+                part.messages,
+                part.events,
+                part.arriving,
+                one.clock.chosen,
+                one.arrivals,
+                part.times,
+                *part.intervals.values(),
+            ]
             sizes[recorded].append(sum(map(len, kept)))
     assert max(sizes[False]) == sizes[False][2] < 20
     assert sizes[True][-1] > 4 * 60
+
+
+FAILING = [
+    "d(L, X + 1) :- r(L, X);",
+    "d(L, 6 / X) :- r(L, X), X != 1;",
+    "s(L, sum<X>) :- r(L, X);",
+    "d(L, X * Y) :- r(L, X), g(L, Y);",
+    "c(L, X - N) :- r(L, X), g(L, _)@N, choose((L), (X));",
+    "d(L, X + W) :- g(L, X), w(L, W)@1;",
+    "k(L, X * 2)@next :- d(L, X), X < 9;",
+    "k(L, X)@next :- k(L, X);",
+    "r(M, 10 / (X - 3))@async :- k(L, X), s(L, M);",
+]
+
+
+@settings(max_examples=40)
+@given(
+    st.sets(st.sampled_from(FAILING), min_size=1, max_size=6),
+    st.lists(
+        st.lists(st.tuples(st.sampled_from("srgt"), st.sampled_from([0, 1, 2, "x", "y"])), max_size=5), max_size=6
+    ),
+)
+def test_what_makes_a_timestep_fail_is_refused(rules: set[str], turns: list[list[tuple[str, Any]]]) -> None:
+    """What is taken is a run without it; with anything that was refused, that run fails then.
+
+    ``s`` sends a row of r, ``g`` and ``r`` give one of these relations, and ``t`` takes it away.
+    """
+    text = 'k("a", 1)@2; w("a", 1)@1; ' + "p(L, X) :- d(L, X), k(L, X), s(L, X), c(L, X), g(L, X), r(L, X); "
+    program = Program.parse(f"{text} {' '.join(sorted(rules))}")
+    one = Local(Placement(program.statements), "a", recorded=True)
+    refused: list[tuple[int, str, Any]] = []
+    held: dict[str, Any] = {}
+    one.step()
+    try:
+        for turn in turns:
+            for what, value in turn:
+                name = "g" if what == "g" else "r"
+                if what == "s":
+                    one.arrive("r", ("a", value))
+                elif what != "t" and what not in held:
+                    held[what] = one.give(name, ("a", value))
+                elif what == "t" and "r" in held:
+                    one.take("r", held.pop("r"))
+            one.step()
+            while one.due() is not None and one.time < 99:
+                one.step()
+            for told in one.refused:
+                row, name = re.match(r"(\(.*?\)) of (\w)", told).groups()  # type: ignore[union-attr]  # else it fails
+                refused.append((int(re.search(r"at time (\d+)", told)[1]), name, eval(row)))  # type: ignore[index]
+            one.refused.clear()
+    except DedalusArithmetic:
+        assert not one.part.arriving.get(one.due() or 0)
+        return
+    recorded = together([Diary.of(one.diary().to_json())])
+    model = program.run(**recorded)
+    assert differences(program, [one.diary()], model) == []
+    for time, name, row in refused:
+        events = {**recorded["events"], time: {**recorded["events"].get(time, {})}}
+        events[time][name] = {*events[time].get(name, ()), row}
+        with pytest.raises(DedalusArithmetic, match=f"at time {time}"):
+            program.run(1, time, events=events, schedule={**recorded["schedule"], "choices": []})  # chosen as it was
+
+
+def test_one_of_many_makes_a_timestep_fail() -> None:
+    """It is refused by name, what came with it is there, and what the program knows itself still ends it."""
+    one = local("d(L, X / 2) :- p(L, X); p(L, X)@next :- q(L, X);")
+    one.step()
+    for value in (2, "two", 4, "four", 6):
+        one.arrive("p", ("a", value))
+    one.give("p", ("a", "given"))
+    one.step()
+    assert one.rows("d") == [("a", 1), ("a", 2), ("a", 3)]
+    assert [told.partition(":")[0] for told in one.refused] == [
+        f"('a', '{value}') of p makes a timestep fail" for value in ("two", "four", "given")
+    ]
+    assert (
+        "program:1:1: at time 2: 'two' / 2 needs numbers, and 'two' is text\n    d(L, X / 2) :- p(L, X);"
+        in one.refused[0]
+    )
+    one.take("p", ("a", "given"))
+    to_rest(one)
+    one.arrive("q", ("a", 0))
+    one.step()
+    one.arrive("p", ("a", 8))
+    one.step()
+    assert one.rows("d") == [("a", 0), ("a", 4)]
+    one.arrive("q", ("a", "kept"))
+    with pytest.raises(DedalusArithmetic, match="'kept' / 2"):
+        to_rest(one)
+
+
+def test_who_derives_for_ever_is_refused() -> None:
+    """A message that would keep a timestep from ending is refused, too."""
+    one = local("n(L, X) :- in(L, X); n(L, X + 1) :- n(L, X), X != 9;")
+    one.step()
+    one.arrive("in", ("a", 10))
+    one.arrive("in", ("a", 7))
+    one.step()
+    assert one.rows("n") == [("a", 7), ("a", 8), ("a", 9)]
+    assert "('a', 10) of in makes a timestep fail: the rules derive ever more" in one.refused[0]
 
 
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         ("p(X)@next :- q(_, X);", "'_' as a location is all of them"),
-        ("n(count<X>) :- p(X, _);", "the first column of n is no location"),
+        (
+            "n(count<X>) :- p(X, _);",
+            "the first column of n is no location: that is a value or a variable, not count<X>",
+        ),
+        (
+            'p("a")@1; q(X + 1)@async :- p(X);',
+            "the first column of q is no location: that is a value or a variable, not X + 1",
+        ),
+        ('p("a"); on() :- p(X);', "on has no first column, which would be its location"),
         ('n("b", count<X>)@async :- p(A, X);', "taken over all locations A"),
         ("p(A, X)@next :- q(A, X), choose((X), (A));", "the choice is for all locations A"),
         ("p(A) :- on(), q(A)@3;", "nobody can read ahead"),
@@ -236,7 +353,7 @@ def test_nothing_is_kept_of_the_past() -> None:
 )
 def test_what_no_location_can_do_alone(text: str, why: str) -> None:
     """Rules that look at several locations are refused, with the reason."""
-    with pytest.raises(DedalusRejected, match=why.replace("(", r"\(")):
+    with pytest.raises(DedalusRejected, match=re.escape(why)):
         Placement(Program.parse(text).statements)
 
 
