@@ -8,14 +8,15 @@ Source: seed 001, "Modularity and Encapsulation"; reference/bloom.md, 1.6.
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from attrs import frozen
 
-from syndicate.bloom.site import here
+from syndicate.bloom.site import here, site_of
 from syndicate.errors import BloomDeclaration
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -40,8 +41,21 @@ def bootstrap(function: F) -> F:
 def _marked(function: F, mark: str) -> F:
     if not callable(function):
         raise BloomDeclaration(f"{here()}: @{mark} marks a method, not {function!r}")
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        _refuse(function, mark, "and is async: leave that out, since rules are recorded and never wait")
+    if inspect.isgeneratorfunction(function):
+        _refuse(function, mark, "and has a yield, so that a call would not run it: leave that out")
+    signature = inspect.signature(function).replace(return_annotation=inspect.Signature.empty)
+    try:
+        signature.bind(None)
+    except TypeError:
+        _refuse(function, mark, f"and takes {signature}: it takes self, and nothing else")
     function._bloom = mark  # type: ignore[attr-defined]  # a function takes any attribute
     return function
+
+
+def _refuse(function: Any, mark: str, why: str) -> NoReturn:
+    raise BloomDeclaration(f"{site_of(function)}: {function.__name__} is marked @{mark} {why}")
 
 
 def is_marked(value: Any, mark: str) -> bool:
@@ -59,6 +73,13 @@ class Imported:
     if TYPE_CHECKING:  # an instance has the module in its place
 
         def __get__(self, instance: object, owner: type) -> Any: ...
+
+
+class Unmade:
+    """Stands where a program has what its constructor has not made."""
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        raise BloomDeclaration(f"{owner.__name__} is not made: its __init__ must call super().__init__(**options)")
 
 
 def import_module(program: Any, as_name: str = "") -> Imported:

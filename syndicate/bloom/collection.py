@@ -14,11 +14,10 @@ from typing import Any
 from syndicate import plan
 from syndicate.bloom.declaration import TABLES, Declaration, Kind
 from syndicate.bloom.row import Names, Row, fitted_all, row_type
-from syndicate.bloom.rule import Recorded, check_operator
 from syndicate.bloom.rules.embedded import lattice_columns, made_lattices
 from syndicate.bloom.rules.expression import Expression, Product, made, to_expression
+from syndicate.bloom.rules.head import Head
 from syndicate.bloom.rules.join import Factor
-from syndicate.bloom.rules.mark import Marked
 from syndicate.bloom.rules.outlet import lifted_rows
 from syndicate.bloom.rules.side import Side
 from syndicate.bloom.rules.term import Term
@@ -27,7 +26,7 @@ from syndicate.errors import IllegalRule, RowMisfit
 from syndicate.flow.element import Key, Typed, key_of, natural
 
 
-class Collection(Expression):
+class Collection(Head, Expression):
     """Rows of a program under a name."""
 
     def __init__(self, name: str, declaration: Declaration, program: Any) -> None:
@@ -57,39 +56,22 @@ class Collection(Expression):
 
     # --------------------------------------------------------------------------------------------------- rules
 
-    def __le__(self, other: Any) -> Any:
-        if self._program._root._collecting:
-            if isinstance(other, Marked):
-                raise IllegalRule(f"{here()}: {self._name} <= takes no sign {other._mark}: leave it out")
-            return self._rule("<=", other)
-        self.insert(other)
-        return None
-
-    def __lt__(self, other: Any) -> Any:
-        site = here()
-        if not isinstance(other, Marked):
-            raise IllegalRule(f"{site}: {self._name} < is no operator of rules: use <=, <+, <-, <~ or <+-")
-        op = f"<{other._mark}"
-        if self._program._root._collecting:
-            return self._rule(op, other._expression)
-        rows = _literal_rows(other._expression, site)
-        {"<+": self.insert, "<-": self.delete, "<+-": self.upsert, "<~": self.insert}[op](rows)
-        return None
+    def _take(self, op: str, given: Any, site: str) -> None:
+        rows = given if op == "<=" else _literal_rows(given, site)
+        {"<=": self.insert, "<+": self.insert, "<-": self.delete, "<+-": self.upsert, "<~": self.insert}[op](rows)
 
     def define(self, body: Any) -> Any:
         """Bud's ``=``: the rows of *body* are all that there is of a scratch; no other rule may write it."""
-        if not self._program._root._collecting:
+        if not self._making():
             raise IllegalRule(f"{here()}: define() makes a rule: call it in a block marked @bloom")
         return self._rule("=", body)
 
-    def _rule(self, op: str, body: Any) -> Recorded:
-        site = here()
-        check_operator(op, self._name, self._kind, site)
-        expression = lifted_rows(body, None, None, site) if isinstance(body, Term) else to_expression(body, site)
+    def _right(self, given: Any, site: str) -> plan.Expression:
+        expression = lifted_rows(given, None, None, site) if isinstance(given, Term) else to_expression(given, site)
         if not self._columns and self._kind is Kind.TEMP:
             columns = tuple(name for side in expression._known().sides for name in side.columns)
             self._schema(columns, len(columns))
-        return Recorded(self._program._record(self, op, expression._body(self._columns, self._name, site, self), site))
+        return expression._body(self._columns, self._name, site, self)
 
     # --------------------------------------------------------------------------------------------------- from outside
 
@@ -116,7 +98,7 @@ class Collection(Expression):
         return self._program._state_of(self)
 
     def _taken(self, rows: Any, where: str = "") -> Mapping[Key, None]:
-        if self._program._root._collecting:
+        if self._making():
             raise IllegalRule(f"{here()}: a block makes rules: write {self._name} <= values(...), or use @bootstrap")
         where = where or f"{here()}: {self._name}"
         found = fitted_all(_literal_rows(rows, where), self._columns, where)
@@ -124,15 +106,19 @@ class Collection(Expression):
         if lattices:
             found = [made_lattices(row, self._columns, lattices, where) for row in found]
         keys = dict.fromkeys(map(key_of, found))
+        self._notice(keys, where)
+        return keys
+
+    def _notice(self, keys: Iterable[Key], where: str = "") -> None:
+        """Tell the engine of rows that hold lattice values; raises :class:`LatticeAsKey`."""
         for key in keys:
             if type(key) is Typed:
                 columns = lattice_columns(key.value, self._columns, self._keys, where)
                 if columns and not self._merging:
                     self._program._root._engine.notice(self._name, columns)
-        return keys
 
     def _now(self) -> Mapping[Key, None]:
-        if self._program._root._collecting:
+        if self._making():
             raise IllegalRule(
                 f"{here()}: {self._name} has no rows while a program is made: use filter(), group() or notin()"
             )
@@ -162,6 +148,10 @@ class Collection(Expression):
         """The row that has a key, a tuple if it is of several columns; None if there is none."""
         self._now()
         wanted = tuple(key) if isinstance(key, (tuple, list)) else (key,)
+        if len(wanted) != self._keys:
+            if self._keys != 1:
+                raise IllegalRule(f"{here()}: {self._name} has {self._keys} columns in its key, not {len(wanted)}")
+            wanted = (wanted,)  # a tuple that is the column
         row = self._program._state_of(self).contents.by_key(wanted)
         return None if row is None else tuple.__new__(row_type(self._columns), natural(row))
 
@@ -171,7 +161,7 @@ class Collection(Expression):
         return self._name in self._program._root._merged
 
     def __bool__(self) -> bool:
-        return bool(len(self)) if not self._program._root._collecting else super().__bool__()
+        return bool(len(self)) if not self._making() else super().__bool__()
 
     @property
     def tabname(self) -> str:
@@ -212,7 +202,7 @@ class Collection(Expression):
 
     def has_key(self, *key: Any) -> Any:
         """Outside, whether a row has this key; in a rule, that row, if it is there."""
-        if not self._program._root._collecting:
+        if not self._making():
             return self[key] is not None
         if len(key) != self._keys:
             raise IllegalRule(f"{here()}: {self._name} has {self._keys} columns in its key, not {len(key)}")

@@ -50,8 +50,13 @@ class Declaring:
         """Of a lattice."""
         self.lattice = lattice
 
-    def __call__(self) -> Variable:
-        """A variable, to be an attribute of a program's class."""
+    def __call__(self, *values: Any) -> Variable:
+        """A variable, to be an attribute of a program's class; raises :class:`BloomDeclaration` for *values*."""
+        if values:
+            raise BloomDeclaration(
+                f"{here()}: {self}() takes no value, since a lattice begins at its bottom: merge one in a method "
+                "marked @bootstrap, or from outside: p.x <= value"
+            )
         return Variable(Kind.LATTICE, ("value",), 0, lattices={"value": self.lattice}, site=here())
 
     def __repr__(self) -> str:

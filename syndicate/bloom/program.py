@@ -19,13 +19,13 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from syndicate import plan
 from syndicate.bloom.agent.agent import Agent
 from syndicate.bloom.agent.ports import check
 from syndicate.bloom.agent.running import Running
-from syndicate.bloom.block import Imported, blocks_of, definer, is_marked
+from syndicate.bloom.block import Imported, Unmade, blocks_of, definer, is_marked
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind, loopback, scratch
 from syndicate.bloom.insight.looking import Looking
@@ -33,6 +33,7 @@ from syndicate.bloom.interposing import Interposing
 from syndicate.bloom.row import fitted_all
 from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.cell import Cell
+from syndicate.bloom.rules.closure import watching
 from syndicate.bloom.site import here, raised_at
 from syndicate.bloom.state.contents import Contents
 from syndicate.bloom.state.following import FollowingState
@@ -69,6 +70,10 @@ class Bloom(Running, Looking):
     delivered, and others collected in ``sent``.
     """
 
+    if TYPE_CHECKING:
+        _root: Bloom
+    else:
+        _root = Unmade()
     _collecting: bool = False
     _collector: Interposing
 
@@ -102,7 +107,7 @@ class Bloom(Running, Looking):
         if ds is not None:  # before anything is opened
             current(type(self).__name__)
             expect_ref(type(self).__name__, ds)
-        self._root: Bloom = self if _above is None else _above._root
+        self._root = self if _above is None else _above._root
         self._prefix: str = "" if _above is None else f"{_above._prefix}{_name}."
         self._own: dict[str, Collection] = {}
         self._modules: dict[str, Bloom] = {}
@@ -119,6 +124,7 @@ class Bloom(Running, Looking):
             self._rules: list[Rule] = []
             self._states: dict[str, State] = {}
             self._inbox = Inbox(channel_filter)
+            self._arrived: Mapping[str, Mapping[Any, None]] = {}
             self._fired = 0
             self._done = 0
             self._time: float | None = None
@@ -170,7 +176,10 @@ class Bloom(Running, Looking):
                 self.__dict__[name] = self._root._own[name]
                 continue
             if name.startswith("_") or name in _TAKEN or callable(getattr(Bloom, name, None)):
-                raise BloomDeclaration(f"{declaration.site}: a collection cannot be called {name}: choose another name")
+                raise BloomDeclaration(
+                    f"{declaration.site}: a collection cannot be called {name}, as "
+                    "something of every program is: choose another name"
+                )
             kind: Any = Cell if declaration.kind is Kind.LATTICE else Collection
             self._own[name] = self.__dict__[name] = kind(f"{self._prefix}{name}", declaration, self)
         for name, imported in modules.items():
@@ -190,11 +199,15 @@ class Bloom(Running, Looking):
         root, between = self._root, self._between
         for name in blocks_of(type(self), "bloom"):
             if hasattr(Bloom, name) or name in _TAKEN:
-                raise BloomDeclaration(f"{type(self).__name__}: a block cannot be called {name}: choose another name")
+                raise BloomDeclaration(
+                    f"{type(self).__name__}: a block cannot be called {name}, as something of every program is: choose "
+                    "another name"
+                )
             root._block = f"{self._prefix}{name}"
             root._collecting, root._collector = True, between
             try:
-                between.run(definer(type(self), name), getattr(self, name))
+                with watching():
+                    between.run(definer(type(self), name), getattr(self, name))
             except NameError as error:
                 raise self._unnamed(error, f"self.{error.name}" if error.name in self._own else "") from error
             except AttributeError as error:
@@ -322,13 +335,20 @@ class Bloom(Running, Looking):
                 self._tick()
 
     def _tick(self) -> None:
+        self._take_in()
+        self._derive()
+
+    def _take_in(self) -> None:
         if self._ticking:
             raise IllegalRule(f"{here()}: tick() within a tick: use a callback, or tick afterwards")
         for _ in range(len(self._todo)):
             self._todo.pop(0)()
-        for name, rows in self._inbox.taken().items():
-            state = self._states[name]
-            (state.upserted if isinstance(state, TableState) else state.inserted).update(rows)
+        self._arrived = self._inbox.taken()
+        for name, rows in self._arrived.items():
+            state: Any = self._states[name]
+            getattr(state, state.inlet).update(rows)
+
+    def _derive(self) -> None:
         self._time = None
         if "now" in self._wiring.read:
             self._time = self._clock()
@@ -470,5 +490,7 @@ class Bloom(Running, Looking):
             state.discard()
 
     def _at_root(self, what: str) -> None:
+        if self._root._collecting:
+            raise IllegalRule(f"{here()}: {what}() is for a program that is made, and a block says what it is made of")
         if self._root is not self:
             raise BloomDeclaration(f"{what}() is for the program, not for its module {self._prefix[:-1]}")

@@ -45,6 +45,21 @@ class Wrong(Bloom):
     def never(self):
         self.t <= self.t.notin(self.t)
 
+class Unmarked(Log):
+    last = table(["item"], ["number"])
+    def forgotten(self):
+        self.last <= self.log.map(lambda l: (l.item, l.number))
+    def give(self, rows):
+        self.action.insert(rows)
+    @bloom
+    def more(self):
+        self.helped()
+    def helped(self):
+        self.last <+- self.action.map(lambda a: (a.item, a.number))
+
+class Bare(Bloom):
+    t = table(["x"], [])
+
 class Needy(Bloom):
     def __init__(self, must):
         super().__init__()
@@ -94,6 +109,14 @@ def test_check() -> None:
     assert bloom("check", "carts.py:Log", "--confluent").exit_code == 0
     assert bloom("check", "one.py").stdout.startswith("Only: 0 rules")
     assert bloom("check", "carts:Kept").exit_code == 0
+    done = bloom("check", "carts:Unmarked")
+    assert done.stdout.splitlines()[-1] == (
+        "note: Unmarked.forgotten: self.last <= ... is no rule here: mark the method @bloom, unless it is to give rows"
+    )
+    assert json.loads(bloom("check", "carts:Unmarked", "--json").stdout)["unmarked"][0][0] == "Unmarked.forgotten"
+    assert bloom("check", "carts:Bare").stdout.splitlines()[-1] == (
+        "note: Bare: it has collections and no rules: these stand in methods marked @bloom"
+    )
 
 
 def test_plot(carts: Path) -> None:
@@ -111,6 +134,10 @@ def test_plot(carts: Path) -> None:
     [
         (["check", "nothing:Cart"], 2, "there is no module nothing, here or installed"),
         (["check", "nothing.at.all:Cart"], 2, "there is no module nothing"),
+        (["check", "library:Store"], 2, "here or installed: did you mean syndicate.bloom.library?"),
+        (["check", "store:Client"], 2, "here or installed: did you mean syndicate.bloom.library.store?"),
+        (["check", "syndicate.bloom.library:Store"], 2, "in its modules 'syndicate.bloom.library.cart',"),
+        (["check", "syndicate.bloom.library"], 2, "there is none, but in its modules 'syndicate.bloom.library.cart',"),
         (["check", "nothing.py:Cart"], 2, "there is no file nothing.py"),
         (["check", "carts:Crat"], 2, "there is no Crat in carts (did you mean 'Cart'?)"),
         (["check", "carts:number"], 2, "number of carts is no program"),
@@ -216,6 +243,17 @@ class Terminal:
         before, _, self.text = self.text.partition(wanted)
         return before
 
+    def interrupt(self, wanted: str) -> None:
+        """Press Ctrl-C until there is text: Python's input() misses a signal that comes just before it waits."""
+        for _ in range(30):
+            os.kill(self.process.pid, signal.SIGINT)
+            try:
+                self.until(wanted, seconds=1)
+            except AssertionError:
+                continue
+            return
+        self.until(wanted, seconds=0)
+
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
@@ -246,7 +284,18 @@ def test_repl_on_a_terminal(terminal: Terminal, tmp_path: Path) -> None:
     terminal.until("bloom> ")
     terminal.type("half a li")
     terminal.until("half a li")
-    os.kill(terminal.process.pid, signal.SIGINT)
+    terminal.interrupt("bloom> ")
+    terminal.type("numbers <= numbers.map(lambda r: __import__('time').sleep(999))\n")
+    terminal.until("rule 2: ")
+    terminal.until("bloom> ")
+    terminal.type("/tick\n")
+    terminal.until("/tick")
+    time.sleep(0.2)  # it says nothing, and may have begun
+    terminal.interrupt("bloom> ")
+    terminal.type("/rmrule 2\n")
+    terminal.until("bloom> ")
+    terminal.type("/tick\n")
+    terminal.until("tick ")
     terminal.until("bloom> ")
     terminal.type("numbers.map(\n")
     terminal.until("...... ")

@@ -1,5 +1,7 @@
 """Bloom programs in processes of their own, by way of real servers: one that both share, and one each."""
 
+# ruff: noqa: B015  # rules are comparisons
+
 from __future__ import annotations
 
 import sys
@@ -25,6 +27,8 @@ from syndicate import (
     stop_when,
     sync,
 )
+from syndicate.bloom import Bloom, bloom, channel, scratch, table
+from syndicate.bloom.agent.packet import Packet
 from tests.relay.bloom_node import Delivery
 from tests.relay.commands import Process, Server, Start, end
 from tests.test_examples import Program, program
@@ -164,3 +168,66 @@ def test_a_program_given_a_remote_dataspace(server: Server, node: Node) -> None:
     assert two.wait_for("got") == "got three hello"
     assert seen[:1] == [("+", "hello")]
     assert sorted(seen) == [("!", "hello"), ("+", "hello"), ("-", "hello")]
+
+
+class Divider(Bloom):
+    """Answers whom it can, and lists who is there."""
+
+    question = channel(["@to", "who", "ident"], ["n"])
+    answer = channel(["@to", "ident"], ["result"])
+    present = scratch(["who", "share"], [])
+    shares = scratch(["who", "percent"], [])
+    asked = table(["who", "ident"], ["n"])
+
+    @bloom
+    def rules(self) -> None:
+        """Neither rule can do with 0."""
+        self.asked <= self.question.map(lambda a: (a.who, a.ident, a.n))
+        self.answer < ~self.question.map(lambda a: (a.who, a.ident, 60 // a.n))
+        self.shares <= self.present.map(lambda p: (p.who, 100 // p.share))
+
+
+def test_rows_from_afar_that_make_a_rule_raise(server: Server, logs: list[Any]) -> None:
+    """What other processes' peers send and assert is refused where it must be, and all else is answered."""
+    _, address = server
+    answers: list[Any] = []
+    shares: list[Any] = []
+    made: list[Any] = []
+
+    def boot() -> None:
+        @connect(address, attempts=1)
+        def divider(ds: Ref) -> None:
+            ports: dict[str, Any] = {
+                "inputs": {"present": ["present", capture(), capture()]},
+                "outputs": {"shares": lambda who, percent: ["has", who, percent]},
+            }
+            made.append(Divider(ds, address="divider", **ports))
+            assert_(ds, ["ready"])
+
+        @connect(address, attempts=1)
+        def stranger(ds: Ref) -> None:
+            on_asserted(ds, ["has", capture(), capture()])(lambda *row: shares.append(row))
+
+            @on_message(ds, Packet("stranger", "answer", capture()))
+            def answered(row: Any) -> None:
+                answers.append(row[1:])
+                if row[1] == "last":
+                    stop_actor()
+
+            @on_asserted(ds, ["ready"])
+            def ready() -> None:
+                for who, share in (("ann", 4), ("bob", 0), ("cid", 5)):
+                    assert_(ds, ["present", who, share])
+                rows: list[Any] = [("divider", "stranger", ident, n) for ident, n in enumerate([3, 0, "six", 5, 0, 6])]
+                rows += [("divider", "stranger"), "nothing", ("divider", "stranger", 3, 7)]
+                for row in (*rows, ("divider", "stranger", "last", 1)):
+                    send(ds, Packet("divider", "question", row))
+
+    run(boot)
+    assert sorted(answers[:-1]) == [(0, 20), (3, 12), (5, 10)]
+    assert answers[-1] == ("last", 60)
+    assert sorted(shares) == [("ann", 25), ("cid", 20)]
+    reasons = [line["reason"] for line in logs]
+    assert (len(reasons), sum(f"{__file__}:" in reason for reason in reasons)) == (7, 5)
+    assert any("ZeroDivisionError" in reason and "('divider', 'stranger', 1, 0)" in reason for reason in reasons)
+    assert len(made[0].asked) == 4

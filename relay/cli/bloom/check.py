@@ -14,6 +14,7 @@ import click
 from relay.cli.bloom.inputs import find_program, make
 from relay.cli.ending import SETTINGS, Command, ending
 from syndicate.bloom.insight.calm import Calm, Output, Point
+from syndicate.bloom.insight.unmarked import unmarked
 
 _EXAMPLES: Final = """\b
 Examples:
@@ -36,12 +37,12 @@ def check_command(program: str, confluent: bool, as_json: bool) -> None:
     """
     made = make(find_program(program))
     calm = made.calm()
-    lacking = made.underspecified()
+    lacking, stray = made.underspecified(), unmarked(made)
     if as_json:
-        click.echo(json.dumps({**_shown(calm), "underspecified": [list(one) for one in lacking]}))
+        click.echo(json.dumps({**_shown(calm), "underspecified": lacking, "unmarked": stray}))
     else:
         click.echo(str(calm))
-        for name, what in lacking:
+        for name, what in lacking + stray:
             click.echo(f"note: {name}: {what}")
     sys.exit(1 if confluent and not calm.confluent else 0)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import pkgutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -35,14 +36,14 @@ def find_program(text: str) -> type[Bloom]:
     if not name:
         own = [known for known, value in found.items() if value.__module__ == module.__name__]
         if len(own) != 1:
-            there = f"there are {listed(own)}" if own else "there is none"
+            there = f"there are {listed(own)}" if own else f"there is none{_within(module)}"
             raise ProgramNotFound(f"which program of {where}? Write {where}:CLASS; {there}")
         name = own[0]
     if name in found:
         return found[name]
     if hasattr(module, name):
         raise ProgramNotFound(f"{name} of {where} is no program: a class that inherits from Bloom is")
-    there = f"there are {listed(found)}" if found else "there is no program in it"
+    there = f"there are {listed(found)}" if found else f"there is no program in it{_within(module)}"
     raise ProgramNotFound(f"there is no {name} in {where}{meant(name, found)}; {there}")
 
 
@@ -67,14 +68,33 @@ def _load(where: str) -> ModuleType:
         return importlib.import_module(where)
     except ModuleNotFoundError as error:
         if error.name is not None and (where == error.name or where.startswith(f"{error.name}.")):
-            remedy = f": did you mean {where}.py?" if Path(f"{where}.py").exists() else ""
-            raise ProgramNotFound(f"there is no module {error.name}, here or installed{remedy}") from None
+            raise ProgramNotFound(f"there is no module {error.name}, here or installed{_meant(where)}") from None
         raise ProgramNotFound(f"{where} needs the module {error.name}, which is not installed") from error
     except SyndicateError:
         raise
     except (Exception, SystemExit) as error:
         what = f"{type(error).__name__}: {error}".partition("\n")[0]
         raise ProgramNotFound(f"cannot load {where}: {what}") from error
+
+
+def _meant(where: str) -> str:
+    """The file of that name, or a module of ours: ``library``, ``library.store``, ``store``."""
+    ours = (f"{home}.{where}" for home in ("syndicate.bloom", "syndicate.bloom.library"))
+    known = f"{where}.py" if Path(f"{where}.py").exists() else next(filter(_is_module, ours), None)
+    return f": did you mean {known}?" if known else ""
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _within(module: ModuleType) -> str:
+    """The modules of a package."""
+    names = [one.name for one in pkgutil.iter_modules(getattr(module, "__path__", []), f"{module.__name__}.")]
+    return f", but in its modules {listed(names)} there may be" if names else ""
 
 
 def _load_file(path: Path) -> ModuleType:

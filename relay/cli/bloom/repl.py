@@ -89,13 +89,12 @@ def _converse(session: Session) -> None:
             lines = [input("bloom> ")]
             while _is_open("\n".join(lines)):
                 lines.append(input("...... "))
+            going = session.feed("\n".join(lines))
         except EOFError:
             click.echo()
             return
         except KeyboardInterrupt:
             click.echo()
-            continue
-        going = session.feed("\n".join(lines))
 
 
 def _whole(lines: Any) -> Iterator[str]:
@@ -122,7 +121,7 @@ def _is_open(text: str) -> bool:
 
 @contextmanager
 def _interrupting(session: Session) -> Iterator[None]:
-    """Let Ctrl-C end a run; at the prompt, and the second time in a run, it is Python's."""
+    """Let Ctrl-C end a run after its tick; at the prompt, in a command, and the second time, it gives up the line."""
 
     def interrupted(number: int, frame: FrameType | None) -> None:
         if not session.running or session.interrupted:

@@ -26,13 +26,14 @@ facet that says so: in ``@connect``, as long as the connection, while the progra
 
 What is sent while there is no connection is lost, as on any network.  Rows to ourselves take no way.
 
-**What strangers send** cannot end the program: a row of the wrong length, or of a channel that there is not, is refused
-and logged.  A function of a rule that raises crashes the actor, with the rule's file and line; what the program had
-asserted is retracted, and a supervisor may start it anew.
+**What strangers send** cannot end the program: a row of the wrong length, of a channel that there is not, or one that
+makes a rule, or a function of a port, raise, is refused and logged (:mod:`~syndicate.bloom.agent.strangers`).  A rule
+that raises without them crashes the actor, with its file and line; what the program had asserted is retracted, and a
+supervisor may start it anew.
 
 Contract: ticks never overlap; what was sent to a program in one turn is there in one tick, unless two rows have one
-key (:mod:`~syndicate.bloom.state.inbox`) or a filter decides otherwise; timers stop with the facet; ``halt`` stops the
-facet.
+key (:mod:`~syndicate.bloom.state.inbox`), a row is refused, or a filter decides otherwise; timers stop with the facet;
+``halt`` stops the facet.
 
 Source: DESIGN 6.5; issue 5, part 5; reference/bloom.md, 1.2, 1.7.
 """
@@ -48,16 +49,18 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from syndicate.bloom.agent.console import read_lines
 from syndicate.bloom.agent.packet import Packet, arrived, outward
 from syndicate.bloom.agent.ports import Output, Sent, Standing
+from syndicate.bloom.agent.strangers import Stranger, take_apart, take_back
 from syndicate.bloom.declaration import Kind
 from syndicate.bloom.state.state import NOTHING, ScratchState
 from syndicate.during import on_message
 from syndicate.errors import IllegalRule, NoAnswer, NotAValue, ProgramStopped, RuleFailed, SyndicateError
 from syndicate.flow.element import Key, Typed, key_of, natural
+from syndicate.lattice.lattice import short
 from syndicate.log import logger
 from syndicate.pattern import capture
 from syndicate.timer import after, now
 from syndicate.turn import current, expect_ref, here
-from syndicate.values import Ref
+from syndicate.values import Ref, freeze
 from syndicate.verbs import linked_task, on_stop, on_stop_or_crash, react
 
 if TYPE_CHECKING:
@@ -83,6 +86,8 @@ class Agent:
         self.paused = self.stepping = self.ended = False
         self.error: BaseException | None = None
         self.refused = 0
+        self.shown: dict[tuple[str, Key], Stranger] = {}
+        self.strange = False
         self.routes: dict[Key, dict[object, Ref]] = {}
         self.all_else: dict[object, Ref] = {} if ds is None else {None: ds}
         self.waiting: set[Future[Any]] = set()
@@ -99,6 +104,7 @@ class Agent:
         on_stop_or_crash(self._end)
         if ds is not None:
             program.send = self.send
+            program._engine.inspect = self._inspect
             self.listen_at(ds)
             for name, written in ports["inputs"].items():
                 Standing(self, program.collection(name)).observe(ds, written)
@@ -150,14 +156,67 @@ class Agent:
             return
         self.stepping = True
         try:
-            program._tick()
-            self._publish()
+            program._take_in()
+            self._tick()
         finally:
             self.stepping = False
         if self._over():
             self.facet.stop(turn)
         elif not self.paused and (program.waits() or self._passing()):
             self.facet.enter(self.wake)
+
+    def _tick(self) -> None:
+        program, shown = self.program, self.shown
+        self.shown, self.strange = {}, bool(shown or program._arrived)
+        error = self._ticked()
+        if error is None:
+            return
+        arrived = program._arrived.items() if self.ds is not None else ()
+        strangers = [*shown.values()]
+        for name, rows in arrived:
+            one = program.collection(name)
+            strangers += [Stranger(one, program._state_of(one).inlet, row) for row in rows]
+        if not strangers:
+            raise error
+        take_back(strangers)
+        own = self._ticked()
+        if own is not None:
+            raise own
+        take_apart(strangers, self._ticked, self._refuse_stranger)
+
+    def _ticked(self) -> Exception | None:
+        """Tick, and tell what came of it; what was raised if the tick did not happen."""
+        program, done = self.program, self.program._done
+        if self._over():
+            return None
+        try:
+            program._derive()
+            self._publish()
+        except Exception as error:
+            if program._done > done or program._engine.broken:  # it has happened, or cannot be taken back
+                raise
+            return error
+        return None
+
+    def _inspect(self, changes: Mapping[str, Mapping[Key, int]], sent: Mapping[str, Mapping[Key, int]]) -> None:
+        """Raise, before the tick has happened, for a value that cannot be made of what strangers brought about."""
+        if not self.strange:
+            return
+        for output in (*self.outputs, *self.sends):
+            for row, weight in changes.get(output.one._name, NOTHING).items():
+                if weight > 0:
+                    output.form(row)
+        for one, _ in self.program._senders:
+            for row, weight in sent.get(f"{one._name} <~", NOTHING).items():
+                if weight > 0 and one._location is not None and not self._is_own(natural(row)[one._location]):
+                    try:
+                        freeze(outward(natural(row)))
+                    except NotAValue as error:
+                        raise _unsendable(one, natural(row), error) from error
+
+    def _refuse_stranger(self, stranger: Stranger, error: Exception) -> None:
+        which = "the end of " if stranger.ends() else ""
+        self.refuse(stranger.one._name, f"{which}{short(natural(stranger.row))} makes a rule raise: {error}")
 
     def _over(self) -> bool:
         return self.ended or self.program.halted
@@ -286,17 +345,18 @@ class Agent:
 
     def send(self, address: Any, channel: str, row: tuple[Any, ...]) -> None:
         """Send a row of a channel."""
-        to = key_of(address)
-        if to == key_of(self.program.address):
+        if self._is_own(address):
             self.program.deliver(channel, [row])
             return
-        way = self.routes.get(to) or self.all_else
+        way = self.routes.get(key_of(address)) or self.all_else
         ds = next(reversed(way.values()))
         try:
-            self.turn.send(ds, Packet(outward(natural(to)), channel, outward(row)))
+            self.turn.send(ds, Packet(outward(address), channel, outward(row)))
         except NotAValue as error:
-            site = self.program.collection(channel)._site
-            raise RuleFailed(f"{site}: {channel} cannot send {row!r}: {error}") from error
+            raise _unsendable(self.program.collection(channel), row, error) from error
+
+    def _is_own(self, address: Any) -> bool:
+        return bool(key_of(address) == key_of(self.program.address))
 
     # ------------------------------------------------------------------------------------------------ other threads
 
@@ -355,3 +415,7 @@ class Agent:
             raise NoAnswer(f"{what}() had no answer of {type(self.program).__name__} within {timeout} s") from None
         finally:
             self.waiting.discard(future)
+
+
+def _unsendable(one: Collection, row: tuple[Any, ...], error: NotAValue) -> RuleFailed:
+    return RuleFailed(f"{one._site}: {one._name} cannot send {row!r}: {error}")

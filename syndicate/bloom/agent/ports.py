@@ -9,8 +9,8 @@
 A row is what a pattern captures, in order.  A record class stands for the pattern that captures all its fields; going
 out, it, or any function, makes a value of the columns.
 
-What comes in is the data of strangers.  A row of another length is refused, and the log says so.  So is, as long as it
-lasts, a second assertion of one key: the row of the first stays.
+What comes in is the data of strangers.  A row of another length, or one that makes a rule raise, is refused, and the
+log says so.  So is, as long as it lasts, a second assertion of one key: the row of the first stays.
 
 Source: issue 5, part 5; :mod:`syndicate.views`, for circuits.
 """
@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import attrs
 
 from syndicate.bloom.agent.packet import outward
+from syndicate.bloom.agent.strangers import Stranger
 from syndicate.bloom.declaration import SCRATCHES, TABLES, Kind
 from syndicate.during import _observe
 from syndicate.errors import BloomDeclaration, NotAValue, PatternError, RuleFailed
@@ -143,15 +144,13 @@ class Standing(Entity):
             del self.queues[key]
 
     def _show(self, row: Key, there: bool) -> None:
-        state = self.state
-        if self.one._kind not in TABLES:
-            (state.hold if there else state.release)(row)
-        elif there:
-            state.deleted.pop(row, None)
-            state.upserted[row] = None
-        else:
-            state.upserted.pop(row, None)
-            state.deleted[row] = None
+        one, shown = self.one, self.agent.shown
+        pending = "wanted" if one._kind not in TABLES else "upserted" if there else "deleted"
+        before = shown.get((one._name, row))
+        if before is not None:  # the opposite, and no tick since
+            before.drop()
+        shown[one._name, row] = stranger = Stranger(one, pending, row, there)
+        stranger.give()
         self.agent.wake()
 
 

@@ -61,7 +61,7 @@ class Running:
         _callbacks: list[tuple[str, Callback]]
 
         def _at_root(self, what: str) -> None: ...
-        def collection(self, name: str) -> Collection: ...  # noqa: D102 - as in Looking
+        def collection(self, name: str) -> Collection: ...  # noqa: D102  # as in Looking
 
     def _set_running(self) -> None:
         self._agent = None

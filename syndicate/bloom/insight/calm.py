@@ -125,8 +125,12 @@ class Output:
         """Whether its rows are the same for all orders of input."""
         return self.verdict == "confluent"
 
+    def head(self) -> str:
+        """Its name, the verdict, and the labels."""
+        return f"{self.name}: {self.verdict}{f' [{shown}]' if (shown := ', '.join(filter(None, self.labels))) else ''}."
+
     def __str__(self) -> str:
-        head = f"{self.name}: {self.verdict}{f' [{shown}]' if (shown := ', '.join(filter(None, self.labels))) else ''}."
+        head = self.head()
         if self.confluent:
             return f"{head} Order, batches and repetition of the input do not change its rows"
         if self.verdict == "ordered":
@@ -169,13 +173,18 @@ class Calm:
         if self.points:
             lines += ["points of order", *(f"  {point}" for point in self.points)]
         if self.outputs:
-            lines += ["outputs", *(f"  {line}" for output in self.outputs for line in str(output).splitlines())]
+            lines += ["outputs", *(f"  {line}" for output in self.outputs for line in self._said(output))]
         lines += [f"note: {rule} ends the program: what has not happened by then is not seen" for rule in self.ending]
         lines += [
             f"note: a function of {rule} reveals lattice values, and is taken to say only what stays true of them"
             for rule in self.revealing
         ]
         return "\n".join(lines)
+
+    def _said(self, output: Output) -> list[str]:
+        """The lines of an output; one if all that would be said has been said of another."""
+        first = next(one for one in self.outputs if one.points == output.points)
+        return str(output).splitlines() if first is output or output.confluent else [f"{output.head()} As {first.name}"]
 
 
 def _counted(number: int, what: str) -> str:

@@ -4,6 +4,7 @@
 * :mod:`causal`: what was said before arrives before.
 * :mod:`voting`: a quorum of a fixed electorate, counted by lattices.
 * :mod:`commit`: two-phase commit, by a unanimous vote.
+* :mod:`election`: one leader in each term, by a majority, and another when it is heard of no more.
 * :mod:`cart`, :mod:`carts`, :mod:`shopper`: the shopping carts of the Bloom papers, and who fills them.
 * :mod:`store`: replicas that keep versions under vector clocks; quorums, siblings, read repair.
 * :mod:`paths`: shortest paths that stay short as links come.

@@ -30,6 +30,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from syndicate.bloom import Bloom, bloom, channel, interface, lset, periodic, table
+from syndicate.errors import BloomDeclaration
 from syndicate.lattice import Set
 
 # fmt: off
@@ -52,7 +53,7 @@ class Voting(Bloom):
     @classmethod
     def quorum(cls) -> int:
         """How many votes of one kind decide."""
-        raise NotImplementedError(f"{cls.__name__}: mix in Majority or Unanimous, or define quorum()")
+        raise BloomDeclaration(f"{cls.__name__}: mix in Majority or Unanimous, or define quorum()")
 
     @bloom
     def ask_voters(self) -> None:

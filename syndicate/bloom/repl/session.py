@@ -216,7 +216,14 @@ class Session:
         one, rows = self._collection(rest, f"/{what} takes a collection and rows: /{what} link (1, 2) (2, 3)")
         if not rows:
             raise IllegalRule(f"which rows? As in /{what} {one._name} (1, 2) (2, 3)")
-        getattr(one, what)(_rows(rows))
+        given = _rows(rows)
+        odd = next((row for row in given if one._kind is not Kind.LATTICE and len(row) != len(one._columns)), None)
+        if odd is not None:
+            raise IllegalRule(
+                f"{odd!r} has {_counted(len(odd), 'value')}, and {one._name} has "
+                f"{_counted(len(one._columns), 'column')}: /{what} {one._name} ({', '.join(one._columns)})"
+            )
+        getattr(one, what)(given)
 
     def _discard(self, _: str) -> None:
         for program in (self.bench.view, self.bench.newest):
@@ -263,7 +270,7 @@ class Session:
                 old = known.get(one._name)
                 count = len(old) if old is not None and old._columns else 0
                 columns = ", ".join(one._columns)
-                self.write(f"{one._name}({columns}): {one._kind.value}, {count} row{'' if count == 1 else 's'}")
+                self.write(f"{one._name}({columns}): {one._kind.value}, {_counted(count, 'row')}")
 
     def _lsrules(self, _: str) -> None:
         for rule in self.bench.newest.statements:
@@ -289,6 +296,10 @@ class Session:
 def in_order(rows: Any) -> list[Row]:
     """Rows in the order of values."""
     return sorted(rows, key=lambda row: natural_order(tuple(row)))
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def _number(text: str, usage: str, default: int | None = None) -> int:

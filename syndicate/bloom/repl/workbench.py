@@ -81,9 +81,12 @@ class Workbench:
             self._number = number
             return Added("rule", str(number))
         name, value = self._defined(statement, text)
+        if name in self.newest._own or name in self.newest._modules:
+            raise IllegalRule(
+                f"<line>: there is a collection or module {name} already: choose another name; a rule is {name} <= "
+                f"..., and rows from outside are {name}.insert([...])"
+            )
         if isinstance(value, (Declaration, Imported)):
-            if name in self.newest._own or name in self.newest._modules:
-                raise IllegalRule(f"<line>: there is a collection or module {name} already: choose another name")
             self._change({**self.declared, name: value}, self.rules)
             return Added("collection" if isinstance(value, Declaration) else "module", name)
         if name:
@@ -129,7 +132,12 @@ class Workbench:
     def tick(self) -> None:
         """A tick, of the newest program; raises what ticks raise."""
         if self._next is None:
-            self.view.tick()
+            try:
+                self.view.tick()
+            except BaseException:
+                if self.view._engine.broken:  # Ctrl-C: another program begins where this one was
+                    self._next = self._made(self.declared, self.rules)
+                raise
             return
         new = self._next
         fresh = self._fresh(new)

@@ -71,12 +71,12 @@ def avg(column: Ref) -> GroupAggregate:
     return GroupAggregate("avg", aggregates.avg, (column,))
 
 
-def min(column: Ref) -> GroupAggregate:  # noqa: A001
+def min(column: Ref) -> GroupAggregate:  # noqa: A001  # SQL's name
     """The least value."""
     return GroupAggregate("min", aggregates.min, (column,), exemplary=True)
 
 
-def max(column: Ref) -> GroupAggregate:  # noqa: A001
+def max(column: Ref) -> GroupAggregate:  # noqa: A001  # SQL's name
     """The greatest value."""
     return GroupAggregate("max", aggregates.max, (column,), exemplary=True)
 

@@ -33,7 +33,7 @@ class Mentioned:
 
     def astray(self) -> str:
         """What is said where a function has come by it in a way that nobody saw."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract
 
 
 def reveals(function: Any) -> bool:

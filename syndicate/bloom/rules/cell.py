@@ -20,8 +20,9 @@ from typing import Any, NoReturn
 from syndicate import plan
 from syndicate.bloom.declaration import Declaration, Kind
 from syndicate.bloom.row import Row, row_type
-from syndicate.bloom.rule import Recorded, check_operator
+from syndicate.bloom.rule import check_operator
 from syndicate.bloom.rules.capture import Mentioned
+from syndicate.bloom.rules.head import Head
 from syndicate.bloom.rules.mark import Marked
 from syndicate.bloom.rules.term import VALUE, Lifted, Term, called
 from syndicate.bloom.site import here
@@ -31,7 +32,7 @@ from syndicate.lattice.lattice import Lattice, join
 from syndicate.lattice.method import Kind as MethodKind
 
 
-class Cell(Term, Mentioned):
+class Cell(Head, Term, Mentioned):
     """A lattice of a program under a name."""
 
     _location = None
@@ -50,35 +51,15 @@ class Cell(Term, Mentioned):
 
     # --------------------------------------------------------------------------------------------------- rules
 
-    def __le__(self, other: Any) -> Any:
-        if self._making():
-            if isinstance(other, Marked):
-                raise IllegalRule(f"{here()}: {self._name} <= takes no sign {other._mark}: leave it out")
-            return self._rule("<=", other)
-        self.insert(other)
-        return None
-
-    def __lt__(self, other: Any) -> Any:
-        site = here()
-        if not isinstance(other, Marked):
-            raise IllegalRule(f"{site}: {self._name} < is no operator of rules: a lattice takes <= and <+")
-        op = f"<{other._mark}"
-        if self._making():
-            return self._rule(op, other._expression)
+    def _take(self, op: str, given: Any, site: str) -> None:
         check_operator(op, self._name, self._kind, site)
-        self.insert(other._expression)
-        return None
+        self.insert(given)
 
     def define(self, body: Any) -> NoReturn:
         """Refused: a lattice grows, and nobody has all of it."""
         raise IllegalRule(f"{here()}: define() is for a scratch, and {self._name} is a lattice: use <= or <+")
 
-    def _rule(self, op: str, given: Any) -> Recorded:
-        site = here()
-        check_operator(op, self._name, self._kind, site)
-        return Recorded(self._program._record(self, op, self._body(given, site), site))
-
-    def _body(self, given: Any, site: str) -> plan.Expression:
+    def _right(self, given: Any, site: str) -> plan.Expression:
         if isinstance(given, Term):
             if given._lattice is not None and given._lattice is not self._lattice:
                 raise IllegalRule(
@@ -162,9 +143,6 @@ class Cell(Term, Mentioned):
     def reveal(self) -> Any:
         """The plain value; in a rule, a point of order."""
         return called(self, "reveal", (), {}) if self._making() else self.value.reveal()
-
-    def _making(self) -> bool:
-        return self._program is None or bool(self._program._root._collecting)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or self._making():

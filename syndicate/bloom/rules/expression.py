@@ -25,9 +25,9 @@ from syndicate.bloom.rules.capture import bound, mentioning
 from syndicate.bloom.rules.cell import Cell
 from syndicate.bloom.rules.column import Column
 from syndicate.bloom.rules.fold import Refs, distinct_names
-from syndicate.bloom.rules.function import Attribute, Bare, Fitting, Testing, called, composed, made_width, picks
+from syndicate.bloom.rules.function import Attribute, Bare, Fitting, Testing, called, composed, made_width, picks, takes
 from syndicate.bloom.rules.join import Factor
-from syndicate.bloom.rules.mark import Marked, astray
+from syndicate.bloom.rules.mark import Marked, Signed, astray
 from syndicate.bloom.rules.refusing import Refusing
 from syndicate.bloom.rules.side import Side
 from syndicate.bloom.rules.term import VALUE, Lifted, Term
@@ -48,7 +48,7 @@ class Late:
     width: int | None
 
 
-class Expression(Asking, Refusing):
+class Expression(Asking, Signed, Refusing):
     """Rows, described; see the module."""
 
     _factor: Factor
@@ -146,7 +146,7 @@ class Expression(Asking, Refusing):
         site = here()
         if self._late is not None and self._late.width is None:
             factor, cells = mentioning(self._factor, function)
-            call = composed(self._late.call, function, self._late.many, many)
+            call = composed(self._late.call, function, self._late.many, many, site)
             if cells:
                 call = bound(call, cells, [factor.rows.heading.index(f"value of {cell._name}") for cell in cells])
             late = Expression(factor, Late(call, True, None), site)
@@ -265,9 +265,11 @@ class Expression(Asking, Refusing):
     def each_with_index(self, function: Function | None = None, *, key: Function | None = None) -> Expression:
         """Pairs of a row and its index in the order of rows, or by *key*; *function* takes both."""
         self._one_side("each_with_index")
-        indexed = fold.numbered(self._known(), key, here())
+        site = here()
+        indexed = fold.numbered(self._known(), key, site)
         if function is None:
             return Expression(indexed).map(lambda row, index: (row, index[0]), columns=["row", "index"])
+        takes(function, 2, "a row and its index", site)
         return Expression(indexed).map(lambda row, index: function(row, index[0]))
 
     # --------------------------------------------------------------------------------------------------- two of them
@@ -316,17 +318,6 @@ class Expression(Asking, Refusing):
         product: Product = Product([self]) * other
         return product
 
-    # --------------------------------------------------------------------------------------------------- marks
-
-    def __pos__(self) -> Marked:
-        return Marked("+", self)
-
-    def __neg__(self) -> Marked:
-        return Marked("-", self)
-
-    def __invert__(self) -> Marked:
-        return Marked("~", self)
-
     def __bool__(self) -> bool:
         raise IllegalRule(
             f"{here()}: an expression has no truth while a program is made (and, or, not, if, a chain of comparisons): "
@@ -341,7 +332,7 @@ class Expression(Asking, Refusing):
     __ge__ = __gt__ = __le__ = __lt__ = _no_target
 
 
-class Product(Refusing):
+class Product(Signed, Refusing):
     """``a * b * c``: what is joined, before it is said how."""
 
     def __init__(self, factors: Sequence[Expression]) -> None:
@@ -421,15 +412,6 @@ class Product(Refusing):
         """What *function* makes of each combination."""
         return self.pairs().map(function, columns=columns)
 
-    def __pos__(self) -> Marked:
-        return Marked("+", self.pairs())
-
-    def __neg__(self) -> Marked:
-        return Marked("-", self.pairs())
-
-    def __invert__(self) -> Marked:
-        return Marked("~", self.pairs())
-
     def __bool__(self) -> bool:
         return bool(self._factors[0])
 
@@ -486,6 +468,8 @@ def to_expression(given: Any, site: str) -> Expression:
         raise astray(given)
     if isinstance(given, (list, tuple, set, frozenset, dict, ZSet)):
         return values(*(given.items() if isinstance(given, dict) else given))
+    if isinstance(given, Column):
+        raise IllegalRule(f"{site}: {given!r} is a column: for its values, write map(lambda row: (row.{given.name},))")
     if ismethod(given):
         raise IllegalRule(f"{site}: {given.__name__} is a method here: call it, as in {given.__name__}(...)")
     raise RowMisfit(f"{site}: {given!r} holds no rows: use a collection, an expression, or values((1, 2), ...)")

@@ -17,7 +17,7 @@ from syndicate import plan
 from syndicate.bloom.row import Names, is_row, plain, row_type
 from syndicate.bloom.rules.aggregate import GroupAggregate
 from syndicate.bloom.rules.column import Column
-from syndicate.bloom.rules.function import failure
+from syndicate.bloom.rules.function import failure, takes
 from syndicate.bloom.rules.join import Factor
 from syndicate.bloom.rules.side import Side, attribute
 from syndicate.errors import IllegalRule, RowMisfit
@@ -84,6 +84,7 @@ def reduced(factor: Factor, initial: Any, function: Callable[[Any, Any], Any], s
     """One row of one column: the tuple of the rows that all of them are reduced to."""
     if len(factor.sides) != 1:
         raise IllegalRule(f"{site}: reduce() is for one collection, not for a join: flatten() it before")
+    takes(function, 2, "a memo and a row", site)
     (side,) = factor.sides
     call = _Reducing(initial, function, side.columns, site)
     result = plan.GroupBy(factor.rows, (), [("made", plan.Agg(call, side.attributes))])
@@ -93,6 +94,8 @@ def reduced(factor: Factor, initial: Any, function: Callable[[Any, Any], Any], s
 
 def numbered(factor: Factor, key: Callable[[Any], Any] | None, site: str) -> Factor:
     """Each row with its index, from 0."""
+    if key is not None:
+        takes(key, 1, "a row", site)
     (side,) = factor.sides
     number = _Numbering(side.columns, key, site)
     together = plan.GroupBy(factor.rows, (), [("made", plan.Agg(number, side.attributes))])

@@ -24,11 +24,13 @@ import dis
 import inspect
 import keyword
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from syndicate.bloom.row import Names, fitted, fitted_all, is_row, plain, row_type
 from syndicate.bloom.rules.capture import Mentioned, bound, reveals
+from syndicate.bloom.rules.closure import watch
 from syndicate.bloom.rules.embedded import LatticeFound, lattice_columns
 from syndicate.bloom.rules.side import Side
 from syndicate.errors import IllegalRule, RowMisfit, RuleFailed
@@ -98,22 +100,71 @@ class _Symbol:
 
 def parameters(function: Any, sides: Sequence[Side], site: str) -> bool:
     """Whether *function* takes each side's row by itself, not their tuple; raises :class:`IllegalRule`."""
+    signature = _signature(function, site)
+    if signature is None:
+        return len(sides) == 1
+    if _fits(signature, len(sides)):
+        return True
+    if len(sides) > 1 and _fits(signature, 1) and not _reads_columns(function):
+        return False
+    names = [side.name for side in sides]
+    raise _unfit(
+        signature, f"a row of {names[0]}" if len(sides) == 1 else f"{len(sides)} rows, of {' and '.join(names)}", site
+    )
+
+
+def takes(function: Any, number: int, told: str, site: str) -> None:
+    """Raise :class:`IllegalRule` for what cannot be called with so many arguments, which are *told* in words.
+
+    >>> takes(lambda memo: memo, 2, "a memo and a row", "rules.py:3")
+    Traceback (most recent call last):
+    syndicate.errors.IllegalRule: rules.py:3: the function takes (memo), but here it is called with a memo and a row
+    """
+    signature = _signature(function, site)
+    if signature is not None and not _fits(signature, number):
+        raise _unfit(signature, told, site)
+
+
+def _unfit(signature: inspect.Signature, told: str, site: str) -> IllegalRule:
+    return IllegalRule(f"{site}: the function takes {signature}, but here it is called with {told}")
+
+
+def _signature(function: Any, site: str) -> inspect.Signature | None:
     if not callable(function):
         raise IllegalRule(f"{site}: {function!r} is no function of a row")
+    watch(function, site)
+    if inspect.iscoroutinefunction(function):
+        raise IllegalRule(f"{site}: {function.__name__} is async, and a rule does not wait: give a plain function")
     try:
-        given = inspect.signature(function).parameters.values()
+        return inspect.signature(function).replace(return_annotation=inspect.Signature.empty)
     except (TypeError, ValueError):
-        return len(sides) == 1
-    positional = [one for one in given if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
-    needed = sum(one.default is one.empty for one in positional)
-    if any(one.kind is one.VAR_POSITIONAL for one in given) or needed <= len(sides) <= len(positional):
-        return True
-    if needed <= 1 <= len(positional):
+        return None
+
+
+def _fits(signature: inspect.Signature, number: int) -> bool:
+    try:
+        signature.bind(*[None] * number)
+    except TypeError:
         return False
-    raise IllegalRule(
-        f"{site}: the function takes {needed} rows, but there {'is' if len(sides) == 1 else 'are'} {len(sides)} here "
-        f"({', '.join(side.name for side in sides)})"
-    )
+    return True
+
+
+def _reads_columns(function: Any) -> bool:
+    """Whether a function takes something of its first parameter that a tuple does not have.
+
+    >>> _reads_columns(lambda r: r.key), _reads_columns(lambda r: r[0].key), _reads_columns(lambda r: r.index(3))
+    (True, False, False)
+    """
+    code = getattr(function, "__code__", None)
+    if code is None or not code.co_varnames:
+        return False
+    first, steps = code.co_varnames[0], [(one.opname, one.argval) for one in dis.get_instructions(code)]
+    read = [
+        taken
+        for (before, what), (after, taken) in pairwise(steps)
+        if before.startswith("LOAD_FAST") and what == first and after in ("LOAD_ATTR", "LOAD_METHOD")
+    ]
+    return ("STORE_FAST", first) not in steps and not set(read) <= set(dir(()))
 
 
 def picks(function: Any, sides: Sequence[Side], site: str) -> list[tuple[str, Any]] | None:
@@ -255,11 +306,12 @@ def _maker(side: Side, heading: Names) -> Callable[[Any], Any]:
     return lambda row: new(kind, take(row))
 
 
-def composed(first: Function, second: Function, many: bool, more: bool) -> Function:
+def composed(first: Function, second: Function, many: bool, more: bool, site: str) -> Function:
     """*second*, of a row, after *first*, whose rows have as many columns as they happen to have; gives many rows.
 
     *many* and *more* say whether the functions give many themselves.
     """
+    takes(second, 1, "a row", site)
 
     def call(row: Any) -> list[Any]:
         given = first(row)
@@ -267,8 +319,12 @@ def composed(first: Function, second: Function, many: bool, more: bool) -> Funct
         for one in given if many else (given,):
             if one is not None:
                 flat = plain(one) if is_row(one) else (one,)
-                result = second(tuple.__new__(row_type(tuple(f"c{place}" for place in range(len(flat)))), flat))
-                found.extend(result if more else (result,))
+                made = tuple.__new__(row_type(tuple(f"c{place}" for place in range(len(flat)))), flat)
+                try:
+                    result = second(made)
+                    found.extend(result if more else (result,))
+                except Exception as error:
+                    raise failure(site, error, made) from error
         return found
 
     return call

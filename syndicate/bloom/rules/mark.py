@@ -10,29 +10,37 @@ Source: DESIGN 6.5; reference/bloom.md, 1.3.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from syndicate.bloom.rules.refusing import Refusing
 from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule
 
-if TYPE_CHECKING:
-    from syndicate.bloom.rules.expression import Expression, Product
-    from syndicate.bloom.rules.term import Term
-
 MARKS: Final = {"+": "<+", "-": "<-", "~": "<~", "+-": "<+-"}
+
+
+class Signed:
+    """What may stand after a sign."""
+
+    def __pos__(self) -> Marked:
+        return Marked("+", self)
+
+    def __neg__(self) -> Marked:
+        return Marked("-", self)
+
+    def __invert__(self) -> Marked:
+        return Marked("~", self)
 
 
 class Marked(Refusing):
     """An expression after a sign: the right side of ``<+``, ``<-``, ``<~`` or ``<+-``."""
 
-    def __init__(self, mark: str, expression: Expression | Product | Term) -> None:
-        """Of a sign and what stands after it."""
+    def __init__(self, mark: str, expression: Any) -> None:
+        """Of a sign and what stands after it: an expression, a product, or a term."""
         self._mark, self._expression = mark, expression
 
     def __mul__(self, other: Any) -> Marked:
-        product: Product = self._expression * other
-        return Marked(self._mark, product)
+        return Marked(self._mark, self._expression * other)
 
     def __rmul__(self, _: Any) -> NoReturn:
         raise astray(self)

@@ -19,7 +19,7 @@ from attrs import evolve
 
 from syndicate.bloom.row import is_row
 from syndicate.bloom.rules.expression import Expression, Late, made
-from syndicate.bloom.rules.function import failure
+from syndicate.bloom.rules.function import failure, takes
 from syndicate.bloom.rules.term import Lifted, Term, called, has_entries
 from syndicate.lattice import Map, Set, to_collection
 from syndicate.lattice.lattice import Lattice
@@ -48,6 +48,8 @@ def lifted_rows(term: Term, function: Callable[..., Any] | None, columns: Any, s
     counted = cls is not None and not issubclass(cls, (Set, Map)) and hasattr(cls, "_missing")
     if counted:  # how often something is there may change, so that the rows are no set that only grows
         term, pairs = called(term, "reveal", (), {}), True
+    if function is not None:
+        takes(function, 1 + pairs, "a key and a value" if pairs else "an element", site)
 
     def rows(answer: Any) -> list[Any]:
         found = rows_of(answer)

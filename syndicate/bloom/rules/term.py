@@ -32,7 +32,7 @@ from attrs import field, frozen
 from syndicate import plan
 from syndicate.bloom.row import Names
 from syndicate.bloom.rules.capture import captured
-from syndicate.bloom.rules.mark import Marked
+from syndicate.bloom.rules.mark import Signed
 from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule
 from syndicate.lattice import Map
@@ -77,7 +77,7 @@ class Lifted(plan.Expression):
         return str(self.term)
 
 
-class Term:
+class Term(Signed):
     """A value of a lattice, described."""
 
     _lattice: type[Lattice] | None
@@ -91,7 +91,7 @@ class Term:
 
     def _leaves(self, kind: Kind = Kind.MORPHISM) -> Iterator[tuple[Cell, Kind, str]]:
         """The variables that are read; in which way; and by which method, if that is not monotone."""
-        raise NotImplementedError
+        raise NotImplementedError  # abstract: of a variable, and of a method called
 
     def _plan(self) -> plan.Expression:
         """What is read, as relational algebra."""
@@ -134,15 +134,6 @@ class Term:
 
     def __mul__(self, other: Any) -> Any:
         return self._joined(other)
-
-    def __pos__(self) -> Marked:
-        return Marked("+", self)
-
-    def __neg__(self) -> Marked:
-        return Marked("-", self)
-
-    def __invert__(self) -> Marked:
-        return Marked("~", self)
 
     def __bool__(self) -> bool:
         raise IllegalRule(

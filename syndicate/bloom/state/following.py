@@ -1,13 +1,14 @@
 """Following: a scratch whose rows are there for as long as something outside is, such as an assertion.
 
 What is given to a scratch is there for one tick.  What is *held* is there in each tick until it is released, and is
-told to the circuit once.
+told to the circuit once; *wanted* says what is to change with the next tick.
 
 >>> from syndicate.bloom.state.contents import Contents
->>> state = FollowingState(Contents("s", ("k",), 1)); state.hold(("a",)); state.inserted = {("b",): None}; seen = []
+>>> state = FollowingState(Contents("s", ("k",), 1)); seen = []
+>>> state.wanted = {("a",): True}; state.inserted = {("b",): None}
 >>> for _ in range(3):
 ...     fed = state.prepare(); state.commit(fed, fed, {}); seen.append(sorted(state.contents.rows))
->>> state.release(("a",)); fed = state.prepare(); state.commit(fed, fed, {}); seen, sorted(state.contents.rows)
+>>> state.wanted = {("a",): False}; fed = state.prepare(); state.commit(fed, fed, {}); seen, sorted(state.contents.rows)
 ([[('a',), ('b',)], [('a',)], [('a',)]], [])
 
 Source: issue 5, part 5; DESIGN, section 3 ("each turn's events are one tick's input delta").
@@ -30,14 +31,6 @@ class FollowingState(ScratchState):
         super().__init__(contents)
         self.held: dict[Key, None] = {}
         self.wanted: dict[Key, bool] = {}
-
-    def hold(self, row: Key) -> None:
-        """Let a row be there from the next tick on."""
-        self.wanted[row] = True
-
-    def release(self, row: Key) -> None:
-        """Let it be gone from the next tick on."""
-        self.wanted[row] = False
 
     def still(self) -> bool:
         """Whether it has nothing to tell the circuit, and nothing to forget."""

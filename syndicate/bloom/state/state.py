@@ -63,6 +63,9 @@ class Standing:
 class TableState:
     """Of a table."""
 
+    inlet = "upserted"
+    """Where rows arrive that others sent: a table keeps the last of each key."""
+
     def __init__(self, contents: Contents, *, eager: bool) -> None:
         """Empty."""
         self.contents = contents
@@ -177,6 +180,8 @@ class TableState:
 
 class ScratchState:
     """Of a collection whose rows last one tick: given from outside, from the network or by the last tick's ``<+``."""
+
+    inlet = "inserted"
 
     def __init__(self, contents: Contents) -> None:
         """Empty."""

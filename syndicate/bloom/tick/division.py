@@ -61,6 +61,7 @@ class Division:
     outlets: dict[str, tuple[Lifted, int]] = field(factory=dict)
     parts: dict[str, plan.Expression] = field(factory=dict)
     headings: dict[str, Names] = field(factory=dict)
+    sites: dict[str, str] = field(factory=dict)
     upstream: dict[str, frozenset[str]] = field(factory=dict)
     shaky: frozenset[str] = frozenset()
 
@@ -90,8 +91,9 @@ def divided(
     def part(expression: plan.Expression) -> str:
         if isinstance(expression, Lifted):
             return outlet(expression)
-        name = f"part #{len(division.parts)}"
+        name = f"part #{len(division.parts)} of {rule.head}"
         division.parts[name] = rebuilt(expression, outlet)
+        division.sites[name] = rule.site
         division.headings[name] = expression.heading
         return name
 

@@ -26,6 +26,7 @@ from syndicate.bloom.state.store import Store
 from syndicate.bloom.tick.growth import Growth
 from syndicate.bloom.tick.wiring import Wiring
 from syndicate.errors import (
+    EndlessLoop,
     IllegalRule,
     KeyConflict,
     LatticeAsKey,
@@ -69,6 +70,10 @@ class Ticking:
         self.changes: Mapping[str, Mapping[Any, int]] = {}
         self.began = self.broken = False
         self.noticed: dict[str, frozenset[str]] = {}
+        self.inspect: Callable[[Mapping[str, Mapping[Any, int]], Mapping[str, Delta]], object] = lambda changes, out: (
+            None
+        )
+        """Told what changed, and what is deferred and sent, before a tick is taken for done: it may raise."""
         self._wire(wiring, states)
 
     def _wire(self, wiring: Wiring, states: Mapping[str, State]) -> None:
@@ -189,6 +194,10 @@ class Ticking:
                         awake[name] = self.states[name]
                 awake |= growth.cells
             self._check(awake, changes, out)
+            told_of: Mapping[str, Mapping[Any, int]] = changes
+            if growth is not None:
+                told_of = Changes({name: delta for name, delta in changes.items() if delta}, growth.later())
+            self.inspect(told_of, out)
             if self.store is not None and (kept := {n: changes[n] for n in self.durable if changes.get(n)}):
                 self.store.write(kept)
         except Exception:
@@ -197,10 +206,7 @@ class Ticking:
         except BaseException:  # Ctrl-C, in the midst of a step
             self.broken = True
             raise
-        if growth is not None:
-            self.changes = Changes({name: delta for name, delta in changes.items() if delta}, growth.later())
-        else:
-            self.changes = changes
+        self.changes = told_of
         self.facts, self.began = {}, True
         for name, state in awake.items():
             later = {op: out[sink] for op, sink in self.deferred[name] if sink in out}
@@ -278,6 +284,15 @@ class Ticking:
                 raise cause from cause.__cause__
             text = str(error).replace(_AS_BEFORE, "The tick did not happen")
             raise RuleFailed(_of_rule(text)) from cause
+        except EndlessLoop as error:
+            found = re.search(r'"([^"]*)".*within (\d+)', str(error))
+            names = found[1].split(", ") if found else []
+            sites = dict.fromkeys(site for name in names for site in self._sites(name))
+            raise RuleFailed(
+                f"{', '.join(sites)}: {' and '.join(names)} did not come to rest within {found[2] if found else 'all'} "
+                "rounds, since these rules make new rows of their own: bound them by a filter(), or let each tick take "
+                "one step, by <+. The tick did not happen"
+            ) from error
         except UnhashableElement as error:
             raise RowMisfit(_of_rule(f"{error} The tick did not happen")) from error
         told.append(deltas)

@@ -68,7 +68,7 @@ def wired(
         return wiring
     program, _ = _program(known, given)
     division = divided(every, rules, program, held)
-    parts = [Given(name, "<=", name, body, "") for name, body in division.parts.items()]
+    parts = [Given(name, "<=", name, body, division.sites[name]) for name, body in division.parts.items()]
     own, sinks = _program(known, [*division.given, *parts], division)
     wiring = _wiring(program, own, known, [*division.given, *parts], sinks, division)
     wiring.lattices, wiring.rules = named, rules

@@ -564,7 +564,7 @@ SCRATCH = scratch(["a"], [])
         (IllegalRule, "c is a lattice, .* left of <-: a lattice takes <=.*<\\+", lambda s: s.c < -s.t, {"c": lset()}),
         (IllegalRule, "left of <~.*column of a channel's row", lambda s: s.c < ~s.t, {"c": lset()}),
         (IllegalRule, "left of <\\+-", lambda s: s.c < +-s.t, {"c": lset()}),
-        (IllegalRule, "takes <= and <\\+", lambda s: s.c < s.d, {"c": lset(), "d": lset()}),
+        (IllegalRule, "takes <=, <\\+", lambda s: s.c < s.d, {"c": lset(), "d": lset()}),
         (IllegalRule, "c <= takes no sign", lambda s: s.c <= +s.d, {"c": lset(), "d": lset()}),
         (IllegalRule, "lset, and d of lmax", lambda s: s.c <= s.d, {"c": lset(), "d": lmax()}),
         (IllegalRule, "lset, and d.size\\(\\) of lmax", lambda s: s.c <= s.d.size(), {"c": lset(), "d": lset()}),

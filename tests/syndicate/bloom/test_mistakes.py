@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from syndicate.bloom import Bloom, agg, bloom, channel, lmax, lset, scratch, table
+from syndicate.bloom import Bloom, agg, bloom, bootstrap, channel, lmax, lset, scratch, table
 from syndicate.errors import SyndicateError
 from syndicate.lattice import Max, Set
 
@@ -23,6 +23,7 @@ class Collections(Bloom):
     t = table(["x", "y"], [])
     s = scratch(["x"], [])
     kv = table(["k"], ["v"])
+    held = table(["k"], ["v"], v=lmax)
     wire = channel(["@to", "x"], [])
     top = lmax()
     some = lset()
@@ -50,6 +51,16 @@ def assigned(p: Any) -> None:
 def augmented(p: Any) -> None:
     """Instead of a rule."""
     p.t += p.a
+
+
+def endless(p: Any) -> None:
+    """Each row makes another."""
+    p.t <= p.a.map(lambda r: (r.k, r.v + 1))
+    p.a <= p.t
+
+
+async def waiting(row: Any) -> Any:
+    """Nobody would wait for it."""
 
 
 def asked(p: Any) -> None:
@@ -84,11 +95,26 @@ MISTAKES: list[tuple[Callable[[Any], object], list[str]]] = [
     (lambda p: p.t < p.a, ["t < is no operator", "<="]),
     (lambda p: p.t <= p.a.group(["k"], agg.count), ["agg.count is a function: call it"]),
     (lambda p: p.t <= p.a.map(lambda r: (r.k, "x" * r.v)).group(["c0"], agg.sum("c1")), ["t: its aggregate raised"]),
+    (lambda p: p.held <= p.a.map(lambda r: (r.k, "x" * r.v)).group(["c0"], agg.sum("c1")), ["held: its aggregate"]),
     (lambda p: p.kv <= p.a, ["kv: two rows have the key k = 1", "<+-"]),
+    (lambda p: p.s <= p.a.k, ["a.k is a column", "map(lambda row: (row.k,))"]),
+    (endless, ["a and t did not come to rest within 10000 rounds", "bound them by a filter()"]),
+    (lambda p: p.tick(), ["tick() is for a program that is made"]),
     (lambda p: p.t <= 3, ["3 holds no rows", "values((1, 2), ...)"]),
     (lambda p: p.t <= p.a <= p.b, ["a rule has no truth", "a statement of its own"]),
     (lambda p: p.top <= p.some, ["top is of the lattice lmax", "lset"]),
     (lambda p: p.top <= p.a.map(lambda r: Set([r.k])), ["top: cannot merge", "of one lattice"]),
+    (lambda p: p.t <= (p.a * p.b).pairs("k", lambda r: (r.k, r.w)), ["takes (r)", "called with 2 rows, of a and b"]),
+    (lambda p: p.t <= (p.a * p.b).pairs("k", lambda a, b, c: (1, 2)), ["takes (a, b, c)", "with 2 rows, of a and b"]),
+    (lambda p: p.t <= (p.a * p.b).outer("k", lambda: (1, 2)), ["takes ()", "called with 2 rows, of a and b"]),
+    (lambda p: p.t <= p.a.map(lambda a, *, z: (1, 2)), ["takes (a, *, z)", "called with a row of a"]),
+    (lambda p: p.t <= p.a.map(tuple).map(lambda a, b: (a, b)), ["takes (a, b)", "called with a row"]),
+    (lambda p: p.t <= p.a.map(tuple).map(lambda r: (r.c0, r.c7)), ["raised AttributeError", "c7", "(c0=1, c1=2)"]),
+    (lambda p: p.s <= p.a.reduce([(0,)], lambda m: m), ["takes (m)", "called with a memo and a row"]),
+    (lambda p: p.t <= p.a.each_with_index(lambda a: (a.k, 1)), ["takes (a)", "called with a row and its index"]),
+    (lambda p: p.t <= p.a.each_with_index(key=lambda: 1), ["takes ()", "called with a row"]),
+    (lambda p: p.s <= p.some.to_collection(lambda a, b: (a,)), ["takes (a, b)", "called with an element"]),
+    (lambda p: p.t <= p.a.map(waiting), ["waiting is async"]),
     (lambda p: p.t <= p.a.filter(lambda r: r.v == p.top), ["compares top by ==", "gt_eq()"]),
 ]  # fmt: skip
 
@@ -111,9 +137,84 @@ def test_rows_from_outside() -> None:
         program.a = [(1, 2)]
 
 
+def test_names_that_change_in_a_block() -> None:
+    """A function sees the last value of a loop's name, whatever it was when the rule was made: it is told."""
+
+    def loop(p: Any) -> None:
+        for n in (1, 2):
+            p.t <= p.a.map(lambda r: (n, r.v + 0))  # noqa: B023  # the mistake
+
+    def meant(p: Any) -> None:
+        for n in (1, 2):
+            p.t <= p.a.map(lambda r, n=n: (n, r.v + 0))
+        for some in (p.a, p.b):
+            p.s <= some.filter(lambda r: r.k == size).map(lambda r: (r.k,))
+
+    size = 1
+    text = failure(loop)
+    assert f"{__file__}:" in text
+    assert "uses n, which is another thing later in the block" in text
+    assert "lambda row, n=n: ..." in text
+    program = type("Meant", (Collections,), {"rules": bloom(meant)})()
+    program.a.insert([(1, 2)])
+    program.tick()
+    assert (sorted(program.t), sorted(program.s)) == ([(1, 2), (2, 2)], [(1,)])
+
+
+def test_a_constructor_that_makes_no_program() -> None:
+    """It is told when the program is used, and a lattice's first value where it is declared."""
+
+    class Own(Collections):
+        def __init__(self, n: int) -> None:
+            self.n = n
+
+    with pytest.raises(SyndicateError, match=r"Own is not made: its __init__ must call super\(\).__init__"):
+        Own(3).tick()
+    with pytest.raises(SyndicateError, match=r"test_mistakes.py:\d+: lmax\(\) takes no value.* @bootstrap"):
+        lmax(0)
+
+
+def test_keys_of_another_length() -> None:
+    """They are no keys that nobody has; a tuple may be the value of a column."""
+
+    class Keys(Bloom):
+        one = table(["k"], ["v"])
+        two = table(["j", "k"], ["v"])
+
+    p = Keys()
+    p.one <= [(("a", 1), 2)]
+    p.two <= [("a", 1, 2)]
+    p.tick()
+    assert (p.one["a", 1].v, p.two["a", 1].v, p.one["a"], p.two["a", 2]) == (2, 2, None, None)
+    for key in ("a", ("a", 1, 2)):
+        with pytest.raises(SyndicateError, match=r"test_mistakes.py:\d+: two has 2 columns in its key, not [13]"):
+            p.two[key]
+
+
 def test_channels_without_an_address() -> None:
     """The remedy is in the message."""
     with pytest.raises(SyndicateError, match=r"test_mistakes.py:\d+: .* this has none.* channel\(\['@to', \.\.\.\]\)"):
         channel(["to", "x"])
     with pytest.raises(SyndicateError, match="leave out the @"):
         table(["@to"])
+
+
+def test_blocks_that_would_not_run() -> None:
+    """A block that waits, yields, or takes more than the program is told where it is marked."""
+    with pytest.raises(SyndicateError, match=r"test_mistakes.py:\d+: waits is marked @bloom and is async: leave that"):
+
+        @bloom
+        async def waits(self: Any) -> None:
+            self.t <= self.a
+
+    with pytest.raises(SyndicateError, match=r"test_mistakes.py:\d+: yields is marked @bloom and has a yield"):
+
+        @bloom
+        def yields(self: Any) -> Any:
+            yield self.t <= self.a
+
+    with pytest.raises(SyndicateError, match=r"selfless is marked @bootstrap and takes \(\): it takes self, and"):
+
+        @bootstrap
+        def selfless() -> None:
+            """No program."""

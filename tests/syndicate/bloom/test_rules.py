@@ -119,7 +119,7 @@ def test_sign_before_product_means_the_product() -> None:
         (lambda p: p.s.map(lambda r: r) <= p.t, "only a collection can stand on the left"),
         (lambda p: p.t <= p.s.map(lambda r: (r.a, r.bb)), "s has no column 'bb'"),
         (lambda p: p.t <= p.s.map(lambda r: (r.a, r.b, r.a)), "have 3 columns"),
-        (lambda p: p.t <= p.s.map(lambda x, y: x), "takes 2 rows, but there is 1 here"),
+        (lambda p: p.t <= p.s.map(lambda x, y: x), r"takes \(x, y\), but here it is called with a row of s"),
         (lambda p: p.t <= p.s.map(7), "7 is no function"),
         (lambda p: p.s.bb, "s has no column or method 'bb'"),
         (lambda p: p.t <= (p.s * p.u).lefts(p.t.a == p.u.a), "t.a belongs to nothing that is read here"),

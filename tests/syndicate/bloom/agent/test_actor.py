@@ -541,7 +541,7 @@ def test_rows_that_are_held(seed: int) -> None:
             (held.discard if n in held else held.add)(n)
             for one in (p.s, p.copy):
                 state = p._state_of(one)
-                (state.hold if n in held else state.release)((n,))
+                state.wanted[n,] = n in held
         given = {rng.randrange(6) for _ in range(rng.randrange(3))}
         for one in (p.s, p.copy):
             one.insert([(n,) for n in given])
@@ -681,19 +681,15 @@ def test_a_rule_that_raises_is_a_crash() -> None:
         ds = dataspace()
         heard.append(watch(ds, capture(Crowd)))
         actors.append(spawn(lambda: made.append(Fragile(ds, inputs={"visit": Visit}, outputs={"crowd": Crowd}))))
-        made_by.append(current_facet())
         standing(ds, Visit("a", "hall"))
-        spaces.append(ds)
 
     heard: list[Seen] = []
     actors: list[Any] = []
     made: list[Any] = []
-    made_by: list[Any] = []
-    spaces: list[Ref] = []
     system = settled(boot)
     ended: list[str] = []
     made[0].on_shutdown(lambda: ended.append("ended"))
-    made_by[0].enter(partial(standing, spaces[0], Visit("b", "")))
+    made[0].visit.insert([("b", "")])
     system.drain()
     assert isinstance(actors[0].error, RuleFailed)
     assert "test_actor.py:" in str(actors[0].error)
@@ -719,19 +715,17 @@ async def test_supervision_and_durable_tables(system: System, settle: Settle, tm
     def boot() -> None:
         ds = dataspace()
         heard.append(watch(ds, ["knows", capture()]))
+        outputs: dict[str, Any] = {"known": lambda who: ["knows", who]}
+        kept = tmp_path / "kept.db"
         supervise(
-            lambda: Kept(
-                ds,
-                state=tmp_path / "kept.db",
-                messages={"visit": Visit},
-                outputs={"known": lambda who: ["knows", who]},
-            ),
+            lambda: made.append(Kept(ds, state=kept, messages={"visit": Visit}, outputs=outputs)),
             name="kept",
         )
         after(1, lambda: send(ds, Visit("a", "hall")))
-        after(2, lambda: send(ds, Visit("b", "")))
+        after(2, lambda: made[-1].visit.insert([("b", "")]))
 
     heard: list[Seen] = []
+    made: list[Any] = []
     system.spawn(boot)
     await settle()
     await trio.sleep(1.5)

@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
+from collections.abc import MutableMapping
 from functools import partial
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from syndicate import Record, assert_, capture, dataspace, react, record, send, spawn, stop
-from syndicate.bloom import Bloom, bloom, channel, lmax, scratch, table
+from syndicate import Record, assert_, capture, dataspace, on_asserted, on_message, react, record, send, spawn, stop
+from syndicate.bloom import Bloom, agg, bloom, channel, lmax, scratch, table
 from syndicate.bloom.agent.packet import Packet
+from syndicate.errors import RuleFailed
 from syndicate.lattice import Lattice
 from syndicate.testing import settled
 
@@ -152,3 +156,221 @@ def test_assertions_stand_when_a_program_is_wired_anew() -> None:
     stands[0].enter(lambda: stop(stands[0]))
     system.drain()
     assert sorted(made[0].also) == []
+
+
+class Fragile(Bloom):
+    """Takes 12 apart by what it is told, by channel, message and assertion."""
+
+    told = channel(["@to", "who"], ["n"])
+    last = table(["who"], ["n"])
+    stands = scratch(["who", "n"], [])
+    own = scratch(["who"], ["n"])
+    parts = table(["who", "part"], [])
+    now_parts = scratch(["who", "part"], [])
+    once = table(["who"], ["n"])
+
+    @bloom
+    def rules(self) -> None:
+        """All four in the same way; who has said one thing cannot say another."""
+        for one in (self.told, self.last, self.own):
+            self.parts <= one.map(lambda r: (r.who, 12 // r.n))
+        self.now_parts <= self.stands.map(lambda r: (r.who, 12 // r.n))
+        self.once <= self.told.map(lambda r: (r.who, r.n))
+
+
+def fragile(*told: Any, stand: tuple[Any, ...] = ()) -> tuple[Any, Any, Any, Any]:
+    """A program that all of these reach in one turn, its actor, its dataspace and the system."""
+
+    def boot() -> None:
+        ds = dataspace()
+        spaces.append(ds)
+
+        def program() -> None:
+            ports: dict[str, Any] = {
+                "inputs": {"stands": ["stands", capture(), capture()]},
+                "messages": {"last": ["last", capture(), capture()]},
+            }
+            made.append(Fragile(ds, address="me", **ports))
+
+        actors.append(spawn(program))
+
+        def stranger() -> None:
+            for one in told:
+                send(ds, one)
+            for one in stand:
+                assert_(ds, one)
+
+        spawn(stranger)
+
+    made: list[Any] = []
+    actors: list[Any] = []
+    spaces: list[Any] = []
+    system = settled(boot)
+    return made[0], actors[0], spaces[0], system
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(-1, 3)), max_size=12),
+    st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(-1, 3)), max_size=4),
+)
+def test_rows_that_make_a_rule_raise(told: list[tuple[str, int]], stand: list[tuple[str, int]]) -> None:
+    """Exactly those are refused, whoever comes with them; of two that exclude each other, the first stays."""
+    sent = [Packet("me", "told", ("me", *one)) for one in told]
+    p, actor, _, _ = fragile(*sent, stand=tuple(["stands", *one] for one in stand))
+    assert actor.error is None
+    first: dict[str, int] = {}
+    for who, n in told:
+        if n:
+            first.setdefault(who, n)
+    assert sorted(p.once) == sorted(first.items())
+    assert set(p.parts) == {(who, 12 // n) for who, n in first.items()}
+    assert set(p.now_parts) == {(who, 12 // n) for who, n in stand if n}
+
+
+def test_what_is_said_of_them(logs: list[MutableMapping[str, Any]]) -> None:
+    """The log has the collection, the row, the rule's place and the exception; retractions are no mistakes."""
+    bad = [Packet("me", "told", ("me", "ann", 0)), ["last", "bob", 0]]
+    good = [Packet("me", "told", ("me", "cid", 3)), ["last", "dan", 4]]
+    p, actor, ds, system = fragile(*bad, *good, stand=(["stands", "eve", 0], ["stands", "fay", 6]))
+    assert actor.error is None
+    assert (sorted(p.parts), sorted(p.now_parts)) == ([("cid", 4), ("dan", 3)], [("fay", 2)])
+    assert {line["collection"] for line in logs} == {"told", "last", "stands"}
+    (line,) = [line for line in logs if line["collection"] == "told"]
+    assert line["event"] == "a row was refused"
+    assert line["reason"].startswith("('me', 'ann', 0) makes a rule raise: ")
+    assert f"{__file__}:" in line["reason"]
+    assert "ZeroDivisionError" in line["reason"]
+    system.spawn(lambda: send(ds, ["last", "dan", 6]))
+    system.drain()
+    assert (actor.error, sorted(p.last)) == (None, [("dan", 6)])
+
+
+def test_a_mistake_of_the_program_ends_it() -> None:
+    """Rows of its own that raise do so whoever else is there, and strangers' rows are then not to blame."""
+    p, actor, ds, system = fragile(Packet("me", "told", ("me", "ann", 3)))
+
+    def both() -> None:
+        send(ds, Packet("me", "told", ("me", "bob", 0)))
+        p.own.insert([("me", 0)])
+
+    system.spawn(both)
+    system.drain()
+    assert isinstance(actor.error, RuleFailed)
+    assert "(who='me', n=0)" in str(actor.error)
+
+
+def test_rows_of_the_program_itself_are_kept() -> None:
+    """They are there in the tick that is tried without strangers."""
+    p, actor, ds, system = fragile()
+
+    def both() -> None:
+        for n in range(3):
+            send(ds, Packet("me", "told", ("me", f"bob {n}", 0)))
+        p.own.insert([("me", 6)])
+
+    system.spawn(both)
+    system.drain()
+    assert (actor.error, sorted(p.parts)) == (None, [("me", 2)])
+
+
+def test_a_lattice_where_none_can_be() -> None:
+    """A stranger's lattice value in a column that nobody declared is refused where a rule makes it a key."""
+
+    class Keys(Bloom):
+        loose = channel(["@to", "who"], ["offer"])
+        pairs = table(["who", "offer"], [])
+
+        @bloom
+        def rules(self) -> None:
+            self.pairs <= self.loose.payloads()
+
+    def boot() -> None:
+        ds = dataspace()
+        actors.append(spawn(lambda: made.append(Keys(ds, address="me"))))
+        for who, offer in (("a", 1), ("b", Record("lmax", [5])), ("c", Record("lset", [[1]])), ("d", 4)):
+            spawn(lambda who=who, offer=offer: send(ds, Packet("me", "loose", ("me", who, offer))))
+
+    made: list[Any] = []
+    actors: list[Any] = []
+    settled(boot)
+    assert (actors[0].error, sorted(made[0].pairs)) == (None, [("a", 1), ("d", 4)])
+
+
+def test_an_end_that_makes_a_rule_raise(logs: list[MutableMapping[str, Any]]) -> None:
+    """What a rule cannot do without stays, and the log says so."""
+
+    class Share(Bloom):
+        here = scratch(["who"], [])
+        others = scratch(["n"], [])
+        share = scratch(["n"], [])
+
+        @bloom
+        def rules(self) -> None:
+            self.others <= self.here.group([], agg.count()).map(lambda group: (group[0] - 1,))
+            self.share <= self.others.map(lambda o: (12 // o.n,))
+
+    def boot() -> None:
+        ds = dataspace()
+        stands.update({who: react(partial(assert_, ds, ["here", who])) for who in ("ann", "bob", "cid", "dan")})
+        actors.append(spawn(lambda: made.append(Share(ds, inputs={"here": ["here", capture()]}))))
+
+    made: list[Any] = []
+    actors: list[Any] = []
+    stands: dict[str, Any] = {}
+    system = settled(boot)
+    shares = [[row.n for row in made[0].share]]
+    for who in ("dan", "cid", "bob", "ann"):
+        stands[who].enter(partial(stop, stands[who]))
+        system.drain()
+        shares.append([row.n for row in made[0].share])
+    assert shares == [[4], [6], [12], [12], [12]]
+    assert [line["reason"][:19] for line in logs] == ["the end of ('bob',)", "the end of ('ann',)"]
+    assert (actors[0].error, sorted(made[0].here)) == (None, [("ann",), ("bob",)])
+
+
+def test_rows_of_which_no_value_can_be_made(logs: list[MutableMapping[str, Any]]) -> None:
+    """A row is refused, too, if what is to be asserted, or sent, because of it cannot be."""
+
+    class Shares(Bloom):
+        told = channel(["@to", "who"], ["n"])
+        answer = channel(["@to", "who"], ["n"])
+        most = table(["who"], ["n"], n=lmax)
+        share = table(["who"], ["n"])
+        echo = scratch(["who"], ["n"])
+
+        @bloom
+        def rules(self) -> None:
+            self.share <= self.told.payloads()
+            self.echo <= self.told.payloads()
+            self.most <= self.told.payloads()
+            self.answer < ~self.told.map(lambda t: ("you", t.who, t.n if t.n != 7 else open))
+
+    def boot() -> None:
+        ds = dataspace()
+        outputs: dict[str, Any] = {
+            "share": lambda who, n: ["share", who, 60 // n],
+            "most": lambda who, n: ["most", who, 60 // (n.reveal() - 3)],
+        }
+        sends: dict[str, Any] = {"echo": lambda who, n: ["echo", who, 60 // (n - 1)]}
+        actors.append(spawn(lambda: made.append(Shares(ds, address="me", outputs=outputs, sends=sends))))
+        on_asserted(ds, ["share", capture(), capture()])(lambda *row: seen.append(row))
+        on_asserted(ds, ["most", capture(), capture()])(lambda *row: seen.append(row))
+        on_message(ds, ["echo", capture(), capture()])(lambda *row: seen.append(row))
+        on_message(ds, Packet("you", "answer", capture()))(seen.append)
+
+        def stranger() -> None:
+            for who, n in (("a", 0), ("b", 1), ("c", 7), ("d", 2), ("e", "x"), ("f", 3)):
+                send(ds, Packet("me", "told", ("me", who, n)))
+
+        spawn(stranger)
+
+    made: list[Any] = []
+    actors: list[Any] = []
+    seen: list[Any] = []
+    settled(boot)
+    assert actors[0].error is None
+    assert sorted(made[0].share) == [("d", 2)]
+    assert sorted(seen) == [("d", -60), ("d", 30), ("d", 60), ("you", "d", 2)]
+    assert sorted(line["reason"][:11] for line in logs) == [f"('me', '{who}'," for who in "abcef"]
+    assert sum("answer cannot send" in line["reason"] for line in logs) == 1

@@ -445,6 +445,31 @@ def test_networks_that_never_rest_are_told() -> None:
         Network(p).run(20)
 
 
+def test_outputs_that_depend_on_the_same_are_told_once() -> None:
+    """The second has a line that names the first."""
+
+    class Two(Bloom):
+        s = channel(["@to", "x"], [])
+        t = table(["x"], [])
+        a = scratch(["x"], [])
+        b = scratch(["x"], [])
+        c = scratch(["x"], [])
+
+        @bloom
+        def rules(self) -> None:
+            self.t <= self.s.payloads().notin(self.s.map(lambda s: (s.x + 1,)))
+            self.a <= self.t
+            self.b <= self.t
+            self.c <= self.s.payloads()
+
+    said = str(Two().calm()).splitlines()
+    assert [line.strip() for line in said[said.index("outputs") + 1 :] if not line.startswith("    ")] == [
+        "a: diffluent [D]. What comes first decides: s arrives asynchronously, and then",
+        "b: diffluent [D]. As a",
+        "c: confluent [A]. Order, batches and repetition of the input do not change its rows",
+    ]
+
+
 def test_functions_that_reveal_are_told() -> None:
     """What the analysis takes for granted of a function that reveals a lattice value, the report says."""
 

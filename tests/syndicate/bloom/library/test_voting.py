@@ -13,7 +13,7 @@ import pytest
 from syndicate.bloom import Bloom, Network, bloom, table
 from syndicate.bloom.library.commit import Commit, Persistent
 from syndicate.bloom.library.voting import Majority, Repeating, Unanimous, Voting
-from syndicate.errors import KeyConflict
+from syndicate.errors import BloomDeclaration, KeyConflict
 
 NAMES = ("p", "q", "r")
 
@@ -71,7 +71,7 @@ def test_all_orders_of_votes() -> None:
             seen |= {vote[1]} if vote[3] == "x" else set()
             assert [row.choice for row in clerk.verdict] == (["x"] if len(seen) == 2 else [])
     assert Majority.quorum() == 1
-    with pytest.raises(NotImplementedError, match="Voting: mix in Majority or Unanimous"):
+    with pytest.raises(BloomDeclaration, match="Voting: mix in Majority or Unanimous"):
         Voting()
 
 

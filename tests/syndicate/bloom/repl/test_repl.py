@@ -139,6 +139,28 @@ def test_a_run_is_interrupted() -> None:
     assert said[-2:] == ["6 ticks: interrupted", "6"]
 
 
+def test_a_tick_is_interrupted() -> None:
+    """The session goes on with what there was before it, and the rule that has no end can go."""
+
+    def endless(row: Any) -> Any:
+        if row.x > 100:
+            raise KeyboardInterrupt  # somebody's patience has
+        return (row.x + 1,) if row.x < 2 or row.x > 9 else None
+
+    said: list[str] = []
+    session = Session(Workbench(), said.append)
+    session.bench.names["endless"] = endless
+    for line in ('n = table(["x"], [])', "n <= n.map(endless)", "/insert n 0", "/tick", "/insert n 10"):
+        session.feed(line)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            session.feed("/tick")
+    for line in ("len(n)", "/rmrule 1", "/tick", "/dump n"):
+        session.feed(line)
+    assert said[1:] == ["tick 0: n +3", "3", "tick 1: n +1", "(x=0)", "(x=1)", "(x=2)", "(x=10)"]
+    session.bench.close()
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -151,7 +173,6 @@ def test_a_run_is_interrupted() -> None:
         ("/insert", "/insert takes a collection and rows"),
         ("/insert link", "which rows? As in /insert link (1, 2) (2, 3)"),
         ("/insert link (1, 2", "'(1, 2' is no row"),
-        ("/insert link (1, 2, 3)", "(1, 2, 3) has 3 columns"),
         ("/insert lnk (1, 2)", "did you mean 'link'"),
         ("/why path", "which row?"),
         ("/plot svg", "not as 'svg'"),
@@ -161,6 +182,11 @@ def test_a_run_is_interrupted() -> None:
         ("path <= link.map(lambda l: (l.frm,))", "<rule 2>:1: link has no column 'frm'"),
         ("path <= link.notin(path)", "<rule 2>:1"),
         ("link = scratch()", "there is a collection or module link already"),
+        ("link = 3", "there is a collection or module link already: choose another name; a rule is link <= ..."),
+        ("def link(row): return row", "there is a collection or module link already"),
+        ("/insert link 5 6", "(5,) has 1 value, and link has 2 columns: /insert link (from, to)"),
+        ("/insert link (5, 6, 7)", "(5, 6, 7) has 3 values, and link has 2 columns: /insert link (from, to)"),
+        ("/delete link (5,)", "(5,) has 1 value, and link has 2 columns: /delete link (from, to)"),
         ("u = table([1])", "<u>:1: a column's name"),
         ("1 / 0", "ZeroDivisionError: division by zero"),
         ("import nothing_at_all", "ModuleNotFoundError: No module named 'nothing_at_all'"),

@@ -1,0 +1,86 @@
+"""Strangers: rows that others sent or assert.  One that makes a rule raise is refused, and the program goes on.
+
+A tick that raises did not happen, and there are two whose mistake it can be.  If the program still raises without the
+rows of strangers, it is the program's own, and ends it.  If not, that tick has happened, and the rows come after it:
+all together, or half of them and the other half, and so on, down to those that raise by themselves.  These are refused,
+and logged; the others are there in ticks of their own, as if they had been longer on the way.
+
+Only the tick in which a row comes can refuse it.  What one that was taken leads to later, by ``<+`` or when a timer
+fires, is the program's own.
+
+Contract: *n* rows of which *k* are refused take at most 2 + 2 *k* (1 + log2 *n*) ticks, and keep their order.
+
+Source: DESIGN, decision 9; reference/bloom.md, 1.8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from syndicate.flow.element import Key
+
+if TYPE_CHECKING:
+    from syndicate.bloom.collection import Collection
+
+
+@frozen(eq=False)
+class Stranger:
+    """A row for the next tick, in *pending* of its collection's state: ``inserted``, ``upserted``, ``deleted``, or in
+    ``wanted``, which says whether it is *there* from now on.
+    """
+
+    one: Collection
+    pending: str
+    row: Key
+    there: bool | None = None
+
+    def _waiting(self) -> dict[Key, Any]:
+        found: dict[Key, Any] = getattr(self.one._program._state_of(self.one), self.pending)
+        return found
+
+    def give(self) -> None:
+        """Let it be in the next tick."""
+        self._waiting()[self.row] = self.there
+        self.one._notice([self.row])
+
+    def drop(self) -> None:
+        """Let it not be."""
+        self._waiting().pop(self.row, None)
+
+    def ends(self) -> bool:
+        """Whether it is about a row that goes."""
+        return self.pending == "deleted" or self.there is False
+
+
+def take_back(strangers: Sequence[Stranger]) -> None:
+    """Let rows not be in the next tick."""
+    for one in strangers:
+        one.drop()
+    for collection in {one.one: None for one in strangers}:
+        state = collection._program._state_of(collection)
+        collection._program._root._engine.noticed.pop(collection._name, None)
+        collection._notice([*state.inserted, *getattr(state, "upserted", ())])
+
+
+def take_apart(
+    strangers: Sequence[Stranger], tick: Callable[[], Exception | None], refuse: Callable[[Stranger, Exception], None]
+) -> None:
+    """Tick with rows that together made a tick raise, refusing those that do so by themselves.
+
+    *tick* answers what was raised, if it therefore did not happen.
+    """
+    for one in strangers:
+        one.give()
+    error = tick()
+    if error is None:
+        return
+    take_back(strangers)
+    if len(strangers) == 1:
+        refuse(strangers[0], error)
+        return
+    middle = len(strangers) // 2
+    take_apart(strangers[:middle], tick, refuse)
+    take_apart(strangers[middle:], tick, refuse)

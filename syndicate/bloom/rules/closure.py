@@ -1,0 +1,67 @@
+"""Closures: a function in a rule sees the names of its block as they are when it is called, and not as they were.
+
+A loop that makes rules is where that matters: in ``for n in (1, 2): t <= s.map(lambda row: (n, row.x))`` both functions
+see 2.  Python says nothing about it, so this does.
+
+>>> def block():
+...     for n in (1, 2):
+...         watch(lambda row: (n, row.x), "rules.py:7")
+>>> with watching():
+...     block()
+Traceback (most recent call last):
+syndicate.errors.IllegalRule: rules.py:7: a function in this rule uses n, which is another thing later in the block, \
+and that is what it would see. Give it the value: lambda row, n=n: ...
+
+Source: issue 5 ("Bad input").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import FunctionType
+from typing import Any
+
+from syndicate.errors import IllegalRule
+
+_watched: ContextVar[list[tuple[FunctionType, str, list[Any]]] | None] = ContextVar("watched", default=None)
+
+
+@contextmanager
+def watching() -> Iterator[None]:
+    """While a block runs; raises :class:`IllegalRule` at its end for a function that would see what it did not mean."""
+    found: list[tuple[FunctionType, str, list[Any]]] = []
+    before = _watched.set(found)
+    try:
+        yield
+    finally:
+        _watched.reset(before)
+    for function, site, seen in found:
+        for name, was, now in zip(function.__code__.co_freevars, seen, _contents(function), strict=True):
+            if was is not _EMPTY and was is not now:
+                raise IllegalRule(
+                    f"{site}: a function in this rule uses {name}, which is another thing later in the block, and that "
+                    f"is what it would see. Give it the value: lambda row, {name}={name}: ..."
+                )
+
+
+def watch(function: Any, site: str) -> None:
+    """Remember what a function of the rule at *site* uses of what is around it."""
+    found = _watched.get()
+    if found is not None and isinstance(function, FunctionType) and function.__closure__:
+        found.append((function, site, _contents(function)))
+
+
+_EMPTY = object()
+
+
+def _contents(function: FunctionType) -> list[Any]:
+    return [_content(cell) for cell in function.__closure__ or ()]
+
+
+def _content(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not yet assigned
+        return _EMPTY

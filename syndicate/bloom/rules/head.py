@@ -1,0 +1,61 @@
+"""Heads: what may stand on the left of a rule: a collection, or a lattice.
+
+While a program is made, an operator records a rule; afterwards it gives rows, or a value, to the next tick.
+
+Source: DESIGN 6.5; reference/bloom.md, 1.3.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from syndicate import plan
+from syndicate.bloom.declaration import OPERATORS, Kind
+from syndicate.bloom.rule import Recorded, check_operator
+from syndicate.bloom.rules.mark import Marked
+from syndicate.bloom.site import here
+from syndicate.errors import IllegalRule
+
+
+class Head:
+    """A collection or a lattice of a program, under a name."""
+
+    _name: str
+    _kind: Kind
+    _program: Any
+
+    def _making(self) -> bool:
+        return self._program is None or bool(self._program._root._collecting)
+
+    def __le__(self, other: Any) -> Any:
+        if self._making():
+            if isinstance(other, Marked):
+                raise IllegalRule(f"{here()}: {self._name} <= takes no sign {other._mark}: leave it out")
+            return self._rule("<=", other)
+        self._take("<=", other, here())
+        return None
+
+    def __lt__(self, other: Any) -> Any:
+        site = here()
+        if not isinstance(other, Marked):
+            legal = ", ".join(op for op in OPERATORS[self._kind] if op != "=")
+            remedy = f"a {self._kind.value} takes {legal}" if legal else f"nobody may write a {self._kind.value}"
+            raise IllegalRule(f"{site}: {self._name} < is no operator of rules: {remedy}")
+        op = f"<{other._mark}"
+        if self._making():
+            return self._rule(op, other._expression)
+        self._take(op, other._expression, site)
+        return None
+
+    def _rule(self, op: str, given: Any) -> Recorded:
+        site = here()
+        check_operator(op, self._name, self._kind, site)
+        return Recorded(self._program._record(self, op, self._right(given, site), site))
+
+    def _right(self, given: Any, site: str) -> plan.Expression:
+        """What stands on the right, as relational algebra: each of the two has its own."""
+        raise NotImplementedError  # abstract
+
+    def _take(self, op: str, given: Any, site: str) -> None:
+        """Let the next tick see what an operator gave outside of a block."""
+        raise NotImplementedError  # abstract
