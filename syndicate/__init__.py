@@ -1,7 +1,26 @@
 """A Syndicate-style dataspace actor runtime: actors assert values in a dataspace and observe what matches.
 
-The names below are the whole surface for writing actors; ``syndicate.flow``, ``syndicate.spark`` and :mod:`relay`
-have their own.
+>>> from syndicate import after, assert_, capture, dataspace, during, on_stop, record, run, spawn, stop_actor
+>>> @record("lamp-of-the-docs")
+... class Lamp:
+...     room: str
+>>> def lamp(ds, room):
+...     assert_(ds, Lamp(room))  # for as long as this actor lives
+...     after(0.01, stop_actor)
+>>> def boot():
+...     ds = dataspace()
+...     @during(ds, Lamp(capture()))
+...     def lit(room):
+...         print(room, "is lit")
+...         on_stop(lambda: print(room, "is dark"))
+...     spawn(lamp, ds, "hall")
+>>> run(boot)
+hall is lit
+hall is dark
+
+The names below are the whole surface for writing actors.  :mod:`relay` joins dataspaces of several processes,
+:mod:`syndicate.spark` those and tables; :mod:`syndicate.bloom` and :mod:`syndicate.dedalus` are languages of rules,
+over :mod:`syndicate.flow`, :mod:`syndicate.plan` and :mod:`syndicate.lattice`.
 """
 
 from __future__ import annotations

@@ -115,7 +115,7 @@ def view(
     sent = {name: _pattern(name, written) for name, written in (messages or {}).items()}
     _check_sources(circuit, asserted, sent)
     for name, cls in outputs.items():
-        _check_sink(circuit, name, cls)
+        check_sink(circuit, name, cls)
 
     def start() -> None:
         made = _View(current("view"), ds, LocalEngine(circuit), outputs, tuples=tuples)
@@ -162,7 +162,8 @@ def _check_sources(circuit: Circuit, asserted: Mapping[str, Any], sent: Mapping[
         raise CircuitError(f"the source {missing[0]!r} would never get anything: give its pattern in inputs=")
 
 
-def _check_sink(circuit: Circuit, name: str, cls: Any) -> None:
+def check_sink(circuit: Circuit, name: str, cls: Any) -> None:
+    """Raise :class:`UnknownStream` or :class:`CircuitError` unless a sink can be asserted as what *cls* says."""
     node = circuit.sinks.get(name)
     if node is None:
         known = ", ".join(map(repr, sorted(circuit.sinks))) or "none"
@@ -316,8 +317,13 @@ class _Output:
                 return freeze(cls(*element))
         except NotAValue as error:
             raise NotAValue(f"the output {self.name!r} gave {element!r}: {error}") from None
-        names = ", ".join(field.name for field in attrs.fields(cls))
-        raise NotAValue(
-            f"the output {self.name!r} gave {element!r}, which is no {cls.__name__}({names}): let it give tuples of "
-            f"{self.fields}, or use another class"
-        )
+        raise misfit(self.name, element, cls)
+
+
+def misfit(name: str, element: Any, cls: Any) -> NotAValue:
+    """The error of an output whose elements are other than its record class."""
+    names = [field.name for field in attrs.fields(cls)]
+    return NotAValue(
+        f"the output {name!r} gave {element!r}, which is no {cls.__name__}({', '.join(names)}): let it give tuples of "
+        f"{len(names)}, or use another class"
+    )

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 pytest_plugins = ["syndicate.testing"]
 
-# The suite draws the same examples each time, so that a change is judged by what it changes; `make nightly` draws new ones.
-# There is no deadline: the machine may have other things to do.
+# The suite draws the same examples each time, so that a change is judged by what it changes; `make nightly` draws new
+# ones.  There is no deadline: the machine may have other things to do.
 settings.register_profile("suite", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile("suite")

@@ -244,7 +244,8 @@ def _structs(array: pa.StructArray, name: str, hint: Any) -> list[Frozen]:
 
 
 def _label(cls: type) -> Symbol:
-    return cls.__label__  # type: ignore[attr-defined, no-any-return]
+    label: Symbol = cls.__label__  # type: ignore[attr-defined]  # @record gives it
+    return label
 
 
 # ---------------------------------------------------------------------------------------------------- annotations

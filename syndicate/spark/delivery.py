@@ -11,13 +11,13 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from typing import Final
 
 import trio
 from attrs import define, field, frozen
 
 from syndicate.facet import Facet
+from syndicate.flow.snapshot import no_collection
 from syndicate.turn import Entity, Handle, Turn, current
 from syndicate.values import Frozen, Ref, Value, freeze
 
@@ -26,18 +26,6 @@ AHEAD: Final = 1000
 
 SELDOM: Final = 200_000
 """How many objects more there are when the garbage collector looks, while a batch is on its way."""
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Let the garbage collector rest: all that is made here lasts, and it would look through it again and again."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 @define

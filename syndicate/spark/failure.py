@@ -66,9 +66,9 @@ def _telling(said: Sequence[str]) -> str:
     'its Python workers do not start (python3.9: not found); those of syndicate.spark.open_session() run this Python'
     """
     whole = "\n".join(said)
-    lost = re.search(r"ExecutorLostFailure \(([^\n]*)\)", whole)
+    lost = re.search(r"ExecutorLostFailure \(([^\n]*)\)|\[CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND\] ([^\n]*)", whole)
     if lost is not None:
-        return f"an executor was lost, and so was what it had computed ({lost[1]})"
+        return f"an executor was lost, and so was what it had computed ({_line(lost[1] or lost[2])})"
     other = re.search(r"\[PYTHON_VERSION_MISMATCH\] [^\n.]*(?:\d\.\d+[^\n.]*)*", whole)
     if other is not None:
         return f"{other[0].rstrip(', ')}; the workers of syndicate.spark.open_session() run this very Python"

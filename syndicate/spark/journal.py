@@ -58,7 +58,8 @@ CREATE TABLE last (batch INTEGER NOT NULL, query TEXT NOT NULL, place TEXT, cloc
 
 def packed(form: Frozen) -> bytes:
     """The bytes of a frozen form: equal ones for equal forms, in every process."""
-    return msgpack.packb(form, default=_extension, unicode_errors="surrogatepass")  # type: ignore[no-any-return]
+    made: bytes = msgpack.packb(form, default=_extension, unicode_errors="surrogatepass")
+    return made
 
 
 def unpacked(data: bytes) -> Frozen:

@@ -32,6 +32,7 @@ import attrs
 from attrs import frozen
 
 from syndicate.errors import SourceError
+from syndicate.plan.heading import meant
 from syndicate.spark.columns import fields_of, forms, hints_of, records
 from syndicate.spark.feed import WORDS
 from syndicate.values import Frozen
@@ -104,8 +105,9 @@ class Rows:
         for column, need in needs:
             if found[column] != 1:
                 there = f"{found[column]} columns" if column in found else "no column"
+                hint = "" if column in found else meant(column, columns)
                 raise SourceError(
-                    f"the rows have {there} {column!r}, which {need}; their columns are {', '.join(columns)}: "
+                    f"the rows have {there} {column!r}{hint}, which {need}; their columns are {', '.join(columns)}: "
                     "select or rename them in the frame"
                 )
         spare = list(dict.fromkeys(column for column in columns if column not in {*dict(needs), *self.ignore}))

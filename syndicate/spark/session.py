@@ -8,6 +8,7 @@ result (a script that opens a session and runs a job: 8 s instead of 17 s).
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -91,7 +92,13 @@ def _forget_the_dead() -> None:
 
 
 def _quiet(session: SparkSession) -> SparkSession:
-    """Let the server that counts for Spark's tasks not print a stack when the JVM at its other end has gone."""
+    """Let Spark's Python side not print what is raised: an analysis error with its stack, as JSON, and a stack of the
+    server that counts for tasks, when the JVM at its other end has gone.
+    """
+    from pyspark.logger import PySparkLogger
+
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
     told = getattr(server, "handle_error", None)
     if told is not None and not getattr(told, "quiet", False):
@@ -100,7 +107,7 @@ def _quiet(session: SparkSession) -> SparkSession:
             if not isinstance(sys.exc_info()[1], (EOFError, ConnectionError)):
                 told(request, address)
 
-        handle_error.quiet = True  # type: ignore[attr-defined]
+        handle_error.quiet = True  # type: ignore[attr-defined]  # a mark, on a function
         server.handle_error = handle_error
     return session
 

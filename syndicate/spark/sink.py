@@ -111,7 +111,7 @@ def spark_sink(
     expect_ref("spark_sink", ds)
     columns = _columns_of(pattern, schema)
     asked = _pattern_of(pattern)
-    if not every > 0 or rows < 1 or retain < 0:
+    if not (all(hasattr(each, "__float__") for each in (every, rows, retain)) and every > 0 < rows and retain >= 0):
         raise SinkError(
             f"spark_sink takes positive numbers of seconds and rows, not every={every!r}, rows={rows!r}, "
             f"retain={retain!r}"

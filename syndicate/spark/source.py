@@ -23,27 +23,26 @@ Source: the project's design, 6.7; the reference on Spark, section 3.
 from __future__ import annotations
 
 import functools
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import trio
 from attrs import define, field, frozen
 
 from syndicate.errors import SourceError
+from syndicate.flow.snapshot import no_collection
 from syndicate.spark.columns import described
-from syndicate.spark.delivery import Delivery, Move, no_collection
+from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.difference import Difference
 from syndicate.spark.failure import explained
 from syndicate.spark.feed import WORDS, Feed, Named, feed_of
+from syndicate.spark.follower import Batch, Follower, check_call
 from syndicate.spark.journal import Journal
 from syndicate.spark.journal import described as properties
-from syndicate.spark.progress import SparkProgress
-from syndicate.spark.query import Query, is_stopped, trigger_of
+from syndicate.spark.query import Query, trigger_of
 from syndicate.spark.rows import Rows, Step, arrow_schema
-from syndicate.spark.session import open_session
 from syndicate.spark.standing import Standing
 from syndicate.turn import expect_ref
 from syndicate.values import Ref
@@ -52,8 +51,6 @@ from syndicate.verbs import current_facet, linked_task, react
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
-
-_opening: Final = threading.Lock()
 
 
 def spark_source(
@@ -145,16 +142,7 @@ def spark_source(
         spawn(spark_source(ds, sensors, to=Sensor, key=["name"]))
     """
     expect_ref("spark_source", ds)
-    if not callable(frame):
-        raise SourceError(
-            f"frame= takes a function from a session to a DataFrame, not the {type(frame).__name__} itself: "
-            "frame=lambda session: ..."
-        )
-    if session is not None and getattr(session, "sparkContext", None) is None:
-        raise SourceError(
-            "session= takes a Spark session of this process (one of Spark Connect calls back in another), not "
-            f"{_shown(session)}"
-        )
+    check_call(frame, session)
     feed = feed_of(changes)
     if feed is not None and weight is not None:
         raise SourceError(f"changes= says that {feed.kind!r} holds the weights: leave weight= out")
@@ -187,7 +175,6 @@ def spark_source(
         feed,
         None if journal is None else Path(journal),
         str(checkpoint or f"{journal}.checkpoint"),
-        progress,
         keep,
         on_end,
         [name for name, given in (("trigger", trigger), ("mode", mode), ("checkpoint", checkpoint)) if given],
@@ -195,7 +182,7 @@ def spark_source(
 
     def start() -> None:
         facet = current_facet()
-        linked_task(_Source(Delivery(ds, facet), rows, options).run, frame, session)
+        linked_task(_Source(Delivery(ds, facet), rows.name, progress, rows, options).run, frame, session)
 
     def boot() -> None:
         react(start)  # a facet of its own, so that its end is not that of the caller's
@@ -212,28 +199,16 @@ class _Options:
     feed: Feed | None
     journal: Path | None
     checkpoint: str
-    progress: bool
     keep: bool
     on_end: Callable[[], object] | None
     of_streams: Sequence[str]
     """Those that were given and mean something for a stream only."""
 
 
-@frozen
-class _Batch:
-    """What is sent at a time: the steps, its number, and when it began."""
-
-    moves: Sequence[Move]
-    number: int
-    rows: int
-    began: float
-
-
 @define(eq=False)
-class _Source:
+class _Source(Follower):
     """One source at work: what stands, and where that is kept and sent."""
 
-    delivery: Delivery
     rows: Rows
     options: _Options
     standing: Standing = field(factory=Standing)
@@ -242,16 +217,13 @@ class _Source:
     shape: dict[str, str] | None = None
     place: str | None = None
     last: int = -1
-    counted: int = 0
-    # Of its own: what waits for Spark takes a thread all the time, and trio's usual threads are forty.
-    limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(2))
 
     async def run(self, make: Callable[[SparkSession], DataFrame], session: SparkSession | None) -> bool:
         """Follow the rows; answer whether the assertions stay when that has ended."""
         try:
-            opened = session if session is not None else await self._in_thread(_open)
+            opened = await self.opened(session)
             again = functools.partial(self._make, make, opened)
-            frame = await self._in_thread(again)
+            frame = await self.in_thread(again)
             if self.options.of_streams and not frame.isStreaming:
                 raise SourceError(
                     f"{self.options.of_streams[0]}= is for a stream, but the frame of {self.rows.name} is a table, "
@@ -260,8 +232,8 @@ class _Source:
             await self._recall(streams := frame.isStreaming)
             if streams:
                 checkpoint = self.options.checkpoint if self.journal is not None else None
-                query: Query[_Batch] = Query(self.rows.name, self.options.trigger, self.options.mode, checkpoint)
-                await query.follow(frame, self._received, self._deliver)
+                query: Query[Batch] = Query(self.rows.name, self.options.trigger, self.options.mode, checkpoint)
+                await query.follow(frame, self._received, self.deliver)
             elif self.options.feed is not None:
                 await self._ask(frame, again)
             else:
@@ -290,17 +262,17 @@ class _Source:
                 "mode": self.options.mode if streams else None,
             }
         )
-        self.journal = journal = await self._in_thread(Journal, self.options.journal, about, abandon=False)
-        self.standing = await self._in_thread(journal.standing, keyed, self.standing.table, abandon=False)
+        self.journal = journal = await self.in_thread(Journal, self.options.journal, about, abandon=False)
+        self.standing = await self.in_thread(journal.standing, keyed, self.standing.table, abandon=False)
         self.last, self.place = journal.last, journal.place
         if self.last >= 0:
             there = self.standing.there()
-            await self._deliver(_Batch([Move(there, [], len(there), journal.clock)], self.last, 0, time.monotonic()))
+            await self.deliver(Batch([Move(there, [], len(there), journal.clock)], self.last, 0, time.monotonic()))
 
     # ------------------------------------------------------------------------------------------------ where rows come
     # from
 
-    def _received(self, frame: DataFrame, number: int) -> _Batch | None:
+    def _received(self, frame: DataFrame, number: int) -> Batch | None:
         """What a micro-batch, or a table in complete mode, changes: called in Spark's thread."""
         began, query = time.monotonic(), ""
         if self.journal is not None:
@@ -318,7 +290,7 @@ class _Source:
                 f"sequence= orders the changes of a stream, but the frame of {self.rows.name} is a table: leave it out"
             )
 
-        def look(frame: DataFrame) -> _Batch | None:
+        def look(frame: DataFrame) -> Batch | None:
             began = time.monotonic()
             steps = self._differing(explained(self.rows.name, frame.toArrow))
             return self._planned(steps, self.last + 1, "", began) if any(step.changes for step in steps) else None
@@ -331,7 +303,7 @@ class _Source:
 
         order = str(self.rows.sequence)
 
-        def look(frame: DataFrame) -> _Batch | None:
+        def look(frame: DataFrame) -> Batch | None:
             began = time.monotonic()
             if self.place is not None:
                 frame = frame.where(f.col(order) > f.lit(self.place).cast(frame.schema[order].dataType))
@@ -341,28 +313,19 @@ class _Source:
         await self._repeat(look, frame, again)
 
     async def _repeat(
-        self, look: Callable[[DataFrame], _Batch | None], frame: DataFrame, again: Callable[[], DataFrame]
+        self, look: Callable[[DataFrame], Batch | None], frame: DataFrame, again: Callable[[], DataFrame]
     ) -> None:
         while True:
             due = trio.current_time() + self.options.every
-            batch = await self._in_thread(look, frame)
+            batch = await self.in_thread(look, frame)
             if batch is not None:
-                await self._deliver(batch)
+                await self.deliver(batch)
             await trio.sleep_until(due)
-            frame = await self._in_thread(again)
+            frame = await self.in_thread(again)
 
     def _make(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
         """Make the frame, and see that its rows fit, and that they are as they were before."""
-        if is_stopped(session):
-            raise SourceError(f"Spark could not deliver the rows of {self.rows.name}: its session was stopped")
-        frame = make(session)
-        if not hasattr(frame, "isStreaming"):
-            made: object = frame
-            remedy = "return the DataFrame" if made is None else "session.createDataFrame makes one of a table"
-            raise SourceError(
-                f"the frame of {self.rows.name} must be a function from a session to a DataFrame, but it made "
-                f"{_shown(made)}: {remedy}"
-            )
+        frame = self.made(make, session)
         self.rows.check(frame.columns)
         if spare := self.rows.spare(frame.columns):
             frame = frame.drop(*spare)
@@ -389,7 +352,7 @@ class _Source:
                 return [self.standing.become(self.rows.steps(table))]
             return self.rows.steps(*differing)
 
-    def _planned(self, steps: Sequence[Step], number: int, query: str, began: float) -> _Batch:
+    def _planned(self, steps: Sequence[Step], number: int, query: str, began: float) -> Batch:
         """The batch of these steps, in the journal if there is one."""
         moves = self._plan(steps)
         if self.journal is not None:
@@ -400,34 +363,14 @@ class _Source:
             self.journal.commit()
         elif steps and steps[-1].place is not None:
             self.place = str(steps[-1].place)
-        return _Batch(moves, number, sum(len(step.changes) for step in steps), began)
+        return Batch(moves, number, sum(len(step.changes) for step in steps), began)
 
     def _plan(self, steps: Sequence[Step]) -> list[Move]:
         """What the steps bring and take; from now on it stands."""
         with no_collection():
             return [Move(*self.standing.change(step), len(step.changes), step.clock) for step in steps]
 
-    async def _deliver(self, batch: _Batch) -> None:
-        """Bring the batch into the dataspace, and say so there."""
-        await self.delivery.batch(batch.moves)
+    async def deliver(self, batch: Batch) -> None:
+        """Bring the batch into the dataspace, and go on behind it."""
+        await super().deliver(batch)
         self.last = batch.number
-        self.counted += batch.rows
-        if self.options.progress:
-            lag = round(time.monotonic() - batch.began, 3)
-            await self.delivery.show(SparkProgress(self.rows.name, batch.number, self.counted, lag))
-
-    async def _in_thread(self, fn: Callable[..., Any], *args: Any, abandon: bool = True) -> Any:
-        """Run what waits for Spark or the disk; *abandon* says that it may be left alone when the source stops."""
-        call = functools.partial(explained, self.rows.name, fn, *args)
-        return await trio.to_thread.run_sync(call, abandon_on_cancel=abandon, limiter=self.limiter)
-
-
-def _shown(item: object) -> str:
-    """What something is, in a line."""
-    text = repr(item)
-    return text if len(text) < 60 and "\n" not in text else f"a {type(item).__module__}.{type(item).__qualname__}"
-
-
-def _open() -> SparkSession:
-    with _opening:
-        return open_session()

@@ -109,10 +109,10 @@ class LocalSteps:
         table = explained(self.source, frame.toArrow)
         weights = [1] * table.num_rows
         if self.weight is not None:
-            if self.weight not in table.column_names:
+            if table.column(self.weight).null_count:
                 raise SourceError(
-                    f"the source {self.source!r} got a table without the column of weights {self.weight!r}: "
-                    f"{table.column_names}"
+                    f"the column {self.weight!r} holds the weights of the source {self.source!r}, but is null in some "
+                    "rows"
                 )
             weights = table.column(self.weight).to_pylist()
             table = table.drop_columns([self.weight])

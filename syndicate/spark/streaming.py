@@ -18,10 +18,9 @@ Source: the project's design, 6.7; issue 7, point 4; the reference on Spark, sec
 
 from __future__ import annotations
 
-import functools
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -31,23 +30,23 @@ from attrs import define, field, frozen
 
 from syndicate.errors import CircuitError, NotAValue, SinkError, SourceError, UnknownStream
 from syndicate.flow.circuit import Circuit
-from syndicate.flow.node import Carries
 from syndicate.plan import Plan
 from syndicate.spark.columns import NULL
 from syndicate.spark.delivery import Delivery, Move
+from syndicate.spark.engine.given import check_weight
 from syndicate.spark.failure import explained
+from syndicate.spark.follower import Batch, Follower, check_call
 from syndicate.spark.journal import Journal, described
-from syndicate.spark.progress import SparkProgress
-from syndicate.spark.query import STOPPING, Query
+from syndicate.spark.query import STOPPING, Query, trigger_of
 from syndicate.spark.rows import Step
 from syndicate.spark.sink import Columns, columns_of
-from syndicate.spark.source import _open
 from syndicate.spark.standing import Standing
 from syndicate.spark.stepping import LocalSteps, SparkSteps, Steps
 from syndicate.spark.table import Table, quoted
 from syndicate.turn import expect_ref
 from syndicate.values import Frozen, Ref, freeze
 from syndicate.verbs import current_facet, linked_task, react
+from syndicate.views import check_sink, misfit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -118,6 +117,7 @@ def spark_view(
         spawn(spark_view(ds, readings, rooms, {"rooms": Readings}, state="state/"))
     """
     expect_ref("spark_view", ds)
+    check_call(frame, session)
     tuples = isinstance(circuit, Plan)
     if isinstance(circuit, Plan):
         circuit = circuit.circuit
@@ -128,7 +128,7 @@ def spark_view(
     name = _source_of(circuit, source)
     written = {sink: (Path(given[0]), columns_of(given[1], sink)) for sink, given in (tables or {}).items()}
     for sink in (*outputs, *written):
-        _check(circuit, sink, outputs.get(sink))
+        check_sink(circuit, sink, outputs.get(sink))
     if tables and state is None:
         raise CircuitError("tables= need state=, without which no restart knows which micro-batch they have")
     made = _Options(
@@ -139,14 +139,13 @@ def spark_view(
         weight,
         None if state is None else Path(state),
         engine == "local",
-        dict(trigger or {}),
-        progress,
+        trigger_of(trigger),
         keep,
         on_end,
     )
 
     def start() -> None:
-        linked_task(_Follower(Delivery(ds, current_facet()), made).run, frame, session)
+        linked_task(_Follower(Delivery(ds, current_facet()), name, progress, made).run, frame, session)
 
     def boot() -> None:
         react(start)  # a facet of its own, so that its end is not that of the caller's
@@ -175,17 +174,6 @@ def _source_of(circuit: Circuit, name: str | None) -> str:
     return name
 
 
-def _check(circuit: Circuit, name: str, cls: Any) -> None:
-    node = circuit.sinks.get(name)
-    if node is None:
-        known = ", ".join(map(repr, sorted(circuit.sinks))) or "none"
-        raise UnknownStream(f"the circuit has no sink {name!r}; its sinks are {known}")
-    if [circuit.nodes[port.node].carries[port.output] for port in node.inputs] != [Carries.ZSET]:
-        raise CircuitError(f"the sink {name!r} cannot be taken: let it have one stream of ZSets, such as pairs()")
-    if cls is not None and not (isinstance(cls, type) and hasattr(cls, "__label__")):
-        raise CircuitError(f"the output {name!r} needs a class made by @record, or None for plain values, not {cls!r}")
-
-
 @frozen
 class _Maker:
     """Makes the frozen forms of a sink's elements."""
@@ -205,11 +193,7 @@ class _Maker:
                 return (cls.__label__, *map(_form, items))
         except NotAValue as error:
             raise NotAValue(f"the output {self.name!r} gave {element!r}: {error}") from None
-        names = ", ".join(each.name for each in attrs.fields(cls))
-        raise NotAValue(
-            f"the output {self.name!r} gave {element!r}, which is no {cls.__name__}({names}): let it give tuples of "
-            f"{count}, or use another class"
-        )
+        raise misfit(self.name, element, cls)
 
 
 def _form(item: Any) -> Frozen:
@@ -226,7 +210,6 @@ class _Options:
     state: Path | None
     local: bool
     trigger: Mapping[str, Any]
-    progress: bool
     keep: bool
     on_end: Callable[[], object] | None
 
@@ -234,53 +217,49 @@ class _Options:
 # ---------------------------------------------------------------------------------------------------- at work
 
 
-@frozen
-class _Batch:
-    moves: Sequence[Move]
-    number: int
-    rows: int
-    began: float
-
-
 @define(eq=False)
-class _Follower:
+class _Follower(Follower):
     """One circuit that follows a stream."""
 
-    delivery: Delivery
     options: _Options
     steps: Steps | None = None
     standing: Standing = field(factory=Standing)
     journal: Journal | None = None
     tables: dict[str, Table] = field(factory=dict)
-    counted: int = 0
     stepping: threading.Lock = field(factory=threading.Lock)
-    limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(2))
 
     async def run(self, make: Callable[[SparkSession], DataFrame], session: SparkSession | None) -> bool:
         """Follow the rows; answer whether the assertions stay when that has ended."""
         options = self.options
         try:
-            opened = session if session is not None else await self._in_thread(_open)
-            frame = await self._in_thread(make, opened)
-            if not getattr(frame, "isStreaming", False):
-                raise SourceError(
-                    f"the frame of {options.source!r} must be a function from a session to a streaming DataFrame, but "
-                    f"it made {frame!r}: for a table use spark_source, and a view of its records"
-                )
-            await self._in_thread(self._begin, opened, abandon=False)
+            opened = await self.opened(session)
+            frame = await self.in_thread(self._make, make, opened)
+            await self.in_thread(self._begin, opened, abandon=False)
             there = self.standing.there()
             if there:
                 last = -1 if self.journal is None else self.journal.last
-                await self._deliver(_Batch([Move(there, [], len(there))], last, 0, time.monotonic()))
+                await self.deliver(Batch([Move(there, [], len(there))], last, 0, time.monotonic()))
             checkpoint = None if options.state is None else str(options.state / "checkpoint")
-            query: Query[_Batch] = Query(options.source, options.trigger, "append", checkpoint)
-            await query.follow(frame, self._received, self._deliver)
+            query: Query[Batch] = Query(options.source, options.trigger, "append", checkpoint)
+            await query.follow(frame, self._received, self.deliver)
         finally:
             with trio.move_on_after(STOPPING, shield=True):
                 await trio.to_thread.run_sync(self._end, abandon_on_cancel=True)
         if options.on_end is not None:
             await self.delivery.in_turn(options.on_end)
         return options.keep
+
+    def _make(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
+        """Make the frame, and see that it is a stream, and has the weights."""
+        frame, weight = self.made(make, session), self.options.weight
+        if not frame.isStreaming:
+            raise SourceError(
+                f"the frame of {self.name!r} is a table, not a stream: make it with readStream, or use spark_source, "
+                "and a view of its records"
+            )
+        if weight is not None:
+            check_weight(self.name, frame, weight)
+        return frame
 
     def _begin(self, session: SparkSession) -> None:
         """Open all that is kept, and see that it belongs together."""
@@ -319,7 +298,7 @@ class _Follower:
 
     # ------------------------------------------------------------------------------------------------ a micro-batch
 
-    def _received(self, frame: DataFrame, number: int) -> _Batch | None:
+    def _received(self, frame: DataFrame, number: int) -> Batch | None:
         """One epoch: called in Spark's thread."""
         with self.stepping:
             if self.steps is None:  # it has ended: Spark is not to believe that this batch was dealt with
@@ -337,7 +316,7 @@ class _Follower:
             if self.journal is not None:
                 self.journal.write(self.standing, number, query)
                 self.journal.commit()
-            return _Batch([Move(adds, removes, len(step.changes))], number, len(step.changes), began)
+            return Batch([Move(adds, removes, len(step.changes))], number, len(step.changes), began)
 
     def _plan(self, frame: DataFrame, number: int) -> Mapping[str, Any]:
         """The circuit's step, which is kept when this returns."""
@@ -361,17 +340,6 @@ class _Follower:
                 f"the sink {name!r} gave {wrong!r}, and its table has {width} columns: {', '.join(columns.names)}"
             )
         table.append(columns.table(rows, [weight for _, weight in pairs]), number)
-
-    async def _deliver(self, batch: _Batch) -> None:
-        await self.delivery.batch(batch.moves)
-        self.counted += batch.rows
-        if self.options.progress:
-            lag = round(time.monotonic() - batch.began, 3)
-            await self.delivery.show(SparkProgress(self.options.source, batch.number, self.counted, lag))
-
-    async def _in_thread(self, fn: Callable[..., Any], *args: Any, abandon: bool = True) -> Any:
-        call = functools.partial(explained, self.options.source, fn, *args)
-        return await trio.to_thread.run_sync(call, abandon_on_cancel=abandon, limiter=self.limiter)
 
 
 def _pairs(delta: Any) -> list[tuple[Any, int]]:

@@ -368,7 +368,7 @@ def test_a_view_takes_back_all_when_it_stops() -> None:
     stage = Stage(lambda ds: react(view(ds, c, {"in": Here}, {"out": Topic})))
     stage.act(lambda ds: [assert_(ds, Here(i, i)) for i in range(3)])
     assert len(stage.told(Topic)) == 3
-    stage.act(lambda _: stop(stage.booted))  # type: ignore[arg-type]
+    stage.act(lambda _: stop(stage.booted))  # type: ignore[arg-type]  # it has booted
     assert stage.told(Topic) == [("-", Topic(i, i)) for i in range(3)]
     (again,) = stage.act(lambda ds: spawn(view(ds, c, {"in": Here}, {"out": Topic})))
     assert again.name == "view"
@@ -420,7 +420,7 @@ def test_a_view_that_stops_with_a_message_in_it() -> None:
     """The step in which a message would have gone is not made in a view that has stopped; what followed goes."""
     stage = Stage(lambda ds: react(view(ds, one(), {}, {"out": Known}, messages={"in": Muted})))
     stage.facet.enter(lambda: send(stage.ds, Muted("Al")))
-    stage.facet.enter(lambda: stop(stage.booted))  # type: ignore[arg-type]
+    stage.facet.enter(lambda: stop(stage.booted))  # type: ignore[arg-type]  # it has booted
     stage.system.drain()
     told = stage.told(Known)
     assert told in ([], [("+", Known("Al")), ("-", Known("Al"))])
@@ -609,7 +609,7 @@ def test_wrong_arguments() -> None:
             with pytest.raises(kind, match=message.replace("(", r"\(")):
                 view(ds, *arguments)
         with pytest.raises(NotAValue, match="view"):
-            view("ds", one(), ins, outs)  # type: ignore[arg-type]
+            view("ds", one(), ins, outs)  # type: ignore[arg-type]  # the mistake
         started.append(view(ds, one(), ins, outs))
 
     started: list[Callable[[], None]] = []

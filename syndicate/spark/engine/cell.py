@@ -58,7 +58,7 @@ class Cell:
     def __eq__(self, other: object) -> Cell:  # type: ignore[override]  # a cell, as it is in query languages
         return compared("=", self, other)
 
-    def __ne__(self, other: object) -> Cell:  # type: ignore[override]
+    def __ne__(self, other: object) -> Cell:  # type: ignore[override]  # as above
         return compared("<>", self, other)
 
     def __lt__(self, other: object) -> Cell:
@@ -73,7 +73,7 @@ class Cell:
     def __ge__(self, other: object) -> Cell:
         return compared(">=", self, other)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # mypy wants a method; equality is none to hash by
 
     def __bool__(self) -> bool:
         raise Untraceable

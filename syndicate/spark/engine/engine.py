@@ -62,8 +62,9 @@ class SparkEngine:
     directory back.
 
     Raises :class:`StateError` for a directory that cannot be used, :class:`SnapshotMismatch` if it holds the state of
-    another circuit, :class:`CircuitError` for a circuit that Spark cannot run, :class:`UnshippableFunction` for one
-    with a function that Spark's workers cannot get.
+    another circuit, :class:`UnshippableFunction` for a function that Spark's workers cannot get, :class:`CircuitError`
+    for a circuit that Spark cannot run: one with an operator of single ticks (``join_stream``, ``distinct_stream``,
+    ``aggregate_stream``, ``integrate``, ``differentiate`` and what works on a trace) in a loop.
 
     Example::
 
@@ -77,6 +78,8 @@ class SparkEngine:
     ) -> None:
         if type(circuit) is not Circuit or circuit.above is not None:
             raise CircuitError(f"SparkEngine takes a circuit, not {circuit!r}")
+        if not hasattr(session, "newSession"):
+            raise EngineError(f"SparkEngine takes an open session, as open_session() gives one, not {session!r}")
         self.circuit = circuit
         self.durable = state is not None
         self._temporary = None if self.durable else tempfile.TemporaryDirectory(prefix="syndicate-engine-")
@@ -101,7 +104,7 @@ class SparkEngine:
             self._used: set[str] = set()
             self._structure = structure(circuit)
             self._load()
-            self._upserts = {name: Upserts(node) for name, node in circuit.sources.items() if node.params}
+            self._upserts = {name: Upserts(node.params["key"]) for name, node in circuit.sources.items() if node.params}
             self.root = Scope(self, circuit)
             self._directory.clean(self._used)
         except BaseException:

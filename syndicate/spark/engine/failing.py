@@ -116,7 +116,7 @@ def unshippable(circuit: Circuit | None) -> UnshippableFunction | None:
     for node in circuit.walk() if circuit is not None else ():
         for value in node.params.values() if node.op not in _OF_THE_DRIVER else ():
             try:
-                cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+                cloudpickle.dumps(value)  # type: ignore[no-untyped-call]  # it has no types
             except Exception as reason:
                 said = str(reason).strip().partition("\n")[0]
                 return UnshippableFunction(

@@ -8,11 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from syndicate.errors import CircuitError, SourceError, StepFailed, UnwritableElement
+from syndicate.errors import CircuitError, SourceError, UnwritableElement
+from syndicate.flow import local
 from syndicate.flow.columns import Columns
 from syndicate.flow.element import key_of, natural
 from syndicate.flow.node import Node
 from syndicate.flow.zset import IndexedZSet, ZSet
+from syndicate.plan.heading import meant
 from syndicate.spark.engine.batch import Batch, Frames, mapped
 from syndicate.spark.engine.layouts import Layouts
 from syndicate.spark.engine.rows import table_of
@@ -27,6 +29,7 @@ COLUMNS: Final = {
     "string": "string", "binary": "binary", "boolean": "boolean",
 }  # fmt: skip
 AS_OBJECTS: Final = ("decimal", "date", "timestamp")
+_NULL: Final = "raise_error('a weight in a table that was given is null')"
 
 
 def is_frame(given: Any) -> bool:
@@ -93,13 +96,13 @@ def _of_frame(frames: Frames, name: str, given: Any) -> Batch:
             f"the source {name!r} got a streaming table: a step takes one batch of it, as foreachBatch gives them"
         )
     fields = [field for field in frame.schema.fields if field.name != weight]
-    if weight is not None and weight not in frame.columns:
-        raise SourceError(f"the source {name!r} got a table without the column of weights {weight!r}: {frame.columns}")
+    if weight is not None:
+        check_weight(name, frame, weight)
     if not fields:
         raise SourceError(f"the source {name!r} got a table without columns: an element has one part a column")
     kinds = [_kind(name, field, frame) for field in fields]
-    quoted = [f"`{field.name.replace('`', '``')}`" for field in fields]
-    weights = "1L AS w" if weight is None else f"CAST(`{weight.replace('`', '``')}` AS BIGINT) AS w"
+    quoted = [_quoted(field.name) for field in fields]
+    weights = "1L AS w" if weight is None else f"CAST(coalesce({_quoted(weight)}, {_NULL}) AS BIGINT) AS w"
     if ANY not in kinds:
         from syndicate.spark.engine.shape import SQL
 
@@ -112,6 +115,26 @@ def _of_frame(frames: Frames, name: str, given: Any) -> Batch:
     read = Layout((ANY,) * len(kinds))
     worker = Read(f"source {name!r}", frames.modules, len(kinds))
     return Batch(read, frames.session, plan=mapped(numbered, worker, read))
+
+
+def _quoted(name: str) -> str:
+    return f"`{name.replace('`', '``')}`"
+
+
+def check_weight(name: str, frame: DataFrame, weight: str) -> None:
+    """Raise :class:`SourceError` unless a table of the source *name* has integers in the column of weights."""
+    if frame.columns.count(weight) != 1:
+        several, hint = weight in frame.columns, meant(weight, frame.columns)
+        raise SourceError(
+            f"the rows of the source {name!r} have {'several columns' if several else 'no column'} {weight!r}"
+            f"{'' if several else hint} for their weights; their columns are {', '.join(frame.columns)}"
+        )
+    kind = frame.schema[weight].dataType.simpleString()
+    if COLUMNS.get(kind) != "long":
+        raise SourceError(
+            f"the column {weight!r} holds the weights of the source {name!r}, but is of type {kind}: weights are "
+            "integers"
+        )
 
 
 def _plain(kind: str, column: str) -> str:
@@ -127,12 +150,10 @@ def _ours(frames: Frames, frame: DataFrame) -> DataFrame:
     return empty.unionAll(frame)
 
 
-class Upserts:
-    """The given of a source with a primary key, as new elements by key."""
+class Upserts(local.Upserts):
+    """The given of a source with a primary key, as new elements by key; which are current, Spark keeps."""
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.key = node.params["key"]
+    __slots__ = ()
 
     def wanted(self, given: Any) -> list[tuple[Any, Any]]:
         """Keys with their new elements, None where there is to be none; the last of a key counts."""
@@ -143,21 +164,3 @@ class Upserts:
         for key, element in pairs:
             found[key_of(key)] = (key, element)
         return list(found.values())
-
-    def keyed(self, element: Any) -> tuple[Any, Any]:
-        """An element with its key."""
-        try:
-            return self.key(element), element
-        except Exception as error:
-            text = f"{type(error).__name__}: {error}"
-            raise StepFailed(f"the key of a source raised {text} at {element!r}. Nothing was changed.") from error
-
-    def agreed(self, pair: tuple[Any, Any]) -> tuple[Any, Any]:
-        """A key with its element, or with None."""
-        key, element = pair
-        if element is not None and key_of(self.keyed(element)[0]) != key_of(key):
-            raise CircuitError(
-                f"a source with a key got {element!r} under {key!r}, but its key is {self.key(element)!r}: "
-                "a step gives elements, or {key: element}, where None deletes"
-            )
-        return pair

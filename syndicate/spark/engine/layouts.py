@@ -15,7 +15,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from syndicate.flow.circuit import Circuit
-from syndicate.flow.element import Element
+from syndicate.flow.element import Element, rearranges
 from syndicate.flow.node import Carries, GlobalId, Kind, Node, Port
 from syndicate.spark.engine.shape import Layout, Shape, bounded, joined, shape_of, widest
 from syndicate.spark.engine.tracing import Traced, Tracer
@@ -24,12 +24,10 @@ SUMS = ("sum", "avg", "min", "max")
 _KINDS = {"sum": ("long",), "avg": ("long",), "min": ("long", "string", "binary"), "max": ("long", "string", "binary")}
 
 
+@rearranges
 def itself(element: Element) -> Element:
     """The element."""
     return element
-
-
-itself.rearranges = True  # type: ignore[attr-defined]
 
 
 @frozen

@@ -55,10 +55,12 @@ class Loop(Scope):
         """One tick of the scope around: the changes of what is exported."""
         deltas: dict[Port, Batch] = {}
         for node in self.circuit.imports:
-            batch = self.around.settled(node.inputs[0])
-            layout = self.layouts.of(self.circuit, Port(node.id))
+            port = Port(node.id)
+            batch, layout = self.around.settled(node.inputs[0]), self.layouts.of(self.circuit, port)
             if batch is not None and layout is not None:
-                deltas[Port(node.id)] = self.frames.aligned(batch, layout)
+                aligned = self.frames.settled(self.frames.aligned(batch, layout), (self.circuit.path, port, "entering"))
+                assert aligned is not None
+                deltas[port] = aligned
         if not deltas:
             return [None] * len(self.circuit.exports)
         grows = self.free and self.engine.grown.get(self.node.id, False) and all(map(_inserts, deltas.values()))

@@ -95,7 +95,7 @@ def places(table: Any, columns: Sequence[str]) -> list[Any]:
     for name in columns:
         values = table.column(name).to_pylist()
         if pa.types.is_floating(table.schema.field(name).type):
-            values = ["nan" if value != value else value for value in values]  # noqa: PLR0124
+            values = ["nan" if value != value else value for value in values]  # noqa: PLR0124  # nan only
         parts.append(values)
     return parts[0] if len(parts) == 1 else list(zip(*parts, strict=True))
 

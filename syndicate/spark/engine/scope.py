@@ -103,8 +103,8 @@ class Scope:
                 self.readers[imported.inputs[0]] = self.readers.get(imported.inputs[0], 0) + 1
         elif node.op in TICKING and self.above is not None:
             raise CircuitError(
-                f"{node} looks at single ticks, which a loop on Spark does not keep: take it out of the loop, or use "
-                "the incremental operator (join, distinct, aggregate)"
+                f"{node} looks at single ticks, which a loop on Spark does not keep: use the incremental operator "
+                "(join, distinct, aggregate), take it out of the loop, or run the circuit on the local engine"
             )
         elif node.op == "join":
             for port in node.inputs:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,13 +26,23 @@ from syndicate.spark.journal import Journal
 from syndicate.spark.source import _Source
 from tests.syndicate.spark.microbatches import Session, Stream
 
-STEPS: dict[str, tuple[type, str]] = {
+Steps = Mapping[str, tuple[type, str]]
+
+STEPS: Steps = {
     "plan": (_Source, "_plan"),
     "write": (Journal, "write"),
     "commit": (Journal, "commit"),
     "send": (Delivery, "send"),
     "ack": (Delivery, "acknowledged"),
 }
+
+
+def points(steps: Steps) -> list[str]:
+    """Before and after each step."""
+    return [f"{when}:{step}" for step in steps for when in ("before", "after")]
+
+
+POINTS = points(STEPS)
 
 
 @record
@@ -42,16 +53,18 @@ class Box:
     size: int
 
 
-def install(point: str) -> None:
+def install(point: str, steps: Steps, follower: type) -> None:
     """Let the process die at *point*, the first time that a batch which is not of the journal comes there."""
     when, _, step = point.partition(":")
-    cls, name = STEPS[step]
-    real = getattr(cls, name)
+    cls, name = steps[step]
+    real: Callable[..., Any] = getattr(cls, name)
     received: list[int] = []
-    begin = _Source._received
+    begin: Callable[..., Any] = vars(follower)["_received"]
 
     def begins(self: Any, frame: Any, number: int) -> Any:
-        received.append(number)
+        query = frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        if self.journal.expects(number, str(query)):
+            received.append(number)
         return begin(self, frame, number)
 
     def dying(*args: Any, **named: Any) -> Any:
@@ -62,26 +75,21 @@ def install(point: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return answer
 
-    _Source._received = begins  # type: ignore[method-assign]
+    setattr(follower, "_received", begins)  # noqa: B010  # mypy takes it for an assignment to a method
     setattr(cls, name, dying)
 
 
 def stream(directory: Path, session: Any) -> Any:
-    """The files of a directory, one in each micro-batch, by Spark."""
+    """The files of a directory, one in each micro-batch."""
+    if isinstance(session, Session):
+        return Stream(session, directory)
     reader = session.readStream.schema("name string, size long, w int").option("maxFilesPerTrigger", 1)
     return reader.json(str(directory / "*.json"))
 
 
-def main(address: str, directory: str, engine: str, point: str) -> None:
-    """Run the source until it dies or is told to end."""
-    place = Path(directory)
-    if point != "never":
-        install(point)
-
-    def frame(session: Any) -> Any:
-        if engine == "files":
-            return Stream(session, place)
-        return stream(place, session)
+def follow(address: str, start: Callable[[Ref, dict[str, Any]], None], engine: str) -> None:
+    """Connect, and start what follows the stream with these options, until it dies or is told to end."""
+    session = Session() if engine == "files" else None
 
     def boot() -> None:
         facet = current_facet()
@@ -89,18 +97,7 @@ def main(address: str, directory: str, engine: str, point: str) -> None:
 
         @connect(address)
         def on_connected(ds: Ref) -> None:
-            session: Any = Session() if engine == "files" else None
-            spark_source(
-                ds,
-                frame,
-                Box,
-                weight="w",
-                journal=place / "journal",
-                trigger={"availableNow": True},
-                keep=True,
-                session=session,
-                on_end=lambda: print("done", flush=True),
-            )()
+            start(ds, bounded(lambda: print("done", flush=True), session))
 
         async def until_told() -> None:
             await trio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True)
@@ -111,16 +108,32 @@ def main(address: str, directory: str, engine: str, point: str) -> None:
     run(boot)
 
 
-def serve(address: str, directory: str, engine: str) -> None:
+def bounded(ended: Callable[[], object], session: Any) -> dict[str, Any]:
+    """The options of what reads all that is there, and lets it stay."""
+    return {"weight": "w", "trigger": {"availableNow": True}, "keep": True, "session": session, "on_end": ended}
+
+
+def source(address: str, place: Path, engine: str, point: str) -> None:
+    """Run the source."""
+    if point != "never":
+        install(point, STEPS, _Source)
+
+    def start(ds: Ref, options: dict[str, Any]) -> None:
+        spark_source(ds, lambda session: stream(place, session), Box, journal=place / "journal", **options)()
+
+    follow(address, start, engine)
+
+
+def serve(main: Callable[[str, Path, str, str], None], address: str, directory: str, engine: str) -> None:
     """Run one process after the other: they are forked, which spares them the imports."""
     while point := sys.stdin.readline().strip():
         child = os.fork()
         if child == 0:
-            main(address, directory, engine, point)
+            main(address, Path(directory), engine, point)
             os._exit(0)
         _, status = os.waitpid(child, 0)
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
 if __name__ == "__main__":
-    serve(*sys.argv[1:])
+    serve(source, *sys.argv[1:])

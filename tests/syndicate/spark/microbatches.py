@@ -6,6 +6,8 @@ with the same rows and the same number.  Tests with a real session hold the sour
 takes milliseconds where a JVM takes seconds, so that a process can be killed at every point.
 """
 
+# ruff: noqa: N802, N803, N815  # the names are Spark's
+
 from __future__ import annotations
 
 import json
@@ -32,7 +34,7 @@ class Session:
         self.query = ""
 
     @property
-    def sparkContext(self) -> Session:  # noqa: N802
+    def sparkContext(self) -> Session:
         return self
 
     @property
@@ -42,10 +44,10 @@ class Session:
     def sc(self) -> Session:
         return self
 
-    def isStopped(self) -> bool:  # noqa: N802
+    def isStopped(self) -> bool:
         return self.stopped
 
-    def getLocalProperty(self, name: str) -> str:  # noqa: N802
+    def getLocalProperty(self, name: str) -> str:
         assert name == "sql.streaming.queryId"
         return self.query
 
@@ -55,7 +57,7 @@ class Batch:
 
     schema = SCHEMA
     columns = SCHEMA.names
-    isStreaming = False  # noqa: N815
+    isStreaming = False
 
     def __init__(self, session: Session, files: list[Path]) -> None:
         self.sparkSession = session
@@ -65,7 +67,7 @@ class Batch:
         """Nothing is asked of columns that are left in."""
         return self
 
-    def toArrow(self) -> pa.Table:  # noqa: N802
+    def toArrow(self) -> pa.Table:
         rows = [json.loads(line) for file in self.files for line in file.read_text().splitlines()]
         return pa.Table.from_pylist(rows, COLUMNS)
 
@@ -73,7 +75,7 @@ class Batch:
 class Stream(Batch):
     """The files of a directory, one in each micro-batch, as a streaming DataFrame and its writer."""
 
-    isStreaming = True  # noqa: N815
+    isStreaming = True
 
     def __init__(self, session: Session, path: Path, started: Callable[[], object] = lambda: None) -> None:
         super().__init__(session, [])
@@ -82,14 +84,14 @@ class Stream(Batch):
         self.bounded = False
 
     @property
-    def writeStream(self) -> Stream:  # noqa: N802
+    def writeStream(self) -> Stream:
         return self
 
-    def foreachBatch(self, callback: Callable[[Any, int], None]) -> Stream:  # noqa: N802
+    def foreachBatch(self, callback: Callable[[Any, int], None]) -> Stream:
         self.callback = callback
         return self
 
-    def outputMode(self, mode: str) -> Stream:  # noqa: N802
+    def outputMode(self, mode: str) -> Stream:
         return self
 
     def option(self, name: str, value: str) -> Stream:
@@ -97,7 +99,7 @@ class Stream(Batch):
         self.checkpoint = Path(value)
         return self
 
-    def trigger(self, *, availableNow: bool = False) -> Stream:  # noqa: N803
+    def trigger(self, *, availableNow: bool = False) -> Stream:
         self.bounded = availableNow
         return self
 
@@ -116,7 +118,7 @@ class Query:
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
-    def awaitTermination(self, timeout: float) -> bool:  # noqa: N802
+    def awaitTermination(self, timeout: float) -> bool:
         self.thread.join(timeout)
         if self.error is not None:
             raise self.error

@@ -117,7 +117,7 @@ def main(directory: str, point: str, first: int, last: int) -> None:
 def serve(directory: str) -> None:
     """Run one process after the other: they are forked, which spares them the imports."""
     import pyarrow.compute
-    import pyarrow.parquet  # noqa: F401
+    import pyarrow.parquet  # noqa: F401  # here, so that the forked processes need not
 
     for line in sys.stdin:
         point, first, last = line.split()

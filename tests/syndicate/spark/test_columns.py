@@ -56,7 +56,7 @@ def spec(kind: pa.DataType, item: Any) -> Any:
     return item
 
 
-YEARS: dict[str, Any] = {"min_value": dt.datetime(1, 1, 3), "max_value": dt.datetime(9999, 12, 29)}  # noqa: DTZ001
+YEARS: dict[str, Any] = {"min_value": dt.datetime(1, 1, 3), "max_value": dt.datetime(9999, 12, 29)}  # noqa: DTZ001  # hypothesis asks for naive ones
 ATOMS: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.bool_(), st.booleans()),
     (pa.int8(), st.integers(-128, 127)),
@@ -196,7 +196,7 @@ def test_a_class_of_a_function() -> None:
 
     @record("local")
     class Local:
-        at: Nowhere  # type: ignore[name-defined]  # noqa: F821
+        at: Nowhere  # type: ignore[name-defined]  # noqa: F821  # on purpose
 
     (form,) = records(Local, pa.table({"at": pa.array([{"city": "Bonn", "zip": 1}], PLACE)}))
     assert identical(thaw(form), Local({"city": "Bonn", "zip": 1}))

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -50,7 +51,7 @@ def test_a_connection_that_broke(ours: bool) -> None:
     """An error of py4j's socket is the end of the session; one of another socket is somebody else's."""
     import socket
 
-    from py4j.clientserver import ClientServerConnection  # type: ignore[import-untyped]
+    from py4j.clientserver import ClientServerConnection  # type: ignore[import-untyped]  # py4j has no types
 
     def refused() -> None:
         with socket.socket() as free:
@@ -107,6 +108,16 @@ def test_a_file_of_another_schema(spark: SparkSession, tmp_path: Path) -> None:
     frame = spark.read.schema("x int").parquet(str(tmp_path / "t"))
     with pytest.raises(SourceError, match=r"rows of Box: \[.*PARQUET.*\] .*file:/"):
         explained("Box", frame.toArrow)
+
+
+def test_a_name_that_is_misspelt(spark: SparkSession, caplog: pytest.LogCaptureFixture) -> None:
+    """What Spark finds out before it runs is told once: its own log of it, with a stack, is silent."""
+    logger = logging.getLogger("DataFrameQueryContextLogger")
+    logger.addHandler(caplog.handler)
+    with pytest.raises(SourceError, match=r"rows of Box: \[UNRESOLVED_COLUMN.*Did you mean one of .*`id`"):
+        explained("Box", lambda: spark.range(1).select("di"))
+    logger.removeHandler(caplog.handler)
+    assert not caplog.records
 
 
 def test_an_error_of_python_side() -> None:

@@ -34,7 +34,7 @@ def test_conventional_feeds(name: str, key: list[str]) -> None:
     """The words of both conventions, in any order of the rows, replay to the same table, a turn for each commit."""
     insert, delete, before, after = WORDS[name]
     kind, order, more = COLUMNS[name]
-    feed = feed_of(name)  # type: ignore[arg-type]
+    feed = feed_of(name)  # type: ignore[arg-type]  # a string
     assert feed is not None
     table = pa.table(
         {
@@ -75,7 +75,7 @@ def test_bad_options(changes: object, options: dict[str, str], message: str) -> 
 
     def boot() -> None:
         with pytest.raises(SourceError, match=message):
-            spark_source(dataspace(), lambda session: session.range(1), Account, changes=changes, **options)  # type: ignore[arg-type]
+            spark_source(dataspace(), lambda session: session.range(1), Account, changes=changes, **options)  # type: ignore[arg-type]  # of any type
 
     run(boot)
 

@@ -25,6 +25,7 @@ from syndicate.testing import Seen, watch
 from syndicate.turn import current
 from syndicate.verbs import send, stop_actor
 from tests.syndicate.spark.microbatches import Session, Stream
+from tests.syndicate.spark.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -60,14 +61,12 @@ class Run:
 
     async def until(self, condition: Callable[[Seen], object]) -> None:
         """Wait until what was seen fulfils the condition."""
-        while not condition(self.seen) and self.source.running:  # noqa: ASYNC110
-            await trio.sleep(0.002)
+        await until(lambda: condition(self.seen) or not self.source.running)
         assert condition(self.seen), f"the source has ended: {self.source.error!r}"
 
     async def end(self) -> BaseException | None:
         """Wait for the end of the source; answer its error."""
-        while self.source.running:  # noqa: ASYNC110
-            await trio.sleep(0.002)
+        await until(lambda: not self.source.running)
         return self.source.error
 
 
@@ -141,7 +140,7 @@ class Mute(Entity):
         self.waiting: list[Any] = []
 
     def assert_(self, form: Any, handle: Any) -> None:
-        self.boxes += form[0] is Crate.__label__  # type: ignore[attr-defined]
+        self.boxes += form[0] is Crate.__label__  # type: ignore[attr-defined]  # @record gives it
 
     def sync(self, peer: Any) -> None:
         self.waiting.append(peer)
@@ -162,13 +161,11 @@ async def test_no_query_while_the_snapshot_is_on_its_way(tmp_path: Path) -> None
 
     with trio.fail_after(20):
         async with open_system(boot) as system:
-            while not mute.waiting:  # noqa: ASYNC110
-                await trio.sleep(0.002)
+            await until(lambda: mute.waiting)
             await trio.sleep(0.05)
             assert (mute.boxes, starts) == (1, [])
-            system.first.root.enter(lambda: send(mute.waiting[0], True))  # type: ignore[union-attr]
-            while not starts:  # noqa: ASYNC110
-                await trio.sleep(0.002)
+            system.first.root.enter(lambda: send(mute.waiting[0], True))  # type: ignore[union-attr]  # it has begun
+            await until(lambda: starts)
 
 
 async def test_rows_in_flight(tmp_path: Path) -> None:
@@ -187,13 +184,12 @@ async def test_rows_in_flight(tmp_path: Path) -> None:
         async with open_system(boot) as system:
             before = answered = 0
             while mute.boxes < AHEAD * 6:
-                while len(mute.waiting) == answered:  # noqa: ASYNC110
-                    await trio.sleep(0.002)
+                await until(lambda: len(mute.waiting) > answered)  # noqa: B023  # it is awaited here
                 await trio.sleep(0.02)  # time enough for more, if nothing held it
                 most = max(most, mute.boxes - before)
                 before = mute.boxes
                 peer = mute.waiting[answered]
-                system.first.root.enter(lambda: send(peer, True))  # type: ignore[union-attr]  # noqa: B023
+                system.first.root.enter(lambda: send(peer, True))  # type: ignore[union-attr]  # noqa: B023  # it is awaited here
                 answered += 1
     assert most == AHEAD
 
@@ -212,16 +208,14 @@ async def test_the_garbage_collector_looks_seldom(tmp_path: Path) -> None:
     drop(tmp_path, 1, ("a", 1, 1))
     with trio.fail_after(20):
         async with open_system(boot) as system:
-            while not all(mute.waiting for mute in mutes):  # noqa: ASYNC110
-                await trio.sleep(0.002)
+            await until(lambda: all(mute.waiting for mute in mutes))
             assert gc.get_threshold()[0] == SELDOM > before[0]
             peer = mutes[0].waiting[0]
-            system.first.root.enter(lambda: send(peer, True))  # type: ignore[union-attr]
+            system.first.root.enter(lambda: send(peer, True))  # type: ignore[union-attr]  # it has begun
             await trio.sleep(0.02)
             assert gc.get_threshold()[0] == SELDOM
             sources[1].root.enter(stop_actor)
-            while sources[1].running or gc.get_threshold() != before:  # noqa: ASYNC110
-                await trio.sleep(0.002)
+            await until(lambda: not sources[1].running and gc.get_threshold() == before)
 
 
 async def test_progress(tmp_path: Path) -> None:
@@ -289,8 +283,8 @@ async def test_an_older_checkpoint(tmp_path: Path) -> None:
     for number in range(3):
         drop(tmp_path, number, ("a", number, 1))
         async with sourced(**following(tmp_path)) as run:
-            await run.until(lambda seen: len(seen) == number + 1)  # noqa: B023
-            await run.until(lambda _: (tmp_path / "journal.checkpoint" / "commits" / str(number)).exists())  # noqa: B023
+            await run.until(lambda seen: len(seen) == number + 1)  # noqa: B023  # it is awaited here
+            await run.until(lambda _: (tmp_path / "journal.checkpoint" / "commits" / str(number)).exists())  # noqa: B023  # it is awaited here
         if number == 0:
             shutil.copytree(tmp_path / "journal.checkpoint", tmp_path / "kept")
     shutil.rmtree(tmp_path / "journal.checkpoint")
@@ -316,14 +310,11 @@ async def test_supervised(tmp_path: Path) -> None:
         async with open_system(boot) as system:
             await system.settle()
             seen = made[0]
-            while len(seen) < 2:  # noqa: ASYNC110
-                await trio.sleep(0.002)
+            await until(lambda: len(seen) >= 2)
             (tmp_path / "002.json").write_text('{"name": "c", "size": 1, "w": null}\n')  # a weight that is none
-            while len(seen) < 4:  # noqa: ASYNC110
-                await trio.sleep(0.002)
+            await until(lambda: len(seen) >= 4)
             drop(tmp_path, 2, ("c", 1, 1), ("a", 1, -1))  # mended: the same batch is called back
-            while ("+", Crate("c", 1)) not in seen or seen[-1] != ("-", Crate("a", 1)):  # noqa: ASYNC110
-                await trio.sleep(0.002)
+            await until(lambda: ("+", Crate("c", 1)) in seen and seen[-1] == ("-", Crate("a", 1)))
             events = list(seen)
     assert events.count(("+", Crate("c", 1))) == 1
     assert events[-2] == ("+", Crate("c", 1))
@@ -342,12 +333,10 @@ async def test_stopping_while_a_batch_waits(tmp_path: Path) -> None:
 
     with trio.fail_after(20):
         async with open_system(boot) as system:
-            while not mute.waiting:  # noqa: ASYNC110
-                await trio.sleep(0.002)
+            await until(lambda: mute.waiting)
             began = trio.current_time()
             made[0].root.enter(stop_actor)
-            while made[0].running or system._tasks:  # noqa: ASYNC110
-                await trio.sleep(0.002)
+            await until(lambda: not (made[0].running or system._tasks))
             assert trio.current_time() - began < 2
     async with sourced(**following(tmp_path)) as run:
         await run.until(lambda seen: seen == [("+", Crate("a", 1))])

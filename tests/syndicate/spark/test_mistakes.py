@@ -16,6 +16,7 @@ from syndicate.actor import Actor
 from syndicate.errors import SourceError
 from syndicate.spark import spark_source
 from tests.syndicate.spark.microbatches import Session, Stream
+from tests.syndicate.spark.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -33,8 +34,7 @@ async def mistaken(frame: Callable[[Any], Any], **options: Any) -> str:
     with trio.fail_after(60), structlog.testing.capture_logs():
         async with open_system(lambda: made.append(spawn(spark_source(dataspace(), frame, Mug, **options)))) as system:
             await system.settle()
-            while made[0].running:  # noqa: ASYNC110
-                await trio.sleep(0.005)
+            await until(lambda: not made[0].running)
     error = made[0].error
     assert isinstance(error, SourceError)
     assert "\n" not in str(error)
@@ -85,7 +85,8 @@ def test_told_at_the_call(options: dict[str, Any], message: str) -> None:
     [
         (lambda s: None, {}, "a session to a DataFrame, but it made None: return the DataFrame"),
         (lambda s: sys.modules[__name__], {}, "but it made a builtins.module: session.createDataFrame makes one of a"),
-        (jars, {"key": ["nmae"]}, "no column 'nmae', which key= names; their columns are name, size: select or rename"),
+        (jars, {"key": ["nmae"]},
+         "no column 'nmae' (did you mean 'name'?), which key= names; their columns are name, size: select or rename"),
         (jars, {"changes": "delta"}, "no column '_change_type', which changes= names; their columns are name, size"),
         (jars, {"trigger": {"availableNow": True}}, "trigger= is for a stream, but the frame of Mug is a table, which"),
         (jars, {"mode": "append"}, "mode= is for a stream, but the frame of Mug is a table"),
@@ -136,6 +137,5 @@ async def test_what_is_ignored_may_be_of_any_type(spark: SparkSession) -> None:
             lambda: made.append(spawn(spark_source(dataspace(), frame, Mug, ignore=["odd"], every=0.01)))
         ) as system:
             await system.settle()
-            while len(seen) < 3 and made[0].running:  # noqa: ASYNC110
-                await trio.sleep(0.005)
+            await until(lambda: len(seen) >= 3 or not made[0].running)
     assert made[0].error is None

@@ -18,6 +18,7 @@ from syndicate.spark import SparkProgress, spark_source
 from syndicate.testing import watch
 from tests.syndicate.spark.microbatches import Session, Stream
 from tests.syndicate.spark.test_journalled import drop
+from tests.syndicate.spark.waiting import until
 
 MANY = 3000
 
@@ -65,10 +66,6 @@ async def test_through_the_relay(tmp_path: Path) -> None:
 
     def frame(_: object) -> Any:
         return Stream(session, tmp_path)
-
-    async def until(condition: Any) -> None:
-        while not condition():  # noqa: ASYNC110
-            await trio.sleep(0.005)
 
     with trio.fail_after(60):
         async with server() as address:

@@ -62,15 +62,18 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 def test_a_session_is_quiet_and_can_be_lost(tmp_path: Path) -> None:
-    """A session prints nothing on either stream, whatever the user's PYSPARK_PYTHON is; when its JVM is killed under a
-    source, the actor fails with a sentence, its supervisor starts it again, and that opens a new session.
+    """A session prints nothing on either stream, whatever the user's PYSPARK_PYTHON is; when it is stopped under an
+    engine, that tells what to do, and a new one goes on; when its JVM is killed under a source, the actor fails with a
+    sentence, its supervisor starts it again, and that opens a new session.
     """
     program = """
 import sys
 from pyspark import SparkContext
 from pyspark.sql.functions import col, udf
 from syndicate import ANY, capture, dataspace, on_asserted, record, run, stop_actor, supervise
-from syndicate.spark import open_session, spark_source
+from syndicate.errors import EngineError
+from syndicate.flow import Circuit
+from syndicate.spark import SparkEngine, open_session, spark_source
 
 @record
 class Row:
@@ -79,6 +82,20 @@ class Row:
 session = open_session(memory="512m")
 worker = udf(lambda _: sys.executable)
 assert [row[0] for row in session.range(1).select(worker(col("id"))).collect()] == [sys.executable]
+
+circuit = Circuit()
+circuit.sink("set", circuit.source("a").distinct())
+engine = SparkEngine(circuit, session, state=sys.argv[1])
+engine.step({"a": {1: 1}})
+session.stop()
+for attempt in (lambda: engine.step({"a": {2: 1}}), lambda: SparkEngine(circuit, session)):
+    try:
+        attempt()
+    except EngineError as error:
+        print(str(error).partition(",")[0])
+engine.close()
+with SparkEngine(circuit, open_session(memory="512m"), state=sys.argv[1]) as engine:
+    print(dict(engine.step({"a": {1: 1, 2: 1}})["set"]))
 
 def stream(session):
     return session.readStream.format("rate").load().selectExpr("value as id")
@@ -102,9 +119,15 @@ run(boot)
     script = tmp_path / "program.py"
     script.write_text(program)
     done = subprocess.run(
-        [sys.executable, str(script)], capture_output=True, text=True, check=False, env=environment, timeout=280
+        [sys.executable, str(script), str(tmp_path / "state")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment,
+        timeout=280,
     )
-    assert (done.returncode, done.stdout) == (0, "again True\n"), done.stderr
+    ended = "the Spark session of the engine has ended: open another one\n"
+    assert (done.returncode, done.stdout) == (0, f"{ended}{ended}{{2: 1}}\nagain True\n"), done.stderr
     assert "Spark could not deliver the rows of Row: its session has ended" in done.stderr
     assert "restarting" in done.stderr
     assert done.stderr.count("Traceback") == 1, done.stderr

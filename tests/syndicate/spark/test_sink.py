@@ -22,6 +22,7 @@ from syndicate.spark.sink import SparkWritten, spark_sink
 from syndicate.spark.table import Table, read_changes, read_snapshot
 from syndicate.testing import Seen, watch
 from syndicate.verbs import current_facet, stop_actor
+from tests.syndicate.spark.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -75,8 +76,7 @@ class World:
 
     async def end(self) -> BaseException | None:
         """Wait for the end of the sink; its error."""
-        while self.sink.running:  # noqa: ASYNC110
-            await trio.sleep(0.005)
+        await until(lambda: not self.sink.running)
         return self.sink.error
 
     def rows(self) -> list[tuple[Any, ...]]:
@@ -131,8 +131,7 @@ async def test_what_is_pending_is_written_at_the_stop(tmp_path: Path) -> None:
         world.sink.root.enter(stop_actor)
         began = time.monotonic()
         assert await world.end() is None
-        while not (tmp_path / "_manifest.json").exists():  # noqa: ASYNC110
-            await trio.sleep(0.01)
+        await until((tmp_path / "_manifest.json").exists)
         assert time.monotonic() - began < 10
     assert world.rows() == [("a", 1.0)]
 
@@ -183,8 +182,7 @@ async def test_a_turn_that_failed_is_not_written(tmp_path: Path) -> None:
 
     async with sunk(tmp_path / "other", Jar("a", 1.0)) as world:
         world.facet.enter(lambda: spawn(both, world.ds))
-        while not (tmp_path / "_manifest.json").exists():  # noqa: ASYNC110
-            await trio.sleep(0.01)
+        await until((tmp_path / "_manifest.json").exists)
         world.become(Jar("b", 1.0), Jar("bad", 1.0))
         await world.until(1)
         await trio.sleep(0.2)
@@ -224,7 +222,7 @@ async def test_values_that_mean_the_same_are_one_row(tmp_path: Path) -> None:
 )
 async def test_columns(tmp_path: Path, pattern: Any, options: Any, columns: dict[str, str]) -> None:
     """They are those of the record class, of its fields that are captured, or of the schema."""
-    values = [Jar("a", 1.0), Shelf(["x"], Symbol("null")), Shelf([], Label("y", 2)), ("t", "x", 3), (5,)]  # type: ignore[arg-type]
+    values = [Jar("a", 1.0), Shelf(["x"], Symbol("null")), Shelf([], Label("y", 2)), ("t", "x", 3), (5,)]  # type: ignore[arg-type]  # on purpose
     async with sunk(tmp_path, *values, pattern=pattern, **options) as world:
         await world.until(0)
         assert json.loads((tmp_path / "_manifest.json").read_text())["columns"] == columns
@@ -244,7 +242,7 @@ async def test_a_value_that_does_not_fit(tmp_path: Path) -> None:
     """The record and the field are named; what was committed before is there, and a later start goes on."""
     async with sunk(tmp_path, Jar("a", 1.0)) as world:
         await world.until(0)
-        world.become(Jar("a", 1.0), Jar("b", "heavy"))  # type: ignore[arg-type]
+        world.become(Jar("a", 1.0), Jar("b", "heavy"))  # type: ignore[arg-type]  # on purpose
         error = await world.end()
         assert isinstance(error, SinkError)
         assert str(error).startswith(
@@ -316,12 +314,13 @@ def test_wrong_use(tmp_path: Path) -> None:
                 ([capture()], {"schema": Label}, "captures 1 values, and schema= has 2 columns"),
                 ([capture()], {"schema": "n int"}, "takes a record class, a pyarrow.Schema or a StructType"),
                 (Jar, {"every": 0.0}, "positive numbers"),
+                (Jar, {"every": "1"}, "positive numbers of seconds and rows, not every='1'"),
             ]
             for pattern, options, said in wrong:
                 with pytest.raises(SinkError, match=said):
                     spark_sink(ds, pattern, tmp_path, **options)
             with pytest.raises(NotAValue):
-                spark_sink("ds", Jar, tmp_path)  # type: ignore[arg-type]
+                spark_sink("ds", Jar, tmp_path)  # type: ignore[arg-type]  # the mistake
             with pytest.raises(PatternError):
                 spark_sink(ds, object(), tmp_path)
 

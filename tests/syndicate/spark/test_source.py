@@ -31,12 +31,13 @@ from syndicate import (
 )
 from syndicate.actor import Actor
 from syndicate.errors import JavaMissing, SourceError
-from syndicate.spark import source as module
+from syndicate.spark import follower as module
 from syndicate.spark import spark_source
 from syndicate.system import System
 from syndicate.testing import Seen, watch
 from syndicate.turn import current
 from syndicate.verbs import stop_actor
+from tests.syndicate.spark.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -107,12 +108,6 @@ def nothing_left(
     if "spark" in request.fixturenames:
         assert request.getfixturevalue("spark").streams.active == []
     assert list(place.glob("syndicate-*")) == []
-
-
-async def until(condition: Callable[[], object]) -> None:
-    """Wait for what happens in other threads, and in Spark."""
-    while not condition():  # noqa: ASYNC110
-        await trio.sleep(0.005)
 
 
 class Watched:
@@ -342,7 +337,7 @@ class Slow(Entity):
         self.waiting: list[Ref] = []
 
     def assert_(self, value: Any, handle: Any) -> None:
-        if value[0] is Box.__label__:  # type: ignore[attr-defined]
+        if value[0] is Box.__label__:  # type: ignore[attr-defined]  # @record gives it
             self.got.append(value[1])
 
     def sync(self, peer: Ref) -> None:
@@ -373,14 +368,14 @@ async def test_a_slow_dataspace_slows_spark_down(spark: SparkSession, drop: Drop
         drop.rows(box(name))
     async with slowed(drop.stream) as (system, slow, _):
         for handled in range(1, 4):
-            await until(lambda: len(slow.waiting) == handled)  # noqa: B023
+            await until(lambda: len(slow.waiting) == handled)  # noqa: B023  # it is awaited here
             (query,) = spark.streams.active
             for _ in range(30):  # if nothing held Spark, the next micro-batch would come within these 0.3 s
                 await trio.sleep(0.01)
                 assert len(slow.got) == handled
                 assert query.lastProgress is None or query.lastProgress["batchId"] <= handled - 1
             peer = slow.waiting[-1]
-            system.first.root.enter(lambda peer=peer: send(peer, True))  # type: ignore[misc, union-attr]
+            system.first.root.enter(lambda peer=peer: send(peer, True))  # type: ignore[misc, union-attr]  # it has begun; peer is this one's
         assert sorted(slow.got) == ["a", "b", "c"]
 
 

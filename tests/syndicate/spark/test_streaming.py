@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -24,8 +25,9 @@ from syndicate.spark.engine import SparkEngine
 from syndicate.spark.streaming import _Follower, spark_view
 from syndicate.spark.table import read_changes, read_snapshot
 from syndicate.testing import Seen, watch
-from tests.syndicate.spark.microbatches import Session, Stream
+from tests.syndicate.spark.microbatches import Batch, Session, Stream
 from tests.syndicate.spark.test_journalled import drop
+from tests.syndicate.spark.waiting import until
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,8 +93,7 @@ class Run:
 
     async def end(self) -> BaseException | None:
         """Wait for its end; its error."""
-        while self.actor.running:  # noqa: ASYNC110
-            await trio.sleep(0.005)
+        await until(lambda: not self.actor.running)
         return self.actor.error
 
 
@@ -197,7 +198,7 @@ async def test_nulls_and_plain_values(tmp_path: Path) -> None:
     c.sink("pieces", pieces)
     c.sink("plain", pieces.map(lambda e: ("plain", e[1])))
     async with viewed(outputs={"pieces": Piece, "plain": None}, made=c, **following(tmp_path)) as run:
-        await run.until(Piece(Symbol("null"), 1), ("plain", 1))  # type: ignore[arg-type]
+        await run.until(Piece(Symbol("null"), 1), ("plain", 1))  # type: ignore[arg-type]  # a null
 
 
 async def test_tables(tmp_path: Path, spark: SparkSession) -> None:
@@ -303,12 +304,28 @@ async def test_an_element_that_is_no_such_record(tmp_path: Path) -> None:
         assert "the output 'pieces' gave ('a', 1), which is no Named(name)" in str(error)
 
 
-async def test_a_table_is_no_stream(tmp_path: Path) -> None:
-    """A batch DataFrame is refused with the way to do it."""
+@pytest.mark.parametrize(
+    ("frame", "weight", "said"),
+    [
+        (lambda _: None, None, "the frame of pieces must be a function .* but it made None: return the DataFrame"),
+        (lambda _: Batch(Session(), []), None, "'pieces' is a table, not a stream: make it with readStream, or use sp"),
+        (None, "wt", r"no column 'wt' \(did you mean 'w'\?\) for their weights; their columns are name, size, w"),
+        (None, "name", "'name' holds the weights of the source 'pieces', but is of type string: weights are integers"),
+    ],
+)
+async def test_frames_that_do_not_fit(tmp_path: Path, frame: Any, weight: str | None, said: str) -> None:
+    """What only the frame shows ends the actor, before a row of it is taken."""
     options = following(tmp_path)
-    options["frame"] = lambda session: session
-    async with viewed(**options) as run:
-        assert "a function from a session to a streaming DataFrame" in str(await run.end())
+    async with viewed(**options | {"frame": frame or options["frame"], "weight": weight}) as run:
+        assert isinstance(error := await run.end(), SourceError)
+    assert re.search(said, str(error))
+
+
+async def test_a_weight_that_is_null(tmp_path: Path) -> None:
+    """It is no weight, and no row is left out for it."""
+    (tmp_path / "1.json").write_text('{"name": "a", "size": 1, "w": null}\n')
+    async with viewed(**following(tmp_path)) as run:
+        assert "'w' holds the weights of the source 'pieces', but is null in some rows" in str(await run.end())
 
 
 async def test_wrong_use() -> None:
@@ -330,12 +347,14 @@ async def test_wrong_use() -> None:
             (indexed, {"out": None}, {}, CircuitError, "one stream of ZSets"),
             (circuit(), {"x": None}, {}, UnknownStream, "no sink 'x'"),
             (circuit(), {"names": int}, {}, CircuitError, "made by @record"),
+            (circuit(), {}, {"frame": Session()}, SourceError, "frame= takes a function from a session"),
+            (circuit(), {}, {"trigger": "1 second"}, SourceError, "trigger= takes"),
             (circuit(), {}, {"engine": "flink"}, CircuitError, 'takes "spark" or "local"'),
             (circuit(), {}, {"tables": {"names": ("x", Named)}}, CircuitError, "tables= need state="),
         ]
         for made, outputs, options, error, said in wrong:
             with pytest.raises(error, match=said):
-                spark_view(ds, lambda session: session.range(1), made, outputs, **options)
+                spark_view(ds, circuit=made, outputs=outputs, **{"frame": lambda session: session.range(1)} | options)
 
     async with open_system(boot):
         pass

@@ -7,27 +7,23 @@ from __future__ import annotations
 
 import json
 import random
-import signal
-import subprocess
-import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 import pytest
-import trio
 
-from relay.broker import Broker
-from syndicate import ANY, capture, dataspace, open_system
+from syndicate import ANY, Ref
 from syndicate.spark.sink import columns_of
 from syndicate.spark.table import MANIFEST, Table
-from syndicate.testing import watch
-from tests.syndicate.spark.crashing import Box
-from tests.syndicate.spark.test_crash import MANY, PATIENCE, heard, journalled, make_input, say
-from tests.syndicate.spark.viewing import STEPS, Crates, Kind
+from tests.syndicate.spark.crashing import Box, bounded
+from tests.syndicate.spark.killing import MANY, Case, States, crash_and_restart, journalled, make_input
+from tests.syndicate.spark.viewing import POINTS, Crates, Kind, start
 
-POINTS = [f"{when}:{step}" for step in STEPS for when in ("before", "after")]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def concluded(boxes: Counter[Box]) -> set[Any]:
@@ -38,10 +34,13 @@ def concluded(boxes: Counter[Box]) -> set[Any]:
     return {Crates(name, count) for name, count in counts.items()} | {Kind(box.name, box.size) for box in boxes}
 
 
-def tabled(directory: Path, states: list[Counter[Box]]) -> None:
-    """The table holds the kinds as they stood after its last batch."""
+def kept(directory: Path, states: States) -> int:
+    """The journal and the table each hold what stood after their last batch."""
+    last, view = journalled(directory / "state")
+    assert set(view) == concluded(states[last + 1]), f"after batch {last}"
+    assert set(view.values()) <= {1}
     if not (directory / "table" / MANIFEST).exists():
-        return
+        return last
     table = Table(directory / "table", columns_of(Kind).schema)
     rows = table.standing().to_pylist()
     table.close()
@@ -54,58 +53,10 @@ def tabled(directory: Path, states: list[Counter[Box]]) -> None:
         for row in pq.read_table(directory / "table" / change["file"]).to_pylist():
             sums[Kind(row["name"], row["size"])] += row["weight"]
     assert {kind: weight for kind, weight in sums.items() if weight} == dict.fromkeys(expected, 1)
+    return last
 
 
-async def crash_and_restart(directory: Path, engine: str, points: list[str], states: list[Counter[Box]]) -> None:
-    """Kill it at each of the points in turn, each time it goes on; let it finish; compare, each time."""
-    seen: list[Any] = []
-    opened: list[str] = []
-
-    def boot() -> None:
-        ds = dataspace()
-        Broker(["tcp://127.0.0.1:0"], ds=ds, opened=opened.extend)()
-        seen.extend(watch(ds, capture(cls(ANY, ANY))) for cls in (Crates, Kind))
-
-    def there() -> set[Any]:
-        found: set[Any] = set()
-        for events in seen:
-            for mark, value in events:
-                assert (mark == "-") == (value in found)
-                (found.add if mark == "+" else found.remove)(value)
-        return found
-
-    with trio.fail_after(PATIENCE * (len(points) + 1)):
-        async with open_system(boot) as system:
-            await system.settle()
-            while not opened:  # noqa: ASYNC110
-                await trio.sleep(0.01)
-            command = [sys.executable, "-m", "tests.syndicate.spark.viewing", opened[0], str(directory), engine]
-            process = await trio.lowlevel.open_process(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[3]
-            )
-            try:
-                for point in [*points, "never"]:
-                    await say(process, point)
-                    if point == "never":
-                        assert await heard(process) == "done"
-                        with trio.fail_after(5):
-                            while there() != concluded(states[-1]):  # noqa: ASYNC110
-                                await trio.sleep(0.01)
-                        await say(process, "end")
-                        assert await heard(process) == "0"
-                    else:
-                        assert await heard(process) == str(-signal.SIGKILL), f"it did not come to {point}"
-                    last, view = journalled(directory / "state")
-                    assert set(view) == concluded(states[last + 1]), f"after {point} of batch {last}"
-                    assert set(view.values()) <= {1}
-                    tabled(directory, states)
-                    with trio.fail_after(5):
-                        while there():  # noqa: ASYNC110
-                            await trio.sleep(0.01)
-            finally:
-                process.kill()
-                await process.wait()
-            assert journalled(directory / "state")[0] == len(states) - 2
+VIEW = Case("viewing", [Crates(ANY, ANY), Kind(ANY, ANY)], concluded, kept)
 
 
 @pytest.mark.timeout(600 + 60 * MANY)
@@ -113,12 +64,15 @@ async def crash_and_restart(directory: Path, engine: str, points: list[str], sta
 async def test_killed_at_every_point(tmp_path: Path, seed: int) -> None:
     """Before and after each of plan, table, write, commit, send and ack, in a random order, on the local engine."""
     points = random.Random(seed).sample(POINTS, len(POINTS))
-    await crash_and_restart(tmp_path, "files", points, make_input(tmp_path, 14, seed))
+    await crash_and_restart(VIEW, tmp_path, "files", points, make_input(tmp_path, 14, seed))
 
 
-@pytest.mark.spark
-@pytest.mark.timeout(1800)
-@pytest.mark.skipif(not MANY, reason="opens a session for each point: `make nightly` runs it")
-async def test_killed_with_spark(tmp_path: Path) -> None:
-    """The same with Spark's stream and engine."""
-    await crash_and_restart(tmp_path, "spark", POINTS, make_input(tmp_path, 14, 7))
+@pytest.mark.timeout(1800 if MANY else 300)
+async def test_killed_with_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """The same with Spark's stream and engine: where the engine alone is ahead, and in nightly runs everywhere."""
+    states = make_input(tmp_path, 14 if MANY else 2, 7)
+
+    def here(ds: Ref, ended: Callable[[], None]) -> None:
+        start(ds, tmp_path, bounded(ended, spark))
+
+    await crash_and_restart(VIEW, tmp_path, "spark", POINTS if MANY else ["after:plan"], states, None if MANY else here)

@@ -260,6 +260,18 @@ def test_loops_on_spark(case: str, spark: SparkSession) -> None:
     alike(spark, lambda: circuit_of(LOOPS[case]), CHAIN if FULL else CHAIN[::2], small=0)
 
 
+def test_a_loop_widens_what_enters(spark: SparkSession) -> None:
+    """What a loop joins with keys of other types enters it in wider columns, from a file, too."""
+
+    def build() -> Circuit:
+        c, a, b = circuits.two_sources()
+        steps = a.index_with(first)
+        c.sink("out", c.recursive(lambda r: b + r.index_with(second).join(steps, lambda k, p, e: (p[0], e[1]))))
+        return c
+
+    alike(spark, build, [{"a": {(0, "x"): 1, (1, "y"): 1}, "b": {(7, 0): 1}}], small=1)
+
+
 def test_the_cost_switch(spark: SparkSession) -> None:
     """An insertion takes the iterations that it needs; a deletion those of a run from nothing."""
     c = circuit_of(closure)

@@ -87,9 +87,10 @@ def test_faults(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("point", POINTS if FULL else ["_commit"])
+@pytest.mark.skipif(not FULL, reason="opens a session for each point: `make nightly` runs it")
+@pytest.mark.parametrize("point", POINTS)
 def test_killed(point: str, spark: SparkSession, tmp_path: Path) -> None:
-    """The same of a process that is killed; before that its session ended, and another went on."""
+    """The same of a process that is killed."""
     done = subprocess.run(
         [sys.executable, "-m", "tests.syndicate.spark.engine.crashing", tmp_path, point],
         cwd=Path(__file__).parents[4],
@@ -98,11 +99,29 @@ def test_killed(point: str, spark: SparkSession, tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
-    told = (
-        "the Spark session of the engine has ended: open another one, and make the engine anew on its state directory"
-    )
-    assert [line.startswith(told) for line in done.stdout.splitlines()] == [True, True]
     go_on(spark, tmp_path, committed=point == "done", further=True)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(not FULL, reason="starts a cluster: `make nightly` runs it")
+def test_a_dead_executor(tmp_path: Path) -> None:
+    """An executor that is killed takes a job, or what it had computed, with it, which is told; an engine's state lasts,
+    and Spark starts another one.
+    """
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.syndicate.spark.engine.losing", tmp_path],
+        cwd=Path(__file__).parents[4],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lost = "Spark could not deliver the rows of Box: an executor was lost, and so was what it had computed ("
+    running, again, kept, joined = done.stdout.splitlines()
+    assert running.startswith(lost)
+    assert again == "1"
+    assert kept.startswith(f"{lost}Checkpoint block")
+    assert joined == "[((2, 3), 1), ((3, 2), 1), ((3, 3), 1)]"
 
 
 def test_epochs_are_done_once(spark: SparkSession, tmp_path: Path) -> None:
@@ -187,6 +206,8 @@ def test_functions_that_cannot_be_sent(spark: SparkSession) -> None:
     c.sink("lock", c.source("k").map(lambda n: lock))
     with pytest.raises(UnshippableFunction, match=r"map \(node .*cannot be sent to Spark's workers .*lock"):
         SparkEngine(c, spark)
+    with pytest.raises(EngineError, match=r"takes an open session, as open_session\(\) gives one, not 'local'"):
+        SparkEngine(c, "local")  # type: ignore[arg-type]  # the mistake
     c = Circuit()
     c.sink("out", c.source("k").inspect(lambda zset: lock.locked()))
     SparkEngine(c, spark).close()

@@ -250,6 +250,15 @@ def test_tables_in_and_out(spark: SparkSession) -> None:
         assert list(engine.step({"a": dated})["out"]) == []
         with pytest.raises(SourceError, match=r"'a' got a table whose column 'xs' is of the type array<int>"):
             engine.step({"a": spark.createDataFrame([(1, [2])], "id int, xs array<int>")})
+        with pytest.raises(
+            SourceError, match=r"'b' have no column 'tmies' \(did you mean 'times'\?\) for their weights"
+        ):
+            engine.step({"b": (right, "tmies")})
+        with pytest.raises(SourceError, match="'price' holds the weights of the source 'b', but is of type double"):
+            engine.step({"b": (right, "price")})
+        with pytest.raises(EngineError, match="a weight in a table that was given is null"):
+            engine.step({"a": (left.selectExpr("*", "CAST(NULL AS INT) AS w"), "w")})
+        assert engine.epoch == 3
 
 
 def plan_of(frame: Any) -> str:
@@ -295,4 +304,4 @@ def watch(engine: SparkEngine, plans: list[str]) -> None:
             plans.append(plan_of(batch.frame))
         return settled(batch, who)
 
-    engine.frames.settled = noted  # type: ignore[method-assign]
+    engine.frames.settled = noted  # type: ignore[method-assign]  # to look on

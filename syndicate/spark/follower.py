@@ -1,0 +1,105 @@
+"""What a source and a circuit on a stream have in common: batches go into the dataspace, and what waits goes aside.
+
+Source: the reference on Spark, section 3 ("Path of a delta").
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+from attrs import define, field, frozen
+
+from syndicate.errors import SourceError
+from syndicate.spark.delivery import Delivery, Move
+from syndicate.spark.failure import explained
+from syndicate.spark.progress import SparkProgress
+from syndicate.spark.query import is_stopped
+from syndicate.spark.session import open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_opening: Final = threading.Lock()
+
+
+def check_call(frame: object, session: object) -> None:
+    """Raise :class:`SourceError` unless a frame can be made: what is seen at the call."""
+    if not callable(frame):
+        raise SourceError(
+            f"frame= takes a function from a session to a DataFrame, not the {type(frame).__name__} itself: "
+            "frame=lambda session: ..."
+        )
+    if session is not None and getattr(session, "sparkContext", None) is None:
+        raise SourceError(
+            "session= takes a Spark session of this process (one of Spark Connect calls back in another), not "
+            f"{_shown(session)}"
+        )
+
+
+@frozen
+class Batch:
+    """What is sent at a time: the steps, its number, how many rows it was, and when it began."""
+
+    moves: Sequence[Move]
+    number: int
+    rows: int
+    began: float
+
+
+@define(eq=False)
+class Follower:
+    """What follows the rows of *name* into a dataspace, and says there how far it has come if *progress* is asked."""
+
+    delivery: Delivery
+    name: str
+    progress: bool
+    counted: int = field(default=0, init=False)
+    # Of its own: what waits for Spark takes a thread all the time, and trio's usual threads are forty.
+    limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(2), init=False)
+
+    async def opened(self, session: SparkSession | None) -> SparkSession:
+        """The session that was given, or the one of this process."""
+        return session if session is not None else await self.in_thread(_open)
+
+    def made(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
+        """The frame; raises :class:`SourceError` if there is none."""
+        if is_stopped(session):
+            raise SourceError(f"Spark could not deliver the rows of {self.name}: its session was stopped")
+        frame = make(session)
+        if not hasattr(frame, "isStreaming"):
+            made: object = frame
+            remedy = "return the DataFrame" if made is None else "session.createDataFrame makes one of a table"
+            raise SourceError(
+                f"the frame of {self.name} must be a function from a session to a DataFrame, but it made "
+                f"{_shown(made)}: {remedy}"
+            )
+        return frame
+
+    async def deliver(self, batch: Batch) -> None:
+        """Bring the batch into the dataspace, and say so there."""
+        await self.delivery.batch(batch.moves)
+        self.counted += batch.rows
+        if self.progress:
+            lag = round(time.monotonic() - batch.began, 3)
+            await self.delivery.show(SparkProgress(self.name, batch.number, self.counted, lag))
+
+    async def in_thread(self, fn: Callable[..., Any], *args: Any, abandon: bool = True) -> Any:
+        """Run what waits for Spark or the disk; *abandon* says that it may be left alone when the actor stops."""
+        call = functools.partial(explained, self.name, fn, *args)
+        return await trio.to_thread.run_sync(call, abandon_on_cancel=abandon, limiter=self.limiter)
+
+
+def _shown(item: object) -> str:
+    """What something is, in a line."""
+    text = repr(item)
+    return text if len(text) < 60 and "\n" not in text else f"a {type(item).__module__}.{type(item).__qualname__}"
+
+
+def _open() -> SparkSession:
+    with _opening:
+        return open_session()
