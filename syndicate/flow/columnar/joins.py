@@ -2,8 +2,9 @@
 
 The change is ``a * B + A * b + a * b``, as by rows, where ``A`` and ``B`` are all runs of a side.  Where both sides
 change, each change is what it takes away, ``a'``, and what it adds, ``a"``; with ``A'`` and ``B'`` being what stays,
-the same is ``a * B' + A' * b + a" * b" - a' * b'``, in which no row of two sets comes twice or cancels out.  Of a large
-change by rows, ``A`` and ``B`` are what the heads have of its keys, as a run that is gone after the step.
+the same is ``a * B' + A' * b + a" * b" - a' * b'``, in which no row of two sets comes twice or cancels out, unless the
+change is small beside what is kept (:data:`~.tail.FAR`).  Of a large change by rows, ``A`` and ``B`` are what the heads
+have of its keys, as a run that is gone after the step.
 
 Source: reference/flow.md, sections 3.12 and 11.
 """

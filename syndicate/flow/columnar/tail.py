@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 RATIO: Final = 4
 
+FAR: Final = 64
+"""A run so many times as long as a change is not parted: to copy its weights would cost more than the change."""
+
 
 class Run:
     """Rows ``(key, value)`` sorted by the code of the key, whose parts are the first *width* columns."""
@@ -73,11 +76,7 @@ class Run:
 
     def matches(self, codes: Array, columns: Sequence[Array]) -> tuple[Array, Array]:
         """Which of the given keys meet which rows, as two arrays of numbers."""
-        low = np.searchsorted(self.codes, codes, "left")
-        counts = np.searchsorted(self.codes, codes, "right") - low
-        ends = np.cumsum(counts)
-        mine = np.repeat(np.arange(len(codes)), counts)
-        theirs = np.arange(len(mine)) - np.repeat(ends - counts - low, counts)
+        mine, theirs = self.alike(codes)
         if not self.exact and len(mine):
             same = np.ones(len(mine), dtype=bool)
             for column, other in zip(columns, self.table.columns, strict=False):
@@ -88,6 +87,14 @@ class Run:
             kept = self.table.weights[theirs] != 0
             mine, theirs = mine[kept], theirs[kept]
         return mine, theirs
+
+    def alike(self, codes: Array) -> tuple[Array, Array]:
+        """Which of the given codes are those of which rows, as two arrays of numbers."""
+        low = np.searchsorted(self.codes, codes, "left")
+        counts = np.searchsorted(self.codes, codes, "right") - low
+        ends = np.cumsum(counts)
+        mine = np.repeat(np.arange(len(codes)), counts)
+        return mine, np.arange(len(mine)) - np.repeat(ends - counts - low, counts)
 
     def keys(self) -> list[Key]:
         """The keys, each once.  Raises :class:`ByRows` if one is typed."""
@@ -128,14 +135,18 @@ Parted: TypeAlias = tuple[Run, Run | None, list[Run]]
 def parted(change: Run, runs: Sequence[Run]) -> Parted:
     """A change parted: what it adds to *runs*, what whole rows it takes from them, if any, and what they are then.
 
-    The first two are the change; the last and the first are the *runs* with it.
+    The first two are the change; the last and the first are the *runs* with it.  What is taken from a run that is
+    much longer counts as added to it, with its weight below 0.
     """
     table, weights = change.table, change.table.weights
     left = np.flatnonzero((weights < 0) & (weights > -SAFE))
     found: list[Array] = []
     kept: list[Run] = []
     for run in runs:
-        mine, theirs = _equals(change, left, run) if len(left) else (left, left)
+        if not len(left) or len(run) > FAR * len(change):
+            kept.append(run)
+            continue
+        mine, theirs = _equals(change, left, run)
         kept.append(run.without(theirs) if len(theirs) else run)
         found.append(left[mine])
         left = np.delete(left, mine)
@@ -148,15 +159,31 @@ def parted(change: Run, runs: Sequence[Run]) -> Parted:
 
 
 def _equals(change: Run, some: Array, run: Run) -> tuple[Array, Array]:
-    """Which of *some* rows of a change cancel which rows of a run out, one each."""
-    columns = [column[some] for column in map(bits, change.table.columns)]
-    mine, theirs = run.matches(change.codes[some], columns)
-    same = change.table.weights[some][mine] == -run.table.weights[theirs]
-    for column, other in zip(columns[run.width :], run.table.columns[run.width :], strict=True):
-        same &= equal(column[mine], bits(other)[theirs])
-    mine, first = np.unique(mine[same], return_index=True)
-    theirs, others = np.unique(theirs[same][first], return_index=True)
-    return mine[others], theirs
+    """Which of *some* rows of a change, by their numbers among these, cancel which rows of a run out, one each.
+
+    The first of those that are alike cancels the first out, and so on: that costs what the groups hold, not what pairs
+    there are.  Of rows with one code, some may go unnoticed; they cancel out in a merge.
+    """
+    codes = change.codes[some]
+    _, theirs = run.alike(codes[np.flatnonzero(np.diff(codes, prepend=~codes[:1]))])
+    theirs = theirs[run.table.weights[theirs] > 0]
+    mine, others = _entries(change, some, -1), _entries(run, theirs, 1)
+    order, place = np.argsort(mine), np.argsort(others)
+    mine, others = mine[order], others[place]
+    at = np.searchsorted(others, mine) + np.arange(len(mine)) - np.searchsorted(mine, mine)
+    met = np.flatnonzero(at < len(others))
+    order, theirs = order[met], theirs[place[at[met]]]
+    rows = some[order]
+    same = change.table.weights[rows] == -run.table.weights[theirs]
+    for column, other in zip(change.table.columns, run.table.columns, strict=True):
+        same &= equal(bits(column)[rows], bits(other)[theirs])
+    return order[same], theirs[same]
+
+
+def _entries(run: Run, rows: Array, sign: int) -> Array:
+    """A code of each of some rows with its weight."""
+    values, _ = coded([column[rows] for column in run.table.columns[run.width :]], len(rows))
+    return mixed_up([run.codes[rows], values, sign * run.table.weights[rows]])
 
 
 def merged(runs: Sequence[Run], *, whole: bool) -> Run:

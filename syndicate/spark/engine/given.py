@@ -5,7 +5,6 @@ Source: DESIGN 6.4; issue 7, point 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from syndicate.errors import CircuitError, SourceError, UnwritableElement
@@ -157,10 +156,6 @@ class Upserts(local.Upserts):
 
     def wanted(self, given: Any) -> list[tuple[Any, Any]]:
         """Keys with their new elements, None where there is to be none; the last of a key counts."""
-        if isinstance(given, (ZSet, Columns)) or is_frame(given) or not isinstance(given, Iterable):
+        if isinstance(given, Columns) or is_frame(given):
             raise CircuitError(f"a source with a key takes {{key: element or None}} or elements, not a ZSet: {given!r}")
-        found: dict[Any, tuple[Any, Any]] = {}
-        pairs = map(self.agreed, given.items()) if isinstance(given, Mapping) else map(self.keyed, given)
-        for key, element in pairs:
-            found[key_of(key)] = (key, element)
-        return list(found.values())
+        return list({key_of(pair[0]): pair for pair in self.pairs(given)}.values())

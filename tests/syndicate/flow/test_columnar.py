@@ -6,6 +6,7 @@ import gc
 import random
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Callable, Iterator
 from operator import itemgetter
 from typing import Any
@@ -540,3 +541,24 @@ def test_a_join_of_sets_makes_no_row_twice(seed: int, large: int, monkeypatch: p
             yield step
 
     check(c, steps())
+
+
+@pytest.mark.parametrize(
+    ("rows", "group", "deleted", "limit"),
+    [(5000, 5000, 1000, 20_000_000), (200_000, 1, 100, 800_000)],
+    ids=["group", "run"],
+)
+def test_a_deletion_costs_little(rows: int, group: int, deleted: int, limit: int) -> None:
+    """Deletions are not met with each row of a large group, and no column of a much larger run is copied."""
+    c, a, b = two_sources()
+    c.sink("out", a.index_with(second).join(b.index_with(first), ends))
+    every, few = np.arange(rows), np.arange(1000)
+    c.step({"a": Columns([every, every // group], [1] * rows), "b": Columns([few, few], [1] * 1000)})
+    tracemalloc.start()
+    try:
+        out = c.step({"a": Columns([every[:deleted], every[:deleted] // group], [-1] * deleted)})["out"]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert len(out) == deleted
+    assert peak < limit
