@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from syndicate import plan
 from syndicate.bloom.agent.agent import Agent
+from syndicate.bloom.agent.console import write_line
 from syndicate.bloom.agent.ports import check
 from syndicate.bloom.agent.running import Running
 from syndicate.bloom.block import Imported, Unmade, blocks_of, definer, is_marked
@@ -87,7 +88,7 @@ class Bloom(Running, Looking):
         *,
         address: Any = "localhost",
         clock: Callable[[], float] = time.time,
-        write: Callable[[str], None] = print,
+        write: Callable[[str], None] = write_line,
         state: str | Path | None = None,
         channel_filter: Filter | None = None,
         semi_naive: bool = True,
@@ -347,19 +348,22 @@ class Bloom(Running, Looking):
         for name, rows in self._arrived.items():
             state: Any = self._states[name]
             getattr(state, state.inlet).update(rows)
+        self._has_read = False
 
     def _derive(self) -> None:
         self._time = None
         if "now" in self._wiring.read:
             self._time = self._clock()
             self._states["now"].inserted = {key_of((self._done, self._time)): None}
-        for one in self._files:
+        for one in () if self._has_read else self._files:
             self._read_file(one)
+        self._has_read = True  # until a tick has happened: what is called may not give its rows again
         self._ticking = threading.get_ident()
         try:
             self._engine.tick()
         finally:
             self._ticking = 0
+        self._has_read = False
         self._done += 1
         self._post()
         self.halted = self.halted or bool(self._states["halt"].contents.rows)

@@ -49,8 +49,10 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from syndicate.bloom.agent.console import read_lines
 from syndicate.bloom.agent.packet import Packet, arrived, outward
 from syndicate.bloom.agent.ports import Output, Sent, Standing
-from syndicate.bloom.agent.strangers import Stranger, take_apart, take_back
+from syndicate.bloom.agent.strangers import Stranger, deferred, take_apart, take_back
 from syndicate.bloom.declaration import Kind
+from syndicate.bloom.state.contents import Contents
+from syndicate.bloom.state.merged import Merged
 from syndicate.bloom.state.state import NOTHING, ScratchState
 from syndicate.during import on_message
 from syndicate.errors import IllegalRule, NoAnswer, NotAValue, ProgramStopped, RuleFailed, SyndicateError
@@ -199,9 +201,15 @@ class Agent:
         return None
 
     def _inspect(self, changes: Mapping[str, Mapping[Key, int]], sent: Mapping[str, Mapping[Key, int]]) -> None:
-        """Raise, before the tick has happened, for a value that cannot be made of what strangers brought about."""
+        """Raise, before the tick has happened, for what strangers brought about: a value that cannot be made, or two
+        rows of one key for the next tick, which could not happen.
+        """
         if not self.strange:
             return
+        for name, rows in deferred(sent).items():
+            contents = self.program._states[name].contents
+            if not isinstance(contents, Merged):
+                Contents(name, contents.columns, contents.keys).checked(rows)
         for output in (*self.outputs, *self.sends):
             for row, weight in changes.get(output.one._name, NOTHING).items():
                 if weight > 0:

@@ -1,7 +1,7 @@
-"""The console: lines of standard input, for programs that read it.
+"""The console: lines of standard input and output, for programs that have a terminal.
 
-They are read by a thread, since a terminal, a pipe and a file are read in one way by nothing else; and by ``os.read``,
-so that no lock of Python's is held while nobody types, and the process may end.
+Those that come in are read by a thread, since a terminal, a pipe and a file are read in one way by nothing else; and by
+``os.read``, so that no lock of Python's is held while nobody types, and the process may end.
 
 Source: reference/bloom.md, 1.1 (stdio), 1.2 (the terminal).
 """
@@ -9,6 +9,7 @@ Source: reference/bloom.md, 1.1 (stdio), 1.2 (the terminal).
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -36,3 +37,12 @@ async def read_lines(take: Callable[[str], object], fd: int = 0) -> bool:
             take(line.decode(errors="replace").removesuffix("\r"))
         if not read:
             return True
+
+
+def write_line(text: str) -> None:
+    """Print a line, whatever strangers put into it: what the output has no bytes for is escaped."""
+    try:
+        print(text)
+    except UnicodeEncodeError:
+        encoding = sys.stdout.encoding
+        print(text.encode(encoding, "backslashreplace").decode(encoding))

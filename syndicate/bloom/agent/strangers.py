@@ -6,16 +6,17 @@ all together, or half of them and the other half, and so on, down to those that 
 and logged; the others are there in ticks of their own, as if they had been longer on the way.
 
 Only the tick in which a row comes can refuse it.  What one that was taken leads to later, by ``<+`` or when a timer
-fires, is the program's own.
+fires, is the program's own; but rows that replace each other by ``<+-`` do so in ticks of their own.
 
-Contract: *n* rows of which *k* are refused take at most 2 + 2 *k* (1 + log2 *n*) ticks, and keep their order.
+Contract: *n* rows, of which *k* are refused or must come apart from others, take at most 2 + 2 *k* (1 + log2 *n*)
+ticks, and keep their order.
 
 Source: DESIGN, decision 9; reference/bloom.md, 1.8.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
@@ -53,6 +54,20 @@ class Stranger:
     def ends(self) -> bool:
         """Whether it is about a row that goes."""
         return self.pending == "deleted" or self.there is False
+
+
+def deferred(sent: Mapping[str, Mapping[Key, int]]) -> dict[str, dict[Key, int]]:
+    """The new rows of ``<+`` and ``<+-``, by collection.
+
+    >>> deferred({"t <+": {("a",): 1}, "t <+-": {("b",): 1, ("c",): -1}, "t <-": {("d",): 1}})
+    {'t': {('a',): 1, ('b',): 1}}
+    """
+    found: dict[str, dict[Key, int]] = {}
+    for sink, delta in sent.items():
+        name, _, operator = sink.partition(" ")
+        if operator in ("<+", "<+-"):
+            found.setdefault(name, {}).update({row: 1 for row, weight in delta.items() if weight > 0})
+    return found
 
 
 def take_back(strangers: Sequence[Stranger]) -> None:

@@ -23,7 +23,8 @@ from contextvars import ContextVar
 from types import FunctionType
 from typing import Any
 
-from syndicate.errors import IllegalRule
+from syndicate.errors import IllegalRule, NotAValue
+from syndicate.values import freeze
 
 _watched: ContextVar[list[tuple[FunctionType, str, list[Any]]] | None] = ContextVar("watched", default=None)
 
@@ -39,7 +40,7 @@ def watching() -> Iterator[None]:
         _watched.reset(before)
     for function, site, seen in found:
         for name, was, now in zip(function.__code__.co_freevars, seen, _contents(function), strict=True):
-            if was is not _EMPTY and was is not now:
+            if was is not _EMPTY and was is not now and not _equal(was, now):
                 raise IllegalRule(
                     f"{site}: a function in this rule uses {name}, which is another thing later in the block, and that "
                     f"is what it would see. Give it the value: lambda row, {name}={name}: ..."
@@ -51,6 +52,14 @@ def watch(function: Any, site: str) -> None:
     found = _watched.get()
     if found is not None and isinstance(function, FunctionType) and function.__closure__:
         found.append((function, site, _contents(function)))
+
+
+def _equal(was: Any, now: Any) -> bool:
+    """Whether two things are one value, such as a list that a loop makes anew each time."""
+    try:
+        return bool(freeze(was) == freeze(now))
+    except NotAValue:
+        return False
 
 
 _EMPTY = object()

@@ -26,6 +26,7 @@ import keyword
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 from operator import itemgetter
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from syndicate.bloom.row import Names, fitted, fitted_all, is_row, plain, row_type
@@ -155,9 +156,9 @@ def _reads_columns(function: Any) -> bool:
     >>> _reads_columns(lambda r: r.key), _reads_columns(lambda r: r[0].key), _reads_columns(lambda r: r.index(3))
     (True, False, False)
     """
-    code = getattr(function, "__code__", None)
-    if code is None or not code.co_varnames:
+    if not isinstance(function, FunctionType) or not function.__code__.co_varnames:  # of a method, the first is self
         return False
+    code = function.__code__
     first, steps = code.co_varnames[0], [(one.opname, one.argval) for one in dis.get_instructions(code)]
     read = [
         taken
@@ -172,8 +173,10 @@ def picks(function: Any, sides: Sequence[Side], site: str) -> list[tuple[str, An
 
     A pair's second part is the name of an attribute, or a constant, which is told apart by :func:`is_attribute`.
     """
-    code = getattr(function, "__code__", None)
-    if code is None or code.co_argcount != len(sides) or code.co_kwonlyargcount or function.__defaults__:
+    if not isinstance(function, FunctionType):
+        return None
+    code = function.__code__
+    if code.co_argcount != len(sides) or code.co_kwonlyargcount or function.__defaults__:
         return None
     if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR):
         return None

@@ -29,8 +29,9 @@ timestep passes each so many seconds: timers of a program are then timers.  A pr
 made to the timestep in which it goes.  **What goes out**: each row of an output is asserted while it is there.
 
 **What strangers send** is refused, and the log says so, if it does not fit, or if the timestep in which it is there
-first fails with it and not without, such as by arithmetic on text.  What fails without it crashes the actor: what a
-program keeps is its own, so that it should look at what it keeps of others when that comes.
+first fails with it and not without, such as by arithmetic on text; so is the end of an assertion that a timestep cannot
+do without.  What fails without it crashes the actor: what a program keeps is its own, so that it should look at what it
+keeps of others when that comes.
 
 **A location is a plain first column**: a value, or a variable, and nothing that is computed.  **A life begins anew**:
 an agent that is started again is at its first timestep, and knows nothing of its life before.

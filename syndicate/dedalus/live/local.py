@@ -19,8 +19,8 @@ later than that: if need be, the clock waits for it, or jumps.  So clocks are La
 >>> b.step(), b.rows("log"), b.due()
 ([], [('b', 'hi')], None)
 
-Contract: nothing is kept of timesteps that are over, but what is true now, unless *recorded*; what comes from outside
-cannot make the timestep fail in which it comes.
+Contract: nothing is kept of timesteps that are over, but what is true now, unless *recorded*; what comes from outside,
+or is taken away, cannot make the timestep fail in which it comes, or goes.
 
 Source: seed 002, Lamport clocks and distribution model; reference/dedalus.md, sections 1.3 and 5.3.
 """
@@ -50,6 +50,8 @@ FURTHEST: Final = 2**32
 Fact: TypeAlias = tuple[str, Row]
 Port: TypeAlias = dict[Row, None]
 """Rows in the order in which they came from outside."""
+Change: TypeAlias = tuple[Port, Fact, bool]
+"""A row, which comes or goes, and what it is in while it is there."""
 
 
 class Local:
@@ -68,6 +70,7 @@ class Local:
         self.arrivals: list[Arrival] = []
         self.stood: dict[tuple[str, Row, int], int] = {}
         self.given: dict[Fact, list[int]] = {}
+        self.taken: dict[Fact, int] = {}
 
     # ------------------------------------------------------------------------------------------------ what comes in
 
@@ -113,7 +116,8 @@ class Local:
         if fact in self.given:
             self.given[fact][1] += 1
         else:
-            self.given[fact] = [self.stood.pop((*fact, self.time), self.time + 1), 1]
+            self.given[fact] = [self.taken.pop(fact, self.time + 1), 1]
+            self.stood.pop((*fact, self.time), None)
             self.part.standing.setdefault(relation, {})[made] = None
             self.touched.setdefault(relation, set()).add(made)
         return made
@@ -128,8 +132,10 @@ class Local:
         del self.given[fact]
         self.part.standing[relation].pop(row, None)
         self.touched.setdefault(relation, set()).add(row)
-        if self.recorded and since <= self.time:
-            self.stood[relation, row, self.time] = since
+        if since <= self.time:
+            self.taken[fact] = since
+            if self.recorded:
+                self.stood[relation, row, self.time] = since
 
     # -------------------------------------------------------------------------------------------------------- steps
 
@@ -142,21 +148,20 @@ class Local:
     def step(self) -> list[Message]:
         """Evaluate the timestep that is due, or else the next; answer what is sent to others.
 
-        What has come from outside, and makes it fail, is left out: *refused* says what and why.  Raises
-        :class:`DedalusArithmetic`, :class:`DedalusEndless` where it fails without that.
+        What has come from outside, and makes it fail, is left out, and what was taken, and it fails without, stays:
+        *refused* says what and why.  Raises :class:`DedalusArithmetic`, :class:`DedalusEndless` where it fails so, too.
         """
         part, time = self.part, self.due() or self.time + 1
         try:
             touched = part.step(time, self.touched)
         except (DedalusArithmetic, DedalusEndless) as error:
             outside = self._from_outside(time)
-            for port, (_, row) in outside:
-                del port[row]
+            _let(outside, False)
             if not outside or part.failing(time, self.touched) is not None:
                 raise
             self._sift(time, outside, error)
             touched = part.step(time, self.touched)
-        self.touched, self.time = touched, time
+        self.touched, self.time, self.taken = touched, time, {}
         part.events.pop(time, None)
         part.arriving.pop(time, None)
         sent, part.out = part.out, []
@@ -166,33 +171,36 @@ class Local:
             part.forget()
         return sent
 
-    def _from_outside(self, time: int) -> list[tuple[Port, Fact]]:
-        """What is there for the first time, and is nothing of ours."""
+    def _from_outside(self, time: int) -> list[Change]:
+        """What is there for the first time, or no longer, and is nothing of ours."""
         sent, standing = self.part.arriving.get(time, {}), self.part.standing
         given = [(name, row) for (name, row), (since, _) in self.given.items() if self.time < since < LAST]
         return [
-            *((rows, (name, row)) for name, rows in sent.items() for row in rows),
-            *((standing[name], (name, row)) for name, row in given),
+            *((rows, (name, row), True) for name, rows in sent.items() for row in rows),
+            *((standing[name], (name, row), False) for name, row in self.taken),
+            *((standing[name], (name, row), True) for name, row in given),
         ]
 
-    def _sift(self, time: int, some: Sequence[tuple[Port, Fact]], why: Exception) -> None:
+    def _sift(self, time: int, some: Sequence[Change], why: Exception) -> None:
         """Refuse those of some with which a timestep fails, as *why* says: half of them at a time."""
         if len(some) > 1:
             for half in (some[: len(some) // 2], some[len(some) // 2 :]):
-                for port, (_, row) in half:
-                    port[row] = None
+                _let(half, True)
                 wrong = self.part.failing(time, self.touched)
                 if wrong is not None:
-                    for port, (_, row) in half:
-                        del port[row]
+                    _let(half, False)
                     self._sift(time, half, wrong)
             return
-        ((port, (name, row)),) = some
-        if port is self.part.standing.get(name):
+        ((port, (name, row), comes),) = some
+        if not comes:
+            self.given[name, row] = [self.taken.pop((name, row)), 0]
+            self.stood.pop((name, row, self.time), None)
+        elif port is self.part.standing.get(name):
             self.given[name, row][0] = LAST
         else:
             self.arrivals = [one for one in self.arrivals if (one.at, one.relation, one.row) != (time, name, row)]
-        self.refused.append(f"{_short(row)} of {name} makes a timestep fail: {why}")
+        which = "" if comes else "the end of "
+        self.refused.append(f"{which}{_short(row)} of {name} makes a timestep fail: {why}")
 
     def pass_by(self) -> list[Message]:
         """Let one timestep pass by, whether or not anything changes, or those up to one that a message waits for.
@@ -202,7 +210,7 @@ class Local:
         due = self.due()
         if due == self.time + 1 or due in self.part.arriving:
             return self.step()
-        self.time += 1
+        self.time, self.taken = self.time + 1, {}
         self.part.changed = {}
         return []
 
@@ -295,6 +303,15 @@ class _Part(Pass):
             for row, weight in delta.items():
                 if weight < 0 and not any(s <= time < to for time in constants for s, to in rows[row]):
                     del rows[row]
+
+
+def _let(some: Iterable[Change], happen: bool) -> None:
+    """Let changes happen, or not."""
+    for port, (_, row), comes in some:
+        if comes is happen:
+            port[row] = None
+        else:
+            port.pop(row, None)
 
 
 def _short(value: object) -> str:

@@ -148,7 +148,8 @@ def test_names_that_change_in_a_block() -> None:
         for n in (1, 2):
             p.t <= p.a.map(lambda r, n=n: (n, r.v + 0))
         for some in (p.a, p.b):
-            p.s <= some.filter(lambda r: r.k == size).map(lambda r: (r.k,))
+            sizes = [size, -1]
+            p.s <= some.filter(lambda r: r.k in sizes).map(lambda r: (r.k,))  # noqa: B023  # the same list, made anew
 
     size = 1
     text = failure(loop)
@@ -159,6 +160,30 @@ def test_names_that_change_in_a_block() -> None:
     program.a.insert([(1, 2)])
     program.tick()
     assert (sorted(program.t), sorted(program.s)) == ([(1, 2), (2, 2)], [(1,)])
+
+
+def test_methods_as_functions() -> None:
+    """A method's first parameter is what it is bound to, and no row."""
+
+    class Methods(Collections):
+        factor = 10
+
+        @bloom
+        def rules(self) -> None:
+            self.t <= (self.a * self.b).pairs("k", self.scaled)
+            self.t <= (self.a * self.b).pairs("k", self.moved)
+
+        def scaled(self, pair: Any) -> Any:
+            return (pair[0].k, self.factor * pair[1].w)
+
+        def moved(self, pair: Any) -> Any:
+            return pair[0]
+
+    program = Methods()
+    program.a.insert([(1, 2)])
+    program.b.insert([(1, 3)])
+    program.tick()
+    assert sorted(program.t) == [(1, 2), (1, 30)]
 
 
 def test_a_constructor_that_makes_no_program() -> None:

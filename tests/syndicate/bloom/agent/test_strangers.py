@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndicate import Record, assert_, capture, dataspace, on_asserted, on_message, react, record, send, spawn, stop
-from syndicate.bloom import Bloom, agg, bloom, channel, lmax, scratch, table
+from syndicate.bloom import Bloom, agg, bloom, channel, coll_expr, lmax, scratch, stdio, table
 from syndicate.bloom.agent.packet import Packet
-from syndicate.errors import RuleFailed
+from syndicate.errors import KeyConflict, RuleFailed
 from syndicate.lattice import Lattice
 from syndicate.testing import settled
 
@@ -272,6 +272,95 @@ def test_rows_of_the_program_itself_are_kept() -> None:
     system.spawn(both)
     system.drain()
     assert (actor.error, sorted(p.parts)) == (None, [("me", 2)])
+
+
+@pytest.mark.parametrize("program", [False, True])
+def test_rows_that_replace_each_other(*, program: bool) -> None:
+    """Two of one key at once replace each other one after the other; two of the program's own still end it."""
+
+    class Latest(Bloom):
+        told = channel(["@to", "who", "n"], [])
+        own = scratch(["who", "n"], [])
+        last = table(["who"], ["n"])
+
+        @bloom
+        def rules(self) -> None:
+            self.last < +-self.told.payloads()
+            self.last < +-self.own
+
+    def boot() -> None:
+        ds = dataspace()
+        actors.append(spawn(lambda: made.append(Latest(ds, address="me"))))
+
+        def stranger() -> None:
+            for n in range(5):
+                send(ds, Packet("me", "told", ("me", "ann", n)))
+            if program:
+                made[0].own.insert([("bob", 1), ("bob", 2)])
+
+        spawn(stranger)
+
+    made: list[Any] = []
+    actors: list[Any] = []
+    settled(boot)
+    if program:
+        assert isinstance(actors[0].error, KeyConflict)
+    else:
+        assert (actors[0].error, sorted(made[0].last)) == (None, [("ann", 4)])
+
+
+def test_what_a_function_gave_is_kept() -> None:
+    """A coll_expr is called once for each tick that happens, and not again for one that is tried without strangers."""
+
+    class Pulling(Fragile):
+        pulled = coll_expr(lambda: [(left.pop(),)] if left else [], ["n"])
+
+        @bloom
+        def pull(self) -> None:
+            self.parts <= self.pulled.map(lambda r: ("queue", 12 // r.n))
+
+    def boot() -> None:
+        spaces.append(dataspace())
+        actors.append(spawn(lambda: made.append(Pulling(spaces[0], address="me"))))
+
+    left: list[int] = []
+    made: list[Any] = []
+    actors: list[Any] = []
+    spaces: list[Any] = []
+    system = settled(boot)
+    left += [3, 2, 1]
+
+    def stranger() -> None:
+        for who, n in (("a", 0), ("b", 6)):
+            send(spaces[0], Packet("me", "told", ("me", who, n)))
+
+    system.spawn(stranger)
+    system.drain()
+    assert (actors[0].error, left) == (None, [3])
+    assert sorted(made[0].parts) == [("b", 2), ("queue", 6), ("queue", 12)]
+
+
+def test_what_a_terminal_cannot_show(capsys: pytest.CaptureFixture[str]) -> None:
+    """It is escaped, and does not end the program when the tick has happened."""
+
+    class Telling(Bloom):
+        told = channel(["@to", "text"], [])
+        out = stdio()
+
+        @bloom
+        def rules(self) -> None:
+            self.out < ~self.told.map(lambda t: (t.text,))
+
+    def boot() -> None:
+        ds = dataspace()
+        actors.append(spawn(lambda: Telling(ds, address="me")))
+        for text in ("zwö", "\ud800!"):
+            spawn(lambda text=text: send(ds, Packet("me", "told", ("me", text))))
+
+    actors: list[Any] = []
+    settled(boot)
+    assert actors[0].error is None
+    assert sorted(capsys.readouterr().out.splitlines()) == ["\\ud800!", "zwö"]
 
 
 def test_a_lattice_where_none_can_be() -> None:
