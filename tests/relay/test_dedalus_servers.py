@@ -194,8 +194,10 @@ def test_what_strangers_send_does_not_end_it(server: Server, tmp_path: Path) -> 
         def boot() -> None:
             @connect(address, attempts=1)
             def person(ds: Ref) -> None:
-                for row in (("a", "five"), ("a", 1, 2), ("a", 5)):
-                    send(ds, Packet("a", "add", row, 0))
+                @on_asserted(ds, Fact("a", "total", ("a", 0)))
+                def listening() -> None:
+                    for row in (("a", "five"), ("a", 1, 2), ("a", 5)):
+                        send(ds, Packet("a", "add", row, 0))
 
                 @on_asserted(ds, Fact("a", "total", ("a", 5)))
                 def five() -> None:
