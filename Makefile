@@ -31,7 +31,9 @@ demo: .venv/stamps/demo java ## the main job: who is in the air? (flights, by Sp
 
 .PHONY: test
 test: .venv/stamps/dev .peers/syndicate-py/stamp java ## all tests
-	@$(PYTHON_BIN) -m pytest --numprocesses auto --maxprocesses 8 --dist loadgroup
+	@$(PYTHON_BIN) -m pytest --numprocesses auto --maxprocesses 8 --dist loadgroup || { \
+	    [ $$? -eq 1 ] && echo "Once more, by themselves and one by one, those that failed:" && \
+	    $(PYTHON_BIN) -m pytest --last-failed --last-failed-no-failures none; }
 
 .PHONY: check
 check: .venv/stamps/dev ## ruff, mypy --strict and the architecture test

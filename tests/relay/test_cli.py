@@ -96,11 +96,12 @@ def test_console_for(start: Start, server: tuple[Process, str]) -> None:
 def test_console_ctrl_c(start: Start, server: tuple[Process, str]) -> None:
     """Ctrl-C ends it as it ends other programs, without a traceback."""
     console = start("console", server[1])
+    assert console.stdout is not None
     act(server[1], lambda ds: assert_(ds, 1))
+    assert console.stdout.readline().split()[1] == "+"
     console.send_signal(signal.SIGINT)
-    code, out, err = end(console)
+    code, _, err = end(console)
     assert (code, err) == (130, "")
-    assert out.split()[1] == "+"
 
 
 def test_console_broken_pipe(start: Start, server: tuple[Process, str]) -> None:
