@@ -55,7 +55,7 @@ from syndicate.bloom.state.contents import Contents
 from syndicate.bloom.state.merged import Merged
 from syndicate.bloom.state.state import NOTHING, ScratchState
 from syndicate.during import on_message
-from syndicate.errors import IllegalRule, NoAnswer, NotAValue, ProgramStopped, RuleFailed, SyndicateError
+from syndicate.errors import IllegalRule, NoAnswer, NotAValue, ProgramStopped, RuleFailed, SyndicateError, WrongActor
 from syndicate.flow.element import Key, Typed, key_of, natural
 from syndicate.lattice.lattice import short
 from syndicate.log import logger
@@ -330,7 +330,7 @@ class Agent:
     def _expect_inside(self, what: str) -> None:
         current(what)
         if not self.inside:
-            raise SyndicateError(
+            raise WrongActor(
                 f"{what}() is for turns of {self.facet.actor!r}, in which {type(self.program).__name__} runs: call it "
                 "in the function that makes the program"
             )

@@ -18,7 +18,7 @@ from syndicate.dedalus.live.local import Local
 from syndicate.dedalus.live.packet import Packet
 from syndicate.dedalus.model import Message
 from syndicate.during import _observe, on_message
-from syndicate.errors import FactError, NotAValue, ProgramStopped, RowMisfit, SyndicateError
+from syndicate.errors import FactError, NotAValue, ProgramStopped, RowMisfit, WrongActor
 from syndicate.log import logger
 from syndicate.pattern import capture
 from syndicate.timer import every
@@ -146,7 +146,7 @@ class Life:
     def _expect_inside(self, what: str) -> None:
         turn = here.turn
         if turn is None or turn.actor is not self.facet.actor:
-            raise SyndicateError(f"{what}() is for turns of {self.facet.actor!r}, in which the agent lives")
+            raise WrongActor(f"{what}() is for turns of {self.facet.actor!r}, in which the agent lives")
 
     # -------------------------------------------------------------------------------------------------------- steps
 
