@@ -23,6 +23,7 @@ from benchmarks.relay_report import relay_section
 from benchmarks.report import Surroundings, exponent, section, write
 from relay.packets import A, M, R
 from syndicate.values import SEQ, Symbol
+from tests.work import PATIENCE
 
 AROUND = Surroundings("python -m benchmarks", 3, "today", "0", "CPython", "0.19.3 on Python 3", "a machine")
 TINY = {"observers": 3, "count": 200, "assertions": 40, "users": 3, "skeletons": 2}
@@ -31,7 +32,7 @@ TINY = {"observers": 3, "count": 200, "assertions": 40, "users": 3, "skeletons":
 def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command as its user does."""
     command = [sys.executable, "-m", "benchmarks", *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 def tiny(case: Case) -> dict[str, object]:

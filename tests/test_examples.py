@@ -18,6 +18,7 @@ from time import monotonic
 import pytest
 
 import syndicate
+from tests.work import PATIENCE
 
 HOUSE = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
@@ -29,9 +30,6 @@ SHELL_BLOCKS = [block for language, block in _BLOCKS if not language]
 
 CRASHES = {"dining_philosophers": "dead", "presence": "stumbles", "supervised": "paper jam"}
 """The examples that show a crash, and what its traceback says."""
-
-PATIENCE = 60.0
-"""Seconds for something to happen: Spark needs a few on a busy machine."""
 
 
 class Program:

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 from relay import connect
 from syndicate import ANY, Record, Ref, assert_, capture, on_asserted, run, send, stop_actor, sync
+from tests.work import PATIENCE
 
 Process: TypeAlias = "subprocess.Popen[str]"
 Start: TypeAlias = Callable[..., Process]
@@ -25,7 +26,7 @@ def command(name: str, *args: str) -> list[str]:
 
 def end(process: Process) -> tuple[int, str, str]:
     """The exit code, and what was printed."""
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=PATIENCE)
     return process.returncode, out, err
 
 

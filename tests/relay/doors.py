@@ -12,6 +12,7 @@ import trustme
 
 from relay.limits import Limits
 from relay.transport import Address, Listener, Stream, Tls, open_listener
+from tests.work import PATIENCE
 
 BRIEF = Limits(opening=0.5)
 
@@ -64,7 +65,7 @@ async def listening(address: str, talk: Callable[[Stream], Any] = echo, **option
                 nursery.start_soon(talk, stream)
 
             nursery.start_soon(listener.serve, welcome)
-            with trio.fail_after(20):
+            with trio.fail_after(PATIENCE):
                 yield listener
             nursery.cancel_scope.cancel()
     finally:
@@ -86,7 +87,7 @@ async def rest(stream: Stream) -> bytes:
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait for something that other tasks bring about."""
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         while not condition():  # noqa: ASYNC110 - polling says what is waited for
             await trio.sleep(0.001)
 

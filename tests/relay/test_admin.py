@@ -26,11 +26,12 @@ from syndicate import ANY, Record, Ref, assert_, capture, on_message, open_syste
 from syndicate.errors import ConnectError, ListenError, ServerMissing
 from syndicate.system import System
 from syndicate.testing import Seen, watch
+from tests.work import PATIENCE
 
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait for something that other tasks bring about."""
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other systems
             await trio.sleep(0.005)
 
@@ -190,7 +191,7 @@ async def get(made: AdminPort, path: str) -> tuple[int, str]:
     answer = b""
     async with await trio.open_tcp_stream(host, int(number)) as stream:
         await stream.send_all(f"GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
-        with trio.fail_after(10):
+        with trio.fail_after(PATIENCE):
             async for data in stream:
                 answer += data
     head, _, body = answer.partition(b"\r\n\r\n")

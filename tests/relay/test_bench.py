@@ -23,6 +23,7 @@ from relay.broker import Broker
 from relay.sturdy import DEFAULT, parse_ref, show
 from syndicate import ANY, Ref, capture, dataspace, on_asserted, on_message, run, send, spawn, stop_actor
 from tests.relay.commands import Process, Server, Start, end
+from tests.work import PATIENCE
 
 PROGRAM = [sys.executable, "-c", "from relay.cli import syndicate_main; syndicate_main()", "bench"]
 
@@ -123,7 +124,7 @@ def test_wrong_messages_are_noticed(caveat: str | None, counted: str) -> None:
 def bench(*args: str, **env: str) -> tuple[int, str, str]:
     """The exit code of the command, and what it printed."""
     done = subprocess.run(
-        [*PROGRAM, *args], capture_output=True, text=True, timeout=100, check=False, env={**os.environ, **env}
+        [*PROGRAM, *args], capture_output=True, text=True, timeout=PATIENCE, check=False, env={**os.environ, **env}
     )
     return done.returncode, done.stdout, done.stderr
 
@@ -178,7 +179,7 @@ def test_ctrl_c(server: Server) -> None:
             shown += os.read(ours, 1000)
         time.sleep(0.3)
         going.send_signal(signal.SIGINT)
-        out, _ = going.communicate(timeout=100)
+        out, _ = going.communicate(timeout=PATIENCE)
     os.close(ours)
     found = json.loads(out)
     assert (going.returncode, found["finished"], found["left"], found["right"]) == (130, False, None, True)

@@ -18,6 +18,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from relay.cli import syndicate_main
+from tests.work import PATIENCE
 
 CARTS = """
 from syndicate.bloom import Bloom, agg, bloom, channel, durable, interface, scratch, table
@@ -206,7 +207,7 @@ def test_as_a_process(carts: Path) -> None:
     env = {**os.environ, "PYTHONPATH": HOUSE}
     done = subprocess.run(
         [*SYNDICATE, "repl", "carts:Cart"], cwd=carts, input="/frob\n/lsrules\n", capture_output=True, text=True,
-        check=False, timeout=60, env=env,
+        check=False, timeout=PATIENCE, env=env,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (1, "error: there is no command /frob: /help says which there are\n")
     assert [line.partition(":")[0] for line in done.stdout.splitlines()] == ["1", "2"]
@@ -233,7 +234,7 @@ class Terminal:
         """Press keys."""
         os.write(self.ours, text.encode())
 
-    def until(self, wanted: str, seconds: float = 30) -> str:
+    def until(self, wanted: str, seconds: float = PATIENCE) -> str:
         """Wait for text, and give what came before it."""
         end = time.monotonic() + seconds
         while wanted not in self.text:
@@ -302,7 +303,7 @@ def test_repl_on_a_terminal(terminal: Terminal, tmp_path: Path) -> None:
     terminal.type("1)\n")
     terminal.until("bloom> ")
     terminal.type("\x04")
-    assert terminal.process.wait(30) == 0
+    assert terminal.process.wait(PATIENCE) == 0
     assert re.search(r"^/frob$", (tmp_path / "syndicate" / "bloom_history").read_text(), re.MULTILINE)
 
 
@@ -313,5 +314,5 @@ def test_no_colour(tmp_path: Path) -> None:
     one.type("/frob\n")
     assert "\x1b[31m" not in one.until("error: there is no command /frob")
     one.type("/quit\n")
-    assert one.process.wait(30) == 0
+    assert one.process.wait(PATIENCE) == 0
     os.close(one.ours)

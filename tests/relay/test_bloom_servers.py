@@ -32,6 +32,7 @@ from syndicate.bloom.agent.packet import Packet
 from tests.relay.bloom_node import Delivery
 from tests.relay.commands import Process, Server, Start, end
 from tests.test_examples import Program, program
+from tests.work import PATIENCE
 
 Node = Callable[..., Program]
 
@@ -98,7 +99,7 @@ def test_one_server(server: Server, node: Node) -> None:
     for each in (one, two):
         assert each.process.stdin is not None
         each.process.stdin.close()
-        assert each.process.wait(20) == 0
+        assert each.process.wait(PATIENCE) == 0
     assert "a row was refused" in "".join(two.errors)
 
 

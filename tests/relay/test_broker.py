@@ -41,13 +41,14 @@ from syndicate.pattern import encode, pattern_of
 from syndicate.system import System
 from syndicate.testing import Seen, watch
 from syndicate.values import SEQ, freeze
+from tests.work import PATIENCE
 
 KEY = b"sixteen bytes!!!"
 
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait for something that other tasks bring about."""
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other systems
             await trio.sleep(0.005)
 
@@ -356,7 +357,7 @@ async def test_noise_on_the_socket(server: Server, data: bytes, logs: list[Mutab
         await stream.send([data])
         await stream.send_eof()
         rest = b""
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             while chunk := await stream.receive():
                 rest += chunk
         await stream.close()
@@ -399,7 +400,7 @@ async def test_a_disconnect_at_any_byte_leaves_nothing(tmp_path: Path, logs: lis
             stream = await open_stream(Address.parse(server.address))
             await stream.send([first[:cut]])
             if cut >= len(first):
-                with trio.fail_after(5):
+                with trio.fail_after(PATIENCE):
                     await stream.receive()
                 await stream.send([rest[: cut - len(first)]])
             await stream.close()
@@ -449,7 +450,7 @@ async def test_a_peer_that_does_not_read(logs: list[MutableMapping[str, Any]]) -
         with running(OBSERVER, server.address) as frozen:
             await until(lambda: seen)
             frozen.send_signal(signal.SIGSTOP)
-            with trio.fail_after(20):
+            with trio.fail_after(PATIENCE):
                 while server.sessions:
                     server.system.spawn(send, ds, ["big", "x" * 100_000])
                     await trio.sleep(0.001)

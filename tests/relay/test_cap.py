@@ -20,6 +20,7 @@ from syndicate import Observe, Record, Ref, Symbol, capture
 from syndicate.skeleton.interest import expand
 from syndicate.text import parse
 from syndicate.values import freeze, thaw
+from tests.work import PATIENCE
 
 KEY = "sixteen bytes!!!"
 
@@ -208,7 +209,13 @@ def test_in_the_family() -> None:
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
         done = subprocess.run(
-            ["sh", "-c", program], cwd=folder, env=environment, capture_output=True, text=True, check=False, timeout=100
+            ["sh", "-c", program],
+            cwd=folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=PATIENCE,
         )
     assert done.stdout.splitlines() == [
         'valid: "room"',

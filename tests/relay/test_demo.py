@@ -27,6 +27,7 @@ from syndicate.errors import JavaMissing
 from syndicate.facet import Facet
 from syndicate.testing import settled, watch
 from syndicate.verbs import current_facet
+from tests.work import PATIENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +77,7 @@ def naive_counts(path: Path, limit: int) -> list[Count]:
 
 def run_demo(*arguments: str) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
-    return subprocess.run([*DEMO, *arguments], capture_output=True, text=True, check=False, timeout=100)
+    return subprocess.run([*DEMO, *arguments], capture_output=True, text=True, check=False, timeout=PATIENCE)
 
 
 @pytest.mark.spark
@@ -124,7 +125,7 @@ def test_ctrl_c() -> None:
             if "Spark reads the flights" in line:
                 break
         os.killpg(demo.pid, signal.SIGINT)
-        rest, _ = demo.communicate(timeout=100)
+        rest, _ = demo.communicate(timeout=PATIENCE)
     assert demo.returncode == 130
     assert "Traceback" not in rest
 

@@ -294,7 +294,7 @@ def random_step(rng: random.Random) -> Step:
     return kind, rng.randrange(CLIENTS), actions, rng.random() < 0.5
 
 
-@pytest.mark.timeout(120 + CRASHES // 100)
+@pytest.mark.timeout(900 + CRASHES // 100)
 def test_random_crashes() -> None:
     """Many crashes, at every point of the writing, life after life: always a prefix with what was acknowledged."""
     count: Counter[str] = Counter()

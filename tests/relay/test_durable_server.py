@@ -26,6 +26,7 @@ from syndicate import Record, Symbol, assert_, capture, during, run, stop_actor
 from syndicate.values import Frozen, freeze
 from syndicate.verbs import sync
 from tests.relay.test_durable import VALUES, Model
+from tests.work import PATIENCE
 
 HOUSE = Path(__file__).parents[2]
 KILLS = int(os.environ.get("SYNDICATE_KILLS", "200"))
@@ -42,7 +43,7 @@ class Lost(Exception):
 class Wire:
     """A client of nothing but packets on a blocking socket.  ``told`` are those of its numbers that got a message."""
 
-    def __init__(self, path: Path, patience: float = 30.0) -> None:
+    def __init__(self, path: Path, patience: float = PATIENCE) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(patience)
         self.codec = Msgpack()
@@ -257,7 +258,7 @@ def kill(number: int) -> None:
             time.sleep(0.001)
 
 
-@pytest.mark.timeout(120 + KILLS)
+@pytest.mark.timeout(900 + KILLS)
 def test_kills(tmp_path: Path) -> None:
     """Killed at random instants, starting or under load: a prefix of the turns is there, with all acknowledged ones."""
     lines = 2
@@ -297,7 +298,7 @@ def test_losing_and_retracting(tmp_path: Path) -> None:
         three = Wire(path)
         assert three.everything() == {a}
         process.send_signal(signal.SIGTERM)
-        assert process.wait(10) == 0
+        assert process.wait(PATIENCE) == 0
         three.close()
     with server(tmp_path / "state") as (_, path):
         four = Wire(path)
@@ -382,7 +383,7 @@ def test_a_disk_that_is_full(tmp_path: Path) -> None:
         with pytest.raises(Lost):
             fill(wire, acknowledged)
         wire.close()
-        assert process.wait(20) == 1
+        assert process.wait(PATIENCE) == 1
         assert process.stderr is not None
         lines = process.stderr.read().splitlines()
         assert lines[-1].startswith(f"durable-server: {tmp_path}/state/journal.sqlite cannot be written (")
@@ -400,7 +401,7 @@ def test_a_second_server(tmp_path: Path) -> None:
     with server(tmp_path / "state") as (first, path):
         Wire(path).close()
         with server(tmp_path / "state") as (second, _):
-            assert second.wait(20) == 1
+            assert second.wait(PATIENCE) == 1
             assert second.stderr is not None
             assert second.stderr.read() == (
                 f"durable-server: state directory {tmp_path}/state is in use by process {first.pid}: stop it or give "

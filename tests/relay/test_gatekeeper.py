@@ -44,6 +44,7 @@ from syndicate.turn import Handle
 from syndicate.values import freeze
 from tests.relay.wire import Wire
 from tests.strategies import REFS
+from tests.work import PATIENCE
 
 KEY = b"sixteen bytes!!!"
 FAILED = Record("rejected", [Record("sturdyref-failed-validation")])
@@ -434,7 +435,7 @@ SAYS = Symbol("Says")
 
 async def until(condition: Any) -> None:
     """Wait for something that other tasks bring about."""
-    with trio.fail_after(10):
+    with trio.fail_after(PATIENCE):
         while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other systems
             await trio.sleep(0.005)
 

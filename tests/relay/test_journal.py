@@ -265,7 +265,7 @@ def test_torn_files(tmp_path: Path, seed: int) -> None:
     assert len(outcomes) == 2
 
 
-@pytest.mark.timeout(120 + FLIPS // 10)
+@pytest.mark.timeout(900 + FLIPS // 10)
 def test_flipped_bits(tmp_path: Path) -> None:
     """One flipped bit anywhere: refused, or the last commit is cut off, or it did not matter; nothing else is served.
 

@@ -47,6 +47,7 @@ from syndicate.testing import Seen
 from syndicate.turn import Handle, current
 from syndicate.values import freeze
 from syndicate.verbs import on_stop_or_crash
+from tests.work import PATIENCE
 
 
 def send_all(target: Ref, messages: Iterable[Any]) -> None:
@@ -55,7 +56,7 @@ def send_all(target: Ref, messages: Iterable[Any]) -> None:
         send(target, message)
 
 
-async def until(condition: Callable[[], object], seconds: float = 60) -> None:
+async def until(condition: Callable[[], object], seconds: float = PATIENCE) -> None:
     """Wait for something that other tasks bring about."""
     with trio.fail_after(seconds):
         while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other systems
@@ -101,7 +102,7 @@ class Peer:
             elif isinstance(packet, Error):
                 self.errors.append(packet)
 
-    async def read_until(self, condition: Callable[[], object], seconds: float = 60) -> None:
+    async def read_until(self, condition: Callable[[], object], seconds: float = PATIENCE) -> None:
         """Take as much as it needs."""
         with trio.fail_after(seconds):
             while not condition() and not self.over:
@@ -668,7 +669,7 @@ async def test_a_server_that_is_lost_at_any_byte_leaves_nothing(
             client = Client(here)
             stream = await open_stream(address)
             facet.enter(partial(react, partial(client.begin, stream)))
-            with trio.fail_after(5):
+            with trio.fail_after(PATIENCE):
                 await client.over.wait()
                 while residue() != before:  # noqa: ASYNC110 - the server's task is to end as well
                     await trio.sleep(0.0005)

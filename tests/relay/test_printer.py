@@ -3,7 +3,6 @@ from __future__ import annotations
 import errno
 import json
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from hypothesis import strategies as st
 from relay.printer import ROOM, Layout, Outlet, Printer
 from syndicate import run
 from syndicate.errors import OutputError
+from tests.work import PATIENCE
 
 
 class Slot:
@@ -157,19 +157,17 @@ def test_a_reader_who_does_not_read_blocks_nobody() -> None:
     reading, written, woken = threading.Event(), bytearray(), threading.Event()
 
     def write(data: bytes) -> None:
-        reading.wait(20)
+        reading.wait(PATIENCE)
         written.extend(data)
 
     outlet = Outlet(write)
     outlet.wake = woken.set
     shown = printer(outlet)
-    began = time.monotonic()
     for _ in range(100):
         tell(shown, *[("!", None, "x" * 1000)] * 20, ("+", object(), "kept"))
-    assert time.monotonic() - began < 10
     assert len(written) == 0
     reading.set()
-    assert woken.wait(10)
+    assert woken.wait(PATIENCE)
     shown.catch_up()
     shown.close()
     events = [json.loads(line) for line in written.decode().splitlines()]
@@ -192,7 +190,7 @@ def test_output_that_fails(number: int, raised: bool) -> None:
     outlet.wake = woken.set
     shown = printer(outlet)
     tell(shown, ("!", None, "x"))
-    assert woken.wait(10)
+    assert woken.wait(PATIENCE)
     for act in (shown.catch_up, shown.close):
         if raised:
             with pytest.raises(OutputError, match="cannot write to standard output: No space left on device"):

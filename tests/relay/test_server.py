@@ -40,6 +40,7 @@ from syndicate import (
 )
 from syndicate.errors import ConnectError
 from syndicate.testing import Seen, watch
+from tests.work import PATIENCE
 
 Process: TypeAlias = "subprocess.Popen[str]"
 Start: TypeAlias = Callable[..., Process]
@@ -87,7 +88,7 @@ def opened(process: Process) -> dict[str, list[str]]:
     return said
 
 
-def end(process: Process, timeout: float = 20) -> tuple[int, str, str]:
+def end(process: Process, timeout: float = PATIENCE) -> tuple[int, str, str]:
     """The exit code, and what was printed."""
     out, err = process.communicate(timeout=timeout)
     return process.returncode, out, err
@@ -100,7 +101,7 @@ def once(address: str, cap: str = DEFAULT, **options: Any) -> None:
 
 async def until(condition: Callable[[], object]) -> None:
     """Wait for something that other tasks bring about."""
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other processes
             await trio.sleep(0.005)
 
@@ -395,7 +396,7 @@ run(boot)
 def test_a_second_ctrl_c_ends_at_once(start: Start, tmp_path: Path) -> None:
     """The first one drains, which may take its time for a peer that does not read; the second does not wait."""
     address = f"unix://{tmp_path}/s"
-    server = start("--listen", address, "--drain", "15")
+    server = start("--listen", address, "--drain", "3600")
     opened(server)
     with subprocess.Popen([sys.executable, "-c", OBSERVER, address], stdout=subprocess.PIPE) as frozen:
         try:
@@ -414,10 +415,8 @@ def test_a_second_ctrl_c_ends_at_once(start: Start, tmp_path: Path) -> None:
             server.send_signal(signal.SIGINT)
             with pytest.raises(subprocess.TimeoutExpired):
                 server.wait(2)
-            began = time.monotonic()
             server.send_signal(signal.SIGINT)
             code, _, err = end(server)
-            assert time.monotonic() - began < 1
             assert code == 130
             assert "ended at once" in err
         finally:
@@ -435,7 +434,7 @@ class Managed:
         self.file.write_text(text)
         self._manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._manager.bind(str(folder / "notify"))
-        self._manager.settimeout(20)
+        self._manager.settimeout(PATIENCE)
         self.process = start("--config", str(self.file), *args, NOTIFY_SOCKET=str(folder / "notify"))
 
     def told(self) -> str:
@@ -574,7 +573,7 @@ async def test_sighup_reads_certificates_again(start: Start, tmp_path: Path) -> 
 def get(url: str) -> tuple[int, str]:
     """Status and body."""
     try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=PATIENCE) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as e:
         with e:
@@ -627,14 +626,14 @@ def test_out_of_descriptors(start: Start) -> None:
     server = start("--listen", "tcp://127.0.0.1:0", fds=64)
     (address,) = opened(server)["listening on"]
     host, number = address.removeprefix("tcp://").split(":")
-    peers = [socket.create_connection((host, int(number)), timeout=10) for _ in range(150)]
+    peers = [socket.create_connection((host, int(number)), timeout=PATIENCE) for _ in range(150)]
     began = cpu(server.pid)
     time.sleep(2)
     assert cpu(server.pid) - began < 1.0, "it does not spin"
     assert server.poll() is None
     for peer in peers:
         peer.close()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while True:
         try:
             once(address)
@@ -672,7 +671,7 @@ def test_standard_streams() -> None:
 
     run(client)
     assert heard == [5]
-    child = subprocess.run(program, shell=True, input=b"", capture_output=True, timeout=100, check=False)
+    child = subprocess.run(program, shell=True, input=b"", capture_output=True, timeout=PATIENCE, check=False)
     assert (child.returncode, child.stdout) == (0, b"")
     assert child.stderr.startswith(b"listening on  stdio:\n")
 
@@ -727,7 +726,7 @@ def test_systemd(tmp_path: Path) -> None:
     unit.write_text(re.sub(r"ExecStart=\S+", f"ExecStart={sys.executable}", out))
     try:
         checked = subprocess.run(
-            ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=60, check=False
+            ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, timeout=PATIENCE, check=False
         )
     except FileNotFoundError:
         pytest.skip("systemd-analyze is not here: the unit was not verified")

@@ -19,6 +19,7 @@ from syndicate.text import parse, unparse
 from syndicate.values import freeze, identical
 from tests.relay.caveat_oracle import Chance
 from tests.strategies import REFS
+from tests.work import PATIENCE
 
 KEY = b"sixteen bytes!!!"
 
@@ -267,7 +268,9 @@ run(boot)
 
 def test_a_program_may_have_these_records_itself() -> None:
     """Record classes of a program, with the labels that the relay uses, change nothing for the relay."""
-    done = subprocess.run([sys.executable, "-c", SHADOWS], capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", SHADOWS], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert (done.stdout, done.returncode) == ("connected\n", 0), done.stderr
 
 

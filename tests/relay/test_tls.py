@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 from relay.transport import Address, Stream, Tls, open_listener, open_stream
 from syndicate.errors import CertificateError, ConnectError
 from tests.relay.doors import BRIEF, Files, door, listening, rest, until
+from tests.work import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -56,7 +57,7 @@ async def test_an_expired_certificate(files: Files) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     assert expired.certificate
     context.load_cert_chain(expired.certificate, expired.key)
-    with trio.fail_after(5):
+    with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
             (plain,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
 

@@ -17,6 +17,7 @@ from relay.transport import Address, Stream, open_listener, open_stream
 from relay.transport.websocket import Refused, answer
 from syndicate.errors import ConnectError, ListenError
 from tests.relay.doors import Files, descriptors, listening, rest
+from tests.work import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +58,7 @@ async def test_an_independent_websocket_client(files: Files) -> None:
             got = 0
             while got < 100_000:
                 got += len(await client.get_message())
-            with trio.fail_after(2):
+            with trio.fail_after(PATIENCE):
                 await client.ping(b"there?")
         assert client.closed
         assert client.closed.code == 1000

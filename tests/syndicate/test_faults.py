@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 from random import Random
 from typing import Any, TypeAlias
 
-import pytest
 import structlog
 import trio
 
@@ -141,7 +140,6 @@ def facets() -> int:
     return sum(type(thing) is Facet for thing in gc.get_objects())
 
 
-@pytest.mark.timeout(300)
 async def test_ten_thousand_faults_leave_nothing(system: System, settle: Settle) -> None:
     """10,000 exceptions in random hooks of random actors: no assertion, facet, task, timer or actor is left, no ghost
     of a failed turn was ever seen, and the onlookers did not notice more than that all lives came and went.

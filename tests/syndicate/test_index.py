@@ -355,7 +355,6 @@ class Machine(RuleBasedStateMachine):
         assert not any(observer.standing for observer in self.observers)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("hot", [2, compiled.HOT])
 def test_random_operations(hot: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Over 10,000 random operations: each observer hears in order what the naive model says, and nothing is left."""

@@ -42,6 +42,7 @@ from syndicate.errors import NotAValue, PatternError, SyndicateError, WrongSyste
 from syndicate.pattern import decode, match
 from syndicate.values import freeze, identical, thaw
 from syndicate.verbs import current_facet
+from tests.work import PATIENCE, calls
 
 
 @record
@@ -236,7 +237,7 @@ async def test_settle_after_the_end() -> None:
             root = system.spawn(prevent_inert_check).root
             nursery.start_soon(system.settle)
         root.enter(lambda: None)  # too late
-        with trio.fail_after(1):
+        with trio.fail_after(PATIENCE):
             await system.settle()
 
 
@@ -305,7 +306,7 @@ def test_a_stopped_facet_has_no_dataflow() -> None:
     assert fields[0].readers == {}
 
 
-def test_doubled_values_are_refused_in_time() -> None:
+def test_doubled_values_are_refused_after_little_work() -> None:
     """Sixty doublings have a billion billion leaves; twelve are a value like others."""
 
     def doubled(times: int, wide: int = 2) -> object:
@@ -315,11 +316,13 @@ def test_doubled_values_are_refused_in_time() -> None:
         return value
 
     assert len(freeze(doubled(12))) == 3
-    began = time.monotonic()
-    for value in ({"a": doubled(60)}, P(doubled(4, 1000))):
+
+    def refused(value: object) -> None:
         with pytest.raises(NotAValue, match="again and again"):
             freeze(value)
-    assert time.monotonic() - began < 20
+
+    for value in ({"a": doubled(60)}, P(doubled(4, 1000))):
+        assert calls(lambda value=value: refused(value)) < 20_000_000  # type: ignore[misc]
 
 
 def test_none_in_a_record_names_the_field() -> None:

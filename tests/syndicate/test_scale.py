@@ -4,8 +4,6 @@
 from __future__ import annotations
 
 import gc
-import sys
-import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -40,6 +38,7 @@ from syndicate.facet import Facet
 from syndicate.system import System
 from syndicate.testing import settled
 from tests.strategies import P
+from tests.work import calls, lines
 
 pytestmark = pytest.mark.usefixtures("logs")
 
@@ -291,25 +290,19 @@ def no_collection() -> Iterator[None]:
         gc.enable()
 
 
-def seconds(step: Step, n: int) -> float:
-    """What a step of size n costs this process."""
+def cost(step: Step, n: int) -> int:
+    """The work of a step of size n."""
     work = step(Stage(), n)
     with no_collection():
-        start = time.process_time()
-        work()
-        return time.process_time() - start
+        return lines(work)
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.__name__.strip("_"))
 def test_growth_is_linear(step: Step) -> None:
-    """Ten times as much costs about ten times as much, and never fifteen times."""
+    """Ten times as much takes ten times the work, and a little that a first time takes."""
     step(Stage(), 300)()  # what is hot is compiled
-    ratio = 0.0
-    for _ in range(4):  # a noisy machine may need a second look, a quadratic step fails them all
-        ratio = seconds(step, 12_000) / min(seconds(step, 1_200) for _ in range(3))
-        if ratio <= 15:
-            return
-    pytest.fail(f"ten times as much costs {ratio:.1f} times as much")
+    few, many = cost(step, 300), cost(step, 3_000)
+    assert many <= 10.5 * few + 1_000
 
 
 # ------------------------------------------------------------------------------------------ one big dataspace
@@ -326,22 +319,6 @@ OBSERVER_BYTES, TOLD_BYTES = 900, 350
 """The most that an observer with a pattern of its own may take, and each thing that it is told."""
 
 
-def work(fn: Callable[[], object]) -> int:
-    """How many calls, of Python and of C functions, *fn* makes: a measure that no other load on the machine changes."""
-    calls = 0
-
-    def count(frame: Any, event: str, arg: Any) -> None:
-        nonlocal calls
-        calls += event in ("call", "c_call")
-
-    sys.setprofile(count)
-    try:
-        fn()
-    finally:
-        sys.setprofile(None)
-    return calls
-
-
 def single_steps(s: Stage, n: int) -> dict[str, int]:
     """The work of single steps in a dataspace with n sensors."""
     stray = Reading(n + 5, 0)
@@ -349,7 +326,7 @@ def single_steps(s: Stage, n: int) -> dict[str, int]:
 
     def cost(name: str, fn: Callable[[], Any], actor: int = 0) -> Any:
         answers: list[Any] = []
-        costs[name] = work(lambda: answers.append(s.act(fn, actor)))
+        costs[name] = calls(lambda: answers.append(s.act(fn, actor)))
         return answers[0]
 
     handle = cost("assert what nobody observes", lambda: assert_(s.ds, stray))
@@ -395,7 +372,7 @@ def test_a_single_step_costs_the_same_in_a_big_dataspace() -> None:
         single_steps(s, n)
     with no_collection():
         few, many = single_steps(small, OBSERVERS // 100), single_steps(big, OBSERVERS)
-    assert [step for step, calls in many.items() if calls > few[step] + 20] == []
+    assert [step for step, number in many.items() if number > few[step] + 20] == []
 
 
 def test_memory() -> None:

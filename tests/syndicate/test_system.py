@@ -62,6 +62,7 @@ from syndicate.facet import Facet
 from syndicate.system import System
 from syndicate.testing import Seen, settled, watch
 from tests.strategies import P
+from tests.work import PATIENCE
 
 pytestmark = pytest.mark.usefixtures("logs")
 
@@ -175,7 +176,7 @@ def returns(boot: Callable[[], object], **kwargs: Any) -> bool:
         done.set()
 
     threading.Thread(target=main, daemon=True).start()
-    return done.wait(5)
+    return done.wait(PATIENCE)
 
 
 def test_run_returns_when_nobody_is_left_or_all_wait_for_each_other() -> None:
@@ -310,7 +311,6 @@ def test_an_interrupt_in_a_task_leaves_in_order(error: type[BaseException]) -> N
     assert log == ["stopped"]
 
 
-@pytest.mark.timeout(60)
 def test_a_real_interrupt() -> None:
     """A SIGINT to a program that waits ends it at once, with its stop handlers, and KeyboardInterrupt."""
     program = textwrap.dedent("""

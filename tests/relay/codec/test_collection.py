@@ -78,7 +78,7 @@ def colliding(count: int) -> list[Frozen]:
 
 
 def test_colliding_tuples_are_found() -> None:
-    """Thousands of real collisions: distinct values of one hash.  So many take quadratic time in a set."""
+    """Thousands of real collisions: distinct values of one hash, which take quadratic time in a set."""
     attack = colliding(3000)
     assert len({*map(hash, attack)}) == 1
     assert len({(a, b) for _, a, b in attack}) == 3000
@@ -87,12 +87,6 @@ def test_colliding_tuples_are_found() -> None:
     honest = [(5, i, i * i) for i in range(2900)]
     assert not flooded(honest)
     assert flooded(honest + attack[: FEW + 1])
-    began = time.perf_counter()
-    assert len({*honest}) == 2900
-    normal = time.perf_counter() - began
-    began = time.perf_counter()
-    assert len({*attack}) == 3000
-    assert time.perf_counter() - began > 20 * normal
 
 
 @pytest.mark.parametrize("codec", [Msgpack, Preserves, PreservesText])

@@ -186,15 +186,15 @@ def test_space_between_packets_is_free() -> None:
 
 @pytest.mark.parametrize("token", ['"{}"', "'{}'", "{}", '#"{}"', '#x"{}"', "#[{}]", "# {}\n"])
 def test_a_long_token_is_looked_at_once(token: str) -> None:
-    """In pieces of a few bytes, it takes time in proportion to its bytes."""
+    """In pieces of a few bytes, it takes processor time in proportion to its bytes."""
 
     def cost(size: int) -> float:
         data, times = f"[{token.format('a' * size)} ]".encode(), []
         for _ in range(3):
-            codec, began = PreservesText(), time.perf_counter()
+            codec, began = PreservesText(), time.thread_time()
             got = [packet for i in range(0, len(data), 16) for packet in codec.feed(data[i : i + 16])]
-            times.append(time.perf_counter() - began)
+            times.append(time.thread_time() - began)
             assert len(got) == 1
         return min(times)
 
-    assert cost(1_000_000) < 50 * cost(100_000)  # quadratic: 100
+    assert cost(900_000) < 200 * cost(30_000)  # quadratic: 900

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -57,12 +56,10 @@ def test_inspect_in_a_loop(depth: int) -> None:
 
 
 def test_the_bound_of_a_loop() -> None:
-    """A loop without end is told in seconds, unless a longer one is asked for."""
+    """A loop without end is told after ten thousand iterations, unless a longer one is asked for."""
     c = Circuit()
     a = c.source("a")
     c.sink("out", c.recursive(lambda r: a + r.map(lambda n: n + 1)))
-    start = time.perf_counter()
     with pytest.raises(EndlessLoop, match=r"within 10000 iterations.*limit="):
         c.step({"a": {1: 1}})
-    assert time.perf_counter() - start < 60
     assert c.engine.epoch == 0

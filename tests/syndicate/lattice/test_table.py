@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gc
-import time
 import weakref
 from typing import Any
 
@@ -11,6 +10,7 @@ from hypothesis import strategies as st
 
 from syndicate.lattice import Bag, Map, Max, Set
 from syndicate.lattice.table import SMALL, Table
+from tests.work import lines, peak
 
 changes = st.dictionaries(st.integers(0, 60), st.integers(0, 3), max_size=12)
 
@@ -86,15 +86,10 @@ def merge_each(big: Any, singles: list[Any]) -> None:
         assert seen.reveal()
 
 
-def seconds(make: Any, size: int, singles: list[Any]) -> float:
-    """The best of three, each from a version that nobody has grown yet."""
-    best = float("inf")
-    for _ in range(3):
-        value = make(size)
-        start = time.perf_counter()
-        merge_each(value, singles)
-        best = min(best, time.perf_counter() - start)
-    return best
+def cost(make: Any, size: int, singles: list[Any]) -> tuple[int, int]:
+    """The work, and the most bytes that it takes, from a version that nobody has grown yet."""
+    value, other = make(size), make(size)
+    return lines(lambda: merge_each(value, singles)), peak(lambda: merge_each(other, singles))
 
 
 @pytest.mark.parametrize(
@@ -108,4 +103,6 @@ def seconds(make: Any, size: int, singles: list[Any]) -> float:
 )
 def test_merging_one_costs_one(make: Any, singles: list[Any]) -> None:
     """500 merges of one element cost about the same into 1,000 and into 100,000, not 100 times as much."""
-    assert seconds(make, 100_000, singles) < 25 * seconds(make, 1_000, singles)
+    (work, memory), (large_work, large_memory) = cost(make, 1_000, singles), cost(make, 100_000, singles)
+    assert large_work < 1.1 * work + 1_000
+    assert large_memory < 3_000_000 < 100 * memory

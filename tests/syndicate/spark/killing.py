@@ -28,10 +28,10 @@ from syndicate.testing import watch
 from syndicate.values import thaw
 from tests.syndicate.spark.crashing import Box
 from tests.syndicate.spark.waiting import until
+from tests.work import PATIENCE
 
 MANY = int(os.environ.get("SYNDICATE_SPARK_CRASHES", "0"))
 """How many orders of all points are tried without Spark; if any, all points are tried with Spark, too."""
-PATIENCE = 90.0
 
 States = list[Counter[Box]]
 Here = Callable[[Ref, Callable[[], None]], None]
@@ -109,10 +109,10 @@ async def crash_and_restart(
         return found
 
     async def stands(wanted: set[Any]) -> None:
-        with trio.fail_after(5):
+        with trio.fail_after(PATIENCE):
             await until(lambda: there() == wanted)
 
-    with trio.fail_after(PATIENCE * (len(points) + 1)):
+    with trio.fail_after(PATIENCE):
         async with open_system(boot) as system:
             await system.settle()
             await until(lambda: opened)

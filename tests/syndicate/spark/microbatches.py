@@ -20,6 +20,8 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
+from tests.work import PATIENCE
+
 SCHEMA = StructType(
     [StructField("name", StringType()), StructField("size", LongType()), StructField("w", IntegerType())]
 )
@@ -126,7 +128,7 @@ class Query:
 
     def stop(self) -> None:
         self.stopping.set()
-        self.thread.join(10)
+        self.thread.join(PATIENCE)
 
     def _run(self) -> None:
         stream = self.stream

@@ -25,7 +25,7 @@ def kept(directory: Path, states: States) -> int:
 SOURCE = Case("crashing", [Box(ANY, ANY)], set, kept)
 
 
-@pytest.mark.timeout(600 + 60 * MANY)
+@pytest.mark.timeout(900 + 60 * MANY)
 @pytest.mark.parametrize("seed", range(max(1, MANY)))
 async def test_killed_at_every_point(tmp_path: Path, seed: int) -> None:
     """Before and after each of plan, write, commit, send and ack, in a random order: nothing is lost or doubled."""

@@ -26,6 +26,7 @@ from syndicate.turn import current
 from syndicate.verbs import send, stop_actor
 from tests.syndicate.spark.microbatches import Session, Stream
 from tests.syndicate.spark.waiting import until
+from tests.work import PATIENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -81,7 +82,7 @@ async def sourced(frame: Callable[[Any], Any], to: type = Crate, **options: Any)
         made.append(watch(ds, capture(SparkProgress(ANY, ANY, ANY, ANY))))
         made.append(spawn(spark_source(ds, frame, to, **options), name="source"))
 
-    with trio.fail_after(60), structlog.testing.capture_logs():
+    with trio.fail_after(PATIENCE), structlog.testing.capture_logs():
         async with open_system(boot) as system:
             await system.settle()
             yield Run(made[2], made[0], made[1])
@@ -159,7 +160,7 @@ async def test_no_query_while_the_snapshot_is_on_its_way(tmp_path: Path) -> None
         options = following(tmp_path, lambda: starts.append(True))
         spawn(spark_source(ref(mute), to=Crate, **options))
 
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with open_system(boot) as system:
             await until(lambda: mute.waiting)
             await trio.sleep(0.05)
@@ -180,7 +181,7 @@ async def test_rows_in_flight(tmp_path: Path) -> None:
         spawn(spark_source(ref(mute), to=Crate, **options))
 
     most = 0
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with open_system(boot) as system:
             before = answered = 0
             while mute.boxes < AHEAD * 6:
@@ -206,7 +207,7 @@ async def test_the_garbage_collector_looks_seldom(tmp_path: Path) -> None:
             sources.append(spawn(spark_source(ref(mute), to=Crate, **options)))
 
     drop(tmp_path, 1, ("a", 1, 1))
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with open_system(boot) as system:
             await until(lambda: all(mute.waiting for mute in mutes))
             assert gc.get_threshold()[0] == SELDOM > before[0]
@@ -306,7 +307,7 @@ async def test_supervised(tmp_path: Path) -> None:
         supervise(spark_source(ds, to=Crate, progress=False, **options), pause=0.01, intensity=100)
 
     drop(tmp_path, 1, ("a", 1, 1), ("b", 1, 1))
-    with trio.fail_after(20), structlog.testing.capture_logs():
+    with trio.fail_after(PATIENCE), structlog.testing.capture_logs():
         async with open_system(boot) as system:
             await system.settle()
             seen = made[0]
@@ -331,7 +332,7 @@ async def test_stopping_while_a_batch_waits(tmp_path: Path) -> None:
         current("test").facet.preventers = 1
         made.append(spawn(spark_source(ref(mute), to=Crate, **following(tmp_path))))
 
-    with trio.fail_after(20):
+    with trio.fail_after(PATIENCE):
         async with open_system(boot) as system:
             await until(lambda: mute.waiting)
             began = trio.current_time()

@@ -17,6 +17,7 @@ from syndicate.errors import SourceError
 from syndicate.spark import spark_source
 from tests.syndicate.spark.microbatches import Session, Stream
 from tests.syndicate.spark.waiting import until
+from tests.work import PATIENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +32,7 @@ class Mug:
 async def mistaken(frame: Callable[[Any], Any], **options: Any) -> str:
     """What the actor ends with: an error of ours, in one line."""
     made: list[Actor] = []
-    with trio.fail_after(60), structlog.testing.capture_logs():
+    with trio.fail_after(PATIENCE), structlog.testing.capture_logs():
         async with open_system(lambda: made.append(spawn(spark_source(dataspace(), frame, Mug, **options)))) as system:
             await system.settle()
             await until(lambda: not made[0].running)
@@ -132,7 +133,7 @@ async def test_what_is_ignored_may_be_of_any_type(spark: SparkSession) -> None:
         seen.append(["looked"])
         return jars(session).selectExpr("*", "interval '1' month as odd")
 
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         async with open_system(
             lambda: made.append(spawn(spark_source(dataspace(), frame, Mug, ignore=["odd"], every=0.01)))
         ) as system:

@@ -19,6 +19,7 @@ from syndicate.testing import watch
 from tests.syndicate.spark.microbatches import Session, Stream
 from tests.syndicate.spark.test_journalled import drop
 from tests.syndicate.spark.waiting import until
+from tests.work import PATIENCE
 
 MANY = 3000
 
@@ -67,7 +68,7 @@ async def test_through_the_relay(tmp_path: Path) -> None:
     def frame(_: object) -> Any:
         return Stream(session, tmp_path)
 
-    with trio.fail_after(60):
+    with trio.fail_after(PATIENCE):
         async with server() as address:
 
             def boot() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from syndicate.errors import SparkMissing
 from syndicate.spark import open_session
+from tests.work import PATIENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -60,7 +61,6 @@ def test_without_pyspark(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(300)
 def test_a_session_is_quiet_and_can_be_lost(tmp_path: Path) -> None:
     """A session prints nothing on either stream, whatever the user's PYSPARK_PYTHON is; when it is stopped under an
     engine, that tells what to do, and a new one goes on; when its JVM is killed under a source, the actor fails with a
@@ -124,7 +124,7 @@ run(boot)
         text=True,
         check=False,
         env=environment,
-        timeout=280,
+        timeout=PATIENCE,
     )
     ended = "the Spark session of the engine has ended: open another one\n"
     assert (done.returncode, done.stdout) == (0, f"{ended}{ended}{{2: 1}}\nagain True\n"), done.stderr

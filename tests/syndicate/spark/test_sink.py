@@ -23,6 +23,7 @@ from syndicate.spark.table import Table, read_changes, read_snapshot
 from syndicate.testing import Seen, watch
 from syndicate.verbs import current_facet, stop_actor
 from tests.syndicate.spark.waiting import until
+from tests.work import PATIENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -107,7 +108,7 @@ async def sunk(
         world._become(values)
         world.sink = spawn(spark_sink(world.ds, pattern, directory, every=every, **options))
 
-    with trio.fail_after(30), structlog.testing.capture_logs():
+    with trio.fail_after(PATIENCE), structlog.testing.capture_logs():
         async with open_system(boot) as system:
             await system.settle()
             yield world
@@ -126,13 +127,11 @@ async def test_changes_and_snapshot(tmp_path: Path, spark: SparkSession) -> None
 
 
 async def test_what_is_pending_is_written_at_the_stop(tmp_path: Path) -> None:
-    """A sink that gathers for an hour writes within seconds when it is stopped, even if it had just begun."""
+    """A sink that gathers for an hour writes when it is stopped, even if it had just begun."""
     async with sunk(tmp_path, Jar("a", 1.0), every=3600.0) as world:
         world.sink.root.enter(stop_actor)
-        began = time.monotonic()
         assert await world.end() is None
         await until((tmp_path / "_manifest.json").exists)
-        assert time.monotonic() - began < 10
     assert world.rows() == [("a", 1.0)]
 
 

@@ -69,7 +69,7 @@ def check(read: tuple[list[dict[str, Any]], list[dict[str, Any]]], states: list[
     return frozenset(snapshot)
 
 
-@pytest.mark.timeout(120 + 120 * MANY)
+@pytest.mark.timeout(900 + 120 * MANY)
 @pytest.mark.parametrize("seed", range(max(1, MANY)))
 def test_killed_at_every_point(spark: SparkSession, tmp_path: Path, seed: int) -> None:
     """Before and after each of write, its files, and commit, in a random order: nothing is lost or doubled."""

@@ -38,6 +38,7 @@ from syndicate.testing import Seen, watch
 from syndicate.turn import current
 from syndicate.verbs import stop_actor
 from tests.syndicate.spark.waiting import until
+from tests.work import PATIENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -47,9 +48,6 @@ if TYPE_CHECKING:
 NULL: Any = Symbol("null")
 
 NOW = {"availableNow": True}
-
-PATIENCE = 60.0
-"""Seconds after which a test fails instead of waiting for Spark."""
 
 
 @record

@@ -28,6 +28,7 @@ from syndicate.testing import Seen, watch
 from tests.syndicate.spark.microbatches import Batch, Session, Stream
 from tests.syndicate.spark.test_journalled import drop
 from tests.syndicate.spark.waiting import until
+from tests.work import PATIENCE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -111,7 +112,7 @@ async def viewed(
         run.progress = watch(ds, capture(SparkProgress(ANY, ANY, ANY, ANY)))
         run.actor = spawn(spark_view(ds, frame, made or circuit(), outputs, **options), name="circuit")
 
-    with trio.fail_after(90), structlog.testing.capture_logs():
+    with trio.fail_after(PATIENCE), structlog.testing.capture_logs():
         async with open_system(boot) as system:
             await system.settle()
             yield run

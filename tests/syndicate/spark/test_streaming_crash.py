@@ -59,7 +59,7 @@ def kept(directory: Path, states: States) -> int:
 VIEW = Case("viewing", [Crates(ANY, ANY), Kind(ANY, ANY)], concluded, kept)
 
 
-@pytest.mark.timeout(600 + 60 * MANY)
+@pytest.mark.timeout(900 + 60 * MANY)
 @pytest.mark.parametrize("seed", range(max(1, MANY)))
 async def test_killed_at_every_point(tmp_path: Path, seed: int) -> None:
     """Before and after each of plan, table, write, commit, send and ack, in a random order, on the local engine."""
@@ -67,7 +67,7 @@ async def test_killed_at_every_point(tmp_path: Path, seed: int) -> None:
     await crash_and_restart(VIEW, tmp_path, "files", points, make_input(tmp_path, 14, seed))
 
 
-@pytest.mark.timeout(1800 if MANY else 300)
+@pytest.mark.timeout(1800 if MANY else 900)
 async def test_killed_with_spark(spark: SparkSession, tmp_path: Path) -> None:
     """The same with Spark's stream and engine: where the engine alone is ahead, and in nightly runs everywhere."""
     states = make_input(tmp_path, 14 if MANY else 2, 7)

@@ -19,6 +19,7 @@ import pytest
 
 from syndicate.bloom import Bloom, bloom, bootstrap, durable, interface, loopback, periodic, scratch, table, values
 from syndicate.errors import AlreadyRunning, BloomDeclaration, IllegalRule, NoAnswer, ProgramStopped, RuleFailed
+from tests.work import PATIENCE
 
 P = TypeVar("P", bound=Bloom)
 
@@ -60,7 +61,7 @@ def start() -> Iterator[Start[Any]]:
 
 def until(condition: Callable[[], object]) -> None:
     """Wait for what another thread brings about."""
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.002)
@@ -237,7 +238,7 @@ def test_halt_ends_it(start: Start[Any]) -> None:
     """A row in `halt` is a stop from within; in the foreground it lets the caller go on."""
     p = start(Adder())
     p.number <= [(0,)]
-    p._thread.join(20)
+    p._thread.join(PATIENCE)
     assert (p.halted, p._agent.ended) == (True, True)
     q = Adder()
     q.number <= [(5,)]
@@ -270,7 +271,7 @@ def test_an_error_ends_it(start: Start[Any], logs: list[MutableMapping[str, Any]
     """A rule that raises is logged and told to all who ask; in the foreground it is raised."""
     p = start(Adder())
     p.number <= [(13,)]
-    p._thread.join(20)
+    p._thread.join(PATIENCE)
     assert [(line["event"], line["actor"]) for line in logs] == [("a program crashed", "Adder")]
     with pytest.raises(ProgramStopped, match=r"test_running\.py:\d+: a function in this rule raised ZeroDivisionError"):
         p.sync_do(lambda: None)
@@ -359,7 +360,7 @@ def test_lines_are_read(kind: str, tmp_path: Path) -> None:
         os.write(master, text)
         into = master
     command = [sys.executable, "-W", "error", "-c", READER]
-    done = subprocess.run(command, stdin=given, capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, stdin=given, capture_output=True, timeout=PATIENCE, check=False)
     for fd in {given, into}:
         os.close(fd)
     assert (done.returncode, done.stderr) == (0, b"")
@@ -370,7 +371,7 @@ def test_nobody_reads_without_being_asked() -> None:
     """A terminal that is only written leaves standard input alone."""
     program = READER.replace("stdio(read=True)", "stdio()").replace("run_fg()", "run_bg(); print(input())")
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, input=b"mine\n", capture_output=True, timeout=60, check=False)
+    done = subprocess.run(command, input=b"mine\n", capture_output=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"mine\n", b"")
 
 

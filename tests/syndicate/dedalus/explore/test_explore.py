@@ -22,6 +22,7 @@ from syndicate.dedalus.explore.explorer import Explorer
 from syndicate.errors import DedalusParadox, DedalusRejected, ExplorationTooLarge, FactError, ScheduleError
 from tests.syndicate.dedalus.explore.brute import TooMany, projected, runs
 from tests.syndicate.dedalus.programs import lively
+from tests.work import PATIENCE
 
 CASES = Path(__file__).parents[3] / "data" / "dedalus"
 MODELS = [json.loads(path.read_text()) for path in sorted(CASES.glob("*.expected.json"))]
@@ -210,18 +211,16 @@ def protocol(name: str, until: int, **options: Any) -> Explorer:
 
 @pytest.mark.parametrize("name", ["two_pc_optimist", "retry", "relay_forever", "two_pc_timeout_optimist"])
 def test_protocols(name: str) -> None:
-    """A verdict on a protocol takes less than two seconds of the processor's time."""
-    began = time.process_time()
-    assert protocol(name, 8).run().confluent is (name.startswith("re"))
-    assert time.process_time() - began < 2
+    """A verdict on a protocol takes a few thousand steps, not one for each order of its messages."""
+    space = protocol(name, 8).run()
+    assert space.confluent is (name.startswith("re"))
+    assert space.steps < 5_000
 
 
-def test_a_space_that_is_too_large_ends_soon() -> None:
-    """Within the timesteps that are tried by default nobody waits for long, and is told what to do."""
-    began = time.process_time()
+def test_a_space_that_is_too_large_ends_at_its_limit() -> None:
+    """And the error says what to do."""
     with pytest.raises(ExplorationTooLarge, match="end earlier"):
         protocol("ack_relay", 8, limit=30_000).run()
-    assert time.process_time() - began < 5
 
 
 def test_events_are_given() -> None:
@@ -366,7 +365,7 @@ def test_interrupted_command(tmp_path: Path) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             time.sleep(wait)
             process.send_signal(signal.SIGINT)
-            out, _ = process.communicate(timeout=100)
+            out, _ = process.communicate(timeout=PATIENCE)
         if out:
             break
     assert process.returncode == 130

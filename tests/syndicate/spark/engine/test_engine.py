@@ -184,7 +184,7 @@ def summed(c: Circuit, a: Stream, b: Stream) -> None:
     c.sink("mean", index.aggregate(agg.avg(lambda e: e[1])) + index.aggregate_stream(agg.min(lambda e: e[1])))
 
 
-@pytest.mark.timeout(1800 if FULL else 300)
+@pytest.mark.timeout(1800 if FULL else 900)
 def test_operators_on_spark(spark: SparkSession) -> None:
     """The same of all operators at once, with nothing in the driver."""
     assert set(OPERATORS) - {"inspect", "differentiate"} <= {node.op for node in circuit_of(summed).walk()} | {"minus"}
@@ -313,7 +313,7 @@ KINDS: dict[str, Callable[[random.Random], Circuit]] = {
     derandomize=not FULL,
 )
 @given(seed=st.integers(0, 10**6))
-@pytest.mark.timeout(3600 if FULL else 240)
+@pytest.mark.timeout(3600 if FULL else 900)
 def test_random_circuits(kind: str, small: int, spark: SparkSession, seed: int) -> None:
     """Random circuits under random insertions and deletions give the same on both engines at every step."""
     alike(

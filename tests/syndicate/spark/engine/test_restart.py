@@ -62,7 +62,6 @@ def go_on(session: SparkSession, state: Path, *, committed: bool, further: bool 
             assert zsets(engine.step(STEPS[3], epoch=3)) == wanted[3]
 
 
-@pytest.mark.timeout(300)
 def test_faults(spark: SparkSession, tmp_path: Path) -> None:
     """A run that ends at any point of a step leaves the last committed epoch, from which a new engine goes on."""
     wanted = expected()
@@ -86,7 +85,6 @@ def test_faults(spark: SparkSession, tmp_path: Path) -> None:
         go_on(spark, tmp_path / point, committed=point == "done", further=FULL)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.skipif(not FULL, reason="opens a session for each point: `make nightly` runs it")
 @pytest.mark.parametrize("point", POINTS)
 def test_killed(point: str, spark: SparkSession, tmp_path: Path) -> None:
@@ -103,7 +101,6 @@ def test_killed(point: str, spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.timeout(600)
 @pytest.mark.skipif(not FULL, reason="starts a cluster: `make nightly` runs it")
 def test_a_dead_executor(tmp_path: Path) -> None:
     """An executor that is killed takes a job, or what it had computed, with it, which is told; an engine's state lasts,
