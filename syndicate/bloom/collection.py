@@ -12,8 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from syndicate import plan
-from syndicate.bloom.declaration import TABLES, Declaration, Kind
+from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind
 from syndicate.bloom.row import Names, Row, fitted_all, row_type
+from syndicate.bloom.rule import check_operator
 from syndicate.bloom.rules.embedded import lattice_columns, made_lattices
 from syndicate.bloom.rules.expression import Expression, Product, made, to_expression
 from syndicate.bloom.rules.head import Head
@@ -44,7 +45,9 @@ class Collection(Head, Expression):
 
     def _schema(self, columns: Names, keys: int) -> None:
         self._columns, self._keys = columns, keys
-        self._factor = Factor(plan.Relation(self._name, columns), (Side(self, self._name, columns, columns),))
+        address = self._location if self._kind in SENT else 0
+        side = Side(self, self._name, columns, columns, address)
+        self._factor = Factor(plan.Relation(self._name, columns), (side,))
 
     def _known(self) -> Factor:
         if not self._columns and self._kind is Kind.TEMP:
@@ -57,8 +60,9 @@ class Collection(Head, Expression):
     # --------------------------------------------------------------------------------------------------- rules
 
     def _take(self, op: str, given: Any, site: str) -> None:
+        check_operator(op, self._name, self._kind, site)
         rows = given if op == "<=" else _literal_rows(given, site)
-        {"<=": self.insert, "<+": self.insert, "<-": self.delete, "<+-": self.upsert, "<~": self.insert}[op](rows)
+        {"<=": self.insert, "<+": self.insert, "<-": self.delete, "<+-": self.upsert, "<~": self.post}[op](rows)
 
     def define(self, body: Any) -> Any:
         """Bud's ``=``: the rows of *body* are all that there is of a scratch; no other rule may write it."""
@@ -76,7 +80,10 @@ class Collection(Head, Expression):
     # --------------------------------------------------------------------------------------------------- from outside
 
     def insert(self, rows: Any) -> None:
-        """Give rows to the next tick; raises :class:`RowMisfit`, :class:`IllegalRule` for what nobody may write."""
+        """Give rows to the next tick, in which those of a channel have arrived.
+
+        Raises :class:`RowMisfit`, :class:`IllegalRule` for what nobody may write.
+        """
         if self._kind in (Kind.CONST, Kind.FILE, Kind.CALLED):
             raise IllegalRule(f"{here()}: {self._name} is a {self._kind.value}, which nobody may write")
         taken, state = self._taken(rows), self._program._state_of(self)
@@ -91,6 +98,15 @@ class Collection(Head, Expression):
         """Replace the rows of the same keys in the next tick."""
         taken, state = self._taken(rows), self._table("upsert")
         self._program._root._from_outside(lambda: state.upserted.update(taken))
+
+    def post(self, rows: Any) -> None:
+        """Send rows with the next tick, as ``<~`` does in a rule: a channel to its address, a terminal to the screen.
+
+        Rows of one key go out one after the other; raises as :meth:`insert`, and for what is not sent.
+        """
+        check_operator("<~", self._name, self._kind, here())
+        taken, state = self._taken(rows), self._program._state_of(self)
+        self._program._root._from_outside(lambda: state.posted.update(taken))
 
     def _table(self, what: str) -> Any:
         if self._kind not in TABLES:
@@ -209,10 +225,6 @@ class Collection(Head, Expression):
         asked = [plan.Compare(name, "==", plan.Const(value)) for name, value in zip(self._columns, key, strict=False)]
         factor = self._known()
         return Expression(Factor(plan.Selection(factor.rows, *asked), factor.sides))
-
-    def payloads(self) -> Expression:
-        """The rows without the location of a channel, or else without the first column."""
-        return self._without(self._location or 0)
 
     __hash__ = object.__hash__
 

@@ -174,13 +174,11 @@ def interface(direction: str, keys: Given = None, values: Given = None, **lattic
 
 
 def channel(keys: Given = None, values: Given = None, **lattices: Any) -> Declaration:
-    """Rows that are sent to the address in the column marked ``@``, and are there for one tick when they arrive."""
-    return _declared(
-        Kind.CHANNEL,
-        ["@address"] if keys is None and values is None else keys,
-        ["val"] if keys is None and values is None else values,
-        lattices,
-    )
+    """Rows that are sent to the address in the column marked ``@``, and are there for one tick when they arrive.
+
+    Without columns it has ``address`` and ``val``, both of the key, so that messages do not contradict each other.
+    """
+    return _declared(Kind.CHANNEL, ["@address", "val"] if keys is None and values is None else keys, values, lattices)
 
 
 def loopback(keys: Given = None, values: Given = None, **lattices: Any) -> Declaration:

@@ -408,15 +408,14 @@ class Bloom(Running, Looking):
 
     def _post(self) -> None:
         for one, state in self._senders:
-            if state.sending.rows:
-                for row in list(state.sending.rows):
-                    if one._kind is Kind.CHANNEL:
-                        assert one._location is not None
-                        self.send(natural(row)[one._location], one._name, natural(row))
-                    elif one._kind is Kind.LOOPBACK:
-                        state.inserted[row] = None
-                    else:
-                        self._write(str(natural(row)[0]))
+            for row in state.outgoing():
+                if one._kind is Kind.CHANNEL:
+                    assert one._location is not None
+                    self.send(natural(row)[one._location], one._name, natural(row))
+                elif one._kind is Kind.LOOPBACK:
+                    state.inserted[row] = None
+                else:
+                    self._write(str(natural(row)[0]))
 
     def _read_file(self, one: Collection) -> None:
         call, where = one._declaration.call, f"{one._declaration.site}: {one._name}"

@@ -85,7 +85,7 @@ class Agent:
         self.program, self.ds = program, ds
         self.turn: Turn = current(type(program).__name__)
         self.thread = threading.get_ident()
-        self.paused = self.stepping = self.ended = False
+        self.paused = self.stepping = self.due = self.ended = False
         self.error: BaseException | None = None
         self.refused = 0
         self.shown: dict[tuple[str, Key], Stranger] = {}
@@ -102,7 +102,7 @@ class Agent:
         program, ds = self.program, self.ds
         self.facet = self.turn.facet
         self.facet.lasting = True  # others may give it rows at any time
-        self.block = self.facet.block(self.step)
+        self.block = self.facet.block(self._step_if_due)
         on_stop_or_crash(self._end)
         if ds is not None:
             program.send = self.send
@@ -149,11 +149,17 @@ class Agent:
     def wake(self) -> None:
         """Let it tick at the end of this turn."""
         if not self.stepping and not self.paused:
+            self.due = True
             self.turn.damaged[self.block] = None
+
+    def _step_if_due(self) -> None:
+        if self.due:  # and nobody has asked for the tick in the midst of the turn
+            self.step()
 
     def step(self) -> None:
         """Tick, and tell what came of it."""
         program, turn = self.program, self.turn
+        self.due = False
         if self._over():
             return
         self.stepping = True

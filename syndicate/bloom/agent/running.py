@@ -171,9 +171,11 @@ class Running:
     # ------------------------------------------------------------------------------------------------ between ticks
 
     def sync_do(self, fn: Callable[[], T], *, timeout: float | None = None) -> T:
-        """Call *fn* between two ticks, then tick, and answer what it did; what either raises reaches the caller.
+        """Call *fn* between two ticks, then tick once, and answer what it did; what either raises reaches the caller.
 
-        *timeout* is in seconds.  Raises :class:`ProgramStopped`, :class:`~syndicate.errors.NoAnswer`.
+        When it returns, scratches hold what that tick derived, if it left nothing to the next (``<+``, a row to
+        ourselves): where the program runs, that tick comes at once, and :meth:`ask` and :meth:`callback` look before
+        it.  *timeout* is in seconds.  Raises :class:`ProgramStopped`, :class:`~syndicate.errors.NoAnswer`.
         """
         self._at_root("sync_do")
         if self._stopped:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from syndicate.bloom.insight.memory import remember_of
-from syndicate.bloom.state.state import CellState, TableState
+from syndicate.bloom.state.state import CellState, SentState, TableState
 
 
 def carry(old: Any, new: Any) -> None:
@@ -31,6 +31,8 @@ def carry(old: Any, new: Any) -> None:
         elif not isinstance(state, (CellState, TableState)) and not isinstance(to, (CellState, TableState)):
             to.inserted.update(state.inserted)
             to.inserted.update(state.next.rows)
+            if isinstance(state, SentState) and isinstance(to, SentState):
+                to.posted.update(state.posted)
     new._inbox.rows, new._inbox.fresh = dict(old._inbox.rows), old._inbox.fresh
     new._done, new._fired, new.halted = old._done, old._fired, old.halted
     new.address, new.sent = old.address, old.sent

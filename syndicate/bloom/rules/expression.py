@@ -207,15 +207,14 @@ class Expression(Asking, Signed, Refusing):
         return other
 
     def payloads(self) -> Expression:
-        """The rows without their first column; of a channel, without its location."""
-        return self._without(0)
-
-    def _without(self, place: int) -> Expression:
+        """The rows of a channel without its location; of a loopback and a terminal all columns, else all but the
+        first.
+        """
         (side,) = self._one_side("payloads")
         kept = [
             (c, plan.Attr(a))
             for at, (c, a) in enumerate(zip(side.columns, side.attributes, strict=True))
-            if at != place
+            if at != side.address
         ]
         return Expression(made(plan.Projection(self._factor.rows, kept)))
 

@@ -21,12 +21,16 @@ from syndicate.plan.heading import listed, meant
 
 @frozen(eq=False)
 class Side:
-    """Columns and their attributes; *owner* is whose columns they are, *name* says it in messages."""
+    """Columns and their attributes; *owner* is whose columns they are, *name* says it in messages.
+
+    *address* is the place of the column that is no payload: a channel's location, else the first; None if all are.
+    """
 
     owner: Any
     name: str
     columns: Names
     attributes: Names
+    address: int | None = 0
 
     def attribute(self, column: str) -> str:
         """The attribute of a column."""

@@ -238,12 +238,32 @@ class ScratchState:
 
 
 class SentState(ScratchState):
-    """Of a channel, a loopback or a terminal: what arrives is a scratch; what is sent in each tick is *sending*."""
+    """Of a channel, a loopback or a terminal: what arrives is a scratch; what rules send in each tick is *sending*.
+
+    What was given from outside to be sent with the next tick is *posted*.
+    """
 
     def __init__(self, contents: Contents) -> None:
         """Empty."""
         super().__init__(contents)
         self.sending = Contents(contents.name, contents.columns, contents.keys)
+        self.posted: dict[Key, None] = {}
+
+    def waits(self) -> bool:
+        """Whether another tick would give it rows, or send some."""
+        return bool(self.posted) or super().waits()
+
+    def discard(self) -> None:
+        """Drop what was given from outside for the next tick."""
+        super().discard()
+        self.posted = {}
+
+    def outgoing(self) -> list[Key]:
+        """What goes out with the tick that has happened, each row once."""
+        if not self.posted:
+            return list(self.sending.rows)
+        posted, self.posted = self.posted, {}
+        return list({**posted, **self.sending.rows})
 
     def commit(self, fed: Mapping[Key, int], out: Mapping[Key, int], deferred: Mapping[str, Mapping[Key, int]]) -> None:
         """Take in a tick."""

@@ -17,7 +17,19 @@ from typing import Any, TypeVar
 
 import pytest
 
-from syndicate.bloom import Bloom, bloom, bootstrap, durable, interface, loopback, periodic, scratch, table, values
+from syndicate.bloom import (
+    Bloom,
+    bloom,
+    bootstrap,
+    channel,
+    durable,
+    interface,
+    loopback,
+    periodic,
+    scratch,
+    table,
+    values,
+)
 from syndicate.errors import AlreadyRunning, BloomDeclaration, IllegalRule, NoAnswer, ProgramStopped, RuleFailed
 from tests.work import PATIENCE
 
@@ -124,6 +136,63 @@ def test_sync_do(start: Start[Any]) -> None:
         p.sync_do(lambda: 1 // 0)
     assert p.sync_do(lambda: len(p.kept)) == 1
     p.tick()
+
+
+WAYS: dict[str, Callable[[Any], object]] = {
+    "sync_do": lambda p: p.sync_do(lambda: p.asked.insert([(1, 1)])),
+    "sync_do with two insertions": lambda p: p.sync_do(lambda: (p.asked.insert([(1, 1)]), p.other.insert([(2, 2)]))),
+    "async_do": lambda p: p.async_do(lambda: p.asked.insert([(1, 1)])),
+    "ask": lambda p: p.ask("asked", [(1, 1)], "answer"),
+    "rows": lambda p: p.asked <= [(1, 1)],
+    "delivery": lambda p: p.deliver("wire", [(p.address, 1)]),
+    "timer": lambda p: p.fire("timer"),
+    "tick": lambda p: p.tick(),
+    "nothing": lambda p: p.sync_do(lambda: None),
+}
+
+
+class Answering(Bloom):
+    """Answers at once, and keeps count."""
+
+    asked = scratch()
+    other = scratch()
+    answer = scratch()
+    wire = channel()
+    timer = periodic(1e6)
+    kept = table()
+
+    @bloom
+    def rules(self) -> None:
+        """What it does."""
+        self.answer <= self.asked
+        self.kept <= self.asked
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_asked_for_is_one_tick(way: str, start: Start[Any]) -> None:
+    """However it is asked for; afterwards scratches hold what that tick derived."""
+    p = start(Answering())
+    p.sync_do(lambda: None)
+    before = p.budtime
+    WAYS[way](p)
+    p.pause()  # after all that this has brought about
+    assert p.budtime - before == 1
+    if p.kept:
+        assert list(p.answer) == [(1, 1)]
+
+
+def test_a_mistake_of_the_caller_loses_nothing(start: Start[Any]) -> None:
+    """What was given before it raised is in the tick that follows."""
+    p = start(Answering())
+
+    def give() -> None:
+        p.asked <= [(1, 1)]
+        raise ValueError("no more")
+
+    with pytest.raises(ValueError, match="no more"):
+        p.sync_do(give)
+    p.pause()
+    assert list(p.kept) == [(1, 1)]
 
 
 def test_async_do_is_first_in_first_out(start: Start[Any]) -> None:
@@ -388,7 +457,7 @@ def test_the_time_of_a_tick() -> None:
         @bootstrap
         def begin(self) -> None:
             assert self.budtime == 0
-            self.go <= [(0,)]
+            self.go.insert([(0,)])
 
         @bloom
         def rules(self) -> None:
