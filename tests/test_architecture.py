@@ -148,3 +148,28 @@ print(sorted({{"pyspark", "py4j", "numpy", "pandas", "pyarrow"}} & set(sys.modul
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout == "[] []\n"
+
+
+@pytest.mark.parametrize("package", ["syndicate", "relay"])
+def test_no_two_thresholds_share_a_name(package: str) -> None:
+    """Which of several numbers is meant must not hang on the module that one reads; versions of formats apart."""
+    homes: dict[str, list[str]] = {}
+    for name, path in MODULES.items():
+        if not name.startswith(package):
+            continue
+        for node in ast.parse(path.read_text()).body:
+            target = node.target if isinstance(node, ast.AnnAssign) else None
+            if isinstance(node, ast.Assign) and len(node.targets) == 1:
+                target = node.targets[0]
+            if isinstance(target, ast.Name) and target.id[0].isupper() and is_number(node.value):  # type: ignore[attr-defined]
+                homes.setdefault(target.id, []).append(name)
+    assert {name: found for name, found in homes.items() if len(found) > 1 and name not in ("VERSION", "FORMAT")} == {}
+
+
+def is_number(value: ast.expr | None) -> bool:
+    """Whether an expression is made of numbers alone."""
+    return value is not None and all(
+        isinstance(node, (ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop))
+        or (isinstance(node, ast.Constant) and type(node.value) in (int, float))
+        for node in ast.walk(value)
+    )

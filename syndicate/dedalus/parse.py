@@ -48,7 +48,7 @@ from syndicate.dedalus.grammar import grammar, in_words
 from syndicate.dedalus.library import LIBRARY, STANDARD, names
 from syndicate.errors import DedalusSyntax
 
-DEEPEST: Final = 200
+DEEPEST_TERM: Final = 200
 """How deeply parentheses and minus signs may be nested in a term."""
 
 _KINDS: Final = ("next", "async", "later")
@@ -305,8 +305,8 @@ class _Reader:
         return [Variable(str(token)) for token in node.children if token is not None]
 
     def term(self, node: Tree[Token], depth: int = 0) -> Term:
-        if depth > DEEPEST:
-            raise self.wrong(node, f"this term is nested more than {DEEPEST} deep: use several rules")
+        if depth > DEEPEST_TERM:
+            raise self.wrong(node, f"this term is nested more than {DEEPEST_TERM} deep: use several rules")
         children = cast("list[Any]", node.children)
         match node.data:
             case "variable":

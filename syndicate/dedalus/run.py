@@ -38,7 +38,7 @@ Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
 
 MAX_STEPS: Final = 1_000_000
 MAX_PASSES: Final = 1_000
-MANY: Final = 10_000
+MANY_OBJECTS: Final = 10_000
 """A timestep that leaves so many new objects is one whose objects stay."""
 
 Rows: TypeAlias = dict[str, set[Row]]
@@ -268,7 +268,7 @@ class Pass:
                 touched = self.step(time, touched)
             finally:
                 if collecting:
-                    if gc.get_count()[0] > MANY and not gc.get_freeze_count():
+                    if gc.get_count()[0] > MANY_OBJECTS and not gc.get_freeze_count():
                         gc.freeze()  # and back: what was made is old now, and is not walked before all else is
                         gc.unfreeze()
                     gc.enable()

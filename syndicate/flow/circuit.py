@@ -336,7 +336,8 @@ class Circuit:
     def state(self, what: str | Stream) -> ZSet | IndexedZSet | Trace:
         """The collection that the changes of a stream add up to, if something in the circuit keeps it.
 
-        *what* is a stream or the name of a sink, a source or a node.  Raises :class:`CircuitError` where nothing does.
+        *what* is a stream or the name of a sink, a source or a node.  Raises :class:`CircuitError` where nothing does:
+        so of ``integrate``, which gives the whole collection in each step, ask for the stream that it reads.
 
         >>> c = Circuit(); c.sink("seen", c.source("visits").distinct())
         >>> _ = c.step({"visits": {"ann": 2}}), c.step({"visits": {"bob": 1}})

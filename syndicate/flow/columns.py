@@ -23,7 +23,7 @@ from syndicate.flow.zset import batch_of
 if TYPE_CHECKING:
     from syndicate.flow.columnar.table import Array, Table
 
-SMALL: Final = 64
+SMALL_COLUMNS: Final = 64
 """A change of fewer rows than this is worked on by rows: below, arrays cost more than they save (measured)."""
 
 

@@ -202,7 +202,8 @@ def integral(circuit: Circuit, what: str | Stream) -> ZSet | IndexedZSet | Trace
     if found is None:
         raise CircuitError(
             f"nothing keeps the collection of {inside.nodes[port.node]}: a circuit only keeps what it needs to follow "
-            "changes. Ask for a stream behind distinct(), aggregate(), or index_with() where a join reads it"
+            "changes. Ask for a stream behind distinct(), aggregate(), or index_with() where a join reads it; for what "
+            "integrate() gives in each step, ask for the stream that it reads"
         )
     return found
 
@@ -237,7 +238,7 @@ def _integral(engine: LocalEngine, circuit: Circuit, port: Port) -> ZSet | Index
         return _integral(engine, circuit, node.inputs[0])
     if node.op == "constant":
         constant: ZSet = node.params["zset"]
-        return constant
+        return constant if engine.epoch else ZSet()
     scope = next(each for each in scopes(engine.root) if each.circuit is circuit)
     taker = scope.takers[scope.slots[port]]
     if taker is not None:
@@ -278,6 +279,8 @@ def _kept_behind(engine: LocalEngine, scope: Scope, port: Port) -> Mixed | None:
                 return add_up(Mixed(), ((value, weight) for _, value, weight in _rows(states[0])))
             if node.op == "distinct" and scope.is_flat(port):
                 return Mixed(states[0])
+            if node.op == "integrate" and not scope.depth:
+                return Mixed(states[0].value)
     return None
 
 
@@ -309,13 +312,8 @@ def _sum(groups: Iterable[dict[Any, int]]) -> dict[Any, int]:
     return add_up({}, chain.from_iterable(map(dict.items, groups)))
 
 
-def _read_integrate(node: Node, states: list[Any]) -> Mixed | None:
-    return None if node.circuit.depth else Mixed(states[0].value)
-
-
 _READ: Final[dict[str, Callable[[Node, list[Any]], Mixed | None]]] = {
     "distinct": _read_distinct,
     "aggregate": _read_aggregate,
-    "integrate": _read_integrate,
     "source": lambda _, states: add_up(Mixed(), ((element, 1) for element in states[0].current.values())),
 }

@@ -187,7 +187,7 @@ def _form(element: Element, depth: int) -> Any:
     if kind is float and not element.is_integer() and element == element:  # noqa: PLR0124  # nan
         return element
     if kind in (list, dict, set, bytearray):
-        raise UnhashableElement(_REFUSED.format(kind=kind.__name__, element=_short(element), remedy=_REMEDIES[kind]))
+        raise UnhashableElement(_REFUSED.format(kind=kind.__name__, element=short(element), remedy=_REMEDIES[kind]))
     if getattr(
         kind, "own_identity", False
     ):  # a lattice value: to freeze a large one in each batch would cost all of it
@@ -205,7 +205,7 @@ def _form(element: Element, depth: int) -> Any:
         hash(element)
     except (TypeError, SyndicateError):
         remedy = "give its class __hash__ and __eq__"
-        raise UnhashableElement(_REFUSED.format(kind=kind.__name__, element=_short(element), remedy=remedy)) from None
+        raise UnhashableElement(_REFUSED.format(kind=kind.__name__, element=short(element), remedy=remedy)) from None
     return (kind, element)
 
 
@@ -222,7 +222,8 @@ _REMEDIES: Final[dict[type, str]] = {
 }
 
 
-def _short(value: object) -> str:
+def short(value: object) -> str:
+    """A value as a message shows it."""
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 

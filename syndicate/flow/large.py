@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from syndicate.flow.aggregates import Aggregate
     from syndicate.flow.circuit import Circuit
 
-LARGE: Final = 1000
+LARGE_CHANGE: Final = 1000
 """A change of so many rows is large: from here on arrays save more than they cost (measured: they are even at 500)."""
 
 ARRAYED: Final = frozenset({"count", "sum", "avg", "min", "max"})

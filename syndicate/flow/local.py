@@ -16,14 +16,14 @@ from sys import getsizeof
 from typing import TYPE_CHECKING, Any, Final
 
 from syndicate.errors import CircuitError, StepFailed, SyndicateError, UnknownStream
-from syndicate.flow.columns import SMALL, Columns
+from syndicate.flow.columns import SMALL_COLUMNS, Columns
 from syndicate.flow.element import Key, Mixed, add_up, key_of
-from syndicate.flow.large import LARGE, takers
+from syndicate.flow.large import LARGE_CHANGE, takers
 from syndicate.flow.loop import Loop
 from syndicate.flow.measure import Measures
 from syndicate.flow.node import Carries, GlobalId, Node, Port
 from syndicate.flow.scope import Scope
-from syndicate.flow.zset import IndexedZSet, ZSet, batch_of
+from syndicate.flow.zset import IndexedZSet, ZSet, batch_of, delta_of, elements_of
 
 if TYPE_CHECKING:
     from syndicate.flow.circuit import Circuit
@@ -79,9 +79,11 @@ class Upserts:
 
     def pairs(self, given: Any) -> Iterator[tuple[Any, Any]]:
         """What is given, as keys with their new elements or None; raises :class:`CircuitError`."""
-        if isinstance(given, ZSet) or not isinstance(given, Iterable):
+        if isinstance(given, ZSet):
             raise CircuitError(f"a source with a key takes {{key: element or None}} or elements, not a ZSet: {given!r}")
-        return map(self.agreed, given.items()) if isinstance(given, Mapping) else map(self.keyed, given)
+        if isinstance(given, Mapping):
+            return map(self.agreed, given.items())
+        return map(self.keyed, elements_of(given, "a source with a key"))
 
     def keyed(self, element: Any) -> tuple[Any, Any]:
         """An element with its key."""
@@ -254,15 +256,13 @@ class LocalEngine:
             batch, saved = upserts.delta(given)
             self.undo.append((upserts.restore, saved))
             return batch
-        if isinstance(given, IndexedZSet):
-            raise CircuitError(f"the source {name!r} takes a ZSet, not an IndexedZSet: give its pairs()")
-        rows = given.batch if isinstance(given, ZSet) else given if type(given) is dict else batch_of(given)
-        if len(rows) >= LARGE and (table := self._as_table(name, rows)) is not None:
+        rows = given if type(given) is dict else delta_of(given, f"the source {name!r}").batch
+        if len(rows) >= LARGE_CHANGE and (table := self._as_table(name, rows)) is not None:
             return table
         return batch_of(rows) if rows is given else rows
 
     def _columnar(self, name: str, given: Columns) -> Any:
-        table = given.table() if len(given) >= SMALL else None
+        table = given.table() if len(given) >= SMALL_COLUMNS else None
         if table is None:
             return given.batch()
         self.keeps_columns = True

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from syndicate.flow.operators import Step
     from syndicate.flow.operators.arrangement import TimedArrangement
 
-SHORT: Final = 24
+SHORT_LINE: Final = 24
 """A loop with more operators than this marks what is to run: most of a line would have nothing to do."""
 
 
@@ -90,7 +90,7 @@ class Loop(Scope):
             return None
         fed = [at for given in self.absorbers.values() for at in given]
         places = [at for at, node in enumerate(self.nodes) if node.kind not in STATIC]
-        if len(places) > SHORT or any(self.takers[at] is not None for at in fed):
+        if len(places) > SHORT_LINE or any(self.takers[at] is not None for at in fed):
             return None
         line: list[Place] = []
         for at in places:

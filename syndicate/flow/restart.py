@@ -5,10 +5,10 @@ collection, each element several times, where a new start would only visit what 
 deleted, following its closure costs 1.6 times as much, at half of them 60 times (measured).  So a loop keeps the sum of
 its imports, and
 
-* starts anew at once if a step deletes more than ``MANY`` of them;
+* starts anew at once if a step deletes more than ``MANY_DELETED`` of them;
 * else follows the change, but for no more than its budget of rows, a part of what the last start took; then it goes
-  back by the undo log and starts anew.  The budget is a tenth of a start where more than ``SOME`` are deleted, since
-  that far the waste is small, and one and a half where fewer are, since then the start is rarely needed.
+  back by the undo log and starts anew.  The budget is a tenth of a start where more than ``SOME_DELETED`` are deleted,
+  since that far the waste is small, and one and a half where fewer are, since then the start is rarely needed.
 
 A start is a step like others: the old state is kept until it has succeeded, and the difference is what is exported.  It
 is offered to free loops (:mod:`syndicate.flow.nature`).
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from syndicate.flow.loop import Loop
     from syndicate.flow.scope import Cell
 
-MANY: Final = 0.15
-SOME: Final = 0.04
-SMALL: Final = 1000
+MANY_DELETED: Final = 0.15
+SOME_DELETED: Final = 0.04
+SMALL_LOOP: Final = 1000
 """Collections with fewer elements than this are followed whatever is deleted."""
 
 
@@ -128,15 +128,15 @@ class Restart:
 
     def budget(self, batches: list[tuple[int, Any]], size: int) -> float:
         """How many rows a change may take."""
-        if size < SMALL:
+        if size < SMALL_LOOP:
             return float("inf")
         gone = sum([_deleted(batch) for _, batch in batches])
         if not gone:
             return float("inf")
         share = gone / max(1, sum([self.extent(slot, outer) for slot, outer in self.loop.imports]))
-        if share > MANY:
+        if share > MANY_DELETED:
             return 0.0
-        return size * self.rows_each * (0.1 if share > SOME else 1.5)
+        return size * self.rows_each * (0.1 if share > SOME_DELETED else 1.5)
 
     def extent(self, slot: int, outer: int) -> int:
         """How many rows an import stands for, or keys, which are no more."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from syndicate.errors import WeightError
+from syndicate.errors import CircuitError, WeightError
 from syndicate.flow.element import (
     Element,
     Key,
@@ -37,6 +37,7 @@ from syndicate.flow.element import (
     negated,
     plus,
     rank,
+    short,
 )
 from syndicate.flow.time import Time, parts
 
@@ -55,8 +56,44 @@ def checked(weights: Iterable[Any]) -> list[int]:
     )
 
 
+Given: TypeAlias = "ZSet | Mapping[Element, int] | Iterable[Element]"
+"""A change as a user gives it: a ZSet, elements with their weights, or elements alone, each of them once more."""
+
+
+def delta_of(given: Given, source: str = "a source") -> ZSet:
+    """A change as a user gives it, to any source of any engine.
+
+    A list, a set or an iterator holds elements, each of them once more; weights are written ``{element: weight}``, or
+    as a ZSet.  Raises :class:`CircuitError` for what is none of these, :class:`WeightError`,
+    :class:`UnhashableElement`.
+
+    >>> delta_of([("a", 1), ("a", 1)]), delta_of({"a": -1})
+    (ZSet({('a', 1): 2}), ZSet({'a': -1}))
+    """
+    if isinstance(given, ZSet):
+        return given
+    if isinstance(given, Mapping):
+        return ZSet(given)
+    return ZSet.of(*elements_of(given, source))
+
+
+def elements_of(given: object, source: str = "a source") -> Iterable[Element]:
+    """The elements of a collection without weights, as a user gives it; raises :class:`CircuitError` for any other.
+
+    A tuple or a string is one element, not several, so it is refused, as is what holds weights in its own way.
+    """
+    if isinstance(given, IndexedZSet):
+        raise CircuitError(f"{source} takes a ZSet, not an IndexedZSet: give its pairs()")
+    if isinstance(given, (str, bytes, tuple)) or not isinstance(given, Iterable):
+        raise CircuitError(
+            f"{source} takes elements in a list, [element, ...], or with weights, {{element: weight}}, where 1 inserts "
+            f"and -1 deletes; not {short(given)}"
+        )
+    return given
+
+
 def batch_of(given: Mapping[Element, int] | Iterable[tuple[Element, int]]) -> dict[Key, int]:
-    """The canonical batch of elements and weights as a user writes them."""
+    """The canonical batch of elements and weights, a mapping or pairs."""
     if type(given) is dict and all_plain(given):
         counts = checked(given.values())
         return dict(given) if 0 not in counts else {element: weight for element, weight in given.items() if weight}
@@ -88,7 +125,7 @@ class ZSet:
     batch: dict[Key, int]
 
     def __init__(self, weights: Mapping[Element, int] | Iterable[tuple[Element, int]] = ()) -> None:
-        """Of ``{element: weight}``, or of pairs, in which elements may recur.
+        """Of ``{element: weight}``, or of pairs, in which elements may recur; of elements alone, :meth:`of` makes one.
 
         Raises :class:`WeightError` if a weight is no ``int``, :class:`UnhashableElement` if an element has no identity.
         """

@@ -28,7 +28,7 @@ Rows: TypeAlias = dict[Key, Any]
 Column: TypeAlias = Callable[[Key], Key]
 """From a key of the table to the key under which an index files it."""
 
-SMALL: Final = 32
+SMALL_TABLE: Final = 32
 """Up to here a copy is as cheap as the bookkeeping, and leaves the older version readable for nothing."""
 
 ABSENT: Final = object()
@@ -55,7 +55,7 @@ class Table:
     def grown(self, changes: Rows) -> Table:
         """The version in which each of *changes* is set, at the cost of *changes* if this is the newest version."""
         rows = self.rows()
-        if self._size <= SMALL or self._size <= len(changes):
+        if self._size <= SMALL_TABLE or self._size <= len(changes):
             made = Table({**rows, **changes})
         else:
             undo = {key: rows.get(key, ABSENT) for key in changes}

@@ -18,14 +18,15 @@ Source: DESIGN, decision 6.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from attrs import define
 
-from syndicate.errors import FactError, PlanError
+from syndicate.errors import CircuitError, FactError, PlanError
 from syndicate.flow import Circuit, ZSet
 from syndicate.flow.circuit import MAX_ITERATIONS
+from syndicate.flow.zset import Given, delta_of, elements_of
 from syndicate.plan.heading import Heading, listed, meant
 from syndicate.plan.lower import Lowering
 from syndicate.values import fields_of, is_record
@@ -33,7 +34,7 @@ from syndicate.values import fields_of, is_record
 if TYPE_CHECKING:
     from syndicate.plan.program import Program
 
-Facts = ZSet | Mapping[Any, int] | Iterable[Any]
+Facts = Given
 """Changes of a relation: facts with weights (1 inserts, -1 deletes), or facts alone, which are inserted."""
 
 _ONLY_TUPLES: Final = frozenset({tuple})
@@ -94,19 +95,17 @@ class Plan:
             what = "is derived by rules, not given" if declared is not None else "is not known"
             raise FactError(f"relation {name!r} {what}{meant(name, given)}; given are {listed(given)}")
         heading = declared.relation.heading
-        if isinstance(facts, ZSet):
-            _fit(name, heading, facts)
-            return facts
-        if isinstance(facts, (str, bytes)) or not isinstance(facts, Iterable):
-            raise FactError(f"{name} takes facts, one by one or with weights {{fact: weight}}, not {facts!r}")
-        if type(facts) is dict and set(map(type, facts)) <= _ONLY_TUPLES:
-            _fit(name, heading, facts)
+        try:
+            rows = facts if isinstance(facts, (ZSet, Mapping)) else list(elements_of(facts, f"relation {name!r}"))
+        except CircuitError as error:
+            raise FactError(f"{name} takes facts: {error}") from None
+        if not set(map(type, rows)) <= _ONLY_TUPLES:
+            pairs = rows.items() if isinstance(rows, (ZSet, Mapping)) else [(row, 1) for row in rows]
+            facts = [(fields_of(fact) if is_record(fact) else fact, weight) for fact, weight in pairs]
+            _fit(name, heading, [fact for fact, _ in facts])
             return ZSet(facts)
-        pairs = list(facts.items()) if isinstance(facts, Mapping) else [(fact, 1) for fact in facts]
-        if not {type(fact) for fact, _ in pairs} <= _ONLY_TUPLES:
-            pairs = [(fields_of(fact) if is_record(fact) else fact, weight) for fact, weight in pairs]
-        _fit(name, heading, [fact for fact, _ in pairs])
-        return ZSet(pairs)
+        _fit(name, heading, rows)
+        return delta_of(rows)
 
 
 def _fit(name: str, heading: Heading, facts: Collection[Any]) -> None:

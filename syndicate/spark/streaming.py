@@ -51,7 +51,7 @@ from syndicate.views import check_sink, misfit
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-LARGE: Final = 100_000
+LARGE_DELTA: Final = 100_000
 """A change of so many rows goes from the engine into a table without coming to the driver, where its columns allow."""
 
 _FITTING: Final = {
@@ -328,7 +328,7 @@ class _Follower(Follower):
         if number <= table.batch:
             return
         columns = self.options.tables[name][1]
-        frame = _large(delta, columns) if hasattr(delta, "layout") and len(delta) >= LARGE else None
+        frame = _large(delta, columns) if hasattr(delta, "layout") and len(delta) >= LARGE_DELTA else None
         if frame is not None:
             explained(name, table.append, frame, number)
             return

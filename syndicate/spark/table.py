@@ -13,8 +13,8 @@ weights.  Both are Parquet files; ``_manifest.json`` says which of them count:
 
 :func:`read_changes` and :func:`read_snapshot` give DataFrames of them.  A job without this package does the same: it
 reads ``_manifest.json`` and gives the files to ``spark.read.parquet``; while the snapshot's ``batch`` is the table's
-(always, up to :data:`SMALL` rows), its file is the whole snapshot, else the changes of later batches are added up with
-it.
+(always, up to :data:`SMALL_SNAPSHOT` rows), its file is the whole snapshot, else the changes of later batches are added
+up with it.
 
 A batch writes new files, never into old ones; then the manifest, beside the old one, then it is renamed over it.  That
 rename is the commit.  What the manifest does not name is an orphan of a process that was killed, and is removed when
@@ -54,11 +54,11 @@ VERSION: Final = 1
 MANIFEST: Final = "_manifest.json"
 """Spark, and what else reads directories of Parquet files, leaves out names that begin so."""
 
-SMALL: Final = 20_000
+SMALL_SNAPSHOT: Final = 20_000
 """Up to so many rows the snapshot is written anew with each batch: some 20 ms."""
-LARGE: Final = 5_000_000
+LARGE_SNAPSHOT: Final = 5_000_000
 """From so many rows on it takes a session of Spark's to write the snapshot anew; files of changes are not merged."""
-FEW: Final = 16
+FEW_CHANGES: Final = 16
 """So many files of one size are merged into one."""
 
 WEIGHT: Final = "weight"
@@ -69,7 +69,7 @@ class Table:
     """The table in a directory, open for writing; made if it is not there.  ``batch`` is the last one, or -1.
 
     *schema* are the value columns.  *retain* is the seconds that files stay after they were replaced.  With *session*,
-    a snapshot of :data:`LARGE` rows and more is written anew by a job of Spark's.
+    a snapshot of :data:`LARGE_SNAPSHOT` rows and more is written anew by a job of Spark's.
 
     Raises:
         SinkError: (here and in the methods) the directory is in use, cannot be written or is damaged, its columns are
@@ -260,10 +260,10 @@ class Table:
         whole = old["rows"] + later
         if not later:
             return {**old, "batch": manifest["batch"]}
-        if whole > SMALL and later * 4 < old["rows"]:
+        if whole > SMALL_SNAPSHOT and later * 4 < old["rows"]:
             return old
         file = self._new("snapshot", manifest["batch"])
-        if whole > LARGE:
+        if whole > LARGE_SNAPSHOT:
             if self.session is None:
                 return old
             _snapshot(self.session, self.root, manifest).write.parquet(str(self.root / file))
@@ -413,11 +413,11 @@ def _retired(manifest: Mapping[str, Any]) -> Iterator[str]:
 
 def _alike(changes: Sequence[Mapping[str, Any]]) -> slice | None:
     """The last files of changes, if there are many of one size, and they are not too large together."""
-    if len(changes) < FEW or changes[-FEW]["level"] != changes[-1]["level"]:
+    if len(changes) < FEW_CHANGES or changes[-FEW_CHANGES]["level"] != changes[-1]["level"]:
         return None
-    if sum(change["rows"] for change in changes[-FEW:]) > LARGE:
+    if sum(change["rows"] for change in changes[-FEW_CHANGES:]) > LARGE_SNAPSHOT:
         return None
-    return slice(len(changes) - FEW, len(changes))
+    return slice(len(changes) - FEW_CHANGES, len(changes))
 
 
 def parts(path: Path) -> Iterable[Path]:

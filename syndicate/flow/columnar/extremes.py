@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from syndicate.flow.operators.ranking import Ranking
     from syndicate.flow.scope import Scope
 
-MANY: Final = 32
+MANY_GATHERED: Final = 32
 """Rows that a changed row may make it gather, on average; beyond, rankings are cheaper."""
 
 
@@ -72,7 +72,7 @@ class ExtremeTail:
         headed = not (self.tail.runs or self.engine.keeps_columns)
         if self.groups and not headed:
             self.patience.attempt(len(self.groups), lambda: self._push(table))
-        kept = gathered(self.groups, run, table, MANY * (len(run) + 1)) if headed else self.tail.runs
+        kept = gathered(self.groups, run, table, MANY_GATHERED * (len(run) + 1)) if headed else self.tail.runs
         found = self._found(changed, [*kept, run])
         group = np.concatenate([numbers for _, (numbers, _) in found])
         together = joined([each.table.taken(rows) for each, (_, rows) in found])
@@ -96,7 +96,7 @@ class ExtremeTail:
 
     def _found(self, changed: Entries, runs: list[Run]) -> list[tuple[Run, tuple[Array, Array]]]:
         found = [(run, run.matches(changed.codes, changed.keys.columns)) for run in runs]
-        if sum([len(each[0]) for _, each in found]) > MANY * len(runs[-1]) + MANY:
+        if sum([len(each[0]) for _, each in found]) > MANY_GATHERED * len(runs[-1]) + MANY_GATHERED:
             raise ByRows
         return found
 

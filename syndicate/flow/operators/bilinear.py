@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from syndicate.flow.operators import Step
     from syndicate.flow.scope import Scope
 
-MANY: Final = 256
+MANY_ROWS: Final = 256
 """Batches with more rows than this on both sides are joined key by key."""
 
 Found: TypeAlias = tuple[list[Any], list[int]]
@@ -131,7 +131,7 @@ def _make_flat_join(scope: Scope, node: Node, left: Arrangement, right: Arrangem
             return check(*forth(a, right.index))
         if not a:
             return check(*back(b, left.index))
-        if len(a) > MANY and len(b) > MANY:
+        if len(a) > MANY_ROWS and len(b) > MANY_ROWS:
             return check(*_both_large(function, left, right, forth, back))
         elements, weights = forth(a, right.index)
         for match, rows, index in ((back, b, left.index), (forth, a, right.grouped())):

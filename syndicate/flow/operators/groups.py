@@ -21,7 +21,7 @@ from syndicate.flow.aggregates import LINEAR, Aggregate, Total
 from syndicate.flow.element import ATOMS, Element, Key, MixedRows, Typed, add_up, key_of, meet, mixed, natural
 from syndicate.flow.node import Node
 from syndicate.flow.operators.arrangement import Index, add_rows, meet_rows
-from syndicate.flow.operators.ranking import LARGE, Ranking
+from syndicate.flow.operators.ranking import LARGE_GROUP, Ranking
 
 if TYPE_CHECKING:
     from syndicate.flow.operators import Step
@@ -287,11 +287,11 @@ def _make_grouped(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
             return aggregate.of(GroupView(group) if typed.value else MappingProxyType(group))
         ranking = rankings.get(key)
         if ranking is None:
-            if len(group) <= LARGE:
+            if len(group) <= LARGE_GROUP:
                 return aggregate.of(GroupView(group) if typed.value else group)
             ranking = rankings[key] = Ranking(aggregate.place)
             change = group
-        elif len(group) <= LARGE // 4:
+        elif len(group) <= LARGE_GROUP // 4:
             del rankings[key]
             return aggregate.of(GroupView(group) if typed.value else group)
         for value in change:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.element import Element, Key
 
-LARGE: Final = 64
+LARGE_GROUP: Final = 64
 """Groups with more values than this are ranked: below, looking at all is cheaper (measured)."""
 
 BLOCK: Final = 512

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyarrow import Table
     from pyspark.sql import DataFrame, SparkSession
 
-SMALL: Final = 10_000
+SMALL_BATCH: Final = 10_000
 """A batch of up to so many rows is kept in the driver: a plan takes it in within 10 ms, where files take 40 (measured),
 and the driver's memory stays flat."""
 
@@ -168,7 +168,7 @@ class Frames:
     """
 
     def __init__(
-        self, session: SparkSession, directory: Directory, modules: tuple[str, ...] = (), *, small: int = SMALL
+        self, session: SparkSession, directory: Directory, modules: tuple[str, ...] = (), *, small: int = SMALL_BATCH
     ) -> None:
         self.small = small
         self.bucket = BUCKET

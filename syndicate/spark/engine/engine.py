@@ -25,7 +25,7 @@ from syndicate.errors import CircuitError, EngineError, SnapshotMismatch, StateE
 from syndicate.flow.circuit import Circuit
 from syndicate.flow.node import Carries, Node, Port
 from syndicate.flow.structure import structure
-from syndicate.spark.engine.batch import SMALL, Batch, Frames
+from syndicate.spark.engine.batch import SMALL_BATCH, Batch, Frames
 from syndicate.spark.engine.directory import Directory, copy, remove
 from syndicate.spark.engine.failing import ended, explained, is_inexact, is_stopped, unshippable
 from syndicate.spark.engine.given import Upserts, batch_of, checked, is_frame, shape_of_given
@@ -74,7 +74,7 @@ class SparkEngine:
     """
 
     def __init__(
-        self, circuit: Circuit, session: SparkSession, *, state: str | Path | None = None, small: int = SMALL
+        self, circuit: Circuit, session: SparkSession, *, state: str | Path | None = None, small: int = SMALL_BATCH
     ) -> None:
         if type(circuit) is not Circuit or circuit.above is not None:
             raise CircuitError(f"SparkEngine takes a circuit, not {circuit!r}")
@@ -197,7 +197,7 @@ class SparkEngine:
                 self.layouts.bring(name, shape)
         self.layouts.find()
         root = self.root
-        large = any((run.rows or 0) > SMALL for trace in root.all_traces() for run in trace.runs)
+        large = any((run.rows or 0) > SMALL_BATCH for trace in root.all_traces() for run in trace.runs)
         self.frames.compiled(on=large or any(map(is_frame, given.values())))
         batches: dict[Port, Batch | None] = {}
         for name, change in given.items():

@@ -12,7 +12,7 @@ from syndicate.flow import local
 from syndicate.flow.columns import Columns
 from syndicate.flow.element import key_of, natural
 from syndicate.flow.node import Node
-from syndicate.flow.zset import IndexedZSet, ZSet
+from syndicate.flow.zset import delta_of
 from syndicate.plan.heading import meant
 from syndicate.spark.engine.batch import Batch, Frames, mapped
 from syndicate.spark.engine.layouts import Layouts
@@ -63,11 +63,9 @@ def _kind(name: str, field: Any, frame: DataFrame) -> str:
 
 def checked(name: str, given: Any) -> Any:
     """What was given, as a ZSet, Columns or table; raises as the local engine does."""
-    if isinstance(given, (ZSet, Columns)) or is_frame(given):
+    if isinstance(given, Columns) or is_frame(given):
         return given
-    if isinstance(given, IndexedZSet):
-        raise CircuitError(f"the source {name!r} takes a ZSet, not an IndexedZSet: give its pairs()")
-    return ZSet(given)
+    return delta_of(given, f"the source {name!r}")
 
 
 def batch_of(frames: Frames, layouts: Layouts, node: Node, given: Any) -> Batch | None:

@@ -28,7 +28,7 @@ from syndicate.spark.engine.shape import Layout, joined, of_data, to_data
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-MANY: Final = 8
+MANY_RUNS: Final = 8
 """So many runs are merged: each costs a plan some 10 ms, merging small ones as much as a run."""
 SHARE: Final = 4
 """A base is merged with what lies upon it when that is a quarter of it (reference/flow.md, section 14)."""
@@ -232,9 +232,9 @@ class Trace:
         undivided = largest > 4 * self.frames.bucket and not all(
             run.buckets for run in runs if (run.rows or 0) > 4 * self.frames.bucket
         )
-        if undivided or (len(runs) > 1 and above * SHARE > (runs[0].rows or 0) and len(runs) > MANY):
+        if undivided or (len(runs) > 1 and above * SHARE > (runs[0].rows or 0) and len(runs) > MANY_RUNS):
             return self._rewritten(runs, layout, keys)
-        if len(runs) > MANY or _rows([run for run in runs if run.table is not None]) > self.frames.small:
+        if len(runs) > MANY_RUNS or _rows([run for run in runs if run.table is not None]) > self.frames.small:
             some = (i for i in range(len(runs) - 1) if (runs[i].rows or 0) <= SHARE * _rows(runs[i + 1 :]))
             start = next(some, len(runs) - 2)
             return [*runs[:start], *self._rewritten(runs[start:], layout, keys)]

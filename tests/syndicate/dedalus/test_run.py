@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from syndicate.dedalus import Program, aggregate, choose, compare, compute, names
-from syndicate.dedalus.run import MANY
+from syndicate.dedalus.run import MANY_OBJECTS
 from syndicate.errors import (
     DedalusArithmetic,
     DedalusEndless,
@@ -186,7 +186,7 @@ def test_the_collector_is_as_it_was(frozen: bool) -> None:
         assert gc.isenabled()
         assert bool(gc.get_freeze_count()) is frozen
         if not frozen:
-            assert len(gc.get_objects(generation=2)) > old + MANY
+            assert len(gc.get_objects(generation=2)) > old + MANY_OBJECTS
     finally:
         gc.unfreeze()
 

@@ -25,7 +25,7 @@ def test_the_order_of_changes_does_not_matter(aggregate: agg.Aggregate, values: 
         c.sink("out", c.source("s").index_with(lambda v: 0).aggregate(aggregate))
         total = ZSet()
         for value in order:
-            total += c.step({"s": [(value, 1)]})["out"]
+            total += c.step({"s": [value]})["out"]
         ((_, result),) = total
         found.add(form(result))
     assert len(found) == 1
@@ -40,10 +40,10 @@ def test_a_ranking_takes_away_the_right_one(aggregate: agg.Aggregate) -> None:
     rest = range(1, 200) if aggregate is agg.min else range(-200, 0)
     total = c.step({"s": ZSet.of(*edge, *rest)})["out"]
     for gone, left in ((-0.0, 0.0), (0.0, -0.0)):
-        total += c.step({"s": [(gone, -1)]})["out"]
+        total += c.step({"s": {gone: -1}})["out"]
         ((_, best),) = total
         assert form(best) in (form(left), form((left, -1)))
-        total += c.step({"s": [(gone, 1)]})["out"]
+        total += c.step({"s": [gone]})["out"]
 
 
 @pytest.mark.parametrize("aggregate", [agg.sum, agg.avg], ids=str)

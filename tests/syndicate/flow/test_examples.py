@@ -210,7 +210,7 @@ def test_e15_join_trace() -> None:
     c.sink("out", by_key(c.source("zset")).join_trace(known, both))
     c.step({"trace": ZSet([((key, value), weight) for key, value, weight in trace])})
     wanted = {("a", (1, 1)): 1, ("b", (2, -3)): -2, ("b", (2, 3)): 2, ("b", (2, 4)): -2, ("c", (2, 4)): 1}
-    assert c.step({"zset": zset})["out"] == ZSet(wanted)
+    assert c.step({"zset": ZSet(zset)})["out"] == ZSet(wanted)
 
 
 def test_2_9_13_three_term_join_is_the_join() -> None:

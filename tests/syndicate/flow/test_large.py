@@ -18,7 +18,7 @@ from syndicate.errors import StepFailed, WeightError
 from syndicate.flow import Circuit, Columns, Stream, ZSet, rearranges
 from syndicate.flow import aggregates as agg
 from syndicate.flow.contents import held
-from syndicate.flow.large import LARGE
+from syndicate.flow.large import LARGE_CHANGE
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import two_sources
 from tests.syndicate.flow.oracle import Bag, bag_of, check
@@ -30,7 +30,7 @@ pytest.importorskip("numpy")
 @pytest.fixture
 def all_large(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every change counts as large."""
-    monkeypatch.setattr(syndicate.flow.local, "LARGE", 1)
+    monkeypatch.setattr(syndicate.flow.local, "LARGE_CHANGE", 1)
 
 
 def changes(rng: random.Random, steps: int) -> list[dict[str, dict[Any, int]]]:
@@ -69,11 +69,11 @@ def test_random_circuits_of_other_tests(seed: int) -> None:
 def test_rows_large_and_small_and_columns(rng: random.Random) -> None:
     """Whatever comes after whatever, and in whatever form."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(syndicate.flow.local, "SMALL", 0)
+        patch.setattr(syndicate.flow.local, "SMALL_COLUMNS", 0)
 
         def given_changes() -> Iterator[dict[str, Any]]:
             for step in changes(rng, 7):
-                patch.setattr(syndicate.flow.local, "LARGE", rng.choice((1, 10, 10**9)))
+                patch.setattr(syndicate.flow.local, "LARGE_CHANGE", rng.choice((1, 10, 10**9)))
                 as_columns = rng.random() < 0.3
                 yield {name: in_columns(delta) if as_columns else ZSet(delta) for name, delta in step.items() if delta}
 
@@ -117,11 +117,11 @@ def test_the_state_stays_in_dictionaries() -> None:
     rng = random.Random(4)
     c, _ = workload()
     other, _ = workload()
-    for size in (2 * LARGE, 3 * LARGE):
+    for size in (2 * LARGE_CHANGE, 3 * LARGE_CHANGE):
         step = load(rng, size)
         large = c.step(step)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(syndicate.flow.local, "LARGE", 10**9)
+            patch.setattr(syndicate.flow.local, "LARGE_CHANGE", 10**9)
             small = other.step(step)
         assert all(bag_of(large[name]) == bag_of(small[name]) for name in c.sinks)
         assert states(c) == states(other)
@@ -137,11 +137,11 @@ def test_a_large_step_that_fails() -> None:
     c, joined = workload()
     last = joined.map(lambda row: 1 // (row[1] - 7))
     c.sink("last", last.distinct())
-    step = load(rng, 2 * LARGE)
+    step = load(rng, 2 * LARGE_CHANGE)
     step["a"] = {element: 1 for element in step["a"] if element[1] != 7}
     c.step(step)
     before = states(c)
-    bad = load(rng, 2 * LARGE)
+    bad = load(rng, 2 * LARGE_CHANGE)
     bad["a"] = {element: 1 for element in bad["a"] if element[1] != 7} | {(1, 7): 1}
     bad["b"] = {**bad["b"], (1, 1): 1}
     with pytest.raises(StepFailed, match=r"ZeroDivisionError.* at \(1, 7, \d+\)"):
@@ -157,17 +157,17 @@ def test_a_given_dictionary_is_not_kept() -> None:
     rows = c.source("rows")
     c.sink("rows", rows)
     c.sink("counts", rows.index_with(first).aggregate(agg.count))
-    given = {(number, number): 1 for number in range(2 * LARGE)}
+    given = {(number, number): 1 for number in range(2 * LARGE_CHANGE)}
     out = c.step({"rows": given})
     given.clear()
-    assert len(out["rows"]) == len(list(out["counts"])) == 2 * LARGE
+    assert len(out["rows"]) == len(list(out["counts"])) == 2 * LARGE_CHANGE
 
 
 @pytest.mark.parametrize("weight", [1.0, True, "1", 1 << 70])
 def test_odd_weights(weight: Any) -> None:
     """A weight that is none is refused; one of more than 64 bits counts."""
     c, _ = workload()
-    step = {"a": {(number, number): 1 for number in range(2 * LARGE)} | {(0, 0): weight}}
+    step = {"a": {(number, number): 1 for number in range(2 * LARGE_CHANGE)} | {(0, 0): weight}}
     if type(weight) is int:
         assert c.step(step)["count"][0, weight] == 1
     else:
@@ -182,20 +182,22 @@ def test_odd_elements(odd: Any) -> None:
     """One element that does not look as the others: all go by rows, and types count."""
     c = Circuit()
     c.sink("counts", c.source("a").index_with(itemgetter(0)).aggregate(agg.count))
-    elements = {(number % 10, number): 1 for number in range(2 * LARGE)}
+    elements = {(number % 10, number): 1 for number in range(2 * LARGE_CHANGE)}
     counts = c.step({"a": {**elements, odd: 1}})["counts"]
     known = odd[0] in range(10) and type(odd[0]) is int
-    assert counts[odd[0], 1 + known * LARGE // 5] == 1
+    assert counts[odd[0], 1 + known * LARGE_CHANGE // 5] == 1
 
 
 def test_large_groups() -> None:
     """Few large groups: the best is found by rankings, and stays right."""
     c = Circuit()
     c.sink("max", c.source("a").index_with(swapped).values().index_with(first, second).aggregate(agg.max))
-    c.step({"a": {(0, number): 1 for number in range(90 * LARGE)}})
-    assert dict(c.step({"a": {(0, 90 * LARGE - 1 - number): -1 for number in range(LARGE)}})["max"].items()) == {
-        (0, 90 * LARGE - 1): -1,
-        (0, 89 * LARGE - 1): 1,
+    c.step({"a": {(0, number): 1 for number in range(90 * LARGE_CHANGE)}})
+    assert dict(
+        c.step({"a": {(0, 90 * LARGE_CHANGE - 1 - number): -1 for number in range(LARGE_CHANGE)}})["max"].items()
+    ) == {
+        (0, 90 * LARGE_CHANGE - 1): -1,
+        (0, 89 * LARGE_CHANGE - 1): 1,
     }
 
 
@@ -203,7 +205,7 @@ def test_both_sides_replaced() -> None:
     """Where all of both sides is replaced, the new product less the old is what is made."""
     c, a, b = two_sources()
     c.sink("out", a.index_with(first).join(b.index_with(first), ends))
-    old, new = ([(number % LARGE, number + shift) for number in range(2 * LARGE)] for shift in (0, 10**6))
+    old, new = ([(number % LARGE_CHANGE, number + shift) for number in range(2 * LARGE_CHANGE)] for shift in (0, 10**6))
     c.step({name: dict.fromkeys(old, 1) for name in "ab"})
     swap = {**dict.fromkeys(old, -1), **dict.fromkeys(new, 1)}
     out = c.step({"a": swap, "b": swap})["out"]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syndicate.lattice import Bag, Map, Max, Set
-from syndicate.lattice.table import SMALL, Table
+from syndicate.lattice.table import SMALL_TABLE, Table
 from tests.work import lines, peak
 
 changes = st.dictionaries(st.integers(0, 60), st.integers(0, 3), max_size=12)
@@ -18,7 +18,10 @@ changes = st.dictionaries(st.integers(0, 60), st.integers(0, 3), max_size=12)
 @given(changes, st.lists(st.tuples(st.integers(0, 100), changes, st.integers(0, 100)), max_size=25))
 def test_versions_are_dictionaries_that_never_change(start: dict[int, int], steps: list[Any]) -> None:
     """Any version may be grown and read, in any order: it holds what a copied dictionary would."""
-    start = {**dict.fromkeys(range(100, 100 + SMALL), 0), **start}  # beyond the size up to which versions are copied
+    start = {
+        **dict.fromkeys(range(100, 100 + SMALL_TABLE), 0),
+        **start,
+    }  # beyond the size up to which versions are copied
     versions = [(Table(dict(start)), dict(start))]
     for grown, change, read in steps:
         table, model = versions[grown % len(versions)]
@@ -35,7 +38,7 @@ def test_versions_are_dictionaries_that_never_change(start: dict[int, int], step
 @given(st.lists(st.lists(st.integers(0, 400), max_size=9), max_size=15))
 def test_index_grows_with_the_table(batches: list[list[int]]) -> None:
     """An index made early files what came later."""
-    table = Table(dict.fromkeys(range(1000, 1000 + SMALL + 1)))
+    table = Table(dict.fromkeys(range(1000, 1000 + SMALL_TABLE + 1)))
     for batch in batches:
         table.index("last digit", lambda key: key % 10)
         table = table.grown({key: None for key in batch if key not in table.rows()})

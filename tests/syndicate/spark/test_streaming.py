@@ -221,7 +221,7 @@ async def test_on_spark(tmp_path: Path, spark: SparkSession, monkeypatch: pytest
 
     A large change goes into its table without coming to the driver.
     """
-    monkeypatch.setattr(streaming, "LARGE", 2)
+    monkeypatch.setattr(streaming, "LARGE_DELTA", 2)
     path = tmp_path / "in"
     path.mkdir()
 

@@ -116,7 +116,7 @@ def test_a_batch_counts_once(tmp_path: Path) -> None:
 
 def test_a_large_snapshot_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is written anew only when a quarter of it has changed; what stands is exact all the time."""
-    monkeypatch.setattr(table_module, "SMALL", 10)
+    monkeypatch.setattr(table_module, "SMALL_SNAPSHOT", 10)
     table = Table(tmp_path, FLAT)
     table.append(rows(FLAT, *[("a", n, 1) for n in range(40)]), 0)
     for number in range(1, 13):
@@ -130,7 +130,7 @@ def test_spark_reads_it(spark: SparkSession, tmp_path: Path, monkeypatch: pytest
     import datetime as dt
     from decimal import Decimal
 
-    monkeypatch.setattr(table_module, "SMALL", 2)
+    monkeypatch.setattr(table_module, "SMALL_SNAPSHOT", 2)
     naive = dt.datetime.fromisoformat("2020-01-02T03:04:05")
     row = ({"k": 1}, {"x": 0.5}, ["p", None], Decimal("1.50"), naive.replace(tzinfo=dt.UTC), naive, b"\0")
     other = (None,) * 7
@@ -157,7 +157,7 @@ def test_spark_reads_it(spark: SparkSession, tmp_path: Path, monkeypatch: pytest
 
 def test_spark_writes_it(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large batch, and a large snapshot, are written by jobs of Spark's, and merged and read as others are."""
-    monkeypatch.setattr(table_module, "LARGE", 100)
+    monkeypatch.setattr(table_module, "LARGE_SNAPSHOT", 100)
     table = Table(tmp_path, FLAT, session=spark, retain=0.0)
     table.append(rows(FLAT, ("a", 7, 1)), 0)
     table.append(spark.range(200).selectExpr("'a' AS name", "id AS size", "1L AS weight"), 1)

@@ -19,7 +19,7 @@ from syndicate.errors import CircuitError
 from syndicate.flow import Circuit, Stream, ZSet
 from syndicate.flow import aggregates as agg
 from syndicate.spark.engine import SparkEngine
-from syndicate.spark.engine.batch import SMALL
+from syndicate.spark.engine.batch import SMALL_BATCH
 from syndicate.spark.engine.scope import OPERATORS, TICKING
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import ends, first, second
@@ -303,7 +303,7 @@ KINDS: dict[str, Callable[[random.Random], Circuit]] = {
 }
 
 
-@pytest.mark.parametrize("small", [SMALL, 3, 0] if FULL else [SMALL])
+@pytest.mark.parametrize("small", [SMALL_BATCH, 3, 0] if FULL else [SMALL_BATCH])
 @pytest.mark.parametrize("kind", KINDS)
 @settings(
     max_examples=20 if FULL else 6,

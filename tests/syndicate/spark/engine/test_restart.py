@@ -24,7 +24,7 @@ from syndicate.errors import (
 )
 from syndicate.flow import Circuit, ZSet
 from syndicate.spark.engine import SparkEngine
-from syndicate.spark.engine.batch import SMALL
+from syndicate.spark.engine.batch import SMALL_BATCH
 from syndicate.spark.engine.directory import Directory
 from tests.syndicate.spark.engine.crashing import POINTS, STEPS, build, ending
 
@@ -167,7 +167,7 @@ def test_directories(spark: SparkSession, tmp_path: Path) -> None:
         Directory(tmp_path / "manifest.json")
 
 
-@pytest.mark.parametrize("small", [SMALL, 0])
+@pytest.mark.parametrize("small", [SMALL_BATCH, 0])
 def test_mistakes(small: int, spark: SparkSession) -> None:
     """What raises in a worker is told by node and element; the circuit is at the last committed epoch and goes on."""
     c = Circuit()

@@ -21,7 +21,7 @@ from syndicate.flow import aggregates as agg
 from syndicate.flow.element import key_of
 from syndicate.plan import Arith, Attr, Compare, NaturalJoin, Program, Projection, Selection
 from syndicate.spark.engine import SparkEngine
-from syndicate.spark.engine.batch import SMALL, bucket_of, buckets_of
+from syndicate.spark.engine.batch import SMALL_BATCH, bucket_of, buckets_of
 from syndicate.spark.engine.canonical import from_bytes, to_bytes
 from syndicate.spark.engine.rows import added_up, elements_of, table_of
 from syndicate.spark.engine.shape import Layout, shape_of, widest
@@ -50,7 +50,7 @@ VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("small", [SMALL, 3, 0] if FULL else [SMALL, 0])
+@pytest.mark.parametrize("small", [SMALL_BATCH, 3, 0] if FULL else [SMALL_BATCH, 0])
 def test_values_keep_their_identity(small: int, spark: SparkSession) -> None:
     """Values that Python takes for equal are apart, also as keys, in any mixture of types."""
 
@@ -85,7 +85,7 @@ def test_columns_tell_apart_what_is_apart(values: list[Any]) -> None:
     )
 
 
-@pytest.mark.parametrize("small", [SMALL, 0])
+@pytest.mark.parametrize("small", [SMALL_BATCH, 0])
 def test_integers_leave_64_bits(small: int, spark: SparkSession) -> None:
     """Where the JVM's arithmetic ends, Python's goes on: the step is taken again, the state read in new columns."""
 
@@ -101,7 +101,7 @@ def test_integers_leave_64_bits(small: int, spark: SparkSession) -> None:
     assert not engine.layouts.tracer.exact
 
 
-@pytest.mark.parametrize("small", [SMALL, 0])
+@pytest.mark.parametrize("small", [SMALL_BATCH, 0])
 def test_weights_leave_64_bits(small: int, spark: SparkSession) -> None:
     """A weight that a column cannot hold, of a sum or a product, fails the step and changes nothing."""
     c, a, b = circuits.two_sources()
@@ -136,7 +136,7 @@ def test_nothing_and_twice(spark: SparkSession) -> None:
         assert engine.epoch == 5
 
 
-@pytest.mark.parametrize("small", [SMALL, 0])
+@pytest.mark.parametrize("small", [SMALL_BATCH, 0])
 def test_sources_with_keys(small: int, spark: SparkSession) -> None:
     """New elements replace the old ones of their keys; None deletes."""
 
