@@ -158,11 +158,11 @@ def test_no_two_thresholds_share_a_name(package: str) -> None:
         if not name.startswith(package):
             continue
         for node in ast.parse(path.read_text()).body:
-            target = node.target if isinstance(node, ast.AnnAssign) else None
-            if isinstance(node, ast.Assign) and len(node.targets) == 1:
-                target = node.targets[0]
-            if isinstance(target, ast.Name) and target.id[0].isupper() and is_number(node.value):  # type: ignore[attr-defined]
-                homes.setdefault(target.id, []).append(name)
+            if isinstance(node, (ast.Assign, ast.AnnAssign)) and is_number(node.value):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                for target in targets:
+                    if isinstance(target, ast.Name) and target.id[0].isupper():
+                        homes.setdefault(target.id, []).append(name)
     assert {name: found for name, found in homes.items() if len(found) > 1 and name not in ("VERSION", "FORMAT")} == {}
 
 

@@ -218,11 +218,11 @@ def test_a_state_is_the_sum_of_the_changes(seed: int) -> None:
     for deltas in [{}, {}, *circuits.deltas(random.Random(seed), ["a", "b"], 8), {}]:
         for name, stream in streams.items():
             try:
-                found = bag_of(c.state(stream))
+                found: Any = c.state(stream)
             except CircuitError:
                 continue
             answered.add(name)
-            assert found == bag_of(sums.get(name, ZSet())), name
+            assert bag_of(found) == bag_of(sums.get(name, ZSet())), name
         out = c.step(deltas)
         for name in streams:
             sums[name] = sums[name] + out[name] if name in sums else out[name]
