@@ -144,7 +144,7 @@ def _record_freezer(cls: type, label: Symbol, names: list[str]) -> Callable[[Any
             f" x{i} = self.{name}",
             f" t = type(x{i})",
             " if t is int:",
-            f"  if not {-SMALL} < x{i} < {SMALL}: x{i} = freeze(x{i})",
+            f"  if not {-SMALL} < x{i} < {SMALL} or x{i} == -2: x{i} = freeze(x{i})",
             f" elif t not in plain: x{i} = missing(cls, {name!r}) if x{i} is None else freeze(x{i}, depth + 1)",
         ]
     lines.append(f" return ({', '.join(['label', *(f'x{i}' for i in range(len(names)))])},)")

@@ -14,14 +14,16 @@ after ``send`` from changing the dataspace.
 value                        frozen form
 ===========================  ==========================================================
 ``str bytes Symbol Ref``     itself
-``int`` below 2**61 - 1      itself (of larger ones hash() collides at will: ``(BIG, bytes)``)
+``int`` with a hash of its own  itself; those from 2**61 - 1 on, and -2, whose hash is that of -1: ``(BIG, bytes)``
 ``bool``, ``float``          ``(BOOL, "t")``, ``(DOUBLE, eight bytes)``
 record                       ``(label, field, ...)`` sequence                     ``(SEQ, item, ...)`` set, dictionary
 ``(SET, item, ...)``, ``(DICT, (key, ...), (value, ...))``, both sorted
 ===========================  ==========================================================
 
-Tuples beat a class with its own ``__hash__`` five to one as dictionary keys, and a hash that starts with a label or a
-tag, both hashed by secret numbers of the process, is harder to flood (not impossible: see HOWITWORKS.md).
+Tuples beat a class with its own ``__hash__`` five to one as dictionary keys.  Strings, bytes, symbols and tags have
+hashes that are keyed by secrets of the process; an integer that is itself in a form has a hash that no other such
+integer has.  So no two lists of small numbers share a hash, as all lists of -1 and -2 do in Python; who makes 64-bit
+integers for the purpose can still prepare collisions of tuples (`docs/design/values.md`).
 
 >>> identical([1, 2], (1, 2)), identical(1, True), identical(0.0, -0.0), identical({1: 2, 3: 4}, {3: 4, 1: 2})
 (True, False, False, True)
@@ -80,6 +82,8 @@ DICT = Tag("DICT", 9)
 TRUE: Final = (BOOL, "t")
 FALSE: Final = (BOOL, "f")
 SMALL = 2**61 - 1
+MINUS_TWO: Final = (BIG, b"\xfe")
+"""The form of -2: CPython gives it the hash of -1, so that 4,096 lists of twelve such would have one hash."""
 _PACK = struct.Struct(">d")
 
 
@@ -332,7 +336,7 @@ def compact_as(label: Symbol, compact: Callable[[Frozen], Frozen]) -> None:
 
 
 def _freeze_int(value: int, depth: int) -> Frozen:
-    if -SMALL < value < SMALL:
+    if -SMALL < value < SMALL and value != -2:
         return value
     return (BIG, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
 

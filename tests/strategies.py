@@ -52,7 +52,7 @@ class Subject:
 REFS: Final = tuple(Ref(None, Subject()) for _ in range(2))
 
 ATOMS: Final = (
-    *(0, 1, -1, 2, MERSENNE - 1, MERSENNE, -MERSENNE, 2 * MERSENNE, 3 * MERSENNE, 10**40),
+    *(0, 1, -1, -2, 2, MERSENNE - 1, MERSENNE, -MERSENNE, 2 * MERSENNE, 3 * MERSENNE, 10**40),
     *(0.0, -0.0, 1.0, -1.0, 1e300, math.inf, -math.inf, math.nan),
     *(True, False),
     *("", "1", "a", "p", "True"),

@@ -153,7 +153,7 @@ class Assembly:
         if len(data) > self._limits.bignum:
             raise ProtocolError(f"an integer of {len(data)} bytes: at most {self._limits.bignum} are allowed")
         number = int.from_bytes(data, "big", signed=True)
-        if -SMALL < number < SMALL:
+        if -SMALL < number < SMALL and number != -2:
             return number
         return (BIG, data) if number > 0 and data[0] | data[1] >> 7 else freeze(number)
 

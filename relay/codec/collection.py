@@ -26,7 +26,7 @@ from typing import Any, Final
 from relay.limits import Limits
 from relay.packets import WireRef
 from syndicate.errors import ProtocolError
-from syndicate.values import BIG, BOOL, DICT, DOUBLE, SET, Frozen, Symbol, order
+from syndicate.values import BIG, BOOL, DICT, DOUBLE, MINUS_TWO, SET, Frozen, Symbol, order, thaw
 
 FEW: Final = 512
 """So many members may have one hash: comparing each with each takes some milliseconds.
@@ -131,14 +131,21 @@ def ordered(forms: Collection[Frozen]) -> list[Frozen]:
     places: list[list[Frozen]] = [[] for _ in range(9)]
     for form in forms:
         places[_PLACES.get(type(form)) or _place(form)].append(form)
-    return [form for alike in places if alike for form in sorted(alike, key=_SORTED_BY[type(alike[0])])]
+    if MINUS_TWO in places[2]:
+        places[2].sort(key=thaw)
+        return [form for alike in places if alike for form in (alike if alike is places[2] else _sorted(alike))]
+    return [form for alike in places if alike for form in _sorted(alike)]
+
+
+def _sorted(alike: list[Frozen]) -> list[Frozen]:
+    return sorted(alike, key=_SORTED_BY[type(alike[0])])
 
 
 def _place(form: Frozen) -> int:
     """Where a tuple stands among atoms: large integers on both sides of the small ones."""
     head = form[0]
     if head is BIG:
-        return 1 if form[1][0] > 127 else 3
+        return 2 if form == MINUS_TWO else 1 if form[1][0] > 127 else 3
     return 0 if head is BOOL or head is DOUBLE else 7
 
 

@@ -41,7 +41,22 @@ from relay.codec.measure import Measure
 from relay.limits import DEFAULT, ENVELOPE, Limits
 from relay.packets import MINE, YOURS, WireRef
 from syndicate.errors import NotAValue, ProtocolError
-from syndicate.values import BIG, BOOL, DICT, DOUBLE, SEQ, SET, SMALL, TRUE, Frozen, Symbol, Tag, freeze, thaw
+from syndicate.values import (
+    BIG,
+    BOOL,
+    DICT,
+    DOUBLE,
+    MINUS_TWO,
+    SEQ,
+    SET,
+    SMALL,
+    TRUE,
+    Frozen,
+    Symbol,
+    Tag,
+    freeze,
+    thaw,
+)
 
 _SYMBOL: Final = 1
 _BIG: Final = 2
@@ -118,6 +133,8 @@ class Msgpack:
             if head is DOUBLE:
                 return thaw(form)
             if head is BIG:
+                if form == MINUS_TWO:
+                    return -2
                 if len(form[1]) > self.limits.bignum:
                     raise excess(f"an integer of {len(form[1])} bytes", self.limits.bignum)
                 return msgpack.ExtType(_BIG, form[1])
@@ -214,7 +231,9 @@ class Msgpack:
         head = raw[0]
         for item in raw:  # most records are of atoms, and then are what they are to be
             kind = type(item)
-            if not (kind is str or kind is Symbol or (kind is int and -SMALL < item < SMALL) or kind is bytes):
+            if not (
+                kind is str or kind is Symbol or (kind is int and -SMALL < item < SMALL and item != -2) or kind is bytes
+            ):
                 break
         else:
             return raw
@@ -243,7 +262,7 @@ class Msgpack:
     def _atom(self, item: Any) -> Frozen:
         kind = type(item)
         if kind is int:
-            if -SMALL < item < SMALL:
+            if -SMALL < item < SMALL and item != -2:
                 return item
             return (BIG, item.to_bytes(item.bit_length() // 8 + 1, "big")) if item > 0 else freeze(item)
         if kind is bool or kind is float:

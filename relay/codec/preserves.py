@@ -28,9 +28,9 @@ from relay.codec.assembly import ANNOTATION, EMBEDDED, Assembly
 from relay.codec.encoding import Encoder
 from relay.limits import DEFAULT, Limits
 from syndicate.errors import ProtocolError
-from syndicate.values import DICT, DOUBLE, FALSE, SEQ, SET, TRUE, Frozen
+from syndicate.values import DICT, DOUBLE, FALSE, SEQ, SET, TRUE, Frozen, freeze
 
-_BYTE: Final = [n if n < 128 else n - 256 for n in range(256)]
+_BYTE: Final = [freeze(n if n < 128 else n - 256) for n in range(256)]
 _HEADS: Final = {0xB5: SEQ, 0xB6: SET, 0xB7: DICT}
 _PREFIXES: Final = {0x85: ANNOTATION, 0x86: EMBEDDED}
 _LONGEST: Final = 4

@@ -36,7 +36,7 @@ from relay.codec.encoding import Encoder
 from relay.limits import DEFAULT, Limits
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.text import unparse_form
-from syndicate.values import DICT, DOUBLE, FALSE, SEQ, SET, TRUE, Frozen, Symbol, Tag
+from syndicate.values import DICT, DOUBLE, FALSE, SEQ, SET, TRUE, Frozen, Symbol, Tag, freeze
 
 _SPACE: Final = rb"[ \t\r\n,]"
 _BARE: Final = rb"""[^\s(){}\[\]<>"';,@#:]"""
@@ -251,7 +251,7 @@ def _number(parts: Assembly, raw: bytes) -> Frozen:
         raise ProtocolError(f"a double of {len(raw)} characters: at most {_LONGEST} are allowed")
     if match[1] is not None:
         return (DOUBLE, struct.pack(">d", float(raw)))
-    return int(raw) if len(raw) < 18 else parts.digits(raw)
+    return freeze(int(raw)) if len(raw) < 18 else parts.digits(raw)
 
 
 def _unescaped(raw: bytes) -> str:

@@ -156,7 +156,7 @@ def _convert_atom(kind: pa.DataType) -> Callable[[pa.Array], list[Frozen]] | Non
     from pyarrow import types as t
 
     if t.is_integer(kind):
-        return _plain if kind.bit_width < 64 else _wide
+        return _integers
     if (
         t.is_string(kind)
         or t.is_large_string(kind)
@@ -186,12 +186,15 @@ def _plain(array: pa.Array) -> list[Frozen]:
     return [NULL if item is None else item for item in items] if array.null_count else items
 
 
-def _wide(array: pa.Array) -> list[Frozen]:
-    """Integers of 64 bits: nearly all columns of them hold none that needs a form of its own."""
+def _integers(array: pa.Array) -> list[Frozen]:
+    """Integers: nearly all columns of them hold none that needs a form of its own."""
     import pyarrow.compute as pc
 
     limits = pc.min_max(array).as_py()
-    if limits["min"] is None or (-SMALL < limits["min"] <= limits["max"] < SMALL):
+    if limits["min"] is None:
+        return _plain(array)
+    fits = -SMALL < limits["min"] <= limits["max"] < SMALL
+    if fits and (limits["min"] > -2 or not pc.any(pc.equal(array, -2)).as_py()):
         return _plain(array)
     return _each(array, freeze)
 

@@ -40,7 +40,7 @@ from syndicate.errors import SourceJournalError
 from syndicate.spark.standing import Standing
 from syndicate.values import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """The version of the file's format."""
 
 _MAGIC: Final = 0x53594E4A

@@ -3,9 +3,12 @@ from __future__ import annotations
 import copy
 import enum
 import gc
+import itertools
 import math
 import pickle
+import random
 from collections import namedtuple
+from collections.abc import Callable
 from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
@@ -19,6 +22,8 @@ from hypothesis import strategies as st
 
 from syndicate import Dictionary, Observe, Record, Ref, Symbol, ValueSet, capture, record
 from syndicate.errors import NotAValue
+from syndicate.pattern import match
+from syndicate.text import unparse
 from syndicate.values import MAX_DEPTH, fields_of, freeze, identical, is_record, label_of, order, thaw
 from tests.strategies import ATOMS, MERSENNE, PP, REFS, P, Q, values
 
@@ -198,6 +203,26 @@ def test_bignums_that_hash_alike_do_not_collide() -> None:
     forms = [freeze(n * MERSENNE) for n in range(1, 1000)]
     assert len({hash(form) for form in forms}) > 990
     assert [thaw(form) for form in forms] == [n * MERSENNE for n in range(1, 1000)]
+
+
+@pytest.mark.parametrize("wrap", [list, lambda items: Record("point", items), lambda items: [items[:2], *items[2:]]])
+def test_no_two_compounds_of_small_numbers_have_one_hash(wrap: Callable[[list[int]], Any]) -> None:
+    """Although hash(-1) == hash(-2): points of a grid around 0 are values like others."""
+    forms = [freeze(wrap(list(point))) for point in itertools.product(range(-5, 6), repeat=4)]
+    assert len({*map(hash, forms)}) == len({*forms}) == len(forms)
+
+
+def test_minus_two_is_an_integer_like_others() -> None:
+    """It has a form of its own, and nobody sees that."""
+    numbers = [-(2**80), -(2**61), -3, -2, -1, 0, 2**61, 2**80]
+    assert sorted(map(freeze, random.Random(1).sample(numbers, 8)), key=order) == [*map(freeze, numbers)]
+    assert [thaw(freeze(number)) for number in numbers] == numbers
+    assert thaw(freeze(Record("p", [-2]))) == Record("p", [-2])
+    assert identical({-2, -1}, {-1, -2})
+    assert not identical(-2, -2.0)
+    assert match([capture(int)], [-2]) == (-2,)
+    assert match([-2], [-2]) == ()
+    assert unparse([-2, {-2: {-2}}]) == "[-2 {-2: #{-2}}]"
 
 
 def test_a_value_is_a_snapshot() -> None:

@@ -107,10 +107,16 @@ def test_a_flooding_frame_is_refused_quickly(codec: Any, kind: str) -> None:
 
 
 def test_points_around_zero_are_no_attack() -> None:
-    """hash(-1) is hash(-2), and honest values have such coordinates."""
-    points = [("point", x, y, z) for x in range(-9, 9) for y in range(-9, 9) for z in range(-9, 9)]
-    assert len({*map(hash, points)}) < len(points)
+    """hash(-1) is hash(-2), and honest values have such coordinates: no two forms of them have one hash."""
+    points = [freeze([x, y, z]) for x in range(-9, 9) for y in range(-9, 9) for z in range(-9, 9)]
+    assert len({*map(hash, points)}) == len(points)
     assert not flooded(points)
+
+
+def test_minus_two_stands_between_its_neighbours() -> None:
+    """Its form is that of large integers."""
+    numbers = [2**70, -(2**70), 3, -3, -2, -1, 0, True, "x"]
+    assert ordered([*map(freeze, numbers)]) == sorted(map(freeze, numbers), key=order)
 
 
 def test_integers_do_not_flood() -> None:

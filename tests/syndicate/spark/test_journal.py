@@ -148,7 +148,7 @@ def test_no_journal(path: Path) -> None:
     with sqlite3.connect(path) as later:
         later.execute("PRAGMA user_version = 99")
     later.close()
-    assert "is of format 99, and this version of syndicate knows 2" in refused(path)
+    assert "is of format 99, and this version of syndicate knows 3" in refused(path)
 
 
 def test_a_damaged_journal(path: Path) -> None:
