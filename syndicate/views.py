@@ -148,7 +148,7 @@ def _check_sources(circuit: Circuit, asserted: Mapping[str, Any], sent: Mapping[
         if name not in circuit.sources:
             known = ", ".join(map(repr, sorted(circuit.sources))) or "none"
             raise UnknownStream(f"the circuit has no source {name!r}; its sources are {known}")
-        if circuit.sources[name].params:
+        if "key" in circuit.sources[name].params:
             raise CircuitError(
                 f"the source {name!r} has a key, but assertions say themselves when they go: make it without key="
             )
@@ -186,6 +186,8 @@ class _Input(Entity):
         self.bare = bare
         self.elements: list[Value] = []
         self.weights: list[int] = []
+        self.counts: dict[Key, int] | None = {} if "unique" in view.engine.circuit.sources[name].params else None
+        """How many there are of each, for a source that is a set: an element is in it while there is one."""
 
     def note(self, element: Value, weight: int) -> None:
         """Add to the delta, and let the view make a step at the end of this turn."""
@@ -197,7 +199,20 @@ class _Input(Entity):
         """The delta, and begin the next."""
         made = ZSet.adopt(collect(self.elements, self.weights))
         self.elements, self.weights = [], []
-        return made
+        return made if self.counts is None else _appeared(self.counts, made)
+
+
+def _appeared(counts: dict[Key, int], delta: ZSet) -> ZSet:
+    """Add a delta to what is counted; what there is now and was not, and the other way round."""
+    made: list[tuple[Key, int]] = []
+    for key, change in delta.batch.items():
+        old = counts.pop(key, 0)
+        new = old + change
+        if new:
+            counts[key] = new
+        if (old > 0) is not (new > 0):
+            made.append((key, 1 if new > 0 else -1))
+    return ZSet.adopt(type(delta.batch)(made))
 
 
 class _Asserted(_Input):

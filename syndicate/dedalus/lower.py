@@ -125,13 +125,15 @@ class _Lowering:
         self.constants: dict[str, set[int]] = {}
         self.live: list[str] = []
         self.heads: dict[int, Rule] = {}
-        self.now = self.program.edb(NOW, "time")
+        self.now = self.program.edb(NOW, "time", exact=True)
         self.timed = False
 
     def run(self, engine: Callable[[Circuit], Any] | None) -> Lowered:
         for name, arity in self.arities.items():
             relation = self.program.idb(name, *columns(arity))
-            self.program.rule(relation, self.program.edb(f"+{name}", *columns(arity)), origin=f"what {name} is given")
+            self.program.rule(
+                relation, self.program.edb(f"+{name}", *columns(arity), exact=True), origin=f"what {name} is given"
+            )
         for number, rule in enumerate(self.rules):
             if rule.fact:
                 continue
@@ -152,7 +154,7 @@ class _Lowering:
         """``p@5`` is p itself while it is 5, and what is given as ``p@5`` at other times."""
         heading = columns(self.arities[name])
         at = self.program.idb(f"{name}@{time}", *heading)
-        self.program.rule(at, self.program.edb(f"+{name}@{time}", *heading), origin=f"{name} at {time}")
+        self.program.rule(at, self.program.edb(f"+{name}@{time}", *heading, exact=True), origin=f"{name} at {time}")
         here = Projection(Selection(self.now, Compare("time", "==", time)), ())
         self.program.rule(at, NaturalJoin(Relation(name, heading), here), origin=f"{name} at {time}")
 

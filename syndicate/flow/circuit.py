@@ -61,18 +61,26 @@ class Circuit:
 
     # --------------------------------------------------------------------------------------------------- ends
 
-    def source(self, name: str, *, key: Callable[[Any], Any] | None = None) -> Stream:
+    def source(self, name: str, *, key: Callable[[Any], Any] | None = None, unique: bool = False) -> Stream:
         """Input from outside: the deltas given to a step under this name.
 
         With *key*, a map by primary key: a step gives the new elements (the old one of the same key goes), or
-        ``{key: element}``, where None deletes.
+        ``{key: element}``, where None deletes.  With *unique*, a set: to insert what is there, and to delete what is
+        not, changes nothing, whatever the weights.
+
+        >>> c = Circuit(); c.sink("out", c.source("facts", unique=True)); _ = c.step({"facts": ["a", "a"]})
+        >>> c.step({"facts": ["a", "b"]})["out"], c.step({"facts": {"a": -1, "x": -1}})["out"]
+        (ZSet({'b': 1}), ZSet({'a': -1}))
         """
         self._at_root("source")
+        if unique and key is not None:
+            raise CircuitError(f"the source {name!r} has a key, and so is a set already: leave unique= out")
         if key is not None and not callable(key):
             raise CircuitError(f"the key of the source {name!r} is a function of its elements, not {key!r}")
         if name in self.sources:
             raise CircuitError(f"the circuit has a source {name!r} already: use the stream that source({name!r}) gave")
-        node = self.add(Kind.SOURCE, "source", [], [Carries.ZSET], {"key": key} if key else {}, share=False)
+        params: dict[str, Any] = {"key": key} if key else {"unique": True} if unique else {}
+        node = self.add(Kind.SOURCE, "source", [], [Carries.ZSET], params, share=False)
         node.name = name
         self.sources[name] = node
         return Stream(self, Port(node.id))

@@ -18,7 +18,7 @@ from attrs import define, frozen
 from syndicate.errors import CircuitError
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.element import Mixed, MixedRows, Rows, add_up
-from syndicate.flow.local import LocalEngine, Upserts
+from syndicate.flow.local import LocalEngine, Unique, Upserts
 from syndicate.flow.loop import Loop
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
@@ -136,6 +136,10 @@ def _put_upserts(state: Upserts, content: Content, _: Any) -> None:
     state.current = content.entries
 
 
+def _put_unique(state: Unique, content: Content, _: Any) -> None:
+    state.held = content.entries
+
+
 def _put_integral(state: Integral, content: Content, _: Any) -> None:
     state.total = content.batch()
 
@@ -162,6 +166,7 @@ WAYS: Final[dict[type, Way]] = {
     TimedArrangement: Way("timed index", lambda _: "ktkw", lambda s: s.index, _put_arrangement, lambda s: s.mixed),
     History: Way("history", _history_levels, lambda s: s.past, _put_history),
     Trace: Way("trace", lambda _: "kvtw", lambda s: s.groups, _put_trace),
+    Unique: Way("set", lambda _: "kw", lambda s: s.held, _put_unique),
     Upserts: Way("table", lambda _: "kk", lambda s: s.current, _put_upserts),
     Integral: Way("integral", lambda _: "kw", lambda s: s.total, _put_integral),
     Restart: Way("cost", lambda _: "kw", lambda _: {}, _put_restart, lambda s: s.rows_each),
@@ -308,6 +313,12 @@ def _read_aggregate(node: Node, states: list[Any]) -> Mixed:
     return Mixed((keyed_result(key, result), 1) for key, result in results if result is not None)
 
 
+def _read_source(_: Node, states: list[Any]) -> Mixed:
+    if isinstance(states[0], Unique):
+        return Mixed(states[0].held)
+    return add_up(Mixed(), ((element, 1) for element in states[0].current.values()))
+
+
 def _sum(groups: Iterable[dict[Any, int]]) -> dict[Any, int]:
     return add_up({}, chain.from_iterable(map(dict.items, groups)))
 
@@ -315,5 +326,5 @@ def _sum(groups: Iterable[dict[Any, int]]) -> dict[Any, int]:
 _READ: Final[dict[str, Callable[[Node, list[Any]], Mixed | None]]] = {
     "distinct": _read_distinct,
     "aggregate": _read_aggregate,
-    "source": lambda _, states: add_up(Mixed(), ((element, 1) for element in states[0].current.values())),
+    "source": _read_source,
 }

@@ -61,7 +61,7 @@ class Incremental:
 def incremental(query: Circuit) -> Incremental:
     """The incremental version of a query over whole collections.
 
-    Raises :class:`CircuitError` if the query has sources with a key, which make changes themselves.
+    Raises :class:`CircuitError` if the query has sources with a key, or unique ones, which make changes themselves.
     """
     literal = _Rewriting(query, simplify=False)
     simple = _Rewriting(query, simplify=True)
@@ -86,7 +86,8 @@ class _Rewriting:
             if node.kind is Kind.SOURCE:
                 if node.params:
                     raise CircuitError(
-                        f"{node} has a key, or is constant: a query over whole collections is given each of them, whole"
+                        f"{node} has a key, is unique, or is constant: a query over whole collections is given each of "
+                        "them, whole"
                     )
                 self.changes[Port(node.id)] = self.made.source(node.name)
         for name, sink in self.query.sinks.items():

@@ -116,6 +116,36 @@ class Upserts:
             self.put(key, element)
 
 
+class Unique:
+    """What a source holds that is a set, so that only what was not there comes, and only what was there goes."""
+
+    __slots__ = ("held",)
+
+    def __init__(self) -> None:
+        self.held: dict[Key, int] = {}
+
+    def delta(self, batch: dict[Key, int]) -> dict[Key, int]:
+        """What a batch changes."""
+        held = self.held
+        made: dict[Key, int] = Mixed() if type(batch) is Mixed else {}
+        made.update(
+            (key, 1 if weight > 0 else -1) for key, weight in batch.items() if (weight > 0) is (key not in held)
+        )
+        return made
+
+    def take(self, change: dict[Key, int]) -> None:
+        """Hold what comes, and no longer what goes."""
+        for key, weight in change.items():
+            if weight > 0:
+                self.held[key] = 1
+            else:
+                self.held.pop(key, None)
+
+    def take_back(self, change: dict[Key, int]) -> None:
+        """Take a step back."""
+        self.take({key: -weight for key, weight in change.items()})
+
+
 class LocalEngine:
     """A circuit with its state.
 
@@ -148,7 +178,10 @@ class LocalEngine:
         self._upserts = {
             name: self.root.state(node, Upserts(node.params["key"]))
             for name, node in circuit.sources.items()
-            if node.params
+            if "key" in node.params
+        }
+        self._unique = {
+            name: self.root.state(node, Unique()) for name, node in circuit.sources.items() if "unique" in node.params
         }
 
     def make_loop(self, circuit: Circuit, above: Scope, position: int) -> Loop:
@@ -257,12 +290,28 @@ class LocalEngine:
             self.undo.append((upserts.restore, saved))
             return batch
         rows = given if type(given) is dict else delta_of(given, f"the source {name!r}").batch
+        if name in self._unique:
+            given = rows = self._changed(name, batch_of(rows) if rows is given else rows)
         if len(rows) >= LARGE_CHANGE and (table := self._as_table(name, rows)) is not None:
             return table
-        return batch_of(rows) if rows is given else rows
+        return batch_of(rows) if rows is given and name not in self._unique else rows
+
+    def _changed(self, name: str, batch: dict[Key, int]) -> dict[Key, int]:
+        """What a batch changes of a source that is a set."""
+        unique = self._unique[name]
+        change = unique.delta(batch)
+        self.undo.append((unique.take_back, change))
+        unique.take(change)
+        return change
 
     def _columnar(self, name: str, given: Columns) -> Any:
         table = given.table() if len(given) >= SMALL_COLUMNS else None
+        if name in self._unique:
+            batch = given.batch()
+            change = self._changed(name, batch)
+            table = None if table is None else table.kept(batch, change)
+            if table is None:
+                return change
         if table is None:
             return given.batch()
         self.keeps_columns = True

@@ -137,7 +137,7 @@ class Lowering:
         self._check_names()
         for name, declared in self.program.declared.items():
             if declared.given:
-                stream = self.circuit.source(name)
+                stream = self.circuit.source(name, unique=not (declared.bag or declared.exact))
                 heading = declared.relation.heading
                 counted = declared.bag and not self.bag
                 stream = stream.distinct() if counted else stream

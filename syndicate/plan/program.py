@@ -38,13 +38,15 @@ from syndicate.plan.stratify import Edge, Rule, Stratum, edges, occurrences, str
 class Declared:
     """What a program knows of one relation.
 
-    *key* is a set of attributes on which no two of its rows agree; *bag* says that a row may be given several times.
+    *key* is a set of attributes on which no two of its rows agree; *bag* says that a row may be given several times,
+    *exact* that whoever gives rows sees to it himself that none is.
     """
 
     relation: Relation
     given: bool = False
     key: frozenset[str] | None = None
     bag: bool = False
+    exact: bool = False
     rules: list[Rule] = field(factory=list)
 
 
@@ -59,18 +61,30 @@ class Program:
 
     # --------------------------------------------------------------------------------------------------- declaring
 
-    def edb(self, name: str, *attributes: str | type, key: Iterable[str] | None = None, bag: bool = False) -> Relation:
+    def edb(
+        self,
+        name: str,
+        *attributes: str | type,
+        key: Iterable[str] | None = None,
+        bag: bool = False,
+        exact: bool = False,
+    ) -> Relation:
         """A relation whose rows are given from outside: attributes, or a record class for its fields.
 
-        The changes given are those of a set: 1 for a row that was not there, -1 for one that was.  With *bag*, a row
-        may be given several times, and is there as long as its weight is above 0.  *key* says that rows that agree on
-        these attributes are equal, which saves work; nobody checks it.
+        It is a set: a row that is given twice is there once, one deletion takes it away, and to delete what is not
+        there changes nothing.  With *bag*, weights are added, and a row is there as long as its weight is above 0.
+        *exact* says that what is given are the very changes of a set, 1 for a row that was not there and -1 for one
+        that was, which saves keeping the set to make them so.  *key* says that rows that agree on these attributes are
+        equal, which saves work.  Nobody checks *exact* and *key*.
         """
+        if bag and exact:
+            raise PlanError(f"relation {name}: a bag takes every row that is given: leave exact= out")
         record = attributes[0] if len(attributes) == 1 and isinstance(attributes[0], type) else None
         heading = _fields(name, record) if record is not None else heading_of(f"relation {name}", attributes)
         declared = self._declare(name, heading)
         declared.given = True
         declared.bag = bag
+        declared.exact = exact
         if key is not None:
             declared.key = frozenset(key)
             unknown = sorted(declared.key - set(heading))

@@ -125,5 +125,5 @@ def evaluate(program: Program, facts: Mapping[str, Facts] | None = None) -> dict
     The answer's sets are Python's own, which confuse ``1`` and ``True``; a :class:`Plan` does not.
     """
     plan = Plan.of(program)
-    found = plan.step({name: plan._delta(name, some).distinct() for name, some in (facts or {}).items()})
+    found = plan.step(facts)
     return {name: frozenset(found[name]) for name in program.outputs}

@@ -169,7 +169,7 @@ def _source_of(circuit: Circuit, name: str | None) -> str:
             f"the source {other!r} would never get anything, since a stream of rows is one source: make of the others "
             "constants, or filters of it by a column"
         )
-    if circuit.sources[name].params:
+    if "key" in circuit.sources[name].params:
         raise CircuitError(f"the source {name!r} has a key, but rows come with weights: make it without key=")
     return name
 

@@ -37,7 +37,7 @@ from syndicate import (
 from syndicate.errors import CircuitError, EndlessLoop, NotAValue, NotInTurn, PatternError, StepFailed, UnknownStream
 from syndicate.facet import Facet
 from syndicate.flow import Circuit, aggregates
-from syndicate.plan import AntiJoin, Literal, Program, Projection, Union
+from syndicate.plan import Agg, AntiJoin, GroupBy, Literal, Program, Projection, Union
 from syndicate.system import System
 from syndicate.testing import Seen, settled, watch
 from syndicate.values import Frozen, Symbol, freeze
@@ -486,6 +486,22 @@ def test_a_program_of_rules() -> None:
     assert stage.told(Known) == [("-", Known("Al")), ("-", Known("Zoe"))]
     stage.act(lambda ds: react(view(ds, plan, inputs, {"known": Known})))
     assert stage.told(Known) == [("+", Known("Zoe")), ("+", Known("Al"))]
+
+
+def test_a_fact_stands_while_an_assertion_gives_it() -> None:
+    """A relation is a set: assertions that give the same fact give it once, and the last of them takes it away."""
+    program = Program()
+    program.rule("known", program.edb("here", "who"))
+    program.rule("size", GroupBy(program["here"], (), [("n", Agg(aggregates.count))]))
+    plan = program.plan()
+    given, outputs = {"here": Here(capture(), ANY)}, {"known": Known, "size": Muted}
+    stage = Stage(lambda ds: react(view(ds, plan, given, outputs)))
+    rooms = stage.act(*[lambda ds, room=room: assert_(ds, Here("Al", room)) for room in range(3)])
+    assert stage.told(Known, Muted) == [("+", Known("Al")), ("+", Muted(1))]
+    stage.act(lambda _: rooms[0].retract(), lambda _: rooms[1].retract())
+    assert stage.told(Known, Muted) == []
+    stage.act(lambda _: rooms[2].retract())
+    assert sorted(stage.told(Known, Muted), key=str) == [("-", Known("Al")), ("-", Muted(1))]
 
 
 # --------------------------------------------------------------------------------------------- mistakes

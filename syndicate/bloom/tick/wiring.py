@@ -84,10 +84,11 @@ def _program(
     grows = frozenset(division.merged) if division is not None else frozenset()
     for name, one in known.items():
         if name in read or name in derived or name in both:
-            program.edb(name, *one._columns, bag=one._kind not in TABLES and name in both and name not in grows)
+            several = one._kind not in TABLES and name in both and name not in grows
+            program.edb(name, *one._columns, bag=several, exact=not several)
     if division is not None:
         for name in division.outlets:
-            program.edb(name, *division.headings[name])
+            program.edb(name, *division.headings[name], exact=True)
         for name in division.parts:
             program.idb(name, *division.headings[name])
     sinks = set(derived) | {name for name in both if known[name]._kind not in TABLES and name not in grows}

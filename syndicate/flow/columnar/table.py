@@ -139,6 +139,13 @@ class Table:
     def __len__(self) -> int:
         return len(self.weights)
 
+    def kept(self, batch: dict[Element, int], change: dict[Element, int]) -> Table | None:
+        """The rows whose elements are in *change*, with weights of 1; *batch* are all.  None if elements recur."""
+        if len(batch) < len(self):
+            return None
+        table = self.taken(np.fromiter(map(change.__contains__, batch), np.bool_, len(batch)))
+        return Table(table.columns, np.sign(table.weights), table.shape, once=True)
+
     def shaped(self, shape: Shape) -> Table:
         """The same columns, of which other elements are made."""
         return Table(self.columns, self.weights, shape)

@@ -29,7 +29,7 @@ from syndicate.spark.engine.batch import SMALL_BATCH, Batch, Frames
 from syndicate.spark.engine.directory import Directory, copy, remove
 from syndicate.spark.engine.failing import ended, explained, is_inexact, is_stopped, unshippable
 from syndicate.spark.engine.given import Upserts, batch_of, checked, is_frame, shape_of_given
-from syndicate.spark.engine.groups import chosen
+from syndicate.spark.engine.groups import chosen, made_unique
 from syndicate.spark.engine.layouts import Layouts
 from syndicate.spark.engine.loop import Loop
 from syndicate.spark.engine.output import Changes, Delta
@@ -104,7 +104,9 @@ class SparkEngine:
             self._used: set[str] = set()
             self._structure = structure(circuit)
             self._load()
-            self._upserts = {name: Upserts(node.params["key"]) for name, node in circuit.sources.items() if node.params}
+            self._upserts = {
+                name: Upserts(node.params["key"]) for name, node in circuit.sources.items() if "key" in node.params
+            }
             self.root = Scope(self, circuit)
             self._directory.clean(self._used)
         except BaseException:
@@ -204,6 +206,9 @@ class SparkEngine:
             node = self.circuit.sources[name]
             batches[Port(node.id)] = batch_of(self.frames, self.layouts, node, change)
         self.frames.bulk = any(batch is not None and batch.table is None for batch in batches.values())
+        for port, batch in batches.items():
+            if "unique" in self.circuit.nodes[port.node].params:
+                batches[port] = made_unique(self.root, self.circuit.nodes[port.node], batch)
         for name, pairs in wanted.items():
             node = self.circuit.sources[name]
             batches[Port(node.id)] = self._upserted(node, pairs)

@@ -107,6 +107,47 @@ def appeared(both: DataFrame, layout: Layout) -> Batch:
     return Batch(layout, both.sparkSession, plan=frame)
 
 
+_TOLD: Final = "CASE WHEN o <= 0 AND n > o THEN 1L WHEN o > 0 AND n < o THEN -1L END AS w"
+
+
+def made_unique(scope: Scope, node: Node, given: Batch | None) -> Batch | None:
+    """What a source is given that is a set: only what was not there comes, only what was there goes; that is kept."""
+    delta = scope.frames.settled(given, (node.global_id, "given"))
+    if delta is None:
+        return None
+    held, layout = scope.trace(node, "held"), delta.layout
+    here = beside_here(delta, held.near(layout, few(delta)), layout)
+    if here is not None:
+        found = told_here(here, layout, scope.session)
+    else:
+        kept = held.read(layout, few(delta))
+        both = beside(delta, kept, layout, layout.columns, held.rows())
+        found = told(both, layout)
+    settled = scope.frames.settled(found, (node.global_id, "held"))
+    held.take(settled)
+    return settled
+
+
+def told_here(both: Any, layout: Layout, session: Any) -> Batch:
+    """What comes and what goes of a set that is told what to hold, in the driver."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    was, change = pc.greater(both.column("o"), 0), pc.subtract(both.column("n"), both.column("o"))
+    table = both.append_column("w", pc.sign(change).cast(pa.int64()))
+    moves = pc.or_(pc.and_(pc.greater(change, 0), pc.invert(was)), pc.and_(pc.less(change, 0), was))
+    return Batch(layout, session, table=table.filter(moves).select([*layout.columns, "w"]))
+
+
+def told(both: DataFrame, layout: Layout) -> Batch:
+    """The same on Spark."""
+    from pyspark.sql.functions import expr
+
+    sums = both.groupBy(*layout.columns).agg(expr("sum(o) AS o"), expr("sum(n) AS n"))
+    frame = sums.selectExpr(*layout.columns, _TOLD).where("w IS NOT NULL")
+    return Batch(layout, both.sparkSession, plan=frame)
+
+
 def run_distinct(scope: Scope, node: Node) -> Batch | None:
     """``distinct``, incremental."""
     delta = scope.settled(node.inputs[0])

@@ -118,8 +118,10 @@ class Scope:
             self.make_trace(node, "counts", keyed=True)
         elif node.op in KEPT and not (node.op == "z1" and self.above is not None):
             self.make_trace(node, KEPT[node.op])
-        elif node.op == "source" and node.params:
+        elif node.op == "source" and "key" in node.params:
             self.make_trace(node, "current", keyed=True)
+        elif node.op == "source" and "unique" in node.params:
+            self.make_trace(node, "held")
 
     def keeper(self, node: Node) -> Node:
         """The ``z1_trace`` that keeps what this one is a view of: one that takes in the same is not kept twice."""

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from syndicate.errors import CircuitError
-from syndicate.flow import Circuit
+from syndicate.flow import Circuit, ZSet
+from syndicate.flow import aggregates as agg
 from syndicate.plan import Program
 from syndicate.spark.engine import SparkEngine
+from syndicate.spark.engine.batch import SMALL_BATCH
 from tests.syndicate.flow.test_given import EDGES
 from tests.syndicate.spark.engine.alike import alike
 
@@ -39,6 +41,35 @@ def test_what_is_no_change_is_refused(given: Any, spark: SparkSession) -> None:
             with pytest.raises(CircuitError, match="takes"):
                 engine.step({name: given})
         assert dict(engine.step({"e": EDGES})["out"].to_zset().items()) == dict.fromkeys(EDGES, 1)
+
+
+@pytest.mark.parametrize("small", [SMALL_BATCH, 0])
+def test_unique_sources(small: int, spark: SparkSession) -> None:
+    """A set, in the driver and on Spark: what is there comes no second time, what is not does not go."""
+
+    def build() -> Circuit:
+        c = Circuit()
+        facts = c.source("r", unique=True)
+        c.sink("out", facts)
+        c.sink("number", facts.index_with(lambda row: row[0]).aggregate(agg.count))
+        return c
+
+    steps: list[dict[str, Any]] = [
+        {"r": [(1, 2), (1, 2), (2, 3)]}, {"r": {(1, 2): 3, (2, 3): -2, (9, 9): -1}}, {},
+        {"r": {(1, 2): -1, (2, 3): 1}}, {"r": {(1, 2): -1, ("x", 2.0): 2}}, {"r": [("x", 2.0), ("x", 2), (True, 1)]},
+    ]  # fmt: skip
+    alike(spark, build, steps, small=small)
+
+
+def test_a_table_into_a_set(spark: SparkSession) -> None:
+    """Rows of a DataFrame, with weights and without."""
+    c = Circuit()
+    c.sink("out", c.source("r", unique=True))
+    with SparkEngine(c, spark, small=0) as engine:
+        frame = spark.createDataFrame([(1, 2), (1, 2), (3, 4)], "a long, b long")
+        assert engine.step({"r": frame})["out"].to_zset() == ZSet.of((1, 2), (3, 4))
+        weighed = spark.createDataFrame([(1, 2, -5), (5, 6, 2), (7, 8, -1), (3, 4, 1)], "a long, b long, w long")
+        assert engine.step({"r": (weighed, "w")})["out"].to_zset() == ZSet({(1, 2): -1, (5, 6): 1})
 
 
 def test_a_plan_on_spark(spark: SparkSession) -> None:
