@@ -22,8 +22,8 @@ from syndicate.bloom.rules.join import Factor
 from syndicate.bloom.rules.outlet import lifted_rows
 from syndicate.bloom.rules.side import Side
 from syndicate.bloom.rules.term import Term
-from syndicate.bloom.site import here
-from syndicate.errors import IllegalRule, RowMisfit
+from syndicate.bloom.site import here, place
+from syndicate.errors import IllegalRule, RowMisfit, SyndicateError
 from syndicate.flow.element import Key, Typed, key_of, natural
 
 
@@ -121,7 +121,11 @@ class Collection(Head, Expression):
         lattices = self._declaration.lattices
         if lattices:
             found = [made_lattices(row, self._columns, lattices, where) for row in found]
-        keys = dict.fromkeys(map(key_of, found))
+        try:
+            keys = dict.fromkeys(map(key_of, found))
+        except SyndicateError as error:
+            place(error, where)
+            raise
         self._notice(keys, where)
         return keys
 

@@ -35,7 +35,7 @@ from syndicate.bloom.row import fitted_all
 from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.cell import Cell
 from syndicate.bloom.rules.closure import watching
-from syndicate.bloom.site import here, raised_at
+from syndicate.bloom.site import here, placing, raised_at
 from syndicate.bloom.state.contents import Contents
 from syndicate.bloom.state.following import FollowingState
 from syndicate.bloom.state.inbox import Filter, Inbox
@@ -207,7 +207,7 @@ class Bloom(Running, Looking):
             root._block = f"{self._prefix}{name}"
             root._collecting, root._collector = True, between
             try:
-                with watching():
+                with placing(), watching():
                     between.run(definer(type(self), name), getattr(self, name))
             except NameError as error:
                 raise self._unnamed(error, f"self.{error.name}" if error.name in self._own else "") from error
@@ -279,7 +279,8 @@ class Bloom(Running, Looking):
         for cls in reversed(type(self).__mro__):
             for value in list(vars(cls).values()):
                 if is_marked(value, "bootstrap"):
-                    value(self)
+                    with placing():
+                        value(self)
         for one in self._own.values():
             if one._kind is Kind.CONST:
                 rows = fitted_all(one._declaration.rows, one._columns, f"{one._declaration.site}: {one._name}")

@@ -1,44 +1,74 @@
 """Sites: where in a user's file a rule, a function of a rule or a declaration stands, for messages.
 
+A user's file is any that is not of this package; the programs of ``bloom/library`` are users as all others.
+
 >>> site_of(lambda: None).count(":")
 1
-
-Source: reference/bloom.md, 8 (early errors with the source of the rule are wanted).
 """
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
 from syndicate.errors import SyndicateError
 
-_HERE: Final = str(Path(__file__).parent) + os.sep
-_LIBRARY: Final = str(Path(__file__).parent / "library")
+_OURS: Final = str(Path(__file__).parents[1]) + os.sep
+_LIBRARY: Final = str(Path(__file__).parent / "library") + os.sep
+
+
+_MADE: Final = "<attrs generated"
+"""So begin the names of the files in which the constructors of our classes stand."""
+
+
+def is_users(file: str) -> bool:
+    """Whether a file is a user's."""
+    return not file.startswith((_OURS, _MADE)) or file.startswith(_LIBRARY)
 
 
 def here() -> str:
-    """The file and line of the innermost caller that is not of this room, whose library is a user as any other."""
+    """The file and line of the innermost caller that is a user's."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and (name := frame.f_code.co_filename).startswith(_HERE):
-        if name.startswith(_LIBRARY):
-            break
+    while frame.f_back is not None and not is_users(frame.f_code.co_filename):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
 def raised_at(error: BaseException) -> str:
-    """The file and line of a user's at which an error was raised: the last that is not of this room."""
+    """The file and line of a user's at which an error was raised: the innermost."""
     found, trace = "", error.__traceback__
     while trace is not None:
-        name = trace.tb_frame.f_code.co_filename
-        if not name.startswith(_HERE) or name.startswith(_LIBRARY):
+        if is_users(name := trace.tb_frame.f_code.co_filename):
             found = f"{name}:{trace.tb_lineno}"
         trace = trace.tb_next
     return found or here()
+
+
+@contextmanager
+def placing(site: str = "") -> Iterator[None]:
+    """Whatever mistake of a user's is told in here is told with its place: *site*, or the user's line that led to it.
+
+    >>> with placing("rules.py:3"):
+    ...     raise SyndicateError("two columns have one name")
+    Traceback (most recent call last):
+    syndicate.errors.SyndicateError: rules.py:3: two columns have one name
+    """
+    try:
+        yield
+    except SyndicateError as error:
+        place(error, site)
+        raise
+
+
+def place(error: SyndicateError, site: str = "") -> None:
+    """Let an error name its place, if it does not yet: *site*, or the user's line that led to it."""
+    where, text = site or raised_at(error), str(error)
+    if f"{where.rpartition(':')[0]}:" not in text:
+        error.args = (f"{where}: {text}", *error.args[1:])
 
 
 def placed(error: SyndicateError, where: str) -> SyndicateError:

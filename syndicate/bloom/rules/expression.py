@@ -101,7 +101,7 @@ class Expression(Asking, Signed, Refusing):
 
     def _body(self, columns: Names, name: str, site: str, head: Any = None) -> plan.Expression:
         """The rows over the columns of the collection *name*, which is *head*; raises :class:`IllegalRule`."""
-        factor, late = self._factor, self._late
+        late, factor = self._late, self._factor if self._late is not None else self._known()
         if late is not None:
             return plan.FlatMap(factor.rows, columns, Fitting(late.call, columns, site, many=late.many, head=head))
         if len(factor.sides) > 1:  # Bud's: a tuple of rows
@@ -432,9 +432,15 @@ def values(*rows: Any) -> Expression:
     Literal((1, 2), (3, None))
     """
     site = here()
-    wrong = next((row for row in rows if not is_row(row)), None)
-    if wrong is not None:
-        raise RowMisfit(f"{site}: {wrong!r} is no row: write values(({wrong!r},))")
+    for row in rows:
+        if not is_row(row):
+            raise RowMisfit(f"{site}: {row!r} is no row: write values(({row!r},))")
+        term = next((part for part in row if isinstance(part, Term)), None)
+        if term is not None:
+            raise IllegalRule(
+                f"{site}: a literal row does not follow {term} as that grows: let a function give the row, as in "
+                f"values(()).map(lambda row: (..., {term}))"
+            )
     width = max((len(row) for row in rows), default=0)
     padded = [plain(row) + (None,) * (width - len(row)) for row in rows]
     return Expression(made(plan.Literal(tuple(f"c{place}" for place in range(width)), padded), "values"))

@@ -18,6 +18,7 @@ from syndicate import plan
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import TABLES, Kind
 from syndicate.bloom.rule import Rule
+from syndicate.bloom.site import placing
 from syndicate.bloom.tick.division import Division, Given, divided, is_divided, spread
 from syndicate.errors import BloomDeclaration
 from syndicate.lattice.lattice import Lattice
@@ -93,9 +94,10 @@ def _program(
             program.idb(name, *division.headings[name])
     sinks = set(derived) | {name for name in both if known[name]._kind not in TABLES and name not in grows}
     for rule in rules:
-        if rule.target not in program.declared:
-            program.idb(rule.target, *known[rule.head]._columns)
-        program.rule(program[rule.target], rule.body, origin=rule.site)
+        with placing(rule.site):
+            if rule.target not in program.declared:
+                program.idb(rule.target, *known[rule.head]._columns)
+            program.rule(program[rule.target], rule.body, origin=rule.site)
         sinks.add(rule.target)
     return program, sinks
 

@@ -5,12 +5,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
-from syndicate.bloom import Bloom, agg, bloom, bootstrap, channel, lmax, lset, scratch, table
+import syndicate
+from syndicate.bloom import Bloom, agg, bloom, bootstrap, channel, lmax, lset, scratch, table, temp
 from syndicate.errors import SyndicateError
 from syndicate.lattice import Max, Set
 
@@ -25,6 +26,7 @@ class Collections(Bloom):
     kv = table(["k"], ["v"])
     held = table(["k"], ["v"], v=lmax)
     wire = channel(["@to", "x"], [])
+    free = temp()
     top = lmax()
     some = lset()
 
@@ -116,6 +118,14 @@ MISTAKES: list[tuple[Callable[[Any], object], list[str]]] = [
     (lambda p: p.s <= p.some.to_collection(lambda a, b: (a,)), ["takes (a, b)", "called with an element"]),
     (lambda p: p.t <= p.a.map(waiting), ["waiting is async"]),
     (lambda p: p.t <= p.a.filter(lambda r: r.v == p.top), ["compares top by ==", "gt_eq()"]),
+    (lambda p: p.free <= p.a * p.b, ["the attribute 'k' is there twice"]),
+    (lambda p: p.free <= p.a.rename(k="v"), ["the attribute 'v' is there twice"]),
+    (lambda p: p.t <= p.a.map(lambda r: (1, 2), columns=["x", "x"]), ["the attribute 'x' is there twice"]),
+    (lambda p: p.t <= p.a.map(lambda r: (1, 2), columns=["x", 3]), ["an attribute's name is a string"]),
+    (lambda p: p.t <= p.free, ["free is read before a rule has given it columns"]),
+    (lambda p: p.t <= [(1, p.top)], ["a literal row does not follow top", "map(lambda row: (..., top))"]),
+    (lambda p: p.t <= [(1, {})], ["a dict cannot be an element"]),
+    (lambda p: p.t <= (p.a * p.b).pairs(p.a.k == p.b.k and "v"), ["a.k == b.k has no truth here"]),
 ]  # fmt: skip
 
 
@@ -126,6 +136,35 @@ def test_mistakes(number: int) -> None:
     text = failure(block)
     assert f"{__file__}:" in text
     assert [part for part in wanted if part not in text] == [], text
+
+
+def subclasses(cls: type) -> Iterator[type]:
+    """It, and all below it that say no more than a text."""
+    if not issubclass(cls, ImportError):  # which is about what is installed, and no mistake in a block
+        yield cls
+    for one in cls.__subclasses__():
+        yield from subclasses(one)
+
+
+@pytest.mark.parametrize("mark", [bloom, bootstrap])
+@pytest.mark.parametrize("cls", dict.fromkeys(subclasses(SyndicateError)), ids=lambda cls: cls.__name__)
+def test_each_error_has_its_place_once(cls: type, mark: Any) -> None:
+    """Whatever error the machinery raises in a block, in however deep a call, it names the user's own line."""
+    inner: dict[str, Any] = {"cls": cls}
+    source = "def fail():\n    raise cls('it cannot be')"
+    exec(compile(source, f"{syndicate.__path__[0]}/plan/algebra.py", "exec"), inner)
+
+    def block(p: Any) -> None:
+        inner["fail"]()
+
+    try:
+        wanted = str(cls("it cannot be"))
+    except Exception:
+        pytest.skip("made of something else than a text")
+    with pytest.raises(cls) as caught:
+        type("Mistaken", (Collections,), {"rules": mark(block)})()
+    line = block.__code__.co_firstlineno + 1
+    assert str(caught.value) == f"{__file__}:{line}: {wanted}"
 
 
 def test_rows_from_outside() -> None:
