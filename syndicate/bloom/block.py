@@ -12,10 +12,12 @@ import inspect
 import sys
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from attrs import frozen
 
+from syndicate.bloom.rules.unused import check_used
 from syndicate.bloom.site import here, site_of
 from syndicate.errors import BloomDeclaration
 
@@ -29,6 +31,7 @@ def bloom(function: F) -> F:
     @wraps(function)
     def block(program: Any) -> None:
         program._between.run(definer(type(program), block), partial(function, program))
+        check_used(cast("FunctionType", function), program)
 
     return cast("F", block)
 

@@ -1,6 +1,7 @@
 """Sites: where in a user's file a rule, a function of a rule or a declaration stands, for messages.
 
-A user's file is any that is not of this package; the programs of ``bloom/library`` are users as all others.
+A user's file is any that is neither of this package nor of Python's library; the programs of ``bloom/library`` are
+users as all others.
 
 >>> site_of(lambda: None).count(":")
 1
@@ -12,6 +13,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,9 +27,16 @@ _MADE: Final = "<attrs generated"
 """So begin the names of the files in which the constructors of our classes stand."""
 
 
+_PYTHON: Final = str(Path(os.__file__).parent) + os.sep
+_INSTALLED: Final = tuple(f"{_PYTHON}{name}{os.sep}" for name in ("site-packages", "dist-packages"))
+
+
+@cache
 def is_users(file: str) -> bool:
     """Whether a file is a user's."""
-    return not file.startswith((_OURS, _MADE)) or file.startswith(_LIBRARY)
+    if file.startswith((_OURS, _MADE)):
+        return file.startswith(_LIBRARY)
+    return not file.startswith(_PYTHON) or file.startswith(_INSTALLED)
 
 
 def here() -> str:
