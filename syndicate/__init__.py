@@ -25,6 +25,7 @@ over :mod:`syndicate.flow`, :mod:`syndicate.plan` and :mod:`syndicate.lattice`.
 
 from __future__ import annotations
 
+from syndicate.absent import ABSENT
 from syndicate.actor import Actor
 from syndicate.dataspace import dataspace
 from syndicate.during import during, on_asserted, on_message, on_retracted, stop_when
@@ -58,6 +59,7 @@ from syndicate.verbs import (
 )
 
 __all__ = [
+    "ABSENT",
     "ANY",
     "Actor",
     "Dictionary",

@@ -132,7 +132,7 @@ def _fast_init(cls: Any) -> Callable[..., None]:
 def _missing(cls: str, name: str) -> Frozen:
     raise NotAValue(
         f"None is not a value, and the field {name!r} of {cls} is None: say what is absent with "
-        'Symbol("none"), or leave the record out'
+        "ABSENT, or leave the record out"
     )
 
 

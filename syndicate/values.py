@@ -367,7 +367,7 @@ def _freeze_record(value: Record, depth: int) -> Frozen:
 
 
 def _freeze_none(value: None, depth: int) -> Frozen:
-    raise NotAValue('None is not a value: leave the assertion out, or say what is absent with Symbol("none")')
+    raise NotAValue("None is not a value: leave the assertion out, or say what is absent with ABSENT")
 
 
 _classes: Final[dict[tuple[Frozen, int], type[Any]]] = {}

@@ -44,36 +44,50 @@ inputs as they stood after some turn of the dataspace, and later ones follow in 
 * An element is asserted while its weight is above 0; new conclusions, output by output in the order of ``outputs``,
   come before old ones go.
 * Each start makes a new engine, so that a view that is supervised begins afresh, and a circuit may serve several views.
-* A function of the circuit that raises crashes the actor, with an error that names the node and the element; all that
-  the view concluded is retracted.
+* What strangers assert or send cannot end a view: an element with which the circuit raises, or of whose conclusions no
+  value can be made, is refused and logged, and so is the end of one that the circuit cannot do without
+  (:mod:`~syndicate.quarantine`).  A refused assertion counts for nothing as long as it stands.  A circuit that raises
+  without any of them crashes the actor, with an error that names the node; all that the view concluded is retracted.
+* None in an element is :data:`~syndicate.absent.ABSENT` in a value, both ways.
 * A view of another view's outputs is one turn behind it.  Who looks at both may see one ahead of the other; what must
   hold together belongs in one circuit.
 * Views in a cycle go on until nothing changes, and for ever if the rules always find something new.  What they
   conclude from each other stays when the first reason for it has gone: each is the other's reason.  Recursion belongs
   within a circuit (``circuit.recursive``), where this cannot happen.
 
-Source: DESIGN, sections 2 and 3 ("A rule: ..."); seed 003 (integrate, distinct); issue 4, part 7.
+Source: Budiu, McSherry, Ryzhyk, Tannen, "DBSP: Automatic Incremental View Maintenance for Rich Query Languages", 2023
+(integrate, distinct); `docs/design/values.md` on what is absent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
+from syndicate.absent import form_of, inward
 from syndicate.during import _observe
-from syndicate.errors import CircuitError, NotAValue, PatternError, UnknownStream
+from syndicate.errors import (
+    CircuitError,
+    EndlessLoop,
+    NotAValue,
+    PatternError,
+    StepFailed,
+    SyndicateError,
+    UnknownStream,
+)
 from syndicate.flow.circuit import Circuit
 from syndicate.flow.element import Key, collect, natural
-from syndicate.flow.local import LocalEngine
+from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries
 from syndicate.flow.zset import ZSet
 from syndicate.pattern import ANY, Capture, Group
 from syndicate.plan import Plan
+from syndicate.quarantine import Refusals, sift
 from syndicate.skeleton.analysis import analyse
 from syndicate.turn import Entity, Handle, Turn, current, expect_ref
-from syndicate.values import Frozen, Ref, Value, freeze
+from syndicate.values import Frozen, Ref, Value
 
 
 def view(
@@ -96,8 +110,8 @@ def view(
         UnknownStream: a name is no source, or no sink, of the circuit.
         CircuitError: a source has no pattern or two, or has a key; a sink has no ZSet.
         PatternError: a pattern is none.
-        NotAValue: (by the actor, which crashes with it) an element of an output is no such record, or no value.
-        StepFailed, EndlessLoop: (by the actor) as :meth:`~syndicate.flow.circuit.Circuit.step` raises them.
+        NotAValue, StepFailed, EndlessLoop: (by the actor, which crashes with it) without anything of strangers the
+            circuit raises, or gives what is no such record, or no value.
 
     Example::
 
@@ -177,42 +191,75 @@ def check_sink(circuit: Circuit, name: str, cls: Any) -> None:
 # --------------------------------------------------------------------------------------------------- what comes in
 
 
+@attrs.frozen(eq=False)
+class _Change:
+    """One element that came or went, for *port*; *handle* is that of its assertion, or None for a message."""
+
+    port: _Input
+    handle: Any
+    element: Value
+    weight: int
+
+
 class _Input(Entity):
-    """What has come for one source since the last step: elements and their weights."""
+    """What has come for one source since the last step: handles, elements and their weights."""
 
     def __init__(self, view: _View, name: str, *, bare: bool) -> None:
         self.view = view
         self.name = name
         self.bare = bare
+        self.handles: list[Any] = []
         self.elements: list[Value] = []
         self.weights: list[int] = []
         self.counts: dict[Key, int] | None = {} if "unique" in view.engine.circuit.sources[name].params else None
         """How many there are of each, for a source that is a set: an element is in it while there is one."""
+        self.changed: dict[Key, int] = {}
 
-    def note(self, element: Value, weight: int) -> None:
+    def note(self, handle: Any, element: Value, weight: int) -> None:
         """Add to the delta, and let the view make a step at the end of this turn."""
+        self.handles.append(handle)
         self.elements.append(element)
         self.weights.append(weight)
         self.view.turn.damaged[self.view.block] = None
 
-    def delta(self) -> ZSet:
-        """The delta, and begin the next."""
-        made = ZSet.adopt(collect(self.elements, self.weights))
-        self.elements, self.weights = [], []
-        return made if self.counts is None else _appeared(self.counts, made)
+    def element(self, captured: Value) -> Value:
+        """The element that a pattern has captured."""
+        return inward(captured[0] if self.bare else captured)
 
+    def delta(self, elements: Sequence[Value], weights: Sequence[int]) -> ZSet:
+        """What some changes are to the source; of a set, what there is then and was not, and the other way round."""
+        given = ZSet.adopt(collect(elements, weights))
+        if self.counts is None:
+            return given
+        self.changed = {key: self.counts.get(key, 0) + change for key, change in given.batch.items()}
+        shown = [
+            (key, 1 if n > 0 else -1) for key, n in self.changed.items() if (n > 0) != (self.counts.get(key, 0) > 0)
+        ]
+        return ZSet.adopt(type(given.batch)(shown))
 
-def _appeared(counts: dict[Key, int], delta: ZSet) -> ZSet:
-    """Add a delta to what is counted; what there is now and was not, and the other way round."""
-    made: list[tuple[Key, int]] = []
-    for key, change in delta.batch.items():
-        old = counts.pop(key, 0)
-        new = old + change
-        if new:
-            counts[key] = new
-        if (old > 0) is not (new > 0):
-            made.append((key, 1 if new > 0 else -1))
-    return ZSet.adopt(type(delta.batch)(made))
+    def clear(self) -> None:
+        """Begin the next delta."""
+        self.handles, self.elements, self.weights = [], [], []
+
+    def changes(self) -> list[_Change]:
+        """The delta, one by one; what came and went since the last step is left out."""
+        ended = {handle for handle, weight in zip(self.handles, self.weights, strict=True) if weight < 0}
+        passed = ended.intersection(h for h, weight in zip(self.handles, self.weights, strict=True) if weight > 0)
+        return [
+            _Change(self, handle, element, weight)
+            for handle, element, weight in zip(self.handles, self.elements, self.weights, strict=True)
+            if handle is None or handle not in passed
+        ]
+
+    def done(self, elements: Sequence[Value], weights: Sequence[int]) -> None:
+        """A step with these has happened."""
+        if self.counts is not None:
+            self.counts.update(self.changed)
+            for key in [key for key, count in self.changed.items() if not count]:
+                del self.counts[key]
+
+    def refused(self, change: _Change) -> None:
+        """A step with this one cannot happen."""
 
 
 class _Asserted(_Input):
@@ -223,24 +270,29 @@ class _Asserted(_Input):
         self.known: dict[Any, Value] = {}
 
     def assert_(self, value: Any, handle: Any) -> None:
-        element = self.known[handle] = value[0] if self.bare else value
-        self.note(element, 1)
+        element = self.known[handle] = self.element(value)
+        self.note(handle, element, 1)
 
     def retract(self, handle: Any) -> None:
-        self.note(self.known.pop(handle), -1)
+        if handle in self.known:
+            self.note(handle, self.known.pop(handle), -1)
+
+    def refused(self, change: _Change) -> None:
+        self.known.pop(change.handle, None)
 
 
 class _Sent(_Input):
     """Messages: elements for one step, which the next delta takes away."""
 
     def message(self, value: Any) -> None:
-        self.note(value[0] if self.bare else value, 1)
+        self.note(None, self.element(value), 1)
 
-    def delta(self) -> ZSet:
-        sent = [element for element, weight in zip(self.elements, self.weights, strict=True) if weight > 0]
-        made = super().delta()
-        self.elements, self.weights = sent, [-1] * len(sent)
-        return made
+    def done(self, elements: Sequence[Value], weights: Sequence[int]) -> None:
+        super().done(elements, weights)
+        passing = [element for element, weight in zip(elements, weights, strict=True) if weight > 0]
+        self.handles += [None] * len(passing)
+        self.elements += passing
+        self.weights += [-1] * len(passing)
 
 
 class _View:
@@ -259,6 +311,8 @@ class _View:
         self.inputs: list[_Input] = []
         self.outputs = {name: _Output(name, cls, tuples=tuples) for name, cls in outputs.items()}
         self.tuples = tuples
+        self.refusals = Refusals(self.facet.actor.name)
+        engine.inspect = self.inspect
         self.block = self.facet.block(self.step)
         turn.damaged[self.block] = None  # what follows from constants alone is there from the start
 
@@ -270,24 +324,79 @@ class _View:
 
     def step(self) -> None:
         """Let the circuit see what has come in this turn, and assert and retract what changed."""
-        turn, facet, ds = self.turn, self.facet, self.ds
-        changed = self.engine.step({each.name: each.delta() for each in self.inputs if each.elements})
-        if any(each.elements for each in self.inputs):
-            facet.enter(self.forget)
+        deltas = {each: (each.elements, each.weights) for each in self.inputs if each.elements}
         gone: list[Handle] = []
+        error = self.attempt(deltas, gone)
+        if error is not None:
+            changes = [change for each in deltas for change in each.changes()]
+            for each in deltas:
+                each.clear()
+            own = self.attempt({}, gone)
+            if own is not None:
+                raise own
+            sift(changes, lambda some: self.attempt(_by_input(some), gone), self.refuse)
+        if any(each.elements for each in self.inputs):
+            self.facet.enter(self.forget)
+        for handle in gone:
+            self.turn.retract(handle)
+
+    def attempt(
+        self, deltas: Mapping[_Input, tuple[list[Value], list[int]]], gone: list[Handle]
+    ) -> SyndicateError | None:
+        """Make a step, and assert what is new; answer what it raised, if it has not happened, and add to *gone* the
+        handles of what is no more.
+        """
+        turn, facet, ds = self.turn, self.facet, self.ds
+        try:
+            changed = self.engine.step(
+                {each.name: each.delta(elements, weights) for each, (elements, weights) in deltas.items()}
+            )
+        except (StepFailed, EndlessLoop, NotAValue) as error:
+            return error
+        for each, (elements, weights) in deltas.items():
+            if each.elements is elements:
+                each.clear()
+            each.done(elements, weights)
         for name, output in self.outputs.items():
             delta = changed.get(name)
             if delta is not None:
-                standing, form_of = output.standing, output.form
+                standing, forms = output.standing, output.forms
                 for key in output.change(delta, gone):
-                    standing[key] = turn.assert_form(facet, ds, form_of(natural(key)))
-        for handle in gone:
-            turn.retract(handle)
+                    standing[key] = turn.assert_form(facet, ds, forms[key])
+                forms.clear()
+        return None
+
+    def inspect(self, changed: Outputs) -> None:
+        """Make the values of what a step gives before it has happened; raises :class:`NotAValue`."""
+        for name, output in self.outputs.items():
+            delta = changed.get(name)
+            if delta is not None:
+                output.prepare(delta)
+
+    def refuse(self, change: _Change, error: Exception) -> None:
+        """Leave out what a step fails with."""
+        change.port.refused(change)
+        which = "the end of " if change.weight < 0 else ""
+        self.refusals.log(f"{which}{_short(change.element)} makes the circuit raise: {error}", source=change.port.name)
 
     def forget(self) -> None:
         """Make a step for the messages of the last one to go, unless one has been made since."""
         if any(each.elements for each in self.inputs):
             self.turn.damaged[self.block] = None
+
+
+def _by_input(changes: Sequence[_Change]) -> dict[_Input, tuple[list[Value], list[int]]]:
+    deltas: dict[_Input, tuple[list[Value], list[int]]] = {}
+    for change in changes:
+        elements, weights = deltas.setdefault(change.port, ([], []))
+        elements.append(change.element)
+        weights.append(change.weight)
+    return deltas
+
+
+def _short(element: object) -> str:
+    text = repr(element)
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 # --------------------------------------------------------------------------------------------------- what goes out
@@ -303,6 +412,14 @@ class _Output:
         self.fields = 0 if cls is None else len(attrs.fields(cls))
         self.weights: dict[Key, int] = {}
         self.standing: dict[Key, Handle] = {}
+        self.forms: dict[Key, Frozen] = {}
+
+    def prepare(self, delta: ZSet) -> None:
+        """Make the forms of what a delta may bring; raises :class:`NotAValue`."""
+        standing, form = self.standing, self.form
+        self.forms = {
+            key: form(natural(key)) for key, change in delta.batch.items() if change > 0 and key not in standing
+        }
 
     def change(self, delta: ZSet, gone: list[Handle]) -> list[Key]:
         """Add a delta; answer what is there now and was not, and add to *gone* the handles of what is no more."""
@@ -325,11 +442,11 @@ class _Output:
         cls = self.cls
         try:
             if cls is None or type(element) is cls:
-                return freeze(element)
+                return form_of(element)
             if self.fields == 1 and not self.tuples:
-                return freeze(cls(element))
+                return form_of(cls(element))
             if type(element) is tuple and len(element) == self.fields:
-                return freeze(cls(*element))
+                return form_of(cls(*element))
         except NotAValue as error:
             raise NotAValue(f"the output {self.name!r} gave {element!r}: {error}") from None
         raise misfit(self.name, element, cls)

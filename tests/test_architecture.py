@@ -19,7 +19,7 @@ LONGEST = 700
 # rooms below may use and rooms above may not.
 PLAN = """
     syndicate.errors syndicate.log syndicate.depth syndicate.values syndicate.record syndicate.pattern
-    syndicate.text syndicate.bag
+    syndicate.text syndicate.bag syndicate.absent syndicate.quarantine
     syndicate.event syndicate.skeleton
     syndicate.trace syndicate.turn syndicate.field syndicate.facet syndicate.actor syndicate.dataspace
     syndicate.verbs syndicate.during syndicate.query syndicate.timer syndicate.supervise syndicate.system

@@ -150,7 +150,8 @@ class LocalEngine:
     """A circuit with its state.
 
     ``states`` maps the global id of each node to what it keeps; ``epoch`` counts the steps done; ``measures``, when
-    watching is on, what each node has cost.
+    watching is on, what each node has cost.  ``inspect``, if there is one, sees what a step gives before the step has
+    happened: if it raises, the step leaves no trace.
     """
 
     def __init__(self, circuit: Circuit) -> None:
@@ -166,6 +167,7 @@ class LocalEngine:
         self._empties = {
             name: _shown(node, [_EMPTY[kind] for kind in _kinds(node)]) for name, node in circuit.sinks.items()
         }
+        self.inspect: Callable[[Outputs], object] | None = None
         self._busy = False
         self.root = Scope(self, circuit)
         self._sources = {name: self.root.slots[Port(node.id)] for name, node in circuit.sources.items()}
@@ -229,6 +231,8 @@ class LocalEngine:
                 root.put(slot, batch)
             root.run()
             delayed = root.finish()
+            if self.inspect is not None:
+                self.inspect(outputs)
         except Exception as error:
             self._roll_back()
             self._busy = False

@@ -19,7 +19,7 @@ map                                              dictionary
 struct                                           a record, where the field is annotated with a record class (also
                                                  within ``list[...]``, ``dict[..., ...]`` and ``... | None``);
                                                  else a dictionary whose keys are strings
-null                                             ``Symbol("null")``, here and inside arrays, structs and maps
+null                                             ``ABSENT``, here and inside arrays, structs and maps
 interval of months, variant, geometry            none: refused before the query runs
 ===============================================  ==============================================================
 
@@ -49,13 +49,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
+from syndicate.absent import ABSENT
 from syndicate.errors import SourceError
 from syndicate.values import DICT, FALSE, SEQ, SMALL, TRUE, Frozen, Symbol, freeze, order
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NULL: Final = Symbol("null")
+NULL: Final = ABSENT
 """What stands for a null: no field of a record may be left out."""
 
 _NAN: Final = freeze(float("nan"))

@@ -28,10 +28,10 @@ import attrs
 import trio
 from attrs import define, field, frozen
 
+from syndicate.absent import form_of
 from syndicate.errors import CircuitError, NotAValue, SinkError, SourceError, UnknownStream
 from syndicate.flow.circuit import Circuit
 from syndicate.plan import Plan
-from syndicate.spark.columns import NULL
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.engine.given import check_weight
 from syndicate.spark.failure import explained
@@ -44,7 +44,7 @@ from syndicate.spark.standing import Standing
 from syndicate.spark.stepping import LocalSteps, SparkSteps, Steps
 from syndicate.spark.table import Table, quoted
 from syndicate.turn import expect_ref
-from syndicate.values import Frozen, Ref, freeze
+from syndicate.values import Frozen, Ref
 from syndicate.verbs import current_facet, linked_task, react
 from syndicate.views import check_sink, misfit
 
@@ -83,8 +83,8 @@ def spark_view(
     """A boot function for ``spawn``: keep in *ds* what *circuit* concludes from the rows of a streaming DataFrame.
 
     A row is an element of the circuit's source, the tuple of its columns, nulls as None.  What a sink gives is asserted
-    while its weight is above 0, and None in it as ``Symbol("null")``; equal values of two sinks are one assertion,
-    whose weights add up.
+    while its weight is above 0, and None in it as :data:`~syndicate.absent.ABSENT`; equal values of two sinks are one
+    assertion, whose weights add up.
 
     Args:
         ds: the dataspace.
@@ -186,18 +186,14 @@ class _Maker:
         cls = self.cls
         try:
             if cls is None or type(element) is cls:
-                return _form(element)
+                return form_of(element)
             count = len(attrs.fields(cls))
             items = (element,) if count == 1 and not self.tuples and type(element) is not tuple else element
             if type(items) is tuple and len(items) == count:
-                return (cls.__label__, *map(_form, items))
+                return (cls.__label__, *map(form_of, items))
         except NotAValue as error:
             raise NotAValue(f"the output {self.name!r} gave {element!r}: {error}") from None
         raise misfit(self.name, element, cls)
-
-
-def _form(item: Any) -> Frozen:
-    return NULL if item is None else freeze(item)
 
 
 @frozen
@@ -333,7 +329,7 @@ class _Follower(Follower):
             explained(name, table.append, frame, number)
             return
         width, pairs = len(columns.names), _pairs(delta)
-        rows = [tuple(map(_form, row if type(row) is tuple else (row,))) for row, _ in pairs]
+        rows = [tuple(map(form_of, row if type(row) is tuple else (row,))) for row, _ in pairs]
         wrong = next((row for row in rows if len(row) != width), None)
         if wrong is not None:
             raise SinkError(

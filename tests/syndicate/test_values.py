@@ -265,7 +265,7 @@ class Plain:
 @pytest.mark.parametrize(
     ("value", "says"),
     [
-        (None, "Symbol"),
+        (None, "ABSENT"),
         (print, "function"),
         (lambda: 0, "function"),
         (P, "the class P is not a value (did you mean an instance of it?)"),

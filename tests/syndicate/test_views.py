@@ -8,8 +8,9 @@ from itertools import groupby
 from typing import Any
 
 import pytest
+import structlog
 import trio
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndicate import (
@@ -34,9 +35,9 @@ from syndicate import (
     stop,
     supervise,
 )
-from syndicate.errors import CircuitError, EndlessLoop, NotAValue, NotInTurn, PatternError, StepFailed, UnknownStream
+from syndicate.errors import CircuitError, NotAValue, NotInTurn, PatternError, StepFailed, UnknownStream
 from syndicate.facet import Facet
-from syndicate.flow import Circuit, aggregates
+from syndicate.flow import Circuit, ZSet, aggregates
 from syndicate.plan import Agg, AntiJoin, GroupBy, Literal, Program, Projection, Union
 from syndicate.system import System
 from syndicate.testing import Seen, settled, watch
@@ -514,27 +515,111 @@ def crashed(stage: Stage) -> BaseException:
     return stage.booted.error
 
 
-def test_a_function_that_raises(logs: list[MutableMapping[str, Any]]) -> None:
-    """A rule that raises crashes the view, names the node and the element, and all conclusions go."""
+def refused(logs: list[MutableMapping[str, Any]]) -> list[str]:
+    """Why rows were refused, as the log has it."""
+    return [str(line["reason"]) for line in logs if line["event"] == "a row was refused"]
+
+
+def test_a_function_that_raises_at_a_row_of_a_stranger(logs: list[MutableMapping[str, Any]]) -> None:
+    """The row is refused, and the log names it, the node and the element; the view goes on with all others."""
     c = Circuit()
     c.sink("out", c.source("in").map(lambda h: (h[0], 6 // h[1])).named("halve"))
     stage = Stage(lambda ds: spawn(view(ds, c, {"in": Here}, {"out": Topic})))
     stage.act(lambda ds: assert_(ds, Here("a", 2)))
-    stage.act(lambda ds: (assert_(ds, Here("b", 3)), assert_(ds, Here("c", 0))))
-    error = crashed(stage)
-    assert isinstance(error, StepFailed)
-    assert 'map "halve" (node 1, test_views.py' in str(error)
-    assert "ZeroDivisionError" in str(error)
-    assert "at ('c', 0)" in str(error)
-    assert stage.told(Topic) == [("+", Topic("a", 3)), ("-", Topic("a", 3))]
+    (handles,) = stage.act(
+        lambda ds: [assert_(ds, Here(name, n)) for name, n in (("b", 3), ("c", 0), ("d", "x"), ("e", 1))]
+    )
+    assert stage.told(Topic) == [("+", Topic("a", 3)), ("+", Topic("b", 2)), ("+", Topic("e", 6))]
+    why = refused(logs)
+    assert [text.partition(" makes ")[0] for text in why] == ["('c', 0)", "('d', 'x')"]
+    assert 'map "halve" (node 1, test_views.py' in why[0]
+    assert "ZeroDivisionError" in why[0]
+    stage.act(lambda _: [handle.retract() for handle in handles])
+    assert stage.told(Topic) == [("-", Topic("b", 2)), ("-", Topic("e", 6))]
+    assert stage.told(Topic) == []
+
+
+def test_a_circuit_that_raises_by_itself(logs: list[MutableMapping[str, Any]]) -> None:
+    """Without anything of strangers the mistake is the program's own: the view crashes with it."""
+    c = Circuit()
+    c.sink("out", (c.source("in") + c.constant(ZSet({("own", 0): 1}))).map(lambda h: (h[0], 6 // h[1])))
+    stage = Stage(lambda ds: spawn(view(ds, c, {"in": Here}, {"out": Topic})))
+    assert isinstance(crashed(stage), StepFailed)
+    assert "at ('own', 0)" in str(crashed(stage))
+
+
+def test_a_message_that_is_refused_is_not_taken_away_again(logs: list[MutableMapping[str, Any]]) -> None:
+    """And one turn's other messages are there all the same."""
+    c = Circuit()
+    c.sink("out", (c.source("in") + c.source("said")).map(lambda h: (h[0], 6 // h[1])))
+    stage = Stage(lambda ds: spawn(view(ds, c, {"in": Here}, {"out": Topic}, {"said": Here})))
+    stage.act(lambda ds: (send(ds, Here("m", 0)), send(ds, Here("n", 2))))
+    assert stage.told(Topic) == [("+", Topic("n", 3)), ("-", Topic("n", 3))]
+    assert len(refused(logs)) == 1
+    stage.act(lambda ds: send(ds, Here("m", 1)))
+    assert stage.told(Topic) == [("+", Topic("m", 6)), ("-", Topic("m", 6))]
+    assert len(refused(logs)) == 1
+
+
+def test_the_end_of_an_assertion_that_a_circuit_raises_at(logs: list[MutableMapping[str, Any]]) -> None:
+    """It stays in the circuit, and the log says so; what came and went in that turn has never been."""
+    c = Circuit()
+    c.sink("out", c.source("in").index_with(lambda h: h[0]).aggregate(one_only).map(lambda pair: (pair[0], pair[1])))
+    stage = Stage(lambda ds: spawn(view(ds, c, {"in": Here}, {"out": Topic})))
+    ((one, two),) = stage.act(lambda ds: (assert_(ds, Here("a", 1)), assert_(ds, Here("b", 1))))
+    stage.act(lambda ds: assert_(ds, Here("a", 2)).retract())
+    assert refused(logs) == []
+    stage.act(lambda ds: (assert_(ds, Here("a", 2)), two.retract()))
+    assert stage.told(Topic) == [("+", Topic("a", 1)), ("+", Topic("b", 1)), ("-", Topic("b", 1))]
+    assert [text.partition(" makes ")[0] for text in refused(logs)] == ["('a', 2)"]
+    stage.act(lambda _: one.retract())
+    assert stage.told(Topic) == [("-", Topic("a", 1))]
+
+
+def one_only(rows: Any) -> int:
+    """The number of a group's only row; raises :class:`ValueError` where there are two."""
+    ((_, number),) = dict(rows)
+    return int(number)
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.sampled_from([0, 1, 2, 3, "x"]), st.booleans()), min_size=1, max_size=30
+    ),
+    st.integers(1, 6),
+)
+def test_who_is_refused_changes_nothing_for_others(program: list[tuple[str, Any, bool]], size: int) -> None:
+    """Whatever stands among it, in turns of any size: the conclusions are those of the rows that do not raise."""
+    c = Circuit()
+    c.sink("out", c.source("in").map(lambda h: (h[0], 6 // h[1])))
+    stage = Stage(lambda ds: spawn(view(ds, c, {"in": Here}, {"out": Topic})))
+    handles: dict[tuple[str, Any], Handle] = {}
+
+    def turn(ds: Ref, changes: list[tuple[str, Any, bool]]) -> None:
+        for name, number, there in changes:
+            handle = handles.pop((name, number), None)
+            if there and handle is None:
+                handles[name, number] = assert_(ds, Here(name, number))
+            elif handle is not None:
+                handle.retract()
+
+    with structlog.testing.capture_logs():
+        shown: set[Any] = set()
+        for first in range(0, len(program), size):
+            stage.act(lambda ds, first=first: turn(ds, program[first : first + size]))
+            for mark, value in stage.told(Topic):
+                assert (mark == "-") == (value in shown)
+                shown ^= {value}
+            assert shown == {Topic(name, 6 // number) for name, number in handles if number in (1, 2, 3)}
 
 
 async def test_a_supervised_view_begins_afresh(
     system: System, settle: Callable[[], Any], logs: list[MutableMapping[str, Any]]
 ) -> None:
     """After a crash a new engine sees the inputs as they are then."""
-    c = Circuit()
-    c.sink("out", c.source("in").map(lambda h: (h[0], 6 // h[1])))
+    c, fuse = Circuit(), [0]
+    c.sink("out", (c.source("in") + c.constant(ZSet({("own", 6): 1}))).map(lambda h: (h[0], 6 // h[1] // fuse[0])))
     made: list[Any] = []
 
     def boot() -> None:
@@ -546,13 +631,12 @@ async def test_a_supervised_view_begins_afresh(
     system.spawn(boot)
     await settle()
     ds, facet, seen = made
-    bad: list[Handle] = []
-    facet.enter(lambda: bad.append(assert_(ds, Here("b", 0))))
-    await system.settle()
-    facet.enter(bad[0].retract)
+    assert seen == []
+    facet.enter(lambda: assert_(ds, Here("b", 1)))
+    fuse[0] = 1
     await trio.sleep(1)
     await settle()
-    assert seen == [("+", "a", 3), ("-", "a", 3), ("+", "a", 3)]
+    assert sorted(seen) == [("+", "a", 3), ("+", "b", 6), ("+", "own", 1)]
 
 
 @pytest.mark.parametrize(
@@ -560,32 +644,41 @@ async def test_a_supervised_view_begins_afresh(
     [
         (("a", "b", "c"), Topic, "gave ('a', 'b', 'c'), which is no Topic(room, topic): let it give tuples of 2"),
         ("a", Topic, "gave 'a', which is no Topic(room, topic)"),
-        (("a", None), Topic, "gave ('a', None): None is not a value, and the field 'topic' of Topic is None"),
-        (None, None, "the output 'out' gave None: None is not a value"),
+        (("a", print), Topic, "is not a value"),
+        (print, None, "the output 'out' gave <built-in function print>: builtin_function_or_method is not"),
     ],
 )
 def test_an_element_that_is_no_such_record(
     element: Any, cls: type | None, message: str, logs: list[MutableMapping[str, Any]]
 ) -> None:
-    """An element that cannot be asserted crashes the view, and the error names the output and the element."""
+    """The row behind an element that cannot be asserted is refused, and the reason names the output and the element;
+    without a row behind it the view crashes.
+    """
     c = Circuit()
     c.sink("out", c.source("in").map(lambda _: element))
     stage = Stage(lambda ds: spawn(view(ds, c, {"in": Muted}, {"out": cls})))
     stage.act(lambda ds: assert_(ds, Muted("x")))
-    error = crashed(stage)
-    assert isinstance(error, NotAValue)
-    assert message in str(error)
+    (why,) = refused(logs)
+    assert why.startswith("'x' makes the circuit raise: ")
+    assert message in why
+    c = Circuit()
+    c.source("in")
+    c.sink("out", c.constant(ZSet({1: 1})).map(lambda _: element))
+    stage = Stage(lambda ds: spawn(view(ds, c, {"in": Muted}, {"out": cls})))
+    assert isinstance(crashed(stage), NotAValue)
+    assert message in str(crashed(stage))
 
 
 def test_an_endless_loop(logs: list[MutableMapping[str, Any]]) -> None:
-    """A recursion that does not come to rest crashes the view with the error that names it."""
+    """A row with which a recursion does not come to rest is refused."""
     c = Circuit()
     numbers = c.source("in")
     c.sink("out", c.recursive(lambda r: numbers + r.map(lambda n: n + 1), name="up", limit=50))
     stage = Stage(lambda ds: spawn(view(ds, c, {"in": Muted}, {"out": Known})))
     stage.act(lambda ds: assert_(ds, Muted(1)))
-    assert isinstance(crashed(stage), EndlessLoop)
-    assert "up" in str(crashed(stage))
+    (why,) = refused(logs)
+    assert why.startswith("1 makes the circuit raise: ")
+    assert "up" in why
 
 
 def test_wrong_arguments() -> None:

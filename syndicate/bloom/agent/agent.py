@@ -44,10 +44,11 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from syndicate.absent import form_of, outward
 from syndicate.bloom.agent.console import read_lines
-from syndicate.bloom.agent.packet import Packet, arrived, outward
+from syndicate.bloom.agent.packet import Packet, arrived
 from syndicate.bloom.agent.ports import Output, Sent, Standing
 from syndicate.bloom.agent.strangers import Stranger, deferred, take_apart, take_back
 from syndicate.bloom.declaration import Kind
@@ -58,11 +59,11 @@ from syndicate.during import on_message
 from syndicate.errors import IllegalRule, NoAnswer, NotAValue, ProgramStopped, RuleFailed, SyndicateError, WrongActor
 from syndicate.flow.element import Key, Typed, key_of, natural
 from syndicate.lattice.lattice import short
-from syndicate.log import logger
 from syndicate.pattern import capture
+from syndicate.quarantine import Refusals
 from syndicate.timer import after, now
 from syndicate.turn import current, expect_ref, here
-from syndicate.values import Ref, freeze
+from syndicate.values import Ref
 from syndicate.verbs import linked_task, on_stop, on_stop_or_crash, react
 
 if TYPE_CHECKING:
@@ -72,9 +73,6 @@ if TYPE_CHECKING:
     from syndicate.turn import Turn
 
 T = TypeVar("T")
-
-_EACH: Final = 10
-"""So many refused rows are logged one by one; then only each time that their number has doubled."""
 
 
 class Agent:
@@ -87,7 +85,7 @@ class Agent:
         self.thread = threading.get_ident()
         self.paused = self.stepping = self.due = self.ended = False
         self.error: BaseException | None = None
-        self.refused = 0
+        self.refusals = Refusals(self.turn.actor.name)
         self.shown: dict[tuple[str, Key], Stranger] = {}
         self.strange = False
         self.routes: dict[Key, dict[object, Ref]] = {}
@@ -224,7 +222,7 @@ class Agent:
             for row, weight in sent.get(f"{one._name} <~", NOTHING).items():
                 if weight > 0 and one._location is not None and not self._is_own(natural(row)[one._location]):
                     try:
-                        freeze(outward(natural(row)))
+                        form_of(natural(row))
                     except NotAValue as error:
                         raise _unsendable(one, natural(row), error) from error
 
@@ -327,11 +325,7 @@ class Agent:
 
     def refuse(self, name: Any, why: str) -> None:
         """Log that a row was refused."""
-        self.refused = count = self.refused + 1
-        if count <= _EACH or count & (count - 1) == 0:
-            logger(actor=self.facet.actor.name).warning(
-                "a row was refused", collection=str(name)[:80], reason=why, refused=count
-            )
+        self.refusals.log(why, collection=str(name)[:80])
 
     def _expect_inside(self, what: str) -> None:
         current(what)

@@ -2,11 +2,11 @@
 
 A row to the address *to* is the message ``<bloom-packet to channel [column ...]>``.  Who has that address observes all
 that begins so, whichever program, process or person sent it.  Columns are values as they are, but for two that a
-dataspace does not have: None is ``<none>``, and a lattice value is the record that it always becomes there.
+dataspace does not have: None is :data:`~syndicate.absent.ABSENT`, and a lattice value is the record that it always
+becomes there.
 
->>> from syndicate import Record
->>> outward((None, ("a", 1))), inward((Record("none", []), ("a", 1)))
-((Record(Symbol('none'), []), ('a', 1)), (None, ('a', 1)))
+>>> revived((ABSENT, ("a", 1)))
+(None, ('a', 1))
 >>> arrived(["a", 1], ("k", "v"), 1)
 Traceback (most recent call last):
 syndicate.errors.RowMisfit: ['a', 1] is no sequence of columns
@@ -22,17 +22,15 @@ Source: DESIGN 6.5 ("its channels then ride on the relay"), decision 9; referenc
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
+from syndicate.absent import ABSENT, inward
 from syndicate.bloom.row import Names
 from syndicate.errors import RowMisfit
 from syndicate.flow.element import ATOMS, Key, key_of
 from syndicate.lattice.lattice import Lattice, revive, short
 from syndicate.record import record
-from syndicate.values import Record, Symbol, Value, fields_of, is_record, label_of
-
-NOTHING: Final = Record("none", [])
-_NONE: Final = Symbol("none")
+from syndicate.values import Value, is_record
 
 
 @record("bloom-packet")
@@ -44,20 +42,11 @@ class Packet:
     row: tuple[Value, ...]
 
 
-def outward(part: Any) -> Value:
-    """A row, or a part of one, as a value."""
-    if part is None:
-        return NOTHING
-    return tuple([outward(one) for one in part]) if type(part) is tuple else part
-
-
-def inward(value: Value) -> Any:
-    """A value as a part of a row."""
+def revived(value: Value) -> Any:
+    """A value as a part of a row, as :func:`~syndicate.absent.inward` has it, with lattice values."""
     if type(value) is tuple:
-        return tuple([inward(one) for one in value])
-    if is_record(value):
-        return None if label_of(value) is _NONE and not fields_of(value) else revive(value)
-    return value
+        return tuple([revived(part) for part in value])
+    return revive(value) if is_record(value) else inward(value)
 
 
 def arrived(value: Value, columns: Names, keys: int) -> Key:
@@ -66,10 +55,10 @@ def arrived(value: Value, columns: Names, keys: int) -> Key:
         raise RowMisfit(f"{short(value)} is no sequence of columns")
     if len(value) != len(columns):
         raise RowMisfit(f"{short(value)} has {len(value)} columns, but there are {len(columns)}: {', '.join(columns)}")
-    if ATOMS.issuperset(map(type, value)):
+    if ATOMS.issuperset(map(type, value)) and ABSENT not in value:
         return value
     try:
-        row = inward(value)
+        row = revived(value)
         key = key_of(row)
     except Exception as error:  # a constructor of a user's lattice refuses what a stranger has made up, in its own way
         raise RowMisfit(f"{short(value)} holds what no row can: {error}") from error

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from syndicate.bloom.agent.packet import outward
+from syndicate.absent import form_of
 from syndicate.bloom.agent.strangers import Stranger
 from syndicate.bloom.declaration import SCRATCHES, TABLES, Kind
 from syndicate.during import _observe
@@ -31,7 +31,7 @@ from syndicate.flow.element import Key, natural
 from syndicate.pattern import capture
 from syndicate.skeleton.analysis import analyse
 from syndicate.turn import Entity, Handle, Turn
-from syndicate.values import Frozen, Ref, Value, freeze, thaw
+from syndicate.values import Frozen, Ref, Value, thaw
 
 if TYPE_CHECKING:
     from syndicate.bloom.agent.agent import Agent
@@ -165,7 +165,7 @@ class Output:
     def form(self, row: Key) -> Frozen:
         """The frozen form of a row's value; raises :class:`RuleFailed`."""
         try:
-            return freeze(self.make(*outward(natural(row))))
+            return form_of(self.make(*natural(row)))
         except Exception as error:
             why = str(error) if isinstance(error, NotAValue) else f"{type(error).__name__}: {error}"
             raise RuleFailed(

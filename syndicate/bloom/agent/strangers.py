@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from syndicate.flow.element import Key
+from syndicate.quarantine import sift
 
 if TYPE_CHECKING:
     from syndicate.bloom.collection import Collection
@@ -87,15 +88,13 @@ def take_apart(
 
     *tick* answers what was raised, if it therefore did not happen.
     """
-    for one in strangers:
-        one.give()
-    error = tick()
-    if error is None:
-        return
-    take_back(strangers)
-    if len(strangers) == 1:
-        refuse(strangers[0], error)
-        return
-    middle = len(strangers) // 2
-    take_apart(strangers[:middle], tick, refuse)
-    take_apart(strangers[middle:], tick, refuse)
+
+    def attempt(some: Sequence[Stranger]) -> Exception | None:
+        for one in some:
+            one.give()
+        error = tick()
+        if error is not None:
+            take_back(some)
+        return error
+
+    sift(strangers, attempt, refuse)

@@ -21,6 +21,7 @@ from syndicate.during import _observe, on_message
 from syndicate.errors import FactError, NotAValue, ProgramStopped, RowMisfit, WrongActor
 from syndicate.log import logger
 from syndicate.pattern import capture
+from syndicate.quarantine import Refusals
 from syndicate.timer import every
 from syndicate.turn import Entity, Handle, Turn, current, expect_ref, here
 from syndicate.values import Frozen, Ref, freeze
@@ -28,9 +29,6 @@ from syndicate.verbs import on_stop, react
 
 if TYPE_CHECKING:
     from syndicate.dedalus.live.agent import Agent
-
-_EACH: Final = 10
-"""So many refused rows are logged one by one; then only each time that their number has doubled."""
 
 
 BUSY: Final = 1000
@@ -59,7 +57,8 @@ class Life:
         self.turn: Turn = current("Agent")
         self.local = Local(agent.placement, agent.location, seed=agent.seed, recorded=agent.recorded)
         self.joined: list[_Joined] = []
-        self.refused = self.busy = 0
+        self.busy = 0
+        self.refusals = Refusals(self.turn.actor.name)
         self.begun = False
         self.watchers: list[Callable[[], object]] = []
         self.facet = react(partial(self._begin, ds))
@@ -211,11 +210,7 @@ class Life:
             self._wake()
 
     def _refuse(self, why: object) -> None:
-        self.refused = count = self.refused + 1
-        if count <= _EACH or count & (count - 1) == 0:
-            logger(actor=self.facet.actor.name).warning(
-                "a row was refused", location=str(self.agent.location), reason=str(why), refused=count
-            )
+        self.refusals.log(why, location=str(self.agent.location))
 
 
 class _Port(Entity):

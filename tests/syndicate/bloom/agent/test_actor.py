@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndicate import (
+    ABSENT,
     Record,
     Ref,
     after,
@@ -341,7 +342,7 @@ def test_strangers_cannot_crash_a_program(rows: list[Any]) -> None:
         for name in ("mail", "nail", 7):
             for row in rows:
                 spawn(lambda name=name, row=row: send(ds, Record("bloom-packet", ["me", name, row])))
-        spawn(lambda: send(ds, Packet("me", "mail", ("me", Record("none", [])))))
+        spawn(lambda: send(ds, Packet("me", "mail", ("me", ABSENT))))
 
     made: list[Any] = []
     actors: list[Any] = []
