@@ -226,7 +226,7 @@ class _Input(Entity):
         """The element that a pattern has captured."""
         return inward(captured[0] if self.bare else captured)
 
-    def delta(self, elements: Sequence[Value], weights: Sequence[int]) -> ZSet:
+    def delta(self, elements: list[Value], weights: list[int]) -> ZSet:
         """What some changes are to the source; of a set, what there is then and was not, and the other way round."""
         given = ZSet.adopt(collect(elements, weights))
         if self.counts is None:
