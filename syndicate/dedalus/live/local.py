@@ -40,6 +40,7 @@ from syndicate.dedalus.model import Message, order
 from syndicate.dedalus.run import Pass, Rows, stepped
 from syndicate.dedalus.schedule import Clock, Send
 from syndicate.errors import DedalusArithmetic, DedalusEndless, RowMisfit
+from syndicate.quarantine import sift
 
 LAST: Final = 2**62
 """No clock goes further."""
@@ -182,16 +183,19 @@ class Local:
         ]
 
     def _sift(self, time: int, some: Sequence[Change], why: Exception) -> None:
-        """Refuse those of some with which a timestep fails, as *why* says: half of them at a time."""
-        if len(some) > 1:
-            for half in (some[: len(some) // 2], some[len(some) // 2 :]):
-                _let(half, True)
-                wrong = self.part.failing(time, self.touched)
-                if wrong is not None:
-                    _let(half, False)
-                    self._sift(time, half, wrong)
-            return
-        ((port, (name, row), comes),) = some
+        """Refuse those of some with which a timestep fails, as *why* says of them all."""
+
+        def attempt(part: Sequence[Change]) -> Exception | None:
+            _let(part, True)
+            wrong = self.part.failing(time, self.touched)
+            if wrong is not None:
+                _let(part, False)
+            return wrong
+
+        sift(some, attempt, lambda change, error: self._refuse(time, change, error), why)
+
+    def _refuse(self, time: int, change: Change, why: Exception) -> None:
+        port, (name, row), comes = change
         if not comes:
             self.given[name, row] = [self.taken.pop((name, row)), 0]
             self.stood.pop((name, row, self.time), None)
