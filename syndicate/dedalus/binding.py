@@ -42,7 +42,7 @@ from syndicate.dedalus.ast import (
 from syndicate.dedalus.desugar import grouped
 from syndicate.dedalus.lower import sender_of
 from syndicate.flow import aggregates
-from syndicate.plan.scalar import COMPARING
+from syndicate.flow.comparison import COMPARING
 
 Known: TypeAlias = dict[str, Value]
 Sent: TypeAlias = tuple[Row, Value]

@@ -29,6 +29,7 @@ from typing import Any, Final, TypeAlias
 from attrs import field, frozen
 
 from syndicate.errors import CircuitError
+from syndicate.flow.comparison import natural_order
 from syndicate.flow.element import Element, rank
 
 Group: TypeAlias = Mapping[Element, int]
@@ -109,25 +110,6 @@ class Descending:
 
     __hash__ = None  # type: ignore[assignment]  # as Python marks what has none
 
-
-def natural_order(value: Any) -> Any:
-    """A sort key: numbers by size whatever their type (``nan`` last), all else in the order of values.
-
-    No two values have the same: what is the best of a group must not depend on what came first.
-
-    >>> sorted([2, 1.5, 1.0, True, "a", 1, 0.0, -0.0], key=natural_order)
-    [-0.0, 0.0, 1, True, 1.0, 1.5, 2, 'a']
-    """
-    if type(value) in (int, float, bool):
-        if value != value:  # noqa: PLR0124  # nan
-            return (1, 0, 0)
-        return (0, value, _AMONG_EQUALS[type(value)] if value or type(value) is not float else math.copysign(2, value))
-    if type(value) is tuple:
-        return (2, [natural_order(item) for item in value])
-    return (3, rank(value))
-
-
-_AMONG_EQUALS: Final = {int: 0, bool: 1, float: 2}
 
 _EXACT: Final = Context(prec=2500, traps=[Inexact])
 """Decimals of any sensible size add up exactly; where they do not, better an error than a rest that stays for ever."""

@@ -5,21 +5,14 @@
 >>> c.step({"sizes": ZSet.of(3, 7)})["big"]
 ZSet({7: 1})
 
-Source: issue 4, part 5; reference/flow.md, section 11.
+What the comparisons mean says :mod:`syndicate.flow.comparison`.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable
-from typing import Any, Final
-
 from syndicate.errors import CircuitError
+from syndicate.flow.comparison import COMPARING
 from syndicate.flow.element import Element
-
-_COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge
-}  # fmt: skip
 
 
 class where:  # noqa: N801  # read as a word of a query, beside itemgetter
@@ -27,23 +20,23 @@ class where:  # noqa: N801  # read as a word of a query, beside itemgetter
 
     Raises :class:`CircuitError` for a comparison that is none of ``== != < <= > >=``.
 
-    >>> where(1, ">=", 5)(("a", 7)), where(None, "==", "b")("a")
-    (True, False)
+    >>> where(1, ">=", 5)(("a", 7)), where(None, "==", "b")("a"), where(0, "==", 1)((True,))
+    (True, False, False)
     """
 
     __slots__ = ("column", "comparison", "constant", "function")
 
     def __init__(self, column: int | None, comparison: str, constant: Element) -> None:
-        if comparison not in _COMPARISONS:
-            raise CircuitError(f"where() compares by one of {' '.join(_COMPARISONS)}, not by {comparison!r}")
+        if comparison not in COMPARING:
+            raise CircuitError(f"where() compares by one of {' '.join(COMPARING)}, not by {comparison!r}")
         self.column = column
         self.comparison = comparison
         self.constant = constant
-        self.function = _COMPARISONS[comparison]
+        self.function = COMPARING[comparison]
 
     def __call__(self, element: Element) -> bool:
         """Whether it holds of an element."""
-        return bool(self.function(element if self.column is None else element[self.column], self.constant))
+        return self.function(element if self.column is None else element[self.column], self.constant)
 
     def __repr__(self) -> str:
         return f"where({self.column!r}, {self.comparison!r}, {self.constant!r})"

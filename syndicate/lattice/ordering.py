@@ -1,8 +1,9 @@
 """The order of plain values that ``lmax``, ``lmin`` and last-writer-wins go by: Python's, made total.
 
 Python says that ``1`` and ``1.0`` are equal, and value identity that they are two; a maximum needs to know which is
-greater, or merging would depend on the order.  So values are ordered by Python's ``<``, and where that says equal,
-by the total order of values: ``1.0`` comes before ``1``, ``-0.0`` before ``0.0``.
+greater, or merging would depend on the order.  So values are ordered by Python's ``<``, and where that says equal, and
+tuples item by item, as ``min`` and ``max`` order them (:mod:`syndicate.flow.comparison`): ``1.0`` comes before ``1``,
+``-0.0`` before ``0.0``.
 
 >>> precedes(1, 2), precedes(1.0, 1), precedes(1, 1.0), precedes((1, "b"), (1.0, "a"))
 (True, True, False, False)
@@ -14,7 +15,7 @@ from collections.abc import Set as AbstractSet
 from typing import Any
 
 from syndicate.errors import LatticeMismatch
-from syndicate.flow.element import key_of, rank
+from syndicate.flow.comparison import natural_order
 
 
 def is_number(value: object) -> bool:
@@ -47,8 +48,9 @@ def precedes(a: Any, b: Any) -> bool:
     """Whether *a* comes before *b*; raises :class:`LatticeMismatch` if they have no common order."""
     try:
         if a < b:
-            return True
-        if b < a:
+            if type(a) is not tuple:
+                return True
+        elif b < a and type(a) is not tuple:
             return False
     except TypeError:
         raise LatticeMismatch(
@@ -57,4 +59,4 @@ def precedes(a: Any, b: Any) -> bool:
         ) from None
     if type(a) is type(b) and type(a) in (int, str, bytes):
         return False
-    return bool(rank(key_of(a)) < rank(key_of(b)))
+    return bool(natural_order(a) < natural_order(b))

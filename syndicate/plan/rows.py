@@ -28,9 +28,9 @@ from typing import Any, Final, TypeAlias
 from attrs import frozen
 
 from syndicate.flow import rearranges
+from syndicate.flow.comparison import COMPARING
 from syndicate.flow.element import Typed, key_of
 from syndicate.plan.scalar import (
-    COMPARING,
     AllOf,
     AnyOf,
     Arith,

@@ -5,8 +5,8 @@ combines conditions, or asks a Python function.  As data they can be moved: a se
 asked before a join instead of behind it.  So Python functions and arithmetic, which may raise for a row that the join
 would have left out, stay where they are written; comparisons never raise.
 
-Equality is value identity, as in joins: ``1``, ``1.0`` and ``True`` are three values.  ``<`` and its like compare
-numbers by size whatever their type, strings as strings, and all else by the total order of values.
+Equality is value identity, as in joins: ``1``, ``1.0`` and ``True`` are three values; ``<`` and its like go by size
+(:mod:`syndicate.flow.comparison`).
 
 >>> str(Compare("age", ">=", 18)), str(Compare("a", "!=", Attr("b"))), str(Arith("+", "n", 1))
 ('age >= 18', 'a != b', 'n + 1')
@@ -18,18 +18,17 @@ Source: reference/flow.md, section 8 (selection, constraints); DESIGN, decision 
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
 from attrs import field, frozen
 
 from syndicate.errors import PlanError
-from syndicate.flow.aggregates import natural_order
-from syndicate.flow.element import ATOMS, key_of
+from syndicate.flow.comparison import COMPARING
+from syndicate.flow.element import key_of
 
 ARITHMETIC: Final = ("+", "-", "*", "/", "//", "%")
-COMPARISONS: Final = ("==", "!=", "<", "<=", ">", ">=")
+COMPARISONS: Final = tuple(COMPARING)
 
 
 @frozen
@@ -270,51 +269,6 @@ def conjuncts(conditions: tuple[Condition, ...]) -> Iterator[Condition]:
             yield from conjuncts(condition.parts)
         else:
             yield condition
-
-
-# ------------------------------------------------------------------------------------------------------- the meaning
-
-
-def same(a: Any, b: Any) -> bool:
-    """Value identity: ``1``, ``1.0`` and ``True`` differ.
-
-    >>> same(1, 1), same(1, True), same((1, "a"), (1.0, "a"))
-    (True, False, False)
-    """
-    kind = type(a)
-    if kind in ATOMS:
-        return type(b) is kind and bool(a == b)
-    return bool(key_of(a) == key_of(b))
-
-
-_NUMBERS: Final = frozenset({int, float, bool})
-_ORDERED: Final = frozenset({str, bytes})
-
-
-def differ(a: Any, b: Any) -> bool:
-    """The opposite of :func:`same`."""
-    return not same(a, b)
-
-
-def _comparing(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
-    def compared(a: Any, b: Any) -> bool:
-        kind, other = type(a), type(b)
-        if (kind in _NUMBERS and other in _NUMBERS) or (kind is other and kind in _ORDERED):
-            return bool(compare(a, b))
-        return bool(compare(natural_order(a), natural_order(b)))
-
-    compared.__name__ = compared.__qualname__ = compare.__name__
-    return compared
-
-
-COMPARING: Final[dict[str, Callable[[Any, Any], bool]]] = {
-    "==": same,
-    "!=": differ,
-    "<": _comparing(operator.lt),
-    "<=": _comparing(operator.le),
-    ">": _comparing(operator.gt),
-    ">=": _comparing(operator.ge),
-}
 
 
 def _part(scalar: Scalar) -> str:

@@ -28,8 +28,8 @@ from syndicate.bloom.insight.arrival import named
 from syndicate.bloom.insight.merging import merging_of
 from syndicate.bloom.insight.why import Search, find, said, ticks
 from syndicate.bloom.insight.witness import Bound, Fact, Row, Witnesses, absence, facts_of
+from syndicate.flow.comparison import same
 from syndicate.flow.element import natural
-from syndicate.plan.scalar import same
 
 if TYPE_CHECKING:
     from syndicate.bloom.collection import Collection

@@ -30,9 +30,9 @@ from syndicate import plan
 from syndicate.bloom.rules.term import Lifted
 from syndicate.bloom.tick.spring import Spring
 from syndicate.errors import PlanError
+from syndicate.flow.comparison import same
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.plan.rows import RowFunctions
-from syndicate.plan.scalar import same
 
 Row: TypeAlias = tuple[Any, ...]
 Bound: TypeAlias = Mapping[str, Any]

@@ -34,7 +34,7 @@ from syndicate.bloom.insight.why import said, ticks
 from syndicate.bloom.repl.workbench import BREAKPOINT, Workbench
 from syndicate.bloom.row import Row
 from syndicate.errors import BloomDeclaration, IllegalRule, RowAbsent, SyndicateError
-from syndicate.flow.aggregates import natural_order
+from syndicate.flow.comparison import natural_order
 from syndicate.plan.heading import meant
 
 Write = Callable[[str], None]

@@ -22,7 +22,8 @@ from attrs import frozen
 from syndicate.bloom.rules.column import Column
 from syndicate.errors import RowMisfit
 from syndicate.flow import aggregates
-from syndicate.flow.aggregates import Aggregate, natural_order
+from syndicate.flow.aggregates import Aggregate
+from syndicate.flow.comparison import natural_order
 from syndicate.flow.encoding import encoded
 from syndicate.plan.algebra import Agg
 

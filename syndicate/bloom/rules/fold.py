@@ -21,7 +21,7 @@ from syndicate.bloom.rules.function import failure, takes
 from syndicate.bloom.rules.join import Factor
 from syndicate.bloom.rules.side import Side, attribute
 from syndicate.errors import IllegalRule, RowMisfit
-from syndicate.flow.aggregates import natural_order
+from syndicate.flow.comparison import natural_order
 
 Refs = Sequence[Column | str] | None
 

@@ -19,6 +19,7 @@ from syndicate.flow.columnar.table import (
     Leaf,
     Shape,
     Table,
+    bits,
     joined,
     kind_of,
     traced,
@@ -266,14 +267,23 @@ def _mask(predicate: where, table: Table) -> Any:
     kind = kind_of(column)
     if kind == "o":
         try:
-            return np.fromiter((bool(function(value, constant)) for value in column.tolist()), bool, len(column))
+            return np.fromiter((function(value, constant) for value in column.tolist()), bool, len(column))
         except Exception:
             raise ByRows from None
-    if (kind == "i" and type(constant) is int and -(1 << 63) <= constant < 1 << 63) or (
-        kind == "f" and type(constant) is float
-    ):
-        return function(column, constant)
+    if kind == "i" and type(constant) is int and -(1 << 63) <= constant < 1 << 63:
+        return _ARRAYS[predicate.comparison](column, constant)
+    if kind == "f" and type(constant) is float and constant == constant:  # noqa: PLR0124  # nan
+        if predicate.comparison in ("==", "!="):
+            return _ARRAYS[predicate.comparison](bits(column), np.float64(constant).view(np.int64))
+        mask = _ARRAYS[predicate.comparison](column, constant)
+        return mask | np.isnan(column) if predicate.comparison in (">", ">=") else mask
     raise ByRows
+
+
+_ARRAYS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal
+}  # fmt: skip
+"""The comparisons of two numbers of one type; ``nan`` apart, and but for the two zeros."""
 
 
 def _plus(a: Any, b: Any) -> Any:

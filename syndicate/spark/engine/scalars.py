@@ -16,6 +16,7 @@ Source: reference/flow.md, section 8; issue 7, point 3.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -64,11 +65,7 @@ def _condition(condition: Any, places: Mapping[str, Any], exact: bool) -> Cell:
     match condition:
         case Compare():
             a, b = (_scalar(side, places, exact) for side in (condition.left, condition.right))
-            if condition.op == "==":
-                return _same(a, b)
-            if condition.op == "!=":
-                return Cell("boolean", f"(NOT {_same(a, b).sql})")
-            return _ordered(condition.op, cell_of(a), cell_of(b))
+            return compared(condition.op, a, b)
         case AllOf():
             return _all((_condition(part, places, exact) for part in condition.parts), "AND", "true")
         case AnyOf():
@@ -85,6 +82,15 @@ def _all(parts: Iterable[Cell], word: str, none: str) -> Cell:
     return Cell("boolean", "(" + f" {word} ".join(texts) + ")" if texts else none)
 
 
+def compared(op: str, a: Any, b: Any) -> Cell:
+    """What :data:`syndicate.flow.comparison.COMPARING` says of two cells; raises :class:`Untraceable`."""
+    if op == "==":
+        return _same(a, b)
+    if op == "!=":
+        return Cell("boolean", f"(NOT {_same(a, b).sql})")
+    return _ordered(op, cell_of(a), cell_of(b))
+
+
 def _same(a: Any, b: Any) -> Cell:
     if type(a) is tuple and type(b) is tuple and (a or b):
         if len(a) != len(b):
@@ -93,6 +99,10 @@ def _same(a: Any, b: Any) -> Cell:
     if (type(a) is tuple and a) or (type(b) is tuple and b):
         raise Untraceable
     x, y = cell_of(a), cell_of(b)
+    for constant, other in ((a, y), (b, x)):
+        if type(constant) is float and math.isnan(constant) and other.kind == "double":
+            # Spark looks for an equal one in the statistics of files, in which no nan is counted.
+            return Cell("boolean", f"coalesce(isnan({other.sql}), false)")
     if x.kind == y.kind:
         return Cell("boolean", "true" if x.kind in (VOID, UNIT) else f"({x.sql} <=> {y.sql})")
     if "any" in (x.kind, y.kind):

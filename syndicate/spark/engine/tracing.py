@@ -34,7 +34,7 @@ from syndicate.flow.element import is_rearranging
 from syndicate.flow.predicate import where
 from syndicate.flow.stream import Padded, Spread
 from syndicate.spark.engine.cell import Untraceable, cell_of, cells
-from syndicate.spark.engine.scalars import meant
+from syndicate.spark.engine.scalars import compared, meant
 from syndicate.spark.engine.shape import Shape, leaves
 
 _SAFE: Final = frozenset({
@@ -89,9 +89,8 @@ class Tracer:
         if isinstance(function, Spread):
             return self.result(function.function, tuple(arguments[0]))
         if isinstance(function, where):
-            return function.function(
-                arguments[0] if function.column is None else arguments[0][function.column], function.constant
-            )
+            part = arguments[0] if function.column is None else arguments[0][function.column]
+            return compared(function.comparison, part, function.constant)
         if is_rearranging(function) or (self.exact and is_plain_code(function)):
             return function(*arguments)
         raise Untraceable

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from syndicate.errors import CircuitError
-from syndicate.flow import Circuit, ZSet
+from syndicate.flow import Circuit, ZSet, where
 from syndicate.flow import aggregates as agg
+from syndicate.flow.comparison import COMPARING
 from syndicate.plan import Program
 from syndicate.spark.engine import SparkEngine
 from syndicate.spark.engine.batch import SMALL_BATCH
+from tests.syndicate.flow.test_comparison import NUMBERS, OTHERS
 from tests.syndicate.flow.test_given import EDGES
 from tests.syndicate.spark.engine.alike import alike
 
@@ -31,6 +33,26 @@ def plain() -> Circuit:
 def test_a_list_holds_elements(spark: SparkSession) -> None:
     """Pairs are elements; each occurrence counts."""
     alike(spark, plain, [{"e": EDGES, "k": EDGES}, {"e": [*EDGES, EDGES[0]], "k": [(1, 5)]}, {"e": {(1, 2): -3}}])
+
+
+@pytest.mark.parametrize("small", [SMALL_BATCH, 0])
+def test_predicates(small: int, spark: SparkSession) -> None:
+    """A predicate means on Spark what it means here, of columns of one type and of many."""
+
+    def build() -> Circuit:
+        c = Circuit()
+        for kind in ("long", "double", "mixed"):
+            rows = c.source(kind)
+            for op in COMPARING if small else ("==", "<="):
+                for constant in (1, 1.0, True, 0.0, -0.0, float("nan"), "1", (1,)):
+                    c.sink(f"{kind} {op} {constant!r}", rows.filter(where(0, op, constant)))
+        return c
+
+    steps: list[dict[str, Any]] = [
+        {"long": [(number,) for number in (-1, 0, 1, 2)], "double": [(1.0,), (0.0,), (float("nan"),), (2.5,)]},
+        {"mixed": [(value,) for value in NUMBERS + OTHERS]},
+    ]
+    alike(spark, build, steps if small else steps[:1], small=small)
 
 
 @pytest.mark.parametrize("given", [None, 3, "ab", (1, 2)], ids=repr)
