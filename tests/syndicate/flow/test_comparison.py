@@ -47,7 +47,7 @@ OTHERS = (
     ((1.0,), 2),
 )
 RECORDS = tuple(Held(value) for value in (1, 1.0, True, (0.0,), (-0.0,), "1"))
-POOL = NUMBERS + OTHERS + RECORDS
+POOL: tuple[Any, ...] = (*NUMBERS, *OTHERS, *RECORDS)
 OPERATORS = tuple(COMPARING)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from syndicate.errors import PlanError
+from syndicate.flow.comparison import COMPARING
 from syndicate.plan import (
     Agg,
     AllOf,
@@ -38,7 +39,6 @@ from syndicate.plan import (
     Union,
     aggregates,
 )
-from syndicate.plan.scalar import COMPARING
 
 EDGE = Relation("edge", ("src", "dst"))
 NODE = Relation("node", ("name",))
