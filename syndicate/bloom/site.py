@@ -47,14 +47,14 @@ def here() -> str:
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
 
-def raised_at(error: BaseException) -> str:
-    """The file and line of a user's at which an error was raised: the innermost."""
+def raised_at(error: BaseException, otherwise: str = "") -> str:
+    """The file and line of a user's at which an error was raised: the innermost; *otherwise* if there is none."""
     found, trace = "", error.__traceback__
     while trace is not None:
         if is_users(name := trace.tb_frame.f_code.co_filename):
             found = f"{name}:{trace.tb_lineno}"
         trace = trace.tb_next
-    return found or here()
+    return found or otherwise or here()
 
 
 @contextmanager

@@ -29,7 +29,8 @@ What is sent while there is no connection is lost, as on any network.  Rows to o
 **What strangers send** cannot end the program: a row of the wrong length, of a channel that there is not, or one that
 makes a rule, or a function of a port, raise, is refused and logged (:mod:`~syndicate.bloom.agent.strangers`).  A rule
 that raises without them crashes the actor, with its file and line; what the program had asserted is retracted, and a
-supervisor may start it anew.
+supervisor may start it anew.  A function of a port that has failed for every row is the program's mistake: the log has
+it as an error, once, with its file and line.
 
 Contract: ticks never overlap; what was sent to a program in one turn is there in one tick, unless two rows have one
 key (:mod:`~syndicate.bloom.state.inbox`), a row is refused, or a filter decides otherwise; timers stop with the facet;
@@ -49,7 +50,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from syndicate.absent import form_of, outward
 from syndicate.bloom.agent.console import read_lines
 from syndicate.bloom.agent.packet import Packet, arrived
-from syndicate.bloom.agent.ports import Output, Sent, Standing
+from syndicate.bloom.agent.ports import Output, Sent, Standing, Unmade
 from syndicate.bloom.agent.strangers import Stranger, deferred, take_apart, take_back
 from syndicate.bloom.declaration import Kind
 from syndicate.bloom.state.contents import Contents
@@ -59,6 +60,7 @@ from syndicate.during import on_message
 from syndicate.errors import IllegalRule, NoAnswer, NotAValue, ProgramStopped, RuleFailed, SyndicateError, WrongActor
 from syndicate.flow.element import Key, Typed, key_of, natural
 from syndicate.lattice.lattice import short
+from syndicate.log import logger
 from syndicate.pattern import capture
 from syndicate.quarantine import Refusals
 from syndicate.timer import after, now
@@ -93,6 +95,7 @@ class Agent:
         self.waiting: set[Future[Any]] = set()
         self.outputs: list[Output] = []
         self.sends: list[Output] = []
+        self.failing: set[Output] = set()
         self.facet: Facet = react(partial(self._begin, ports))
         self.ended = not self.facet.alive  # in a facet that has stopped, nothing begins
 
@@ -110,9 +113,8 @@ class Agent:
                 Standing(self, program.collection(name)).observe(ds, written)
             for name, written in ports["messages"].items():
                 Sent(self, program.collection(name)).observe(ds, written)
-            site = type(program).__name__
-            self.outputs = [Output(program.collection(name), made, site) for name, made in ports["outputs"].items()]
-            self.sends = [Output(program.collection(name), made, site) for name, made in ports["sends"].items()]
+            for what, going in (("outputs", self.outputs), ("sends", self.sends)):
+                going += [Output(f"{what}=", program.collection(name), made) for name, made in ports[what].items()]
         for one in program.collections():
             if one._kind is Kind.PERIODIC:
                 self._ring(one, now() + one._declaration.period)
@@ -188,7 +190,10 @@ class Agent:
         own = self._ticked()
         if own is not None:
             raise own
-        take_apart(strangers, self._ticked, self._refuse_stranger)
+        failed: list[tuple[Stranger, Exception]] = []
+        take_apart(strangers, self._ticked, lambda stranger, error: failed.append((stranger, error)))
+        for stranger, error in failed:  # told when all have been tried: see what a function of outputs= can make at all
+            self._refuse_stranger(stranger, error)
 
     def _ticked(self) -> Exception | None:
         """Tick, and tell what came of it; what was raised if the tick did not happen."""
@@ -227,8 +232,19 @@ class Agent:
                         raise _unsendable(one, natural(row), error) from error
 
     def _refuse_stranger(self, stranger: Stranger, error: Exception) -> None:
+        if isinstance(error, Unmade) and not error.output.works:
+            self._failing(error)
+            return
         which = "the end of " if stranger.ends() else ""
         self.refuse(stranger.one._name, f"{which}{short(natural(stranger.row))} makes a rule raise: {error}")
+
+    def _failing(self, error: Unmade) -> None:
+        """Tell, once for each, that a function of the program's own has failed for whatever row it was given."""
+        if error.output not in self.failing:
+            self.failing.add(error.output)
+            logger(actor=self.facet.actor.name).error(
+                "a function of the program has failed for every row so far", reason=str(error), exc_info=error.__cause__
+            )
 
     def _over(self) -> bool:
         return self.ended or self.program.halted

@@ -12,7 +12,8 @@ out, it, or any function, makes a value of the columns.
 What comes in is the data of strangers.  A row of another length, or one that makes a rule raise, is refused, and the
 log says so.  So is, as long as it lasts, a second assertion of one key: the row of the first stays.
 
-Source: issue 5, part 5; :mod:`syndicate.views`, for circuits.
+What goes out is made by the program's own functions.  One that fails for a stranger's row has that row refused, if it
+has made a value of any other; one that has never made any is the program's mistake, and told as such.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ import attrs
 from syndicate.absent import form_of
 from syndicate.bloom.agent.strangers import Stranger
 from syndicate.bloom.declaration import SCRATCHES, TABLES, Kind
+from syndicate.bloom.rules.function import takes
+from syndicate.bloom.site import raised_at, site_of
 from syndicate.during import _observe
-from syndicate.errors import BloomDeclaration, NotAValue, PatternError, RuleFailed
+from syndicate.errors import BloomDeclaration, IllegalRule, NotAValue, PatternError, RuleFailed
 from syndicate.flow.element import Key, natural
 from syndicate.pattern import capture
 from syndicate.skeleton.analysis import analyse
@@ -53,6 +56,10 @@ def check(what: str, one: Collection, written: Any, site: str) -> Any:
                 f"{site}: {written.__name__} has {fields} fields, but {name} has {len(one._columns)} columns: "
                 f"{', '.join(one._columns)}"
             )
+        try:
+            takes(written, len(one._columns), f"the columns of {name}, {', '.join(one._columns)}", site)
+        except IllegalRule as error:
+            raise BloomDeclaration(f"{error}, as {what}=") from None
         return written
     if what == "inputs" and kind is Kind.DURABLE:
         raise BloomDeclaration(
@@ -154,23 +161,35 @@ class Standing(Entity):
         self.agent.wake()
 
 
+class Unmade(RuleFailed):
+    """No value can be made of a row that is to go out."""
+
+    output: Output
+
+
 class Output:
     """The rows of a collection as values."""
 
-    def __init__(self, one: Collection, make: Callable[..., Value], site: str) -> None:
-        """By a function of the columns."""
-        self.one, self.make, self.site = one, make, site
+    def __init__(self, what: str, one: Collection, make: Callable[..., Value]) -> None:
+        """By a function of the columns, given as *what*, ``outputs=`` or ``sends=``."""
+        self.what, self.one, self.make, self.site = what, one, make, site_of(make)
+        self.works = False
+        """Whether it has ever made a value: if not, it is no stranger's row that is wrong."""
         self.handles: dict[Key, Handle] = {}
 
     def form(self, row: Key) -> Frozen:
-        """The frozen form of a row's value; raises :class:`RuleFailed`."""
+        """The frozen form of a row's value; raises :class:`Unmade`."""
         try:
-            return form_of(self.make(*natural(row)))
+            form = form_of(self.make(*natural(row)))
         except Exception as error:
+            where = raised_at(error, self.site)
             why = str(error) if isinstance(error, NotAValue) else f"{type(error).__name__}: {error}"
-            raise RuleFailed(
-                f"{self.site}: no value can be made of {natural(row)!r} of {self.one._name}: {why}"
-            ) from error
+            name = self.one._name
+            made = Unmade(f"{where}: {self.what} of {name} cannot make a value of {natural(row)!r}: {why}")
+            made.output = self
+            raise made from error
+        self.works = True
+        return form
 
     def show(self, turn: Turn, ds: Ref, delta: Mapping[Key, int]) -> list[Handle]:
         """Assert what is new; answer the handles of what is gone."""

@@ -160,8 +160,14 @@ class Running:
         if not self._stopped:
             self._stopped = True
             self._root.close()
+            errors: list[Exception] = []
             for fn in list(self._hooks):
-                fn()
+                try:
+                    fn()
+                except Exception as error:  # which is no reason to leave out the others
+                    errors.append(error)
+            if errors:
+                raise errors[0] if len(errors) == 1 else ExceptionGroup("functions of on_shutdown() raised", errors)
 
     def _over(self) -> ProgramStopped:
         if self._agent is not None:

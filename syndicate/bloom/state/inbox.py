@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
 from syndicate.bloom.row import Row, fitted_all, row_type
+from syndicate.bloom.site import raised_at, site_of
 from syndicate.bloom.state.contents import Contents
 from syndicate.bloom.state.merged import Merged
 from syndicate.errors import RuleFailed
@@ -78,9 +79,10 @@ class Inbox:
             answer = choose(held.name, offered)
             accepted, postponed = ([*map(key_of, fitted_all(rows, held.columns, where))] for rows in answer)
         except Exception as error:
+            site = raised_at(error, site_of(choose))
             raise RuleFailed(
-                f"{where} failed: {type(error).__name__}: {error}. It answers two lists of rows, those that are "
-                "accepted and those that are postponed"
+                f"{site}: {where} failed: {type(error).__name__}: {error}. It answers two lists of rows, those that "
+                "are accepted and those that are postponed"
             ) from error
         fresh = self.fresh
         queues.clear()

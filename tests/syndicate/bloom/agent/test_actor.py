@@ -655,6 +655,10 @@ def test_refused_ports() -> None:
     assert "Visit has 2 fields, but halt has 1 columns" in failure(sends={"halt": Visit})
     assert "takes a record class, or a function" in failure(outputs={"crowd": 3})
     assert "is in inputs= and in messages=" in failure(inputs={"visit": Visit}, messages={"visit": Visit})
+    told = failure(outputs={"crowd": lambda room: room})
+    assert f"{__file__}:" in told
+    assert "takes (room), but here it is called with the columns of crowd, room, count, as outputs=" in told
+    assert "takes (), but here" in failure(sends={"crowd": lambda: 1})
     assert "ever is a durable table" in failure(inputs={"ever": [capture()]}, cls=Everlasting)
     assert "localtick is a loopback" in failure(inputs={"localtick": [capture()]})
     with pytest.raises(BloomDeclaration, match=r"inputs= needs a dataspace: Rooms\(ds, inputs="):

@@ -245,6 +245,24 @@ def test_delta_and_shutdown(start: Start[Any]) -> None:
     assert found == [[(14,)], "Adder has stopped: make a new one"]
 
 
+def test_each_function_of_on_shutdown_is_called() -> None:
+    """One that raises keeps no other from it, and reaches whoever stops the program."""
+
+    def fail() -> None:
+        raise ValueError(len(called))
+
+    called: list[str] = []
+    for failing in (1, 2):
+        p = Adder()
+        for n in range(3):
+            p.on_shutdown(partial(called.append, f"{failing}.{n}"))
+            if n < failing:
+                p.on_shutdown(fail)
+        with pytest.raises(ValueError if failing == 1 else ExceptionGroup):  # its own
+            p.stop()
+        assert called[-3:] == [f"{failing}.{n}" for n in range(3)]
+
+
 def test_by_hand() -> None:
     """Without anybody to run it, the same functions tick."""
     p = Adder()

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -463,3 +463,120 @@ def test_rows_of_which_no_value_can_be_made(logs: list[MutableMapping[str, Any]]
     assert sorted(seen) == [("d", -60), ("d", 30), ("d", 60), ("you", "d", 2)]
     assert sorted(line["reason"][:11] for line in logs) == [f"('me', '{who}'," for who in "abcef"]
     assert sum("answer cannot send" in line["reason"] for line in logs) == 1
+
+
+@record("bloom-test-odd")
+class Odd:
+    """Made of odd numbers only."""
+
+    n: Any
+
+    def __attrs_post_init__(self) -> None:
+        if isinstance(self.n, int) and self.n % 2 == 0:
+            raise ValueError("it is even")
+
+
+def by_zero(n: Any) -> Any:
+    """A mistake whatever it is given."""
+    return ["out", n // 0]
+
+
+def nothing(n: Any) -> Any:
+    """Gives no value."""
+    return open
+
+
+def odd(n: Any) -> Any:
+    """Works for the odd ones."""
+    return Odd(n)
+
+
+class Passing(Bloom):
+    """What comes in goes out."""
+
+    told = channel(["@to", "n"], [])
+    heard = scratch(["n"], [])
+    stands = scratch(["n"], [])
+    own = scratch(["n"], [])
+    out = scratch(["n"], [])
+
+    @bloom
+    def rules(self) -> None:
+        """Whoever it is from."""
+        self.out <= self.told.payloads()
+        for one in (self.heard, self.stands, self.own):
+            self.out <= one
+
+
+def passing(port: str, make: Any, turns: Sequence[Sequence[Any]], *, own: bool = False) -> tuple[Any, list[Any]]:
+    """The actor of a program that strangers tell these, in one turn after the other, and what went out."""
+
+    def boot() -> None:
+        ds = dataspace()
+        ports: dict[str, Any] = {
+            "inputs": {"stands": ["stands", capture()]},
+            "messages": {"heard": ["sent", capture()]},
+            port: {"out": make},
+        }
+
+        def program() -> None:
+            p = Passing(ds, address="me", **ports)
+            if own:
+                p.own.insert([(3,)])
+
+        actors.append(spawn(program))
+        for pattern in (Odd(capture()), ["out", capture()]):
+            on_asserted(ds, pattern)(seen.append)
+            on_message(ds, pattern)(seen.append)
+
+        def tell(given: Sequence[Any]) -> None:
+            for kind, n in given:
+                told = {"told": Packet("me", "told", ("me", n)), "sent": ["sent", n], "stands": ["stands", n]}[kind]
+                (assert_ if kind == "stands" else send)(ds, told)
+
+        for some in turns:
+            spawn(partial(tell, some))
+
+    actors: list[Any] = []
+    seen: list[Any] = []
+    settled(boot)
+    return actors[0], seen
+
+
+@pytest.mark.parametrize("kind", ["told", "sent", "stands"])
+@pytest.mark.parametrize("make", [by_zero, nothing, odd, Odd], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("port", ["outputs", "sends"])
+def test_a_function_that_never_makes_a_value(
+    port: str, make: Any, kind: str, logs: list[MutableMapping[str, Any]]
+) -> None:
+    """It is told as the program's mistake, once and with its place, and nobody's rows are refused; nor does a stranger
+    end the program by it.
+    """
+    actor, seen = passing(port, make, [[(kind, 2)], [(kind, 4), (kind, 6)]])
+    assert (actor.error, seen) == (None, [])
+    (line,) = logs
+    assert (line["event"], line["log_level"]) == ("a function of the program has failed for every row so far", "error")
+    assert line["reason"].startswith(f"{__file__}:")
+    assert f"{port}= of out cannot make a value of (" in line["reason"]
+    assert isinstance(line["exc_info"], Exception)
+
+
+@pytest.mark.parametrize("kind", ["told", "sent", "stands"])
+@pytest.mark.parametrize("make", [odd, Odd], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("port", ["outputs", "sends"])
+def test_a_function_that_fails_for_some(port: str, make: Any, kind: str, logs: list[MutableMapping[str, Any]]) -> None:
+    """Those rows are refused, with the place, wherever among the others they come."""
+    actor, seen = passing(port, make, [[(kind, n) for n in (2, 1, 4, 3)], [(kind, 6)]])
+    assert (actor.error, sorted(set(seen))) == (None, [1, 3])
+    assert [line["event"] for line in logs] == ["a row was refused"] * 3
+    assert [f"{__file__}:" in line["reason"] and "it is even" in line["reason"] for line in logs] == [True] * 3
+
+
+@pytest.mark.parametrize("make", [by_zero, nothing], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("port", ["outputs", "sends"])
+def test_a_function_that_fails_for_a_row_of_the_program(port: str, make: Any) -> None:
+    """The actor crashes, with the function's place, whatever strangers are there."""
+    actor, seen = passing(port, make, [[("sent", 1)]], own=True)
+    assert isinstance(actor.error, RuleFailed)
+    assert str(actor.error).startswith(f"{__file__}:")
+    assert seen == []
