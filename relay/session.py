@@ -5,6 +5,9 @@ that comes.  What is done here to a reference of the peer's reaches its :class:`
 one turn goes out as one Turn packet when that turn has committed, as long as the peer keeps up.  If it does not, what
 happens waits in a :class:`~relay.backlog.Backlog`, and becomes packets when the peer takes them.
 
+A packet is a turn, and so one atomic patch, in both directions: in none that we send is a retraction before an addition
+or a message, and those of programs that do otherwise are put in order here.
+
 A session knows no transport, and waits for nothing.  :meth:`Session.feed` is given bytes, in a turn of the session's
 facet; :meth:`Session.take` is asked for packets, at any time; *wake* is called when there are some.  Who reads and who
 writes is in :mod:`relay.link`.
@@ -24,7 +27,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Final
+from itertools import chain
+from typing import Any, ClassVar, Final, TypeAlias
 
 from attrs import frozen
 
@@ -54,6 +58,10 @@ _SHARE: Final = 64
 """The events after which a peer lets the others have their turns, before its next packet: a millisecond or two."""
 
 
+_Understood: TypeAlias = tuple[int, Ref | None, Frozen, Told | None]
+"""An event of the peer's: its kind, its target here, its value as we have it, and the assertion that it is about."""
+
+
 @frozen
 class Statistics:
     """What has passed in a session, and what is there: counts, and bytes where the name says so.
@@ -76,6 +84,12 @@ class Statistics:
     debt: int
     collapsed: int
     exceeded: str
+
+
+def _replaces(events: list[_Understood]) -> bool:
+    """Whether something is asserted after a retraction."""
+    kinds = [event[0] for event in events]
+    return RETRACT in kinds and ASSERT in kinds[kinds.index(RETRACT) :]
 
 
 class Session:
@@ -120,6 +134,7 @@ class Session:
         self._noted: list[Note] = []
         self._fed: deque[bytes] = deque()
         self._packets: Iterator[Frozen] = iter(())
+        self._next: Frozen | None = None
         self._silent = False
         self._small = min(_SMALL, limits.debt // 64)
         self._handled = self._marked = self._hops = 0
@@ -186,10 +201,18 @@ class Session:
             self.outbox.put(self.codec.encode(write(Nop())))
 
     def _encode(self, notes: Sequence[Note]) -> None:
-        """Queue them, as one packet if the limits allow.  References cross here."""
-        membrane, entries = self.membrane, list[Entry]()
+        """Queue them, each turn among them as one packet if the limits allow.  References cross here.
+
+        An addition or a message that follows a retraction is another turn's: a peer that was slow is told several.
+        """
+        membrane, entries, over = self.membrane, list[Entry](), False
         for kind, proxy, value, handle in notes:
+            if over and kind < RETRACT:  # an addition or a message
+                if entries:
+                    self.outbox.send(entries)
+                entries, over = [], False
             if kind == RETRACT:
+                over = True
                 sent = proxy.sent.pop(handle, None)
                 if sent is not None:  # else it was never told
                     number, pins, _ = sent
@@ -259,17 +282,25 @@ class Session:
             self._done(len(data))
 
     def _go_on(self) -> None:
-        """Do what packets say, until it is enough for a turn, or until all is done that was fed."""
+        """Do what packets say, until it is enough for a turn, or until all is done that was fed.
+
+        Each packet is a turn of the peer's: what comes later does not overtake what it retracts.
+        """
+        turn = current("feed")
         enough = self.events_in + _SHARE
         try:
-            for form in self._packets:
+            while (form := next(self._packets, None) if self._next is None else self._next) is not None:
                 if self._silent or not self.facet.alive:  # an earlier one was the last
                     return
+                if turn.late:
+                    turn.hand_over()
+                if self.events_in >= enough:
+                    self._next = form
+                    turn.enqueue(self.facet.actor, (ENTER, self.facet, self._go_on, None))
+                    return
+                self._next = None
                 self.packets_in += 1
                 self.receive(read(form))
-                if self.events_in >= enough:
-                    current("feed").enqueue(self.facet.actor, (ENTER, self.facet, self._go_on, None))
-                    return
         except ProtocolError as e:
             self.fail(e)
             return
@@ -291,14 +322,43 @@ class Session:
                 raise self._exceeded("events", f"a turn of {len(packet.entries)} events", self.limits.events)
             self.events_in += len(packet.entries)
             # First all that may fail, then all that has effects.
-            for kind, target, value, told in [self._understood(oid, event) for oid, event in packet.entries]:
-                self._act(kind, target, value, told)
+            events = [self._understood(oid, event) for oid, event in packet.entries]
+            if len(events) > 1 and _replaces(events):
+                self._patch(events)
+            else:
+                for kind, target, value, told in events:
+                    self._act(kind, target, value, told)
         elif type(packet) is Nop:
             self.pings = True
         elif type(packet) is Error:
             self.end(f"the peer gave up: {packet.message}")
 
-    def _understood(self, oid: int, event: Event) -> tuple[int, Ref | None, Frozen, Told | None]:
+    def _patch(self, events: list[_Understood]) -> None:
+        """Do the *events* of a turn in which something is asserted after a retraction.
+
+        A value that is retracted and asserted again, at the same target, has never gone: our handle for it is from now
+        on the new one's.  An observer of ours, which is told of a value once, would else hear of it twice.
+        """
+        gone: dict[Any, list[Told]] = {}
+        syncs: list[_Understood] = []
+        for event in events:
+            kind, target, value, told = event
+            if kind == RETRACT and told is not None and told.handle is not None:
+                gone.setdefault((told.handle.target, told.form), []).append(told)
+            elif kind == ASSERT and told is not None and (alike := gone.get((target, value))):
+                old = alike.pop()
+                told.handle = old.handle
+                self.membrane.release(old.pins)
+            elif kind == SYNC:
+                syncs.append(event)
+            else:
+                self._act(*event)
+        for told in chain.from_iterable(gone.values()):
+            self._act(RETRACT, None, None, told)
+        for event in syncs:
+            self._act(*event)
+
+    def _understood(self, oid: int, event: Event) -> _Understood:
         kind = event[0]
         membrane = self.membrane
         if kind is M:
@@ -405,7 +465,7 @@ class Session:
         self.backlog.clear()
         self.debt = self._handled = self._marked = 0
         self._fed.clear()
-        self._packets = iter(())
+        self._packets, self._next = iter(()), None
 
     def statistics(self) -> Statistics:
         """What has passed, and what is there."""

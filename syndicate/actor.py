@@ -96,6 +96,8 @@ class Actor:
             self.crash(turn, error, events)
             raise
         else:
+            if turn.late:
+                turn.seal()
             if turn.tracing is not None:
                 turn.tracing(turn, events)
             if turn.afterwards:
@@ -153,16 +155,17 @@ class Actor:
         # What was undone and asserted was never seen; what it retracted is gone all the same.
         noted = [(actor, event) for pending in undone for actor, batch in pending.items() for event in batch]
         unseen = {event[3] for _, event in noted if event[0] == ASSERT}
-        for actor, batch in turn.pending.items():
-            turn.pending[actor] = [event for event in batch if event[0] != RETRACT or event[3] not in unseen]
+        for batches in (turn.pending, turn.late):
+            for actor, batch in batches.items():
+                batches[actor] = [event for event in batch if event[0] != RETRACT or event[3] not in unseen]
         for actor, event in noted:
             if event[0] == RETRACT and event[3] not in unseen:
-                turn.enqueue(actor, event)
+                turn.defer(actor, event)
         unborn = [actor.root for pending in undone for actor in pending if not actor.born]  # who was to take some over
         for facet in [*self.root.below(), *unborn]:
             for handle in facet.handles:
                 if handle not in unseen:
-                    turn.enqueue(handle.target.facet.actor, (RETRACT, handle.target, None, handle))
+                    turn.defer(handle.target.facet.actor, (RETRACT, handle.target, None, handle))
         for facet in self.root.below():
             facet.alive, facet.stopping = False, True
             facet.handles.clear()
@@ -173,6 +176,7 @@ class Actor:
             if kind == ASSERT and type(target) is Ref:
                 self._refuse(turn, target, value)
         self.ended(turn)
+        turn.seal()
         if turn.tracing is not None:
             turn.tracing(turn, events)
         turn.commit()
@@ -185,6 +189,7 @@ class Actor:
             facet.stopping = True
         undone = []
         pending: dict[Any, list[Event]] = {}
+        late: dict[Any, list[Event]] = {}
         afterwards: list[Callable[[], None]] = []
         hooks = [(facet.parent or facet, hook) for facet in facets for hook, on_crash in facet.hooks if on_crash]
         for context, hook in hooks:
@@ -194,11 +199,12 @@ class Actor:
                 logger(actor=self.name).error("a handler of on_stop_or_crash raised during a crash", exc_info=error)
                 undone.append(turn.discard())
                 continue
-            for actor, batch in turn.pending.items():
-                pending.setdefault(actor, []).extend(batch)
+            for all_batches, batches in ((pending, turn.pending), (late, turn.late)):
+                for actor, batch in batches.items():
+                    all_batches.setdefault(actor, []).extend(batch)
             afterwards += turn.afterwards
-            turn.pending, turn.afterwards = {}, []
-        turn.pending, turn.afterwards = pending, afterwards
+            turn.pending, turn.late, turn.afterwards = {}, {}, []
+        turn.pending, turn.late, turn.afterwards = pending, late, afterwards
         return undone
 
     def __repr__(self) -> str:

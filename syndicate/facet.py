@@ -2,8 +2,8 @@
 
 A facet owns assertions (its interests among them), dataflow blocks, linked tasks, stop handlers and further facets;
 when it stops, all that goes with it.  Order of a stop: the children, each in this way; the stop handlers, *in the
-parent's context*, so that what they assert is there before; the facet's own retractions; then the parent, if it has
-become inert.
+parent's context*; the facet's own retractions; then the parent, if it has become inert.  Others see of all that first
+what is new and then what goes, as of every turn.
 
 A facet is inert when nothing can ever happen in it: no children, assertions, tasks, timers, preventers.  Inert facets
 stop.  This is looked at before the commit of turns that booted a facet or ended something in it.

@@ -1,17 +1,23 @@
 """A turn: one atomic step of one actor.
 
 While a turn runs, what it asserts, retracts and sends is only noted.  If the turn ends well it *commits*: each target
-actor gets all that was noted for it as one batch, in order, and handles that batch in a turn of its own.  If it
-raises, it is *discarded*: nothing of it is seen anywhere, and the actor crashes.  Hence nobody sees a half-done step,
-and no handler runs inside another.
+actor gets all that was noted for it as one batch, and handles that batch in a turn of its own.  If it raises, it is
+*discarded*: nothing of it is seen anywhere, and the actor crashes.  Hence nobody sees a half-done step, and no handler
+runs inside another.
+
+A turn is one atomic patch.  In a batch come first the assertions and the messages, in the order in which they were
+made, and then the retractions, in theirs: nothing goes before the turn is over.  So nobody who looks at what a turn
+replaces sees a moment with neither, in whatever order the turn did it.  A sync that was made after a retraction comes
+after it.  The index keeps that order: what a dataspace tells an observer of a batch is a batch of the same form.
 
 A turn knows no actor.  It holds a facet, the events for each target, and what must be looked at before the commit:
 damaged dataflow blocks and facets that may have become inert.  One object serves all turns of a system, one after the
 other.
 
-Contract: FIFO for each pair of actors; a batch is one turn; a turn never starts inside another.
+Contract: FIFO for each pair of actors, turn by turn; a batch is one turn; a turn never starts inside another.
 
-Source: the syndicated-actor model as in the reference, sections 1.2 and 1.5; seed 004, "additions before removals".
+Source: Garnock-Jones, "Efficient, Imperative Dataspaces for Conversational Concurrency" (added assertions of a patch
+are processed before removed ones); ``docs/design/turns.md``.
 """
 
 from __future__ import annotations
@@ -91,8 +97,7 @@ class Handle:
         turn.retract(self)
 
     def replace(self, value: Value) -> Handle | None:
-        """Assert *value* (None: nothing) in its place, the new one first, so that nobody sees neither; answer the new
-        handle.
+        """Assert *value* (None: nothing) in its place; answer the new handle.
 
         An identical value changes nothing, and answers this handle.
         """
@@ -122,7 +127,7 @@ class Handle:
 class Turn:
     """The step that is being made.  See the module's text."""
 
-    __slots__ = ("actor", "afterwards", "block", "damaged", "facet", "pending", "queue", "suspects", "tracing")
+    __slots__ = ("actor", "afterwards", "block", "damaged", "facet", "late", "pending", "queue", "suspects", "tracing")
 
     def __init__(self, queue: deque[Batch]) -> None:
         self.queue = queue
@@ -130,6 +135,7 @@ class Turn:
         self.facet: Facet = None  # type: ignore[assignment]  # none between turns, when nobody can look
         self.tracing: Callable[[Turn, list[Event]], None] | None = None
         self.pending: dict[Any, list[Event]] = {}
+        self.late: dict[Any, list[Event]] = {}
         self.damaged: dict[Block, None] = {}
         self.block: Block | None = None
         self.suspects: dict[Facet, None] = {}
@@ -143,6 +149,15 @@ class Turn:
             self.pending[actor].append(event)
         else:
             self.pending[actor] = [event]
+
+    def defer(self, actor: Any, event: Event) -> None:
+        """Note an event for an actor that it is to handle after all those that are not deferred."""
+        if actor in self.late:
+            self.late[actor].append(event)
+        else:
+            self.late[actor] = [event]
+            if actor not in self.pending:
+                self.pending[actor] = []  # its place among the batches
 
     def send(self, target: Ref, value: Value) -> None:
         """Send a message; raises :class:`NotAValue`."""
@@ -172,17 +187,25 @@ class Turn:
         if handle in handles:
             del handles[handle]
             target = handle.target
-            actor = target.facet.actor
-            if actor in self.pending:
-                self.pending[actor].append((RETRACT, target, None, handle))
-            else:
-                self.pending[actor] = [(RETRACT, target, None, handle)]
+            self.defer(target.facet.actor, (RETRACT, target, None, handle))
 
     def sync(self, target: Ref, peer: Ref) -> None:
-        """Let *target* answer True to *peer* once it has handled everything sent before."""
-        self.enqueue(target.facet.actor, (SYNC, target, peer, None))
+        """Let *target* answer True to *peer* once it has handled everything before, the retractions included."""
+        actor = target.facet.actor
+        note = self.defer if actor in self.late else self.enqueue
+        note(actor, (SYNC, target, peer, None))
 
     # ------------------------------------------------------------------------------------------------ its end
+
+    def seal(self) -> None:
+        """Put what was deferred behind what was not."""
+        pending = self.pending
+        for actor, events in self.late.items():
+            if pending[actor]:
+                pending[actor] += events
+            else:
+                pending[actor] = events
+        self.late = {}
 
     def commit(self) -> None:
         """Hand over what was noted."""
@@ -190,12 +213,24 @@ class Turn:
             afterwards, self.afterwards = self.afterwards, []
             for act in afterwards:
                 act()
+        if self.late:
+            self.seal()
         if self.pending:
             self.queue.extend(self.pending.items())
             self.pending = {}
 
+    def hand_over(self) -> None:
+        """Commit what was noted so far: for an actor through which others speak, each in turns of its own."""
+        if self.late:
+            self.seal()
+        if self.tracing is not None:
+            self.tracing(self, [])
+        self.commit()
+
     def discard(self) -> dict[Any, list[Event]]:
         """Forget what was noted; answer the events by actor, so that a crash can see what had not happened yet."""
+        if self.late:
+            self.seal()
         pending, self.pending, self.afterwards = self.pending, {}, []
         self.damaged.clear()
         self.suspects.clear()

@@ -191,7 +191,7 @@ class House:
 
     def turn(self, client: Client, actions: list[Action], asks: bool) -> None:
         """A turn of a client; stamped, so that each state of the model is like no other, but for those of the first."""
-        model = self.model
+        model, gone = self.model, list[tuple[Any, Handle]]()
         if client.number:
             model.stamps += 1
             self.message(Keep(["stamp", model.stamps]))
@@ -210,11 +210,13 @@ class House:
                 if client.handles[form] is old:
                     del client.handles[form]
                 old.retract()
-                model.act("retract", form, (client.number, old))
+                gone.append((form, old))
         if client.number:
             if model.stamp is not None:
                 self.message(Forget(["stamp", model.stamp]))
             model.stamp = model.stamps
+        for form, old in gone:  # a turn's retractions come last
+            model.act("retract", form, (client.number, old))
         model.states.append(frozenset(model.kept))
         if asks:
             self.ask(client)

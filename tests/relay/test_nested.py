@@ -190,7 +190,7 @@ def test_the_order_of_assertions_and_messages_is_kept() -> None:
 
         return do
 
-    expected = [("+", (1,)), ("!", (2,)), ("+", (3,)), ("-", (1,)), ("!", (4,))]
+    expected = [("+", (1,)), ("!", (2,)), ("+", (3,)), ("!", (4,)), ("-", (1,))]
     scene.stop(scene.at(0, act(lambda value: value)))
     assert [taken(inside), taken(outside)] == [[*expected, ("-", (3,))]] * 2
     scene.stop(scene.at(1, act(Outbound)))

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from relay.codec import Msgpack
+from relay.codec import Codec, Msgpack
 from relay.limits import DEFAULT, Limits
 from relay.packets import Packet, Turn, read, write
 from relay.session import Session
@@ -27,13 +27,14 @@ class End:
     facet: Facet
     peer: End
 
-    def __init__(self, name: str, limits: Limits) -> None:
+    def __init__(self, name: str, limits: Limits, codec: Callable[[Limits], Codec] = Msgpack) -> None:
         self.name = name
         self.limits = limits
+        self.codec = codec
         self.published: Ref | None = None
         self.sent: list[Packet] = []
         self.blocked = False
-        self._heard = Msgpack()
+        self._heard = codec(DEFAULT)
 
     def boot(self) -> None:
         """Be an actor."""
@@ -42,7 +43,7 @@ class End:
         prevent_inert_check()
         self.facet = facet
         self.session = Session(
-            facet, self.wake, name=self.name, codec=Msgpack(self.limits), publish=self.published, limits=self.limits
+            facet, self.wake, name=self.name, codec=self.codec(self.limits), publish=self.published, limits=self.limits
         )
 
     def wake(self) -> None:
@@ -55,7 +56,8 @@ class End:
         packets = self.session.take(most)
         for data in packets:
             self.sent.extend(map(read, self._heard.feed(data)))
-            self.peer.hear(data)
+        if packets:
+            self.peer.hear(b"".join(packets))
         return bool(packets)
 
     def hear(self, data: bytes) -> None:
@@ -65,7 +67,7 @@ class End:
 
     def inject(self, packet: Packet) -> None:
         """Get a packet that the other end never sent."""
-        self.hear(Msgpack().encode(write(packet)))
+        self.hear(self.codec(DEFAULT).encode(write(packet)))
 
     @property
     def events(self) -> list[Any]:

@@ -64,6 +64,11 @@ class Stage:
         assert self.ds.facet.actor.error is None
         return answers[0].unwrap()
 
+    def forget(self) -> None:
+        """Begin anew with what was seen."""
+        for seen in self.seen:
+            seen.clear()
+
 
 # ---------------------------------------------------------------------------------------------- 1 and 2: bags
 
@@ -236,15 +241,38 @@ def test_replace_shows_no_gap() -> None:
     assert stage.act(lambda ds: handle.replace(P(5))) is None  # what is gone cannot be replaced
 
 
-def test_events_of_a_turn_are_told_in_its_order() -> None:
-    """Assert then retract shows both; retract then assert shows both, in this order."""
-    stage = Stage(P(capture()))
+def test_a_turn_is_one_patch() -> None:
+    """What is asserted and retracted in one turn is seen once; what is retracted and asserted again was always there.
+
+    Messages come before all retractions, whatever the order in which the turn made them.
+    """
+    stage = Stage(P(capture()), P(ANY))
     stage.act(lambda ds: assert_(ds, P(1)).retract())
-    assert stage.seen == [[("+", 1), ("-", 1)]]
+    assert stage.seen == [[("+", 1), ("-", 1)], [("+",), ("-",)]]
     handle = stage.act(lambda ds: assert_(ds, P(2)))
-    stage.seen[0].clear()
-    stage.act(lambda ds: (handle.retract(), send(ds, P("between")), assert_(ds, P(2))))
-    assert stage.seen == [[("-", 2), ("!", "between"), ("+", 2)]]
+    stage.forget()
+    handle = stage.act(lambda ds: (handle.retract(), send(ds, P("between")), assert_(ds, P(2)))[2])
+    assert stage.seen == [[("!", "between")], [("!",)]]
+    stage.forget()
+    stage.act(lambda ds: (handle.retract(), send(ds, P("between")), assert_(ds, P(3))))
+    assert stage.seen == [[("!", "between"), ("+", 3), ("-", 2)], [("!",)]]
+
+
+def test_a_sync_is_answered_after_the_retractions_before_it() -> None:
+    """Whoever has the answer knows that all of its turn has been told, however the turn went about it."""
+    stage = Stage(P(capture()))
+    handle = stage.act(lambda ds: assert_(ds, P(1)))
+    stage.forget()
+    answered: list[list[Any]] = []
+    stage.act(
+        lambda ds: (
+            handle.retract(),
+            sync(ds, lambda: answered.append(list(stage.seen[0]))),
+            assert_(ds, P(2)),
+            send(ds, P(3)),
+        )
+    )
+    assert answered == [[("+", 2), ("!", 3), ("-", 1)]]
 
 
 def test_messages_and_assertions_keep_one_order() -> None:

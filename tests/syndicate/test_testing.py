@@ -59,7 +59,7 @@ def test_watch_marks_events() -> None:
         send(ds, Record("r", [3, 4, 5]))
 
     settled(boot)
-    assert seen == [[("+", 1, 2), ("-", 1, 2), ("!", 3, 4)]]
+    assert seen == [[("+", 1, 2), ("!", 3, 4), ("-", 1, 2)]]
 
 
 def test_settled_raises_what_boot_raised() -> None:
