@@ -7,15 +7,17 @@ each once, and a group without such has no row.  So no group ever shows a count 
 
 Called with a function, ``sum`` and its like take what the function makes of each value: ``sum(lambda row: row[2])``.
 Floats and decimals are summed exactly, and floats rounded once, so that the order of changes does not matter and a
-retraction leaves nothing behind.  A user's aggregate is a function of a group, ``{value: weight}``; None means no row.
-It must be pure.
+retraction leaves nothing behind.  A user's aggregate is :func:`linear` if a change of the group is all that it needs,
+and so costs what ``sum`` does whatever the group's size; or else a function of the group, ``{value: weight}``
+(:func:`user`), where None means no row.  Both must be pure.
 
 >>> sum(lambda row: row[1]).of({("a", 2): 1, ("b", 5): 2}), min.of({3: 1, 2: -1}), count.of({})
 (12, 3, None)
 >>> top_k(2, lambda row: row[1]).of({("a", 2): 1, ("b", 5): 1, ("c", 3): 1})
 (('b', 5), ('c', 3))
 
-Source: seed 003, 2.9.1; reference/flow.md, section 3.1.
+Source: "DBSP: Automatic Incremental View Maintenance for Rich Query Languages" (Budiu, McSherry, Ryzhyk, Tannen, 2023),
+section 7.2 (aggregation).
 """
 
 from __future__ import annotations
@@ -30,28 +32,44 @@ from attrs import field, frozen
 
 from syndicate.errors import CircuitError
 from syndicate.flow.comparison import natural_order
-from syndicate.flow.element import Element, rank
+from syndicate.flow.element import Element, key_of, rank
 
 Group: TypeAlias = Mapping[Element, int]
 """The values of a group with their weights, none of them 0."""
 
 _ORDERED: Final = frozenset({int, str, bytes})  # whose own order is the natural one
-LINEAR: Final = frozenset({"count", "sum", "avg"})
+LINEAR: Final = frozenset({"count", "sum", "avg", "linear"})
+
+
+@frozen
+class Fold:
+    """What a linear aggregate keeps of a group: a total that begins at *zero*, changed by *add*, shown by *result*."""
+
+    zero: Any
+    add: Callable[[Any, Any, int], Any]
+    result: Callable[[Any], Element] | None = None
+
+    def shown(self, number: int, total: Any) -> Element:
+        """The result for a group of so many values; None for no row."""
+        if not number:
+            return None
+        return total if self.result is None else self.result(total)
 
 
 @frozen
 class Aggregate:
-    """What is computed of a group: *form* is ``count sum avg min max top`` or ``user``."""
+    """What is computed of a group: *form* is ``count sum avg min max top linear`` or ``user``."""
 
     form: str
     by: Callable[[Any], Any] | None = None
     function: Callable[[Group], Element] | None = None
     size: int = 0
     name: str = field(default="")
+    fold: Fold | None = None
 
     def __call__(self, by: Callable[[Any], Any]) -> Aggregate:
         """The same of what *by* makes of each value."""
-        if self.form in ("user", "top", "count") or self.by is not None:
+        if self.form in ("user", "linear", "top", "count") or self.by is not None:
             raise CircuitError(f"{self} takes no function: index_with(key, value) chooses what is aggregated")
         if not callable(by):
             raise CircuitError(f"{self} takes a function of each value, not {by!r}: {self}(lambda row: row[1])")
@@ -66,6 +84,11 @@ class Aggregate:
             number = builtins.sum(group.values())
             if self.form == "count" or not number:
                 return number or None
+            if self.fold is not None:
+                folded = self.fold.zero
+                for value, weight in group.items():
+                    folded = self.fold.add(folded, value, weight)
+                return self.fold.shown(number, folded)
             total = Total()
             for value, weight in group.items():
                 total.add(value if by is None else by(value), weight)
@@ -220,6 +243,34 @@ def top_k(size: int, by: Callable[[Any], Any] | None = None) -> Aggregate:
     return Aggregate("top", by, size=size)
 
 
+def linear(
+    add: Callable[[Any, Any, int], Any],
+    zero: Any = 0,
+    result: Callable[[Any], Element] | None = None,
+    *,
+    name: str = "",
+) -> Aggregate:
+    """An aggregate that needs only what changes in a group, as ``sum`` does: a row costs the same in any group.
+
+    *add(total, value, weight)* gives the total with a value *weight* times more, or less where that is below 0; *zero*
+    is the total of nothing; *result(total)* is what is shown, None for no row.  Totals are elements, never changed in
+    place.  The order of additions must not matter, and what is added and taken away must leave nothing: of floats that
+    is not so, but of ``fractions.Fraction`` or of integers.
+
+    >>> def add(total, n, weight):
+    ...     return (total[0] + weight, total[1] + n * n * weight)
+    >>> mean_of_squares = linear(add, (0, 0), lambda total: total[1] / total[0])
+    >>> mean_of_squares.of({1: 1, 3: 1}), mean_of_squares.of({})
+    (5.0, None)
+    """
+    functions: dict[str, Any] = {"add": add} if result is None else {"add": add, "result": result}
+    for what, function in functions.items():
+        if not callable(function):
+            raise CircuitError(f"a linear aggregate needs a function for {what}=, not {function!r}")
+    key_of(zero)
+    return Aggregate("linear", name=name or getattr(add, "__name__", "linear"), fold=Fold(zero, add, result))
+
+
 def user(function: Callable[[Group], Element], name: str = "") -> Aggregate:
     """A function of a group, ``{value: weight}``, as an aggregate; it must be pure, and None means no row.
 
@@ -236,7 +287,7 @@ def aggregate_of(given: Aggregate | Callable[[Group], Element]) -> Aggregate:
     known = {builtins.sum: sum, builtins.min: min, builtins.max: max}
     if given in known:
         return known[given]
-    makers: tuple[Any, ...] = (top_k, user)
+    makers: tuple[Any, ...] = (top_k, user, linear)
     if given in makers or not callable(given):
         raise CircuitError(f"{given!r} is no aggregate: use one of syndicate.flow.aggregates, or a function of a group")
     return user(given)

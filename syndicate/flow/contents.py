@@ -306,6 +306,8 @@ def _read_aggregate(node: Node, states: list[Any]) -> Mixed:
     if isinstance(states[0], History):
         sums = ((key, _sum(times.values())) for key, times in states[0].past.items())
         results = ((key, aggregate.of(GroupView(group)) if group else None) for key, group in sums)
+    elif aggregate.fold is not None:
+        results = ((key, aggregate.fold.shown(*entry)) for key, entry in held[0].items())
     elif aggregate.form in ("sum", "avg"):
         results = ((key, linear_result(entry, mean=aggregate.form == "avg")) for key, entry in held[0].items())
     else:

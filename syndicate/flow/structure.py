@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from syndicate.errors import UnwritableElement
 from syndicate.flow.aggregates import Aggregate
+from syndicate.flow.element import short
 from syndicate.flow.encoding import encoded
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.stream import Padded, Spread
@@ -75,7 +76,9 @@ def described(value: Any) -> str:
     ('itemgetter(1)', 'partial(max)', 'True')
     """
     if isinstance(value, Aggregate):
-        parts = [described(part) for part in (value.by, value.function) if part is not None]
+        functions = [value.by, value.function, *((value.fold.add, value.fold.result) if value.fold is not None else ())]
+        parts = [described(part) for part in functions if part is not None]
+        parts += [short(value.fold.zero)] if value.fold is not None else []
         parts += [str(value.size)] if value.size else []
         return f"{value}({', '.join(parts)})" if parts else str(value)
     if isinstance(value, functools.partial):

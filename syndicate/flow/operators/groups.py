@@ -1,8 +1,9 @@
 """Aggregates of an indexed stream, kept up to date: for each group that changed, the old row out, the new row in.
 
-``count``, ``sum`` and ``avg`` keep a number or two a group. All others keep the group's values with their weights,
-since a retraction may make an older value the best again; of large groups the values are also kept sorted
-(:class:`syndicate.flow.operators.ranking.Ranking`), so that neither the best nor its successor is searched for.
+``count``, ``sum``, ``avg`` and ``linear`` keep a number or two a group, or the user's total.  All others keep the
+group's values with their weights, since a retraction may make an older value the best again; of large groups the values
+are also kept sorted (:class:`syndicate.flow.operators.ranking.Ranking`), so that neither the best nor its successor is
+searched for.
 
 Contract: a group whose result stays the same gives nothing; a group that lost its last value only retracts, and takes
 no room any more.
@@ -17,7 +18,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
-from syndicate.flow.aggregates import LINEAR, Aggregate, Total
+from syndicate.flow.aggregates import LINEAR, Aggregate, Fold, Total
+from syndicate.flow.comparison import same
 from syndicate.flow.element import ATOMS, Element, Key, MixedRows, Typed, add_up, key_of, meet, mixed, natural
 from syndicate.flow.node import Node
 from syndicate.flow.operators.arrangement import Index, add_rows, meet_rows
@@ -63,6 +65,8 @@ def make_flat_aggregate(scope: Scope, node: Node) -> Step:
     aggregate: Aggregate = node.params["aggregate"]
     if aggregate.form == "count":
         return _make_count(scope, node)
+    if aggregate.fold is not None:
+        return _make_folded(scope, node, aggregate.fold)
     if aggregate.form in LINEAR:
         return _make_linear(scope, node, aggregate)
     return _make_grouped(scope, node, aggregate)
@@ -242,6 +246,38 @@ def _make_linear(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
                 del state[key]
             results.append((key, result(old), result(new)))
         return changes(results)
+
+    return step
+
+
+def _make_folded(scope: Scope, node: Node, fold: Fold) -> Step:
+    """``linear``: of each group the sum of its weights, and the user's total."""
+    cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
+    state: dict[Key, tuple[int, Any]] = scope.state(node, {})
+    restore = _restorer(state)
+    nothing = (0, fold.zero)
+    add, shown = fold.add, fold.shown
+
+    def step() -> Any:
+        rows = cells[i]
+        changed: dict[Key, tuple[int, Any]] = {}
+        for key, value, weight in rows:
+            entry = changed.get(key)
+            if entry is None:
+                entry = state.get(key, nothing)
+            changed[key] = (entry[0] + weight, add(entry[1], natural(value), weight))
+        if type(rows) is MixedRows:
+            meet(changed, state)
+        results = [(key, shown(*state.get(key, nothing)), shown(*entry)) for key, entry in changed.items()]
+        gone = {key for key, entry in changed.items() if not entry[0] and same(entry[1], fold.zero)}
+        batch = changes(results)
+        undo.append((restore, [(key, state.get(key)) for key in changed]))
+        for key, entry in changed.items():
+            if key in gone:
+                state.pop(key, None)
+            else:
+                state[key] = entry
+        return batch
 
     return step
 

@@ -64,8 +64,20 @@ def others(key: Any, left: Any, right: Any) -> Any:
     return (left[1], right[0])
 
 
+def weighed(total: Any, value: Any, weight: int) -> Any:
+    """Two sums that any value has: of the lengths of its text, and of their squares."""
+    size = len(repr(value))
+    return (total[0] + size * weight, total[1] + size * size * weight)
+
+
+def odd_total(total: Any) -> Any:
+    """A total as it is shown: not at all, for some."""
+    return None if total[0] % 5 == 4 else total
+
+
+LINEAR = agg.linear(weighed, (0, 0), odd_total)
 AGGREGATES = (
-    agg.count, agg.sum(second), agg.avg(second), agg.min(second), agg.max(second), agg.top_k(2), agg.user(len)
+    agg.count, agg.sum(second), agg.avg(second), agg.min(second), agg.max(second), agg.top_k(2), agg.user(len), LINEAR
 )  # fmt: skip
 KEYS: tuple[Callable[[Any], Any], ...] = (first, second)
 

@@ -166,6 +166,12 @@ def summed_up(aggregate: Any, members: list[tuple[Any, int]]) -> Any:
             return float(total / number)
         floats = sum(weight for value, weight in members if isinstance(by(value), float))
         return float(total) if floats else int(total)
+    if aggregate.form == "linear":
+        total = aggregate.fold.zero
+        for value, weight in members:
+            for _ in range(abs(weight)):
+                total = aggregate.fold.add(total, value, 1 if weight > 0 else -1)
+        return aggregate.fold.result(total) if number else None
     if aggregate.form == "user":
         return aggregate.function(dict(members))
     present = [value for value, weight in members if weight > 0]

@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from syndicate.errors import CircuitError, StepFailed, UnhashableElement
 from syndicate.flow import Circuit, ZSet
 from syndicate.flow import aggregates as agg
 from tests.syndicate.flow.oracle import form
+from tests.work import lines
 
 LOOK_ALIKES = [(1, True, 1.0), (0.0, -0.0, 0), ((0.0,), (-0.0,)), (float("nan"), 1.0)]
 
@@ -56,3 +58,69 @@ def test_decimals_are_taken_away_exactly(aggregate: agg.Aggregate) -> None:
     assert total == ZSet({(0, small): 1})
     assert total + c.step({"s": {small: -1}})["out"] == ZSet()
     assert not any(state for states in c.engine.states.values() for state in states)
+
+
+def counted_work(aggregate: agg.Aggregate, size: int) -> int:
+    """The lines of Python that one more row costs in a group of so many."""
+    c = Circuit()
+    c.sink("out", c.source("s").index_with(lambda v: 0).aggregate(aggregate))
+    c.step({"s": range(size)})
+    c.step({"s": [size]})
+    return lines(lambda: c.step({"s": {size + 1: 1, 0: -1}}))
+
+
+def test_a_linear_aggregate_costs_the_change() -> None:
+    """A row in a large group costs what it does in a small one; a function of the whole group costs the group."""
+    total = agg.linear(lambda total, value, weight: total + value * weight)
+    assert counted_work(total, 10_000) == counted_work(total, 10)
+
+    def whole_group(group: Any) -> Any:
+        found = 0
+        for value, weight in group.items():
+            found += value * weight
+        return found
+
+    whole = agg.user(whole_group)
+    assert counted_work(whole, 10_000) > 10 * counted_work(whole, 10)
+
+
+def test_linear_aggregates() -> None:
+    """The same as the built-in ones, also of weights below 0; what is gone takes no room; None is no row."""
+    totals = {
+        "sum": agg.linear(lambda total, value, weight: total + value * weight),
+        "count": agg.linear(lambda total, value, weight: total + weight),
+        "evens": agg.linear(lambda total, value, weight: total + weight * (value % 2 == 0), 0, lambda n: n or None),
+    }
+    c = Circuit()
+    index = c.source("s").index_with(lambda v: v % 3)
+    for name, aggregate in totals.items():
+        c.sink(name, index.aggregate(aggregate).named(name))
+    c.sink("right sum", index.aggregate(agg.sum))
+    c.sink("right count", index.aggregate(agg.count))
+    for change in ({1: 2, 2: -1, 3: 1}, {1: -2, 2: 1}, {4: 1, 3: -1}, {4: -1}):
+        out = c.step({"s": change})
+        assert (out["sum"], out["count"]) == (out["right sum"], out["right count"])
+    for name in totals:
+        assert c.state(name) == ZSet()
+    assert c.running is not None
+    assert not any(c.running.states[node.global_id][0] for node in c.nodes if node.op == "aggregate")
+
+
+@pytest.mark.parametrize("value", [1, -1, True, 2.5])
+def test_a_linear_aggregate_that_raises(value: Any) -> None:
+    """The element is named, and nothing has happened."""
+    c = Circuit()
+    c.sink("out", c.source("s").index_with(lambda v: 0).aggregate(agg.linear(lambda t, v, w: t + 1 // (v - 7) * w)))
+    c.step({"s": [value]})
+    before = c.snapshot()
+    with pytest.raises(StepFailed, match=r"ZeroDivisionError.* at 7"):
+        c.step({"s": [value, 8, 7]})
+    assert c.snapshot() == before
+
+
+def test_linear_takes_functions() -> None:
+    """What is none is refused where it is written."""
+    with pytest.raises(CircuitError, match="needs a function for add="):
+        agg.linear(3)  # type: ignore[arg-type]
+    with pytest.raises(UnhashableElement):
+        agg.linear(lambda total, value, weight: total, [])

@@ -14,6 +14,7 @@ from syndicate.flow.comparison import COMPARING
 from syndicate.plan import Program
 from syndicate.spark.engine import SparkEngine
 from syndicate.spark.engine.batch import SMALL_BATCH
+from tests.syndicate.flow.circuits import LINEAR
 from tests.syndicate.flow.test_comparison import NUMBERS, OTHERS
 from tests.syndicate.flow.test_given import EDGES
 from tests.syndicate.spark.engine.alike import alike
@@ -53,6 +54,17 @@ def test_predicates(small: int, spark: SparkSession) -> None:
         {"mixed": [(value,) for value in NUMBERS + OTHERS]},
     ]
     alike(spark, build, steps if small else steps[:1], small=small)
+
+
+def test_linear_aggregates(spark: SparkSession) -> None:
+    """The user's total, of whole groups."""
+
+    def build() -> Circuit:
+        c = Circuit()
+        c.sink("out", c.source("r").index_with(itemgetter(0)).aggregate(LINEAR))
+        return c
+
+    alike(spark, build, [{"r": EDGES}, {"r": [(1, 5), (1, 5), (2, 2)]}, {"r": {(1, 5): -2, (1, 2): -1}}])
 
 
 @pytest.mark.parametrize("given", [None, 3, "ab", (1, 2)], ids=repr)
