@@ -8,7 +8,7 @@ conflict are found in each group of values that are connected by conflicts, and 
 >>> [sorted(found) for found in one.maximal([("jim", "bell"), ("jim", "ohm"), ("ann", "ohm")])]
 [[('ann', 'ohm'), ('jim', 'bell')], [('ann', 'ohm'), ('jim', 'ohm')]]
 
-Source: seed 002, choice (Greco and Zaniolo); reference/dedalus.md, section 1.2.
+Source: choice as Greco and Zaniolo define it ("Greedy algorithms in Datalog with choice and negation", 1998).
 """
 
 from __future__ import annotations
@@ -35,6 +35,30 @@ class Dependencies:
     def agree(self, one: Row, other: Row) -> bool:
         """Whether two values can both be chosen."""
         return all(one[key] != other[key] or one[chosen] == other[chosen] for key, chosen in self.parts)
+
+    def components(self, values: Iterable[Row]) -> list[list[Row]]:
+        """Values in groups, such that no choice has a key in two of them: each group is chosen from by itself."""
+        known = list(values)
+        if len(self.parts) == 1:
+            groups: dict[Row, list[Row]] = {}
+            for value in known:
+                groups.setdefault(value[self.parts[0][0]], []).append(value)
+            return list(groups.values())
+        keys: dict[tuple[int, Row], int] = {}
+        roots = list(range(len(known)))
+
+        def root(number: int) -> int:
+            while roots[number] != number:
+                roots[number] = number = roots[roots[number]]
+            return number
+
+        for number, value in enumerate(known):
+            for part, (key, _) in enumerate(self.parts):
+                roots[root(number)] = root(keys.setdefault((part, value[key]), number))
+        found: dict[int, list[Row]] = {}
+        for number, value in enumerate(known):
+            found.setdefault(root(number), []).append(value)
+        return list(found.values())
 
     def first(self, values: Iterable[Row]) -> list[Row]:
         """A maximal set: each value that agrees with those taken before it."""

@@ -63,11 +63,19 @@ def _drops(given: Iterable[tuple[Any, Any, int]]) -> frozenset[tuple[Any, Any, i
     return frozenset(given)
 
 
+def _lates(given: Iterable[tuple[Any, Any, int, int]]) -> dict[tuple[Any, Any, int], int]:
+    made = {(one, other, int(sent)): int(by) for one, other, sent, by in given}
+    if any(by < 1 for by in made.values()):
+        raise ValueError("what is late is late by 1 timestep or more")
+    return made
+
+
 @frozen
 class Net:
     """A network and its faults.
 
-    *drop*: messages lost, by ``(from, to, sent)``.  *crash*: when a node stops *sending*; with *stop* ``all`` it stops
+    *drop*: messages lost, by ``(from, to, sent)``.  *late*: how many timesteps longer messages take, by the same key.
+    *crash*: when a node stops *sending*; with *stop* ``all`` it stops
     computing and receiving as well, and forgets what it knows.  *delay*: timesteps that a message takes, a number or a
     range; without it, what the schedule's default says.  *loss*, *duplicate*: probabilities, for each message; those
     sent at *eff* or later are not lost.  *nodes*: who is told of crashes, in the relation ``crash(told, node, time)``.
@@ -78,6 +86,7 @@ class Net:
     nodes: tuple[Value, ...] = field(default=(), converter=_nodes)
     drop: frozenset[tuple[Any, Any, int]] = field(default=frozenset(), converter=_drops)
     crash: Mapping[Any, int] = field(factory=dict)
+    late: Mapping[tuple[Any, Any, int], int] = field(factory=dict, kw_only=True)
     delay: tuple[int, int] | None = field(default=None, converter=_range)
     loss: float = 0.0
     duplicate: float = 0.0
@@ -111,20 +120,22 @@ class Net:
                 float(given.get("duplicate") or 0),
                 given.get("stop") or "sending",
                 None if eff is None else int(eff),
+                late=_lates(fixed.get("late") or ()),
             )
         except (AttributeError, TypeError, ValueError) as error:
             raise ScheduleError(
-                "'net' is {nodes: [..], fixed: {drop: [[from, to, sent], ..], crash: [[node, time], ..]}}, and perhaps "
-                f"delay, loss, duplicate, stop, eff: {error}"
+                "'net' is {nodes: [..], fixed: {drop: [[from, to, sent], ..], crash: [[node, time], ..], late: "
+                f"[[from, to, sent, by], ..]}}}}, and perhaps delay, loss, duplicate, stop, eff: {error}"
             ) from None
 
     def to_json(self) -> dict[str, Any]:
         """What :meth:`of` reads; what says nothing is left out."""
         drop = [list(one) for one in sorted(self.drop, key=lambda one: (one[2], repr(one)))]
         crash = [[node, at] for node, at in sorted(self.crash.items(), key=repr)]
+        late = [[*key, by] for key, by in sorted(self.late.items(), key=lambda one: (one[0][2], repr(one)))]
         made: dict[str, Any] = {
             "nodes": list(self.nodes),
-            "fixed": {"drop": drop, "crash": crash},
+            "fixed": {"drop": drop, "crash": crash, **({"late": late} if late else {})},
             "delay": list(self.delay) if self.delay else None,
             "loss": self.loss,
             "duplicate": self.duplicate,
@@ -156,10 +167,14 @@ class Net:
             left = [one for one in left if not _drawn(self.loss, draw, "loss", *key, one)]
         if not left:
             return ()
+        waits = sorted({self.late.get((sender, receiver, send.sent), 0) for sender in left})
         low, high = self.delay or (delay, delay)
         if low is None or high is None:
-            return None
-        times = [send.sent + low + draw("delay", *key) % (high - low + 1)]
+            if not waits[0]:
+                return None
+            low = high = 1
+        first = send.sent + low + draw("delay", *key) % (high - low + 1)
+        times = [first + wait for wait in waits]
         if _drawn(self.duplicate, draw, "duplicate", *key):
             times.append(times[0] + 1 + draw("again", *key) % (high - low + 1))
         return self.received(receiver, times)
@@ -185,6 +200,11 @@ def _word(node: Any) -> str:
 def dropping(sender: Any, receiver: Any, sent: int) -> str:
     """An omission, as it is written: ``drop("a","b",1)``."""
     return f"drop({_word(sender)},{_word(receiver)},{sent})"
+
+
+def delaying(sender: Any, receiver: Any, sent: int, by: int) -> str:
+    """A delay, as it is written: ``late("a","b",1,2)``, two timesteps later than it was due."""
+    return f"late({_word(sender)},{_word(receiver)},{sent},{by})"
 
 
 def crashing(node: Any, time: int) -> str:

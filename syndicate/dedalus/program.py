@@ -273,16 +273,18 @@ class Program:
     def verify(self, *, events: Facts | None = None, strict: bool = False, **bounds: Unpack[Bounds]) -> Verdict:
         """Whether faults can break a specification in a run from *start* to *eot*, and the smallest that do.
 
-        ``verify(eot=6, eff=3, nodes=["a", "b"], crashes=0, pre="pre", post="post", invariant=None, start=1,
+        ``verify(eot=6, eff=3, nodes=["a", "b"], crashes=0, late=0, pre="pre", post="post", invariant=None, start=1,
         seed=None, progress=None, limit=100_000)``, of which *eot*, *eff* and *nodes* must be given.
 
-        The network takes one timestep for each message, and may lose what is sent before *eff*; up to *crashes* of the
-        *nodes* stop sending at some time.  A counterexample leaves a row of *pre* at *eot* which *post* had there
-        without faults, and has no more.  An *invariant* instead is a relation whose rows are violations, at any time.
-        These relations, and what only they read, may look at several locations, even in a *strict* program.
+        The network takes one timestep for each message, or up to *late* more, and may lose what is sent before *eff*;
+        up to *crashes* of the *nodes* stop sending at some time.  A counterexample leaves a row of *pre* at *eot* which
+        *post* had there without faults, and has no more.  An *invariant* instead is a relation whose rows are
+        violations, at any time.  These relations, and what only they read, may look at several locations, even in a
+        *strict* program.
 
-        The verdict is complete: it raises :class:`Undecided` rather than give up after *limit* runs.  *seed* is that of
-        ``choose``.  Raises what :meth:`run` does, and :class:`Unverifiable`.
+        The verdict is complete: it raises :class:`Undecided` rather than give up after *limit* runs.  It holds whatever
+        is chosen, or with a *seed* for its choices alone.  A specification that promises nothing is *vacuous*.  Raises
+        what :meth:`run` does, and :class:`Unverifiable`.
         """
         self.accept(strict=strict, specification=specified(**bounds))
         rules = self.core()

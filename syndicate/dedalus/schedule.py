@@ -17,7 +17,7 @@ Source: reference/dedalus.md, sections 4.1, 4.3 and 5.4.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, Literal, TypeAlias
 
@@ -189,14 +189,18 @@ class Clock:
         at = {name: number for number, name in enumerate(names)}
         rules = Dependencies(choices)
         columns = [at[variable.name] for variable in rules.variables]
-        values = sorted({tuple(row[n] for n in columns) for row in bindings}, key=repr)
-        order = {value: (self.number("choose", rule, value, time), number) for number, value in enumerate(values)}
-        said = set(self.schedule.choices.get((rule, time), ())) if self.schedule is not None else set()
-        kept = rules.first(sorted(values, key=lambda value: (value not in said, order[value])))
+        kept = rules.first(self.ranked(rule, time, {tuple(row[n] for n in columns) for row in bindings}))
         group = kept[0][rules.parts[0][0]] if len(choices) == 1 else ()
         self.chosen.setdefault((rule, time), {})[group] = kept
         taken = set(kept)
         return [row for row in bindings if tuple(row[n] for n in columns) in taken]
+
+    def ranked(self, rule: int, time: int, values: Iterable[Row]) -> list[Row]:
+        """Values in the order in which ``choose`` takes them: those that the schedule says, the others by the seed."""
+        found = sorted(values, key=repr)
+        order = {value: (self.number("choose", rule, value, time), number) for number, value in enumerate(found)}
+        said = set(self.schedule.choices.get((rule, time), ())) if self.schedule is not None else set()
+        return sorted(found, key=lambda value: (value not in said, order[value]))
 
     def into_the_past(self) -> frozenset[tuple[int, str, Row]]:
         """What a schedule says of arrivals in the past: when, where, what."""

@@ -20,6 +20,8 @@ Examples:
   syndicate dedalus check lamp.ded
   syndicate dedalus check gossip.ded --locations
   syndicate dedalus check lamp.ded --strict --json | jq -r .verdict
+\b
+The exit code is 0 if the program is accepted, 1 if it is rejected or cannot be read, 2 if the command was wrong.
 """
 
 

@@ -27,10 +27,12 @@ _EXPLORE: Final = """\b
 Examples:
   syndicate dedalus explore race.ded --until 5 --relations winner
   syndicate dedalus explore race.ded --until 5 --mode confluence --delivery later
+  syndicate dedalus explore race.ded --until 5 --mode confluence --confluent     (exit with 1 unless it is)
   syndicate dedalus explore race.ded --until 5 --mode confluence --record two.json
   syndicate dedalus run race.ded --until 5 --schedule two.1.json
 \b
-The exit code is 0 whatever is found; 1 says that it failed, or that there is too much to be tried.
+The exit code is 0 whatever is found, for that is an answer and no failure; with --confluent it is 1 if not all runs end
+alike.  1 says too that it failed, or that there is too much to be tried.
 Ctrl-C, and a bound that is reached, show what was found so far; the exit code is 130 or 1 then.
 """
 _SHOWN: Final = 20
@@ -57,6 +59,7 @@ SECONDS: Final = 20.0
     metavar="S",
     help="Time to try; 0: any.",
 )
+@click.option("--confluent", is_flag=True, help="Exit with 1 unless all runs end alike; of --mode confluence.")
 @click.option("--strict", is_flag=True, help="Check as `check --strict` does.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: models, or finals and confluent.")
 @click.option("--record", metavar="FILE", help="Write a schedule for each outcome: FILE.1.json and so on.")
@@ -74,6 +77,7 @@ def explore_command(
     schedule: str | None,
     limit: int,
     seconds: float,
+    confluent: bool,
     strict: bool,
     as_json: bool,
     record: str | None,
@@ -83,6 +87,8 @@ def explore_command(
         raise click.UsageError(f"--until {until} is before --start {start}")
     if final is not None and not start <= final <= until:
         raise click.UsageError(f"--final {final} is not between --start {start} and --until {until}")
+    if confluent and mode != "confluence":
+        raise click.UsageError("--confluent asks how all runs end: give --mode confluence")
     asked = None if relations is None else [name.strip() for name in relations.split(",")]
     if asked is not None and not all(asked):
         raise click.BadParameter(f"{relations!r} has a relation without a name: give p,q", param_hint="'--relations'")
@@ -123,6 +129,8 @@ def explore_command(
         raise ended
     if not found.complete:
         sys.exit(128 + signal.SIGINT)
+    if confluent and not found.confluent:
+        sys.exit(1)
 
 
 def _watching(seconds: float) -> Callable[[Explorer], None]:

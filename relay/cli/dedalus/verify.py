@@ -1,7 +1,4 @@
-"""``syndicate dedalus verify``: whether faults can break a specification, and by how few.
-
-Source: DESIGN, 6.6; reference/dedalus.md, section 4.3.
-"""
+"""``syndicate dedalus verify``: whether faults can break a specification, and by how few."""
 
 from __future__ import annotations
 
@@ -15,6 +12,8 @@ from relay.cli.dedalus.inputs import write_text
 from relay.cli.dedalus.running import nodes_named
 from relay.cli.ending import SETTINGS, Command, ending
 from syndicate.dedalus import Program, Verdict
+from syndicate.dedalus.ast import Constant
+from syndicate.dedalus.model import Chosen
 from syndicate.dedalus.net import check_nodes
 from syndicate.dedalus.verify.verdict import MAX_RUNS, Bounds, Progress
 from syndicate.dedalus.why.derivation import shown
@@ -25,10 +24,15 @@ Examples:
   syndicate dedalus verify retry.ded --eot 6 --eff 3 --crashes 1 --nodes a,b,c --output bad.json
   syndicate dedalus run retry.ded --until 6 --schedule bad.json --diagram text
   syndicate dedalus verify lock.ded --eot 8 --eff 4 --nodes a,b --invariant two_owners --json
+  syndicate dedalus verify lock.ded --eot 8 --eff 0 --late 2 --nodes a,b --invariant two_owners
 \b
-A message takes one timestep, from the first column of its rule's body to that of its head.  The rows of `post` at the
-end of a run without faults are promised: a counterexample leaves one in `pre` and not in `post`.  An invariant's rows
-are violations, at any time.  Programs see crashes in the relation crash(told, node, time).
+A message takes one timestep, from the first column of its rule's body to that of its head; with --late N it may take up
+to N more.  The rows of `post` at the end of a run without faults are promised: a counterexample leaves one in `pre` and
+not in `post`.  An invariant's rows are violations, at any time.  Programs see crashes in the relation
+crash(told, node, time).  All that `choose` can take is tried, and costs no fault; with --seed, its choices alone are.
+\b
+The exit code is 0 if it is proven that no faults within the bounds break it; 1 if some do, if nothing was promised
+(a vacuous specification), or if a limit was reached before either was known; 2 if the command was wrong.
 """
 
 
@@ -37,23 +41,28 @@ are violations, at any time.  Programs see crashes in the relation crash(told, n
 @click.option("--eot", type=int, required=True, metavar="T", help="The last timestep.")
 @click.option("--eff", type=click.IntRange(0), required=True, metavar="T", help="Messages are lost before T only.")
 @click.option("--crashes", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Nodes that crash.")
+@click.option("--late", type=click.IntRange(0), default=0, show_default=True, metavar="N",
+              help="Messages may arrive up to N timesteps late.")  # fmt: skip
 @click.option("--nodes", callback=nodes_named, required=True, metavar="A,B", help="The nodes.")
 @click.option("--pre", default="pre", show_default=True, metavar="REL", help="What obliges.")
 @click.option("--post", default="post", show_default=True, metavar="REL", help="What must be then.")
 @click.option("--invariant", metavar="REL", help="Instead of these: what must never be.")
 @click.option("--start", type=int, default=1, show_default=True, metavar="T", help="The first timestep.")
-@click.option("--seed", type=int, metavar="N", help="The seed of `choose`.")
+@click.option("--seed", type=int, metavar="N", help="Try what this seed chooses; default: all that can be chosen.")
 @click.option("--strict", is_flag=True, help="Check as `check --strict` does.")
 @click.option("--limit", type=click.IntRange(1), default=MAX_RUNS, show_default=True, metavar="N", help="Runs at most.")
 @click.option("--output", metavar="S.json", help="Write the first counterexample as a schedule for `run`.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: violation_exists, min_faults, ..")
-@click.option("--exit-code", is_flag=True, help="Exit with 1 if there is a counterexample.")
+@click.option("--exit-code", is_flag=True, help="Nothing: the exit code tells the verdict anyway.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @ending("syndicate dedalus verify")
 def verify_command(
     file: str, strict: bool, output: str | None, as_json: bool, exit_code: bool, **bounds: Unpack[Bounds]
 ) -> None:
-    """Search for faults that break a program's specification, or prove that there are none within bounds."""
+    """Search for faults that break a program's specification, or prove that there are none within bounds.
+
+    Exits with 1 unless it is proven.
+    """
     if bounds["eff"] > bounds["eot"] + 1:
         told = f"note: --eff {bounds['eff']} is behind --eot {bounds['eot']}: messages are lost at all times"
         click.echo(told, err=True)
@@ -66,25 +75,36 @@ def verify_command(
     if as_json:
         click.echo(json.dumps(found.to_json()))
     else:
-        _show(file, found, output)
-    sys.exit(1 if exit_code and found.violation_exists else 0)
+        _show(file, found, bounds.get("late", 0), output)
+    sys.exit(0 if found.proven else 1)
 
 
 def _progress(progress: Progress) -> None:
     click.echo(f"no counterexample of fewer than {progress.size} faults after {progress.runs} runs", err=True)
 
 
-def _show(file: str, found: Verdict, output: str | None) -> None:
+def _show(file: str, found: Verdict, late: int, output: str | None) -> None:
+    by_seed = "" if found.seed is None else f", under the choices of seed {found.seed} alone"
+    chosen = by_seed or (", whatever is chosen" if found.open else "")
     if not found.violation_exists:
-        click.echo(f"{file}: no faults within these bounds break it ({found.runs} runs)")
+        arriving = f"up to {late} timesteps late" if late else "in the next timestep; --late N looks at later ones"
+        runs = f"({found.runs} runs; messages arrive {arriving})"
+        if found.vacuous is None:
+            click.echo(
+                f"{file}: no faults within these bounds break it{chosen}, but whether it ever applies is not known"
+            )
+        elif found.vacuous:
+            click.echo(f"{file}: vacuous: {found.vacuous}, and nothing was proven {runs}")
+        else:
+            click.echo(f"{file}: no faults within these bounds break it{chosen} {runs}")
         return
     sets = found.min_counterexamples
     many = f"{len(sets)} smallest counterexamples" if len(sets) > 1 else "the smallest counterexample"
-    click.echo(
-        f"{file}: broken by {found.min_faults} fault{'s' * (found.min_faults != 1)}; {many} ({found.runs} runs):"
-    )
-    for one in sets:
-        click.echo(f"  {', '.join(one) or 'none at all'}")
+    faults = f"{found.min_faults} fault{'s' * (found.min_faults != 1)}"
+    click.echo(f"{file}: broken by {faults}{by_seed}; {many} ({found.runs} runs):")
+    for one, choices in zip(sets, found.choices, strict=True):
+        where = "; ".join(f"{each.relation} chooses {_rows(each)} at {each.time}" for each in choices)
+        click.echo(f"  {', '.join(one) or 'none at all'}{f', where {where}' if where else ''}")
     for row in found.broken:
         click.echo(f"{'In the first, ' * (len(sets) > 1)}{shown(row.relation, row.row)} {row.what} at {row.time}")
     click.echo(f"\n{found.model.diagram()}")
@@ -95,3 +115,7 @@ def _show(file: str, found: Verdict, output: str | None) -> None:
             asked = "" if row.never else " --not"
             told = json.dumps(list(row.row))
             click.echo(f"syndicate dedalus why {file} {row.relation} '{told}' --at {row.time}{asked} {rest}")
+
+
+def _rows(chosen: Chosen) -> str:
+    return " and ".join(f"({', '.join(str(Constant(value)) for value in row)})" for row in chosen.rows)

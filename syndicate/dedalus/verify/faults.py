@@ -1,23 +1,30 @@
-"""Faults within a budget, as the bits of a number, so that sets of them are joined and compared at once.
+"""What decides a run: faults within a budget, and what ``choose`` prefers, as the bits of a number.
+
+Sets of decisions are joined and compared at once.
 
 >>> faults = Faults(("a", "b"), start=1, eot=3, eff=2, crashes=1)
 >>> [str(fault) for fault in faults.all]
 ['drop("a","b",1)', 'drop("b","a",1)', 'crash_at("a",1)', 'crash_at("a",2)', 'crash_at("a",3)', 'crash_at("b",1)', \
 'crash_at("b",2)', 'crash_at("b",3)']
->>> faults.words(faults.against("a", "b", 2))
-['crash_at("a",1)', 'crash_at("a",2)']
+>>> [(way.by, faults.words(way.lost)) for way in faults.ways("a", "b", 2)]
+[(0, ['crash_at("a",1)', 'crash_at("a",2)'])]
+>>> slow = Faults(("a", "b"), start=1, eot=3, eff=0, crashes=0, late=1)
+>>> [(way.by, slow.words(way.lost), slow.words(way.needs)) for way in slow.ways("a", "b", 1)]
+[(0, ['late("a","b",1,1)'], []), (1, [], ['late("a","b",1,1)'])]
 
-Source: reference/dedalus.md, section 4.3.
+A preference is no fault: it costs nothing, and says what is taken of certain values that exclude each other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 from attrs import define, field, frozen
 
-from syndicate.dedalus.ast import Value
-from syndicate.dedalus.net import Net, crashing, dropping
+from syndicate.dedalus.ast import Row, Value
+from syndicate.dedalus.choice import Dependencies
+from syndicate.dedalus.net import Net, crashing, delaying, dropping
 
 
 @frozen
@@ -33,6 +40,19 @@ class Drop:
 
 
 @frozen
+class Late:
+    """All messages from one node to another that are sent at a time take so many timesteps more."""
+
+    sender: Value
+    receiver: Value
+    sent: int
+    by: int
+
+    def __str__(self) -> str:
+        return delaying(self.sender, self.receiver, self.sent, self.by)
+
+
+@frozen
 class Crash:
     """A node stops sending at a time."""
 
@@ -43,52 +63,101 @@ class Crash:
         return crashing(self.node, self.time)
 
 
+Fault: TypeAlias = Drop | Late | Crash
+
+
+@frozen
+class Way:
+    """How a message may fare: late *by* some timesteps if what it *needs* happens, and nothing of *lost* does."""
+
+    by: int
+    lost: int
+    needs: int
+
+
 @define(eq=False)
 class Faults:
-    """What can go wrong among *nodes*: omissions before *eff*, and up to *crashes* nodes that crash, once each."""
+    """What can go wrong among *nodes*, and what can be preferred.
+
+    Omissions before *eff*; up to *crashes* nodes that crash, once each; messages that are *late* by so many timesteps
+    at most.
+    """
 
     nodes: tuple[Value, ...]
     start: int
     eot: int
     eff: int
     crashes: int
-    all: list[Drop | Crash] = field(init=False, factory=list)
-    bits: dict[Drop | Crash, int] = field(init=False, factory=dict)
-    crashing: dict[Value, int] = field(init=False, factory=dict)
+    late: int = 0
+    all: list[Fault] = field(init=False, factory=list)
+    bits: dict[Fault, int] = field(init=False, factory=dict)
+    wrong: int = field(init=False)
+    rivals: dict[int, int] = field(init=False, factory=dict)
+    crashing: int = field(init=False, default=0)
+    preferences: dict[tuple[int, int, tuple[Row, ...]], dict[Row, int]] = field(init=False, factory=dict)
+    last: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        nodes, times = self.nodes, range(self.start, min(self.eff, self.eot + 1))
-        self.all += [Drop(one, other, time) for time in times for one in nodes for other in nodes if one != other]
+        nodes, times = self.nodes, range(self.start, self.eot + 1)
+        ways = [(one, other, time) for time in times for one in nodes for other in nodes if one != other]
+        self.all += [Drop(*way) for way in ways if way[2] < self.eff]
+        self.all += [Late(*way, by) for way in ways for by in range(1, self.late + 1)]
         if self.crashes > 0:
-            self.all += [Crash(node, time) for node in nodes for time in range(self.start, self.eot + 1)]
+            self.all += [Crash(node, time) for node in nodes for time in times]
         self.bits = {fault: 1 << number for number, fault in enumerate(self.all)}
+        self.last = 1 << len(self.all)
+        self.wrong = self.last - 1
+        alike: dict[object, int] = {}
         for fault, bit in self.bits.items():
+            key = fault.node if isinstance(fault, Crash) else (fault.sender, fault.receiver, fault.sent)
+            alike[type(fault) is Crash, key] = alike.get((type(fault) is Crash, key), 0) | bit
             if isinstance(fault, Crash):
-                self.crashing[fault.node] = self.crashing.get(fault.node, 0) | bit
+                self.crashing |= bit
+        for mask in alike.values():
+            for bit in bits_of(mask):
+                self.rivals[bit] = mask & ~bit
 
-    def against(self, sender: Value, receiver: Value | None, sent: int) -> int:
-        """The faults each of which loses a message."""
+    def ways(self, sender: Value, receiver: Value | None, sent: int) -> list[Way]:
+        """How a message may fare; one to oneself arrives."""
         if sender == receiver:
-            return 0
-        found = 0 if receiver is None else self.bits.get(Drop(sender, receiver, sent), 0)
+            return [Way(0, 0, 0)]
+        crashed = lost = 0
         for time in range(self.start, sent + 1):
-            found |= self.bits.get(Crash(sender, time), 0)
+            crashed |= self.bits.get(Crash(sender, time), 0)
+        found = []
+        if receiver is not None:
+            lost = self.bits.get(Drop(sender, receiver, sent), 0)
+            for by in range(1, self.late + 1):
+                bit = self.bits.get(Late(sender, receiver, sent, by), 0)
+                if bit:
+                    lost |= bit
+                    found.append(Way(by, crashed, bit))
+        return [Way(0, lost | crashed, 0), *found]
+
+    def prefer(self, rule: int, time: int, values: Sequence[Row], dependencies: Dependencies) -> dict[Row, int]:
+        """The bits by which each of some values can be preferred, where a rule chooses among them at a time."""
+        key = (rule, time, tuple(values))
+        found = self.preferences.get(key)
+        if found is None:
+            found = self.preferences[key] = {}
+            for value in values:
+                found[value] = self.last
+                self.last <<= 1
+            for value, bit in found.items():
+                self.rivals[bit] = sum(b for other, b in found.items() if not dependencies.agree(value, other))
         return found
 
     def free(self, chosen: int) -> int:
-        """The faults that can be added to those that are chosen."""
-        found = ((1 << len(self.all)) - 1) & ~chosen
-        crashed = [mask for mask in self.crashing.values() if mask & chosen]
-        for mask in self.crashing.values() if len(crashed) >= self.crashes else crashed:
-            found &= ~mask
-        return found
+        """The decisions that can be added to those that are chosen, those not thought of yet included."""
+        found = ~chosen
+        for bit in bits_of(chosen):
+            found &= ~self.rivals.get(bit, 0)
+        return found & ~self.crashing if (chosen & self.crashing).bit_count() >= self.crashes else found
 
-    def of(self, chosen: int) -> Iterator[Drop | Crash]:
+    def of(self, chosen: int) -> Iterator[Fault]:
         """The faults of a set, in order."""
-        while chosen:
-            low = chosen & -chosen
-            yield self.all[low.bit_length() - 1]
-            chosen ^= low
+        for bit in bits_of(chosen & self.wrong):
+            yield self.all[bit.bit_length() - 1]
 
     def words(self, chosen: int) -> list[str]:
         """The faults of a set as they are written, sorted."""
@@ -98,4 +167,13 @@ class Faults:
         """The network with these faults."""
         found = list(self.of(chosen))
         drop = frozenset((f.sender, f.receiver, f.sent) for f in found if isinstance(f, Drop))
-        return Net(self.nodes, drop, {f.node: f.time for f in found if isinstance(f, Crash)})
+        late = {(f.sender, f.receiver, f.sent): f.by for f in found if isinstance(f, Late)}
+        return Net(self.nodes, drop, {f.node: f.time for f in found if isinstance(f, Crash)}, late=late)
+
+
+def bits_of(mask: int) -> Iterator[int]:
+    """The bits of a set, each by itself."""
+    while mask:
+        low = mask & -mask
+        yield low
+        mask ^= low

@@ -5,7 +5,8 @@ atoms that must be true, those that must be false, and the faults by which the m
 counts as possible unless it is certain, a message as arriving and as lost.  What is true under a given set of faults
 is then found without looking at rules again, and so is why.
 
-A head with aggregates, or a choice, depends on a whole *group* of bindings at once: its members are atoms too.
+A head with aggregates, or a choice, depends on a whole *group* of bindings at once: its members are atoms too.  What is
+chosen is not decided here, unless by a seed: all that could be is possible.
 
 >>> from syndicate.dedalus.parse import parse
 >>> from syndicate.dedalus.desugar import core
@@ -19,7 +20,7 @@ True
 
 Contract: under each set of faults within the budget, the atoms that follow are those of a run under these faults.
 
-Source: reference/dedalus.md, sections 4.3 and 5.5; lineage-driven fault injection (Alvaro et al. 2015).
+Source: "Lineage-driven fault injection" (Alvaro, Rosen and Hellerstein, 2015).
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ from syndicate.dedalus.binding import (
     total,
     value_of,
 )
+from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.desugar import grouped
 from syndicate.dedalus.lower import arities, levels
 from syndicate.dedalus.schedule import Clock
-from syndicate.dedalus.verify.faults import Crash, Faults
+from syndicate.dedalus.verify.choosing import Choosing
+from syndicate.dedalus.verify.faults import Crash, Faults, Way
 from syndicate.errors import Undecided, Unverifiable
 
 Fact: TypeAlias = tuple[str, Row, int]
 Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
-Outcome: TypeAlias = Callable[[list[Known]], set[Sent]]
-"""The rows that a group has if these bindings are those that hold."""
 
 MAX_INSTANCES: Final = 1_000_000
 MAX_UNCERTAIN: Final = 12
@@ -62,19 +63,37 @@ MAX_UNCERTAIN: Final = 12
 
 @define(eq=False)
 class Group:
-    """Bindings that make rows together."""
+    """Bindings that make rows of a rule's head together, those of them that are chosen."""
 
+    rule: Rule
     members: tuple[int, ...]
     bindings: list[Known]
-    outcome: Outcome
+    choosing: Choosing | None = None
+    values: list[Row] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        names = () if self.choosing is None else self.choosing.dependencies.variables
+        self.values = [tuple(known[name.name] for name in names) for known in self.bindings]
+
+    def held(self, true: Callable[[int], bool]) -> list[int]:
+        """The places of the members that are true."""
+        return [at for at, member in enumerate(self.members) if true(member)]
+
+    def outcome(self, held: Sequence[int], chosen: int, faults: Faults) -> tuple[set[Sent], int]:
+        """The rows that there are if these members hold, and the preferences with which there might be others."""
+        others = 0
+        if self.choosing is not None:
+            taken, others = self.choosing.kept((self.values[at] for at in held), chosen, faults)
+            held = [at for at in held if self.values[at] in taken]
+        return rows_of(self.rule, [self.bindings[at] for at in held]) if held else set(), others
 
 
 @frozen
 class Instance:
     """A way in which an atom comes about.
 
-    *true* and *false* are atoms, *lost* the faults that lose the message, *needs* the fault that is told of, *group*
-    the group with the row that it must have.
+    *true* and *false* are atoms, *lost* the faults that lose the message, *needs* the fault without which it is not
+    so, *group* the group with the row that it must have.
     """
 
     true: tuple[int, ...] = ()
@@ -99,7 +118,10 @@ class Block:
 
 @define(eq=False)
 class Ground:
-    """The program without variables: *instances* by the number of an atom, *blocks* of all that is not certain."""
+    """The program without variables: *instances* by the number of an atom, *blocks* of all that is not certain.
+
+    *choosing* are the groups in which something is chosen; if it is *open*, that matters, and no seed has decided it.
+    """
 
     faults: Faults
     facts: list[Fact] = field(factory=list)
@@ -107,6 +129,8 @@ class Ground:
     instances: list[list[Instance]] = field(factory=list)
     certain: set[int] = field(factory=set)
     blocks: list[Block] = field(factory=list)
+    choosing: list[Group] = field(factory=list)
+    open: bool = False
 
     def cone(self, atoms: Iterable[int]) -> list[Block]:
         """The blocks of what some atoms depend on, without all else."""
@@ -168,7 +192,7 @@ class _Grounding:
             for level in range(max(self.level.values(), default=0) + 1):
                 self.deduce(time, level)
             for number, rule in enumerate(self.rules):
-                if rule.kind != "deductive" and (rule.head.relation, time + 1) in self.needed:
+                if rule.kind != "deductive" and self.matters(rule, time):
                     self.apply(number, time)
         for _, atoms in sorted(self.pending.items()):
             left = [atom for atom in atoms if atom not in self.made.certain]
@@ -189,17 +213,30 @@ class _Grounding:
                 continue
             self.needed.add(here)
             for rule in heads.get(here[0], ()):
-                time = here[1] - (rule.kind != "deductive")
-                if time < self.faults.start:
-                    continue
-                for atom in rule.atoms:
-                    at = atom.time if isinstance(atom.time, int) else time
-                    if time < at <= self.faults.eot:
-                        raise Unverifiable(
-                            f"{rule.place}: {rule} reads {atom.relation} at {at} when it is {time}: what is verified "
-                            "may look back, but not ahead"
-                        )
-                    waiting.append((atom.relation, at))
+                for time in [here[1] - wait for wait in self.waits(rule)]:
+                    if time >= self.faults.start:
+                        waiting += self.read(rule, time)
+
+    def read(self, rule: Rule, time: int) -> Iterator[tuple[str, int]]:
+        """What a rule reads at a time."""
+        for atom in rule.atoms:
+            at = atom.time if isinstance(atom.time, int) else time
+            if time < at <= self.faults.eot:
+                raise Unverifiable(
+                    f"{rule.place}: {rule} reads {atom.relation} at {at} when it is {time}: what is verified "
+                    "may look back, but not ahead"
+                )
+            yield atom.relation, at
+
+    def waits(self, rule: Rule) -> range:
+        """How many timesteps later than its body a rule's head may be there."""
+        if rule.kind == "deductive":
+            return range(1)
+        return range(1, 2 + (self.faults.late if rule.kind in ("async", "later") else 0))
+
+    def matters(self, rule: Rule, time: int) -> bool:
+        """Whether anything needs what a rule derives at a time."""
+        return any((rule.head.relation, time + wait) in self.needed for wait in self.waits(rule))
 
     # ------------------------------------------------------------------------------------------------------- atoms
 
@@ -278,14 +315,11 @@ class _Grounding:
         rule, body = self.rules[number], self.bodies[number]
         if is_grouped(rule):
             return self.group(number, time)
-        then = time + (rule.kind != "deductive")
-        if then > self.faults.eot:
-            return False
         new = False
         for known, true, false in list(self.satisfied(body, time)):
             row = tuple(value_of(term, known) for term in rule.head.terms)
-            lost = self.lost(rule, row, time, sent_by(rule, row, known))
-            new |= self.add((rule.head.relation, row, then), Instance(true, false, lost))
+            for then, way in self.ways(rule, row, time, sent_by(rule, row, known)):
+                new |= self.add((rule.head.relation, row, then), Instance(true, false, way.lost, way.needs))
         return new
 
     def satisfied(self, body: Body, time: int) -> Iterator[tuple[Known, tuple[int, ...], tuple[int, ...]]]:
@@ -306,18 +340,18 @@ class _Grounding:
             if made.certain.isdisjoint(false):
                 yield known, tuple(n for n in dict.fromkeys(true) if n not in made.certain), tuple(false)
 
-    def lost(self, rule: Rule, row: Row, time: int, sender: Value) -> int:
-        """The faults that lose what a rule derives."""
-        if rule.kind not in ("async", "later"):
-            return 0
-        return self.faults.against(sender, row[0] if row else None, time)
+    def ways(self, rule: Rule, row: Row, time: int, sender: Value) -> Iterator[tuple[int, Way]]:
+        """When what a rule derives at a time may be there, as far as anybody asks, and what decides about it."""
+        sends = rule.kind in ("async", "later")
+        ways = self.faults.ways(sender, row[0] if row else None, time) if sends else _SURE
+        for way in ways:
+            then = time + (rule.kind != "deductive") + way.by
+            if then <= self.faults.eot and (rule.head.relation, then) in self.needed:
+                yield then, way
 
     def group(self, number: int, time: int) -> bool:
         """Apply a rule with aggregates or a choice."""
         rule, body = self.rules[number], self.bodies[number]
-        then = time + (rule.kind != "deductive")
-        if then > self.faults.eot:
-            return False
         name, bindings = f"{rule.head.relation} by rule {number}", {}
         for known, true, false in list(self.satisfied(body, time)):
             row = tuple(known[column] for column in body.names)
@@ -325,41 +359,49 @@ class _Grounding:
             self.level.setdefault(name, self.level[rule.head.relation] if rule.kind == "deductive" else len(self.level))
             self.add(fact, Instance(true, false), part=0)
             bindings[self.made.numbers[fact]] = known
-        groups: dict[Row, list[int]] = {}
-        for member, known in bindings.items():
-            plain = () if rule.choices else tuple(value_of(rule.head.terms[n], known) for n in grouped(rule)[0])
-            groups.setdefault(plain, []).append(member)
         new = False
-        for members in groups.values():
-            made = Group(tuple(members), [bindings[n] for n in members], self.outcome(number, time, body.names))
-            sure = self.made.certain.issuperset(members)
-            for row, sender in sorted(self.possible(rule, made), key=repr):
-                lost = self.lost(rule, row, time, sender)
-                instance = Instance(lost=lost, group=None if sure else (made, (row, sender)))
-                new |= self.add((rule.head.relation, row, then), instance)
+        for group in self.groups(number, time, bindings):
+            sure = self.made.certain.issuperset(group.members)
+            decided = sure and not (group.choosing and group.choosing.open and group.choosing.contested(group.values))
+            if group.choosing is not None:
+                self.made.choosing.append(group)
+                self.made.open |= group.choosing.open and bool(group.choosing.contested(group.values))
+            rows = self.outcomes(group, decided)
+            for row, sender in sorted(rows, key=repr):
+                for then, way in self.ways(rule, row, time, sender):
+                    which = None if decided else (group, (row, sender))
+                    new |= self.add((rule.head.relation, row, then), Instance((), (), way.lost, way.needs, which))
         return new
 
-    def outcome(self, number: int, time: int, names: tuple[str, ...]) -> Outcome:
+    def groups(self, number: int, time: int, bindings: Mapping[int, Known]) -> Iterator[Group]:
+        """The bindings of a rule that must be looked at together: of one group, or of choices that may conflict."""
         rule = self.rules[number]
+        parts: dict[object, list[int]] = {}
+        choosing = None
+        if not rule.choices:
+            plain = grouped(rule)[0]
+            for member, known in bindings.items():
+                parts.setdefault(tuple(value_of(rule.head.terms[n], known) for n in plain), []).append(member)
+        elif bindings:
+            rules = Dependencies(rule.choices)
+            values = {n: tuple(known[name.name] for name in rules.variables) for n, known in bindings.items()}
+            ranked = self.clock.ranked(number, time, set(values.values()))
+            choosing = Choosing(number, time, rules, ranked, self.clock.seed is None)
+            components = [ranked] if rule.aggregates else rules.components(ranked)
+            which = {value: at for at, component in enumerate(components) for value in component}
+            for member, value in values.items():
+                parts.setdefault(which[value], []).append(member)
+        for members in parts.values():
+            yield Group(rule, tuple(members), [bindings[n] for n in members], choosing)
 
-        def outcome(bindings: list[Known]) -> set[Sent]:
-            if rule.choices:
-                rows = [tuple(known[name] for name in names) for known in bindings]
-                kept = self.clock.choose(number, time, rule.choices, names, rows)
-                bindings = [dict(zip(names, row, strict=True)) for row in kept]
-            return rows_of(rule, bindings)
-
-        return outcome
-
-    def possible(self, rule: Rule, group: Group) -> set[Sent]:
-        """The rows that a group can have, whichever of its uncertain members hold."""
-        sure = [known for n, known in zip(group.members, group.bindings, strict=True) if n in self.made.certain]
-        if len(sure) == len(group.members):
-            return group.outcome(group.bindings)
+    def outcomes(self, group: Group, decided: bool) -> set[Sent]:
+        """The rows that a group can have, whichever of its uncertain members hold, and whatever is chosen."""
+        rule, held = group.rule, group.held(self.made.certain.__contains__)
+        if decided:
+            return group.outcome(held, 0, self.faults)[0]
         if not rule.aggregates:  # a choice: any binding may be chosen
             return rows_of(rule, group.bindings)
-        if rule.choices:
-            sure = []
+        sure = [] if rule.choices else [group.bindings[at] for at in held]
         found: set[Sent] = set()
         by_key: dict[Row, list[Known]] = {}
         for known in group.bindings:
@@ -384,6 +426,10 @@ class _Grounding:
             return Block(list(TopologicalSorter(graph).static_order()), False)
         except CycleError:
             return Block(sorted(atoms), True)
+
+
+_SURE: Final = (Way(0, 0, 0),)
+"""How fares what is not sent."""
 
 
 # --------------------------------------------------------------------------------------------------------- aggregates

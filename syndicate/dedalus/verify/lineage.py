@@ -1,6 +1,6 @@
-"""Lineage: what is true under a set of faults, and which faults more could change that.
+"""Lineage: what is true under a set of faults and preferences, and which more of them could change that.
 
-Each atom is decided together with its *support*: a set of faults such that, as long as none of them is added, and
+Each atom is decided together with its *support*: a set of such decisions so that, as long as none of them is added, and
 those chosen stay, the atom stays as it is.  Supports are small rather than smallest: for a true atom that of one of its
 derivations, for a false one that of one failing part in each of them.
 
@@ -14,9 +14,10 @@ derivations, for a false one that of one failing part in each of them.
 >>> lineage.true[number], made.faults.words(lineage.support[number])
 (True, ['drop("a","b",1)'])
 
-Contract: under any faults that contain those chosen and nothing of an atom's support, the atom has the same truth.
+Contract: under any decisions that contain those chosen and nothing of an atom's support, the atom has the same truth.
 
-Source: lineage-driven fault injection (Alvaro et al. 2015), with absence explained as well as presence.
+Source: "Lineage-driven fault injection" (Alvaro, Rosen and Hellerstein, 2015), with absence explained as well as
+presence.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def smallest(support: int) -> tuple[int, int]:
 
 @define(eq=False)
 class Lineage:
-    """The truth and the support of each atom under *chosen* faults; *spared* are never added.
+    """The truth and the support of each atom under *chosen* decisions; *spared* are never added.
 
     With *blocks*, those of a cone, only their atoms are decided.
     """
@@ -48,7 +49,7 @@ class Lineage:
     true: list[bool] = field(init=False)
     support: list[int] = field(init=False)
     free: int = field(init=False)
-    outcomes: dict[int, set[Sent]] = field(init=False, factory=dict)
+    outcomes: dict[int, tuple[set[Sent], int]] = field(init=False, factory=dict)
 
     def __attrs_post_init__(self) -> None:
         ground = self.ground
@@ -141,15 +142,15 @@ class Lineage:
             or (one.needs and not one.needs & self.chosen)
             or not all(self.true[n] for n in one.true)
             or any(self.true[n] for n in one.false)
-            or (one.group is not None and one.group[1] not in self.rows(one.group[0]))
+            or (one.group is not None and one.group[1] not in self.rows(one.group[0])[0])
         )
 
     def holding(self, one: Instance) -> int:
         """The support of a derivation that is there."""
         found = one.lost & self.free
-        for n in (*one.true, *one.false, *self.members(one)):
+        for n in (*one.true, *one.false):
             found |= self.support[n]
-        return found
+        return found if one.group is None else found | self.deciding(one.group[0])
 
     def failing(self, one: Instance, beside: int) -> int:
         """The support of a derivation's failing, the one that adds least to another; the simple case in a fast way."""
@@ -175,20 +176,20 @@ class Lineage:
             yield one.needs & self.free
         yield from (self.support[n] for n in one.true if not self.true[n] and n not in but)
         yield from (self.support[n] for n in one.false if self.true[n])
-        if one.group is not None and one.group[1] not in self.rows(one.group[0]):
-            found = 0
-            for n in self.members(one):
-                found |= self.support[n]
-            yield found
+        if one.group is not None and one.group[1] not in self.rows(one.group[0])[0]:
+            yield self.deciding(one.group[0])
 
-    def members(self, one: Instance) -> tuple[int, ...]:
-        """The bindings that a derivation's row is made of."""
-        return () if one.group is None else one.group[0].members
+    def deciding(self, group: Group) -> int:
+        """The support of what a group makes."""
+        found = self.rows(group)[1] & self.free
+        for n in group.members:
+            found |= self.support[n]
+        return found
 
-    def rows(self, group: Group) -> set[Sent]:
-        """What the bindings that hold make."""
+    def rows(self, group: Group) -> tuple[set[Sent], int]:
+        """What the bindings that hold make, and the preferences with which it might be something else."""
         found = self.outcomes.get(id(group))
         if found is None:
-            held = [known for n, known in zip(group.members, group.bindings, strict=True) if self.true[n]]
-            found = self.outcomes[id(group)] = group.outcome(held) if held else set()
+            held = group.held(self.true.__getitem__)
+            found = self.outcomes[id(group)] = group.outcome(held, self.chosen, self.ground.faults)
         return found

@@ -17,10 +17,14 @@ there, until something breaks, or what is good no longer depends on any fault th
 >>> program.verify(eot=4, eff=1, nodes=["a", "b"]).violation_exists
 False
 
-Contract: complete within its bounds.  A verdict without counterexamples is a proof that there is none, and the smallest
-counterexamples are all there: a search that reaches its limit raises instead.
+What ``choose`` takes is searched as faults are, but costs nothing: a promise is what ``post`` has without faults *under
+the same choices*.
 
-Source: reference/dedalus.md, sections 4.3 and 5.5; lineage-driven fault injection (Alvaro et al. 2015).
+Contract: complete within its bounds.  A verdict without counterexamples is a proof that there is none, and the smallest
+counterexamples are all there: a search that reaches its limit raises instead.  A proof that had nothing to prove is
+*vacuous*.
+
+Source: "Lineage-driven fault injection" (Alvaro, Rosen and Hellerstein, 2015).
 """
 
 from __future__ import annotations
@@ -30,15 +34,15 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final, Required, TypedDict
 
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from syndicate.dedalus.ast import Row, Rule, Value
 from syndicate.dedalus.lower import arities
-from syndicate.dedalus.model import Model, order
+from syndicate.dedalus.model import Chosen, Model, order
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.run import run
 from syndicate.dedalus.schedule import Clock, Schedule
-from syndicate.dedalus.verify.faults import Faults
+from syndicate.dedalus.verify.faults import Faults, bits_of
 from syndicate.dedalus.verify.ground import MAX_INSTANCES, Facts, Ground, ground
 from syndicate.dedalus.verify.lineage import Lineage, smallest
 from syndicate.errors import Undecided, Unverifiable
@@ -75,7 +79,12 @@ class Verdict:
     """What was found, with the smallest sets of faults that break the specification, each sorted.
 
     *broken* are the rows by which the first of them does, *model* its run; without a counterexample, the run without
-    faults.  *ff_post* are the rows of ``post`` at the end of that run.  *runs* counts the sets of faults tried.
+    faults.  *ff_post* are the rows of ``post`` at the end of a run without faults, under the choices of a run without a
+    seed.  *runs* counts the sets of decisions tried.
+
+    *vacuous* says why nothing was proven though nothing breaks it; it is empty where something was, and None where the
+    limit came before that was known.  *choices* are, for each counterexample, what was taken where something else could
+    have been.  *open* says that the program chooses, and that all its choices were tried; with a *seed*, its own alone.
     """
 
     violation_exists: bool
@@ -86,14 +95,30 @@ class Verdict:
     runs: int
     model: Model = field(repr=False)
     net: Net = field(repr=False)
+    vacuous: str | None = ""
+    choices: tuple[tuple[Chosen, ...], ...] = ()
+    open: bool = False
+    seed: int | None = None
+
+    @property
+    def proven(self) -> bool:
+        """Whether something was promised, and no faults break it."""
+        return not self.violation_exists and self.vacuous == ""
 
     def to_json(self) -> dict[str, Any]:
-        """As DESIGN, 6.6, has it, with null where nothing was found."""
+        """The verdict, with null where nothing was found.
+
+        ``choices_tried`` is ``"all"``, or the seed whose choices were; null for a program that has none to make.
+        """
         found = [list(one) for one in self.min_counterexamples]
+        vacuous = None if self.vacuous is None else bool(self.vacuous)
         return {
             "violation_exists": self.violation_exists,
             "min_faults": self.min_faults,
             "min_counterexamples": found if self.violation_exists else None,
+            "vacuous": vacuous,
+            "choices": [[each.to_json() for each in one] for one in self.choices] if self.violation_exists else None,
+            "choices_tried": "all" if self.open else self.seed,
         }
 
     def schedule(self) -> dict[str, Any]:
@@ -102,6 +127,7 @@ class Verdict:
             "net": self.net.to_json(),
             "start": self.model.start,
             "until": self.model.until,
+            "choices": [chosen.to_json() for chosen in self.model.choices],
             "broken": [{"rel": one.relation, "tuple": list(one.row), "time": one.time} for one in self.broken],
         }
 
@@ -113,6 +139,7 @@ class Bounds(TypedDict, total=False):
     eff: Required[int]
     nodes: Required[Iterable[Value]]
     crashes: int
+    late: int
     pre: str
     post: str
     invariant: str | None
@@ -128,6 +155,7 @@ def verify(
     eot: int,
     eff: int,
     crashes: int = 0,
+    late: int = 0,
     nodes: Iterable[Value],
     pre: str = "pre",
     post: str = "post",
@@ -145,50 +173,108 @@ def verify(
         eot: the last timestep.
         eff: what is sent before may be lost.
         crashes: so many nodes at most stop sending.
+        late: so many timesteps longer than one messages may take.
         nodes: those that may.
         pre: the relation that obliges.
         post: what must be then.
         invariant: instead of these, what must never be.
         start: the first timestep.
-        seed: that of ``choose``.
+        seed: that of ``choose``; without one all choices are tried.
         events: facts from outside.
         progress: called with each size of sets of faults.
         limit: of runs; raises :class:`Undecided` then.
     """
-    faults = Faults(tuple(nodes), start, eot, eff, crashes)
+    faults = Faults(tuple(nodes), start, eot, eff, crashes, late)
     known = arities(rules)
     _possible(known, faults, pre, post, invariant)
-
-    def model(chosen: int) -> Model:
-        clock = Clock(start, eot, seed, Schedule(net=faults.net(chosen)))
-        return run(rules, clock, events)
-
-    good = model(0)
     names = specified(pre, post, invariant)
     times = range(start, eot + 1) if invariant is not None else [eot]
     made = ground(rules, faults, [(name, time) for name in names for time in times], events, seed, MAX_INSTANCES)
+
+    def model(net: Net, choices: Iterable[Chosen] = ()) -> Model:
+        said = {(one.rule, one.time): one.rows for one in choices}
+        return run(rules, Clock(start, eot, seed, Schedule(net=net, choices=said)), events)
+
+    good = model(faults.net(0))
     ff_post = [] if invariant is not None else sorted(good.at(eot)[post], key=order)
     if invariant is not None:
         goals = [Goal(Broken(*fact, never=True), n, None) for n, fact in enumerate(made.facts) if fact[0] == invariant]
     else:
-        promised = [(made.numbers.get((pre, row, eot)), (post, row, eot)) for row in ff_post]
-        goals = [Goal(Broken(*fact), n, made.numbers[fact]) for n, fact in promised if n is not None]
+        goals = list(_promises(made, pre, post, eot, None if made.open else ff_post))
     search = _Search(made, goals, progress, limit)
-    found = sorted(search.run(), key=faults.words)
-    first = found[0] if found else 0
-    shown = model(first) if first else good
-    lineage = Lineage(made, first)
-    broken = [goal.promise for goal in goals if goal.broken(lineage)]
+    found = search.run()
+    sets = sorted(found, key=faults.words)
+    first = Lineage(made, found[sets[0]] if sets else 0)
+    taken = [_chosen(made, Lineage(made, found[one])) for one in sets]
+    broken = [goal.promise for goal in goals if sets and goal.broken(first, goal.undisturbed(first))]
+    shown = model(faults.net(first.chosen), _chosen(made, first, all_of_it=True)) if sets else good
+    vacuous: str | None = ""
+    if invariant is not None:
+        vacuous = "" if any(rule.head.relation == invariant for rule in rules) or events else _NEVER.format(invariant)
+    elif not sets:
+        vacuous = _vacuous(search, ff_post, good.at(eot)[pre], pre, post)
     return Verdict(
-        bool(found),
-        first.bit_count() if found else None,
-        tuple(tuple(faults.words(one)) for one in found),
+        bool(sets),
+        sets[0].bit_count() if sets else None,
+        tuple(tuple(faults.words(one)) for one in sets),
         tuple(sorted(broken, key=lambda one: (one.time, order(one.row)))),
         tuple(ff_post),
         search.runs,
         shown,
-        faults.net(first),
+        faults.net(first.chosen),
+        vacuous,
+        tuple(tuple(one) for one in taken),
+        made.open,
+        seed if any(rule.choices for rule in rules) else None,
     )
+
+
+_NEVER: Final = "no rule and no fact makes a row of {}"
+
+
+def _promises(made: Ground, pre: str, post: str, eot: int, ff_post: Iterable[Row] | None) -> Iterator[Goal]:
+    """What is promised of rows that may oblige: of those that ``post`` has without faults, if that is decided."""
+    for fact, number in made.numbers.items():
+        if fact[0] == post and fact[2] == eot and (ff_post is None or fact[1] in ff_post):
+            when = made.numbers.get((pre, fact[1], eot))
+            if when is not None:
+                yield Goal(Broken(*fact), when, number, number if ff_post is None else None)
+
+
+def _vacuous(search: _Search, ff_post: Sequence[Row], ff_pre: Sequence[Row], pre: str, post: str) -> str | None:
+    """Why a specification that nothing breaks promises nothing, if that is so; None where it is not known."""
+    if set(ff_post) & set(ff_pre):
+        return ""
+    if not ff_post and not search.ground.open:
+        return f"{post} is empty in the run without faults, so that nothing is promised"
+    wanted = [evolve(goal, unless=None) for goal in search.goals]
+    try:
+        if _Search(search.ground, wanted, None, search.limit).run():
+            return ""
+    except Undecided:
+        return None
+    return f"no row that {post} has without faults is ever in {pre}, so that nothing is promised"
+
+
+def _chosen(made: Ground, lineage: Lineage, *, all_of_it: bool = False) -> list[Chosen]:
+    """What is taken in a run; if not *all of it*, only where something else could have been."""
+    found: dict[tuple[int, int], list[Row]] = {}
+    names: dict[int, str] = {}
+    for group in made.choosing:
+        choosing = group.choosing
+        if choosing is None:
+            continue
+        held = [group.values[at] for at in group.held(lineage.true.__getitem__)]
+        rows = choosing.kept(held, lineage.chosen, made.faults)[0]
+        if not all_of_it:
+            rows &= choosing.contested(held)
+        found.setdefault((choosing.time, choosing.rule), []).extend(rows)
+        names[choosing.rule] = group.rule.head.relation
+    return [
+        Chosen(rule, names[rule], time, tuple(sorted(rows, key=order)))
+        for (time, rule), rows in sorted(found.items())
+        if rows
+    ]
 
 
 def specified(pre: str = "pre", post: str = "post", invariant: str | None = None, **_: object) -> list[str]:
@@ -229,38 +315,57 @@ def _possible(known: dict[str, int], faults: Faults, pre: str, post: str, invari
         raise Unverifiable("faults need nodes: give their names, as they stand in the first columns")
     if len(set(faults.nodes)) < len(faults.nodes):
         raise Unverifiable(f"a node is named twice: {', '.join(map(str, faults.nodes))}")
-    if faults.crashes < 0 or faults.eff < 0:
-        raise Unverifiable(f"a budget is 0 or more: eff is {faults.eff}, crashes are {faults.crashes}")
+    if min(faults.crashes, faults.eff, faults.late) < 0:
+        told = f"eff is {faults.eff}, crashes are {faults.crashes}, late is {faults.late}"
+        raise Unverifiable(f"a budget is 0 or more: {told}")
 
 
 @frozen
 class Goal:
-    """A promise: it is broken where one atom is true and, if there is another, that is false."""
+    """A promise: it is broken where one atom is true and, if there is another, that is false.
+
+    It is one only under choices with which a third atom, if there is one, is true without faults.
+    """
 
     promise: Broken
     when: int
     unless: int | None
+    promised: int | None = None
 
     @property
     def atoms(self) -> list[int]:
         """The atoms that it looks at."""
-        return [self.when] if self.unless is None else [self.when, self.unless]
+        return [atom for atom in (self.when, self.unless, self.promised) if atom is not None]
 
-    def broken(self, lineage: Lineage) -> bool:
-        """Whether the promise is broken."""
-        return lineage.true[self.when] and (self.unless is None or not lineage.true[self.unless])
+    def undisturbed(self, lineage: Lineage) -> Lineage | None:
+        """The same without faults, where the promise depends on that."""
+        if self.promised is None:
+            return None
+        wrong = lineage.ground.faults.wrong
+        return Lineage(lineage.ground, lineage.chosen & ~wrong, lineage.spared | wrong, lineage.blocks)
 
-    def support(self, lineage: Lineage) -> int:
-        """Faults that must be hit to break it."""
+    def broken(self, lineage: Lineage, good: Lineage | None) -> bool:
+        """Whether the promise is broken, and is one."""
+        held = self.unless is not None and lineage.true[self.unless]
+        return lineage.true[self.when] and not held and self.owed(good)
+
+    def owed(self, good: Lineage | None) -> bool:
+        """Whether it is a promise, by what is true without faults."""
+        return self.promised is None or good is None or good.true[self.promised]
+
+    def support(self, lineage: Lineage, good: Lineage | None) -> int:
+        """The decisions of which one must be added to break it."""
         found = [] if lineage.true[self.when] else [lineage.support[self.when]]
         if self.unless is not None and lineage.true[self.unless]:
             found.append(lineage.support[self.unless])
+        if good is not None and self.promised is not None and not good.true[self.promised]:
+            found.append(good.support[self.promised])
         return min(found, key=smallest)
 
 
 @define(eq=False)
 class _Search:
-    """Sets of faults by size.  Each is tried once for a goal: what comes of one fault is spared in what comes next."""
+    """Sets of decisions by their faults.  Each is tried once for a goal: what comes of one is spared in the next."""
 
     ground: Ground
     goals: list[Goal]
@@ -268,38 +373,41 @@ class _Search:
     limit: int
     runs: int = 0
 
-    def run(self) -> set[int]:
-        """The smallest sets that break a promise."""
-        tick = count()
+    def run(self) -> dict[int, int]:
+        """The smallest sets of faults that break a promise, each with the decisions under which it does."""
+        tick, wrong = count(), self.ground.faults.wrong
         cones = [self.ground.cone(goal.atoms) for goal in self.goals]
         waiting = [(0, next(tick), goal, 0, 0) for goal in range(len(self.goals))]
-        found: set[int] = set()
+        found: dict[int, int] = {}
         told = -1
         while waiting:
             size, _, number, chosen, spared = heappop(waiting)
             if found and size > min(one.bit_count() for one in found):
                 break
+            if chosen & wrong in found:
+                continue
             if self.progress is not None and size > told:
                 told = size
                 self.progress(Progress(size, self.runs, len(waiting) + 1))
             if self.runs >= self.limit:
-                raise Undecided(
-                    f"after {self.limit} runs there is no verdict; none of fewer than {size} faults is a "
-                    "counterexample: raise the limit, or lower eot, eff or crashes"
-                )
+                raise Undecided(self.far(size))
             self.runs += 1
             goal, lineage = self.goals[number], Lineage(self.ground, chosen, spared, cones[number])
-            if goal.broken(lineage):
-                found.add(chosen)
-            elif not found:
-                for bit in _bits(goal.support(lineage)):
-                    heappush(waiting, (size + 1, next(tick), number, chosen | bit, spared))
-                    spared |= bit
+            good = goal.undisturbed(lineage)
+            if goal.broken(lineage, good):
+                found[chosen & wrong] = chosen
+                continue
+            for bit in bits_of(goal.support(lineage, good)):
+                more = size + (bit & wrong > 0)
+                if not found or more == size:
+                    heappush(waiting, (more, next(tick), number, chosen | bit, spared))
+                spared |= bit
         return found
 
-
-def _bits(mask: int) -> Iterator[int]:
-    while mask:
-        low = mask & -mask
-        yield low
-        mask ^= low
+    def far(self, size: int) -> str:
+        """How far a search that ends here has come."""
+        told = f"after {self.limit} runs there is no verdict; none of fewer than {size} faults is a counterexample"
+        if not self.ground.open:
+            return f"{told}: raise the limit, or lower eot, eff, crashes or late"
+        covered = "whatever is chosen" if size else "and not all choices have been tried, even without faults"
+        return f"{told}, {covered}: raise the limit, lower eot, eff, crashes or late, or try the choices of one seed"

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias, get_args
 from attrs import define, field, frozen
 
 from syndicate.dedalus.ast import Atom, Constant, Value
+from syndicate.dedalus.net import delaying
 from syndicate.errors import FactError
 
 if TYPE_CHECKING:
@@ -92,7 +93,9 @@ class _Drawing:
                 continue
             cause = net.cause(sender, receiver, message.sent) if net is not None else None
             lost = not message.arrive or cause is not None
-            fate = f"arrives at {times}" if not lost else f"lost by {cause}" if cause else "lost"
+            by = net.late.get((sender, receiver, message.sent), 0) if net is not None else 0
+            slow = f", {delaying(sender, receiver, message.sent, by)}" if by else ""
+            fate = f"arrives at {times}{slow}" if not lost else f"lost by {cause}" if cause else "lost"
             yield Mark(message.sent, "message", sender, receiver, lost, f"{told}, {fate}")
         for at in message.arrive:
             if at != message.sent + 1 and at <= self.model.until:

@@ -80,3 +80,18 @@ def test_mistakes(arguments: list[str | Path], code: int, says: str) -> None:
     assert (done.returncode, done.stdout) == (code, "")
     assert says in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("kind", "code"), [("later", 1), ("next", 0)])
+def test_explore_says_confluence_if_asked(tmp_path: Path, kind: str, code: int) -> None:
+    """Several outcomes are no failure, but for who asks for one."""
+    program = tmp_path / "race.ded"
+    program.write_text(
+        'a(1)@1; b(X)@later :- a(X); c(X)@KIND :- a(X); won("b") :- b(_), notin c(_); persist[c, 1]; persist[won, 1];'
+        .replace("KIND", kind)
+    )  # fmt: skip
+    asked: list[str | Path] = ["explore", program, "--until", "3", "--relations", "won", "--mode", "confluence"]
+    assert dedalus(*asked).returncode == 0
+    done = dedalus(*asked, "--confluent")
+    assert (done.returncode, "not confluent" in done.stdout) == (code, code == 1)
+    assert dedalus(*asked[:-2], "--confluent").returncode == 2

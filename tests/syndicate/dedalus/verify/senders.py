@@ -69,7 +69,7 @@ def rules(draw: st.DrawFn, heads: dict[str, int], kinds: list[Kind]) -> Rule:
 
 
 @st.composite
-def programs(draw: st.DrawFn) -> Program:
+def programs(draw: st.DrawFn, *, choosing: bool = False) -> Program:
     """Facts, rules that send, and a specification."""
     pair = st.tuples(st.sampled_from(NODES), st.sampled_from(NODES))
     made = [Rule(Atom("e", tuple(map(Constant, row)), 1)) for row in draw(st.lists(pair, min_size=1, max_size=3))]
@@ -79,6 +79,9 @@ def programs(draw: st.DrawFn) -> Program:
     made += [send, Rule(Atom("p", kept), "next", (Atom("p", kept),))]
     kinds: list[Kind] = ["deductive", "deductive", "next", "async", "async", "later"]
     made += draw(st.lists(rules({"p": 2, "q": 2, "r": 1}, kinds), min_size=1, max_size=4))
+    if choosing:
+        made += core(parse('e("a", "b")@1; e("b", "a")@1; k("a", "b"); k("b", "a");'))
+        made += core(parse("".join(draw(st.lists(st.sampled_from(CHOICES), min_size=1, max_size=2, unique=True)))))
     made += core(parse("".join(draw(st.lists(st.sampled_from(SPECIFICATIONS), min_size=2, max_size=4, unique=True)))))
     for name in ("pre", "post"):
         made += draw(st.lists(rules({name: 1}, ["deductive"]), min_size=0 if name == "pre" else 1, max_size=1))
@@ -87,6 +90,16 @@ def programs(draw: st.DrawFn) -> Program:
     return Program(made)
 
 
+CHOICES = [
+    "q(X, Y)@next :- e(X, _), e(_, Y), choose((X), (Y));",
+    "q(X, Y) :- e(X, _), p(_, Y), choose((X), (Y)), choose((Y), (X));",
+    "q(X, count<Y>) :- p(X, Y), choose((), (Y));",
+    "p(X, Y)@async :- q(X, _), k(_, Y), choose((X), (Y));",
+    "p(X, Y)@async :- e(Y, _), k(Y, X), choose((), (X));",
+    "r(X) :- p(X, _), choose((), (X));",
+    "r(X)@later :- p(_, X), choose((), (X));",
+    "post(X) :- q(X, Y), choose((), (Y));",
+]
 SPECIFICATIONS = [
     "post(X) :- p(X, _);",
     "post(X) :- q(X, _);",

@@ -24,18 +24,20 @@ def call(*arguments: object) -> Result:
 
 @pytest.mark.parametrize("case", VERDICTS, ids=lambda c: f"{c['program']}-{c['eot']}-{c['eff']}-{c['max_crashes']}")
 def test_verify_as_json(case: dict[str, Any]) -> None:
-    """The JSON is that of the cases."""
+    """The JSON is that of the cases, and more; the exit code says whether it is proven."""
     bounds = ["--eot", case["eot"], "--eff", case["eff"], "--crashes", case["max_crashes"]]
     done = call("verify", CASES / case["program"], *bounds, "--nodes", ",".join(case["nodes"]), "--json")
-    assert done.exit_code == 0
+    assert done.exit_code == int(case["violation_exists"])
     wanted = {name: case[name] for name in ("violation_exists", "min_faults", "min_counterexamples")}
-    assert json.loads(done.stdout) == wanted
+    told = json.loads(done.stdout)
+    assert {name: told[name] for name in wanted} == wanted
+    assert told["vacuous"] is False
 
 
 def test_a_counterexample_is_repeated(tmp_path: Path) -> None:
     """What `verify --output` writes, `run --schedule` accepts, and it shows the violation; so does `why`."""
     bad = tmp_path / "bad.json"
-    done = call("verify", RETRY, *BOUNDS, "--output", bad, "--exit-code")
+    done = call("verify", RETRY, *BOUNDS, "--output", bad)
     assert done.exit_code == 1
     assert "broken by 2 faults; 2 smallest counterexamples" in done.stdout
     assert 'In the first, post("c", "hello") is missing at 6' in done.stdout
@@ -56,6 +58,93 @@ def test_no_counterexample(tmp_path: Path) -> None:
     done = call("verify", RETRY, *BOUNDS[:4], "--nodes", "a,b,c", "--output", bad, "--exit-code")
     assert (done.exit_code, bad.exists()) == (0, False)
     assert "no faults within these bounds break it" in done.stdout
+    assert "messages arrive in the next timestep; --late N" in done.stdout
+
+
+CHOOSING = """
+    peer("a", "b")@1; peer("a", "c")@1; persist[peer, 2]; go("a", 1)@1;
+    use(N, M)@next :- go(N, _), peer(N, M), choose((N), (M));
+    ask(N, M) :- use(N, M);
+    ask(N, M)@next :- ask(N, M), M == "b";
+    got(M, 1)@async :- ask(N, M);
+    persist[got, 2];
+    pre(X) :- go("a", X)@1;
+    post(X) :- got(_, X);
+"""
+
+
+def test_what_is_chosen_is_told(tmp_path: Path) -> None:
+    """All choices are tried, or those of one seed: the answer says which; a counterexample repeats what it chose."""
+    program, bad = tmp_path / "p.ded", tmp_path / "bad.json"
+    program.write_text(CHOOSING)
+    bounds = ["--eot", 6, "--nodes", "a,b,c"]
+    done = call("verify", program, *bounds, "--eff", 4, "--output", bad)
+    assert done.exit_code == 1
+    assert 'drop("a","c",2), where use chooses ("a", "c") at 1' in done.stdout
+    ran = json.loads(call("run", program, "--until", 6, "--schedule", bad, "--json").stdout)
+    assert ran["use"] == {"2": [["a", "c"]]}
+    assert "post" not in ran
+    assert "break it, whatever is chosen (" in call("verify", program, *bounds, "--eff", 0).stdout
+    by_seed = [call("verify", program, *bounds, "--eff", 4, "--seed", seed) for seed in range(8)]
+    assert {one.exit_code for one in by_seed} == {0, 1}
+    for seed, one in enumerate(by_seed):
+        assert f"under the choices of seed {seed} alone" in one.stdout
+    told = json.loads(call("verify", program, *bounds, "--eff", 4, "--json").stdout)
+    assert told["choices_tried"] == "all"
+    assert [[(one["rel"], one["time"], one["chosen"]) for one in each] for each in told["choices"]] == [
+        [("use", 1, [["a", "c"]])]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "why"),
+    [
+        ('pre(X) :- got("b", X), notin got("c", X); post(X) :- nothing(X);', [], "post is empty"),
+        ("pre(X) :- nothing(X); post(X) :- go(_, X)@1;", [], "is ever in pre"),
+        ("pre(2) :- go(_, 1)@1; post(1) :- go(_, 1)@1;", [], "is ever in pre"),
+        ("pre(X) :- go(_, X); post(X) :- go(_, X)@1, nothing(X);", [], "post is empty"),
+        ("ok(X) :- bad(X);", ["--invariant", "bad"], "no rule and no fact makes a row of bad"),
+    ],
+)
+def test_a_specification_that_promises_nothing(tmp_path: Path, text: str, options: list[str], why: str) -> None:
+    """It is vacuous, and no proof: the text, the JSON and the exit code say so."""
+    program = tmp_path / "p.ded"
+    program.write_text(f"""
+        node("a", "b"); node("a", "c"); go("a", 1)@1; persist[got, 2];
+        got(M, X)@async :- go(N, X), node(N, M);
+        {text}
+    """)
+    bounds = ["--eot", 5, "--eff", 3, "--nodes", "a,b,c", *options]
+    done = call("verify", program, *bounds)
+    assert (done.exit_code, "vacuous" in done.stdout, why in done.stdout) == (1, True, True)
+    told = json.loads(call("verify", program, *bounds, "--json").stdout)
+    assert (told["violation_exists"], told["vacuous"]) == (False, True)
+
+
+def test_a_premise_that_faults_alone_make_true_is_not_vacuous(tmp_path: Path) -> None:
+    """What obliges after a crash only, and holds then, is proven."""
+    program = tmp_path / "p.ded"
+    program.write_text('go("b", 1)@1; post(X) :- go(_, X)@1; pre(X) :- go(N, X)@1, crash(N, "a", _);')
+    done = call("verify", program, "--eot", 4, "--eff", 2, "--crashes", 1, "--nodes", "a,b")
+    assert (done.exit_code, "no faults within these bounds break it" in done.stdout) == (0, True)
+    done = call("verify", program, "--eot", 4, "--eff", 2, "--crashes", 0, "--nodes", "a,b")
+    assert (done.exit_code, "vacuous" in done.stdout) == (1, True)
+
+
+def test_a_late_message_splits_three_phase_commit(tmp_path: Path) -> None:
+    """It is whole while messages take one timestep; one that takes two is found, drawn, and repeated."""
+    program, bad = CASES / "three_phase.ded", tmp_path / "bad.json"
+    bounds = ["--eot", 12, "--eff", 0, "--nodes", "a,b,C,d", "--invariant", "split"]
+    assert call("verify", program, *bounds).exit_code == 0
+    done = call("verify", program, *bounds, "--late", 1, "--output", bad)
+    assert done.exit_code == 1
+    assert "broken by 1 fault; 9 smallest counterexamples" in done.stdout
+    assert '\n  late("C","a",3,1)\n' in done.stdout
+    assert 'ask("a", "C", "t"), arrives at 3, late("C","a",1,1)' in done.stdout
+    assert json.loads(bad.read_text())["net"]["fixed"]["late"] == [["C", "a", 1, 1]]
+    drawn = call("run", program, "--until", 12, "--schedule", bad, "--diagram", "text").stdout
+    assert drawn.strip() in done.stdout
+    assert "split" in json.loads(call("run", program, "--until", 12, "--schedule", bad, "--json").stdout)
 
 
 def test_run_with_faults(tmp_path: Path) -> None:

@@ -1,0 +1,167 @@
+"""The oracle of verdicts: a run for each set of faults and for each way to choose.
+
+A program that needs too many is refused as an example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+from typing import Any
+
+from attrs import define, field
+from hypothesis import reject
+
+from syndicate.dedalus import Program
+from syndicate.dedalus.ast import Choice, Row
+from syndicate.dedalus.model import Model
+from syndicate.dedalus.run import run
+from syndicate.dedalus.schedule import Clock, Schedule
+from syndicate.dedalus.verify.faults import Crash, Drop, Fault, Faults, Late
+from syndicate.errors import StepFailed
+
+Told = tuple[int, int, frozenset[Row]]
+"""Who chooses, when, among what."""
+Answers = dict[Told, frozenset[Row]]
+
+
+class Asked(Exception):
+    """A question of a run that nobody has answered yet."""
+
+    def __init__(self, question: Told, answers: list[frozenset[Row]]) -> None:
+        self.question, self.answers = question, answers
+
+
+@define
+class Tossing(Clock):
+    """A clock that chooses as it is told, and asks what it is not."""
+
+    answers: Answers = field(factory=dict, kw_only=True)
+
+    def choose(
+        self, rule: int, time: int, choices: Sequence[Choice], names: Sequence[str], bindings: list[Row]
+    ) -> list[Row]:
+        columns = [
+            ([names.index(v.name) for v in choice.key], [names.index(v.name) for v in choice.chosen])
+            for choice in choices
+        ]
+
+        def part(row: Row, places: list[int]) -> Row:
+            return tuple(row[n] for n in places)
+
+        def value(row: Row) -> Row:
+            return tuple(v for key, chosen in columns for places in (key, chosen) for v in part(row, places))
+
+        def rival(one: Row, other: Row) -> bool:
+            return any(
+                part(one, key) == part(other, key) and part(one, chosen) != part(other, chosen)
+                for key, chosen in columns
+            )
+
+        def near(one: Row, other: Row) -> bool:
+            return any(part(one, key) == part(other, key) for key, _ in columns)
+
+        taken: set[Row] = set()
+        for group in _groups(bindings, near):
+            question = (rule, time, frozenset(map(value, group)))
+            if question not in self.answers:
+                by_value = {value(row): row for row in group}
+                sets = [
+                    frozenset(some)
+                    for size in range(len(by_value) + 1)
+                    for some in combinations(sorted(by_value, key=repr), size)
+                    if not any(rival(by_value[a], by_value[b]) for a, b in combinations(some, 2))
+                ]
+                raise Asked(question, [one for one in sets if not any(one < other for other in sets)])
+            taken |= self.answers[question]
+        return [row for row in bindings if value(row) in taken]
+
+
+def _groups(rows: list[Row], near: Any) -> list[list[Row]]:
+    left, found = list(rows), []
+    while left:
+        group, waiting = [], [left.pop(0)]
+        while waiting:
+            one = waiting.pop()
+            group.append(one)
+            waiting += [other for other in left if near(one, other)]
+            left = [other for other in left if not near(one, other)]
+        found.append(group)
+    return found
+
+
+def net_of(faults: Faults, chosen: Sequence[Fault]) -> dict[str, Any]:
+    """A schedule with a set of faults."""
+    return {
+        "net": {
+            "nodes": list(faults.nodes),
+            "fixed": {
+                "drop": [[f.sender, f.receiver, f.sent] for f in chosen if isinstance(f, Drop)],
+                "late": [[f.sender, f.receiver, f.sent, f.by] for f in chosen if isinstance(f, Late)],
+                "crash": [[f.node, f.time] for f in chosen if isinstance(f, Crash)],
+            },
+        }
+    }
+
+
+def runs(program: Program, faults: Faults, nets: Sequence[Sequence[Fault]]) -> Iterator[list[Model]]:
+    """Runs under several sets of faults, that choose alike among the same: for each way to choose."""
+    waiting: list[Answers] = [{}]
+    while waiting:
+        answers = waiting.pop()
+        try:
+            yield [
+                run(
+                    program.core(),
+                    Tossing(faults.start, faults.eot, None, Schedule.of(net_of(faults, net)), answers=answers),
+                )
+                for net in nets
+            ]
+        except StepFailed as failed:
+            asked = failed.__cause__
+            if not isinstance(asked, Asked):
+                raise
+            waiting += [{**answers, asked.question: answer} for answer in asked.answers]
+
+
+def sets_of(faults: Faults, size: int) -> Iterator[tuple[Fault, ...]]:
+    """The sets of so many faults that there can be, of those that can be seen: what is sent last arrives too late."""
+    seen = [fault for fault in faults.all if isinstance(fault, Crash) or fault.sent < faults.eot]
+    for chosen in combinations(seen, size):
+        crashed = [fault.node for fault in chosen if isinstance(fault, Crash)]
+        ways = [(f.sender, f.receiver, f.sent) for f in chosen if not isinstance(f, Crash)]
+        if len(crashed) <= faults.crashes and len(set(crashed)) == len(crashed) and len(set(ways)) == len(ways):
+            yield chosen
+
+
+MOST = 400
+"""So many runs at most."""
+
+
+def brute(program: Program, faults: Faults, *, invariant: str | None) -> tuple[int | None, list[tuple[str, ...]], bool]:
+    """The smallest counterexamples, and whether anything was promised at all."""
+    times = range(faults.start, faults.eot + 1)
+    promising = invariant is not None
+    tried = 0
+
+    def bad(good: Model, model: Model) -> bool:
+        nonlocal promising, tried
+        tried += 1
+        if tried > MOST:
+            reject()
+        if invariant:
+            return any(model.at(time)[invariant] for time in times)
+        end = model.at(faults.eot)
+        owed = set(good.at(faults.eot)["post"]) & set(end["pre"])
+        promising |= bool(owed)
+        return bool(owed - set(end["post"]))
+
+    for size in range(len(faults.all) + 1):
+        found = [
+            tuple(sorted(map(str, chosen)))
+            for chosen in sets_of(faults, size)
+            if any(bad(*both) for both in runs(program, faults, [(), chosen]))
+        ]
+        if found:
+            return size, sorted(found), True
+    return None, [], promising
