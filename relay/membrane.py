@@ -63,6 +63,11 @@ class Membrane:
         self._inert = inert
         self._next = 0
 
+    @property
+    def introduced(self) -> int:
+        """How many references of ours the peer has been given so far."""
+        return self._next
+
     # ---------------------------------------------------------------------------------------------------- beginnings
 
     def publish(self, ref: Ref) -> None:
