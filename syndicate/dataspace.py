@@ -34,10 +34,11 @@ from typing import Any
 from syndicate.actor import Actor
 from syndicate.event import ASSERT, RETRACT
 from syndicate.facet import Facet
+from syndicate.log import logger
 from syndicate.skeleton.index import Index
 from syndicate.skeleton.interest import INTEREST
 from syndicate.skeleton.trie import Captures, Handler, Told
-from syndicate.turn import Handle, Turn, current
+from syndicate.turn import Handle, Turn, current, foreign
 from syndicate.values import SEQ, Frozen, Ref
 
 
@@ -57,6 +58,9 @@ class Dataspace:
         """Add a value; if it is a new ``Observe``, add its observer."""
         if self.index.add(form) and type(form) is tuple and form[0] is INTEREST:
             _, skeleton, constants, observer = form
+            if observer.facet.actor.system is not self.turn.system:
+                logger(actor=self.turn.actor.name).error("not observed", reason=str(foreign(observer.facet.actor)))
+                return
             self._tell(ASSERT, observer, self.index.observe(skeleton, constants, observer))
 
     def retract(self, handle: Handle) -> None:
@@ -64,6 +68,8 @@ class Dataspace:
         form = handle.form
         if self.index.remove(form) and type(form) is tuple and form[0] is INTEREST:
             _, skeleton, constants, observer = form
+            if observer.facet.actor.system is not self.turn.system:
+                return
             self._tell(RETRACT, observer, self.index.unobserve(skeleton, constants, observer))
 
     def sync(self, peer: Ref) -> None:
