@@ -30,6 +30,7 @@ from syndicate import (
 )
 from syndicate.errors import WrongSystem
 from syndicate.facet import Facet
+from syndicate.testing import settled
 from syndicate.turn import Handle
 from syndicate.values import freeze, thaw
 
@@ -112,3 +113,19 @@ async def test_other_systems_are_entered_in_turns_of_their_own() -> None:
         await other.settle()
         await one.settle()
         assert entered == facets
+
+
+def test_an_observer_of_no_actor_is_told_nothing() -> None:
+    """Such as the references in a recording: a dataspace survives them."""
+    heard: list[str] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        assert_(ds, Observe(capture(), Ref(None, Entity())))
+        on_asserted(ds, capture(str))(heard.append)
+        assert_(ds, "hello")
+
+    with structlog.testing.capture_logs() as logs:
+        settled(boot)
+    assert heard == ["hello"]
+    assert [entry["event"] for entry in logs] == ["not observed"]
