@@ -237,8 +237,6 @@ class Gatekeeper(Entity):
     """
 
     raw: ClassVar[bool] = True
-    guards: ClassVar[bool] = True
-    """Who finds it under number 0 is a stranger until it has given something."""
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ Source: the reference, section 1.3.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from syndicate.errors import EndlessStop
@@ -90,27 +90,15 @@ class Facet:
         """
         if self.stopping:
             return
-        ending = [self._end(turn, then)]  # no recursion, for a tree may be deeper than Python's stack
-        while ending:
-            child = next(ending[-1], None)
-            if child is None:
-                ending.pop()
-            else:
-                ending.append(child._end(turn, None))
-
-    def _end(self, turn: Turn, then: Callable[[], object] | None) -> Iterator[Facet]:
-        """The steps of a stop; each child that it yields must have ended before it goes on."""
         self.stopping = True
-        if self.children:
-            yield from self._ending_children()
+        self._stop_children(turn)
         context = self.parent or self
         for _ in range(len(self.hooks)):
             hook, _ = self.hooks.pop(0)  # one by one, so that the crash, if one raises, still finds the others
             context.run(turn, hook)
         if then is not None:
             context.run(turn, then)
-        if self.children:  # the root's own stop handlers run in the root itself
-            yield from self._ending_children()
+        self._stop_children(turn)  # the root's own stop handlers run in the root itself
         self.alive = False
         for handle in list(self.handles):
             turn.retract(handle)
@@ -121,13 +109,12 @@ class Facet:
         else:
             self.actor.ended(turn)
 
-    def _ending_children(self) -> Iterator[Facet]:
+    def _stop_children(self, turn: Turn) -> None:
         rounds = 0
         # One that is stopping already has called us, by a stop handler: it ends when that returns.
         while children := [child for child in self.children if not child.stopping]:
             for child in children:
-                if not child.stopping:  # a stop handler of another may have stopped it
-                    yield child
+                child.stop(turn)
             rounds += 1
             if rounds > _ROUNDS:
                 raise EndlessStop(f"the stop handlers in {self!r} make facets without end while it stops")
@@ -186,7 +173,6 @@ class Facet:
 def settle_facets(turn: Turn) -> None:
     """Run damaged dataflow blocks and stop the facets that turned out to be inert, until neither is left to do."""
     runs = rounds = 0
-    limit = 0
     while turn.damaged or turn.suspects:
         runs = settle(turn, runs)
         suspects, turn.suspects = turn.suspects, {}
@@ -194,7 +180,5 @@ def settle_facets(turn: Turn) -> None:
             if facet.alive and not facet.stopping and facet.inert:
                 facet.stop(turn)
         rounds += 1
-        if rounds > _ROUNDS:  # each facet that is there may need a round, in a chain of facets that become inert
-            limit = limit or rounds + len(turn.actor.root.below())
-            if rounds > limit:
-                raise EndlessStop(f"stop handlers in {turn.actor!r} make facets without end in one turn")
+        if rounds > _ROUNDS:
+            raise EndlessStop(f"stop handlers in {turn.actor!r} make facets without end in one turn")

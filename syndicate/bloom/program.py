@@ -301,7 +301,7 @@ class Bloom(Running, Looking):
         return ports
 
     def _make_states(self, held: Mapping[str, Any]) -> dict[str, State]:
-        calm = steady(self.collections(), self._rules)
+        calm = steady(self.collections(), self._wiring.rules)
         states: dict[str, State] = {}
         for one in self.collections():
             name = one._name

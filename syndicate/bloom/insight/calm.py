@@ -22,7 +22,11 @@ outputs
 
 **Verdicts.**  *confluent*: no point of order on any way to it.  *ordered*: there are some, but nothing asynchronous
 reaches them, so the same input in the same ticks gives the same rows; more input may overturn these.  *diffluent*: the
-network, a timer or a terminal reaches one.
+network, a timer or a terminal reaches one.  *unknown*: there would be none, but nobody sees what a function does with
+lattice values that it is given; ``@monotone`` of :mod:`syndicate.lattice`, on that function, says that it is.
+
+**Resending.**  Where a timer says when rows go that stand, and neither which nor what, as in anti-entropy, it decides
+what passes through the channel, and not what tables and lattices become that take the rows in: these go again.
 
 **Labels** of the ways from sources to a collection, as Blazes has them: ``A`` through a channel, ``N`` through a point
 of order, ``NA`` first a point of order and then a channel, ``D`` (diffluent) a point of order after a channel.
@@ -30,8 +34,9 @@ of order, ``NA`` first a point of order and then a channel, ``D`` (diffluent) a 
 Contract: what is called confluent has, when all is at rest, the same rows (of a table its contents, of what passes all
 rows that it ever had) for all orders, batches and repetitions of the same input.  That supposes that rows come from
 outside only into tables, lattices, channels, input interfaces and what no rule writes, and are only inserted; that
-functions are pure, and monotone in the lattice values that they are given, whose columns are declared as such; that no
-tick raises; and that no row is lost on its way.
+functions are pure, and, where they are marked, are what their marks say; that the columns of lattice values that come
+from outside are declared as such; that no tick raises; that timers fire again as long as that changes anything; and
+that no row is lost on its way, or that it is sent again.
 
 Source: reference/bloom.md, 1.9 (budplot, Blazes), 5.1; Alvaro et al., CIDR 2011.
 """
@@ -39,13 +44,14 @@ Source: reference/bloom.md, 1.9 (budplot, Blazes), 5.1; Alvaro et al., CIDR 2011
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from syndicate import plan
 from syndicate.bloom.declaration import SENT, TABLES, Kind
-from syndicate.bloom.insight.arrival import Arrival, Hazard, arrival_of, named
+from syndicate.bloom.insight.arrival import RACE, Arrival, Hazard, arrival_of, named
+from syndicate.bloom.insight.resending import says_when
+from syndicate.bloom.rules.reader import Unseen
 
 if TYPE_CHECKING:
     from syndicate.bloom.insight.looking import Looking
@@ -58,6 +64,7 @@ GROWING: Final = frozenset({*TABLES, Kind.LATTICE})
 
 TAKING: Final = {"<-": "deletion", "<+-": "replacement"}
 CLOCK: Final = "clock"
+RESENDING: Final = "resending"
 
 
 @frozen
@@ -73,6 +80,11 @@ class Point:
         """The rule's number and site."""
         return f"rule {self.rule.number} ({self.rule.site})"
 
+    @property
+    def unseen(self) -> bool:
+        """Whether it is none perhaps: nobody sees what a function does."""
+        return isinstance(self.hazard.why, Unseen)
+
     def __str__(self) -> str:
         read = ", ".join(dict.fromkeys(one.name for one in self.rule.reads())) or "values"
         return f"{self.place}, {self.rule.head} {self.rule.op} {read}: {self._what()}"
@@ -82,6 +94,8 @@ class Point:
         match hazard.why:
             case "race":
                 return f"a race: {of} must be there in one tick with {named(hazard.with_ or hazard.of)}"
+            case "resending":
+                return f"resending: {of} says when rows of {named(hazard.with_)} go, again and again"
             case "deletion":
                 return f"a deletion: rows of {self.rule.head} that come later are not deleted"
             case "replacement":
@@ -90,6 +104,8 @@ class Point:
                 return f"a function of rows of {of} that were merged if they came in one tick"
             case "clock":
                 return "the clock: how many ticks there are, and when, is nobody's input"
+            case Unseen(why):
+                return f"what {why} does with {of} cannot be seen"
             case why:
                 return f"the {why} must see all of {of}"
 
@@ -99,6 +115,8 @@ class Point:
         match hazard.why:
             case "race":
                 return f"{self.place} needs {of} in one tick with {named(hazard.with_ or hazard.of)}"
+            case "resending":
+                return f"{self.place} sends what is there of {named(hazard.with_)} when {of} fires"
             case "deletion":
                 return f"{self.place} deletes from {self.rule.head} only what is there already"
             case "replacement":
@@ -107,6 +125,8 @@ class Point:
                 return f"{self.place} looks into what was merged of {of} in one tick"
             case "clock":
                 return f"{self.place} reads the clock"
+            case Unseen(why):
+                return f"{self.place} gives {of} to {why}: if it is monotone, mark that function so"
             case _:
                 return f"{self.place} needs all of {of} before it is right"
 
@@ -133,7 +153,9 @@ class Output:
         head = self.head()
         if self.confluent:
             return f"{head} Order, batches and repetition of the input do not change its rows"
-        if self.verdict == "ordered":
+        if self.verdict == "unknown":
+            said, points = "Nobody sees what functions do with lattice values:", self.points
+        elif self.verdict == "ordered":
             said, points = "More input may overturn its rows:", self.points
         else:
             points = tuple(point for point in self.points if point.asynchronous)
@@ -155,8 +177,6 @@ class Calm:
     """The same of all collections."""
     ending: tuple[str, ...] = ()
     """Where rules write ``halt``: what has not happened by then is not accounted for."""
-    revealing: tuple[str, ...] = ()
-    """Rules with functions that reveal lattice values: they are taken for monotone, as the contract says."""
 
     @property
     def confluent(self) -> bool:
@@ -175,10 +195,6 @@ class Calm:
         if self.outputs:
             lines += ["outputs", *(f"  {line}" for output in self.outputs for line in self._said(output))]
         lines += [f"note: {rule} ends the program: what has not happened by then is not seen" for rule in self.ending]
-        lines += [
-            f"note: a function of {rule} reveals lattice values, and is taken to say only what stays true of them"
-            for rule in self.revealing
-        ]
         return "\n".join(lines)
 
     def _said(self, output: Output) -> list[str]:
@@ -200,7 +216,9 @@ def analyse(program: Looking) -> Calm:
     kinds = {one._name: one._kind for one in program.collections()}
     arrivals = _arrivals(kinds, rules, {one._name for one in program._own.values()})
     merging = frozenset(one._name for one in program.collections() if one._declaration.lattices)
-    hazards = {rule: _hazards(rule, arrivals, merging) for rule in rules}
+    taken = {rule.head for rule in rules if rule.op in TAKING}
+    standing = {name for name in kinds if arrivals[name] is not Arrival.PASSING and name not in taken}
+    hazards = {rule: _hazards(rule, kinds, arrivals, merging, standing) for rule in rules}
     reach = reach_of(kinds, rules)
     sources = {name: [one for one in kinds if one in reach[name] and kinds[one] in ASYNCHRONOUS] for name in kinds}
     points = []
@@ -211,29 +229,17 @@ def analyse(program: Looking) -> Calm:
         clock = ["now"] if "now" in read else []
         reached = tuple(dict.fromkeys([*clock, *(source for name in read for source in sources[name])]))
         points += [Point(rule, hazard, reached) for hazard in hazards[rule]]
-    labels = _labels(kinds, rules, hazards)
-    outputs = {name: _output(name, labels[name], [p for p in points if p.rule.head in reach[name]]) for name in kinds}
+    labels, at_rest = _labels(kinds, rules, hazards), _labels(kinds, rules, _settled(hazards))
+    outputs = {}
+    for name in kinds:
+        met = [point for point in points if point.rule.head in reach[name]]
+        if arrivals[name] is Arrival.PASSING:
+            outputs[name] = _output(name, labels[name], met)
+        else:
+            outputs[name] = _output(name, at_rest[name], [point for point in met if point.hazard.why != RESENDING])
     found = tuple(outputs[name] for name in kinds if _is_output(name, kinds, rules))
     ending = tuple(f"rule {rule.number} ({rule.site})" for rule in rules if rule.head == "halt")
-    revealing = tuple(f"rule {rule.number} ({rule.site})" for rule in rules if _reveals(rule))
-    return Calm(type(program).__name__, len(rules), tuple(points), found, outputs, ending, revealing)
-
-
-def _reveals(rule: Rule) -> bool:
-    """Whether a function of a rule reveals lattice values."""
-    pending: list[plan.Expression] = [rule.body]
-    while pending:
-        this = pending.pop()
-        pending += this.parts()
-        if isinstance(this, plan.FlatMap):
-            functions: list[Any] = [this.function]
-        elif isinstance(this, plan.Selection):
-            functions = [one.function for one in this.conditions if isinstance(one, plan.Holds)]
-        else:
-            continue
-        if any(getattr(getattr(one, "call", None), "reveals", False) for one in functions):
-            return True
-    return False
+    return Calm(type(program).__name__, len(rules), tuple(points), found, outputs, ending)
 
 
 def _is_output(name: str, kinds: Mapping[str, Kind], rules: Sequence[Rule]) -> bool:
@@ -271,14 +277,37 @@ def _arrivals(kinds: Mapping[str, Kind], rules: Sequence[Rule], own: Iterable[st
             return found
 
 
-def _hazards(rule: Rule, arrivals: Mapping[str, Arrival], merging: frozenset[str]) -> list[Hazard]:
+def _hazards(
+    rule: Rule,
+    kinds: Mapping[str, Kind],
+    arrivals: Mapping[str, Arrival],
+    merging: frozenset[str],
+    standing: set[str],
+) -> list[Hazard]:
     coming = arrival_of(rule.body, arrivals, merging)
-    found = list(coming.hazards)
+    found = [evolve(one, why=RESENDING) if _resends(rule, one, kinds, standing) else one for one in coming.hazards]
     if rule.op in TAKING:
         found.append(Hazard(TAKING[rule.op], coming.reads))
     if "now" in coming.reads:
         found.append(Hazard(CLOCK, ("now",)))
     return found
+
+
+def _resends(rule: Rule, hazard: Hazard, kinds: Mapping[str, Kind], standing: set[str]) -> bool:
+    """Whether what seems to be a race sends standing rows whenever a timer fires."""
+    timers = {name for name, kind in kinds.items() if kind is Kind.PERIODIC}
+    return (
+        hazard.why == RACE
+        and kinds[rule.head] is Kind.CHANNEL
+        and standing.union(timers).issuperset(hazard.of)
+        and standing.issuperset(hazard.with_)
+        and says_when(rule.body, timers)
+    )
+
+
+def _settled(hazards: Mapping[Rule, Sequence[Hazard]]) -> dict[Rule, list[Hazard]]:
+    """Without what does not matter once all is at rest."""
+    return {rule: [one for one in found if one.why != RESENDING] for rule, found in hazards.items()}
 
 
 def reach_of(names: Iterable[str], rules: Iterable[Rule]) -> dict[str, set[str]]:
@@ -331,5 +360,7 @@ def _labels(
 def _output(name: str, labels: tuple[str, ...], points: Sequence[Point]) -> Output:
     if not points:
         return Output(name, "confluent", labels, ())
-    verdict = "diffluent" if any(point.asynchronous for point in points) else "ordered"
-    return Output(name, verdict, labels, tuple(points))
+    seen = [point for point in points if not point.unseen]
+    if any(point.asynchronous for point in seen):
+        return Output(name, "diffluent", labels, tuple(points))
+    return Output(name, "unknown" if len(seen) < len(points) else "ordered", labels, tuple(points))

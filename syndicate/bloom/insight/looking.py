@@ -49,7 +49,7 @@ class Looking:
     @property
     def statements(self) -> tuple[Rule, ...]:
         """The rules of all blocks, in the order in which they were recorded."""
-        return tuple(self._root._rules)
+        return tuple(self._root._wiring.rules)
 
     @property
     def plan(self) -> plan.Program:

@@ -138,7 +138,7 @@ def graph_of(program: Looking, *, collapse: bool = False) -> Plot:
 def _node(group: list[str], kinds: dict[str, Kind], calm: Calm, levels: dict[str, int]) -> Node:
     labels = dict.fromkeys(label for name in group for label in calm[name].labels if label)
     verdicts = [calm[name].verdict for name in group]
-    worst = next((v for v in ("diffluent", "ordered") if v in verdicts), "confluent")
+    worst = next((v for v in ("diffluent", "unknown", "ordered") if v in verdicts), "confluent")
     level = max(levels.get(name, 0) for name in group)
     return Node(tuple(group), tuple(kinds[name] for name in group), level, tuple(sorted(labels)), worst)
 

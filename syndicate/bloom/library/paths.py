@@ -24,7 +24,7 @@ from __future__ import annotations
 from typing import Any
 
 from syndicate.bloom import Bloom, bloom, lmin, table
-from syndicate.lattice import Min
+from syndicate.lattice import Min, monotone
 
 
 class Paths(Bloom):
@@ -55,9 +55,9 @@ class Routes(Paths):
     @bloom
     def choose_steps(self) -> None:
         """A cost, how many steps there are, and the first of them: the least in this order."""
-        self.step <= self.link.map(lambda link: (link.from_, link.to, Min((link.cost.reveal(), 1, link.to))))
+        self.step <= self.link.map(lambda link: (link.from_, link.to, _first(link)))
         self.step <= (self.link * self.step).pairs(
-            ("to", "from"), lambda link, step: (link.from_, step.to, _after(link, *step.best.reveal()))
+            ("to", "from"), lambda link, step: (link.from_, step.to, _after(link, step.best))
         )
 
     def way(self, start: Any, end: Any) -> list[Any]:
@@ -71,5 +71,14 @@ class Routes(Paths):
         return way
 
 
-def _after(link: Any, cost: Any, steps: int, _: Any) -> Min:
+@monotone
+def _first(link: Any) -> Min:
+    """The cheaper the link, the less."""
+    return Min((link.cost.reveal(), 1, link.to))
+
+
+@monotone
+def _after(link: Any, best: Min) -> Min:
+    """The cheaper the link and what follows, the less."""
+    cost, steps, _ = best.reveal()
     return Min((link.cost.reveal() + cost, steps + 1, link.to))

@@ -190,7 +190,8 @@ class Workbench:
         kind = type(self.base.__name__, (self.base,), {**declared, **blocks, "__module__": self.base.__module__})
         program: surface.Bloom = kind(**self.options)
         numbers = {f"rule_{number}": number for number in rules}
-        program._rules[:] = [evolve(one, number=numbers.get(one.block, one.number)) for one in program._rules]
+        for some in (program._rules, program._wiring.rules):
+            some[:] = [evolve(one, number=numbers.get(one.block, one.number)) for one in some]
         return program
 
     def _block(self, number: int, text: str) -> Any:

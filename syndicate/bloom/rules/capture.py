@@ -36,22 +36,12 @@ class Mentioned:
         raise NotImplementedError  # abstract
 
 
-def reveals(function: Any) -> bool:
-    """Whether a function reveals lattice values itself, as its code says.
-
-    >>> reveals(lambda row: row.votes.reveal()), reveals(lambda row: row.votes)
-    (True, False)
-    """
-    code = getattr(function, "__code__", None)
-    return code is not None and "reveal" in _names(code)
-
-
 def captured(function: Any) -> list[Cell]:
     """The variables that a function mentions."""
     code = getattr(function, "__code__", None)
     if code is None:
         return []
-    names = set(_names(code))
+    names = set(names_in(code))
     around = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     reachable = [cell.cell_contents for cell in around.values() if _is_full(cell)]
     reachable += function.__defaults__ or ()
@@ -87,11 +77,12 @@ def _is_full(cell: Any) -> bool:
         return False
 
 
-def _names(code: CodeType) -> Iterator[str]:
+def names_in(code: CodeType) -> Iterator[str]:
+    """The names of attributes and globals that the code of a function uses, inner functions included."""
     yield from code.co_names
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            yield from _names(inner)
+            yield from names_in(inner)
 
 
 def bound(function: Callable[..., Any], cells: Sequence[Cell], places: Sequence[int]) -> Callable[[Any], Any]:

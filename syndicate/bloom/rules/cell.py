@@ -181,5 +181,24 @@ class Cell(Head, Term, Mentioned):
         return f"<{self._lattice.wrapper_name} {self._name}>"
 
 
+class Complete(Term):
+    """A term that is read when it has grown to its fixed point: *why* says what would be wrong before."""
+
+    def __init__(self, term: Term, why: str) -> None:
+        """Of a term."""
+        self._term, self._why = term, why
+        self._lattice = term._lattice
+        self._site = getattr(term, "_site", "")
+
+    def _leaves(self, kind: MethodKind = MethodKind.MORPHISM) -> Iterator[tuple[Cell, MethodKind, str]]:
+        for cell, _, why in self._term._leaves():
+            yield cell, MethodKind.NON_MONOTONE, why or self._why
+
+    def __str__(self) -> str:
+        return str(self._term)
+
+    __repr__ = __str__
+
+
 def _value_of(given: Any) -> Any:
     return given.value if isinstance(given, Cell) else given

@@ -25,9 +25,22 @@ from syndicate.bloom.rules.capture import bound, mentioning
 from syndicate.bloom.rules.cell import Cell
 from syndicate.bloom.rules.column import Column
 from syndicate.bloom.rules.fold import Refs, distinct_names
-from syndicate.bloom.rules.function import Attribute, Bare, Fitting, Testing, called, composed, made_width, picks, takes
+from syndicate.bloom.rules.function import (
+    Attribute,
+    Bare,
+    Fitting,
+    Testing,
+    called,
+    composed,
+    made_width,
+    noted,
+    origin_of,
+    picks,
+    takes,
+)
 from syndicate.bloom.rules.join import Factor
 from syndicate.bloom.rules.mark import Marked, Signed, astray
+from syndicate.bloom.rules.reading import followed
 from syndicate.bloom.rules.refusing import Refusing
 from syndicate.bloom.rules.side import Side
 from syndicate.bloom.rules.term import VALUE, Lifted, Term
@@ -149,6 +162,8 @@ class Expression(Asking, Signed, Refusing):
             call = composed(self._late.call, function, self._late.many, many, site)
             if cells:
                 call = bound(call, cells, [factor.rows.heading.index(f"value of {cell._name}") for cell in cells])
+            before = origin_of(self._late.call)
+            noted(call, None if before is None else followed(before, self._late.many, function))
             late = Expression(factor, Late(call, True, None), site)
             if columns is not None:
                 late._settled(tuple(columns))

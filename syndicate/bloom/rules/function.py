@@ -30,9 +30,10 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from syndicate.bloom.row import Names, fitted, fitted_all, is_row, plain, row_type
-from syndicate.bloom.rules.capture import Mentioned, bound, reveals
+from syndicate.bloom.rules.capture import Mentioned, bound
 from syndicate.bloom.rules.closure import watch
 from syndicate.bloom.rules.embedded import LatticeFound, lattice_columns
+from syndicate.bloom.rules.reading import Origin
 from syndicate.bloom.rules.side import Side
 from syndicate.errors import IllegalRule, RowMisfit, RuleFailed
 from syndicate.flow.element import ATOMS_AND_FLOATS
@@ -233,15 +234,25 @@ def called(
     function: Any, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Cell] = ()
 ) -> Callable[[Any], Any]:
     """A function of a tuple over *heading* that calls the user's with rows, and with the values of *cells*."""
-    made = _called(function, sides, heading, site, cells)
-    made.reveals = reveals(function)  # type: ignore[attr-defined]  # a function takes any attribute
-    return made
+    spread = parameters(function, sides, site)
+    return noted(_called(function, spread, sides, heading, site, cells), Origin(function, tuple(sides), spread))
+
+
+def noted(call: Callable[[Any], Any], origin: Origin | None) -> Callable[[Any], Any]:
+    """*call*, of which :func:`origin_of` says where it comes from."""
+    call.origin = origin  # type: ignore[attr-defined]  # a function takes any attribute
+    return call
+
+
+def origin_of(call: Any) -> Origin | None:
+    """The function of the user's that is called; None if there is none."""
+    found = getattr(getattr(call, "call", call), "origin", None)
+    return found if isinstance(found, Origin) else None
 
 
 def _called(
-    function: Any, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Cell]
+    function: Any, spread: bool, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Cell]
 ) -> Callable[[Any], Any]:
-    spread = parameters(function, sides, site)
     makers = [_maker(side, heading) for side in sides]
     if cells:
         several = len(makers) > 1 and spread

@@ -18,8 +18,10 @@ from typing import Any
 from attrs import evolve
 
 from syndicate.bloom.row import is_row
+from syndicate.bloom.rules.cell import Complete
 from syndicate.bloom.rules.expression import Expression, Late, made
 from syndicate.bloom.rules.function import failure, takes
+from syndicate.bloom.rules.reading import of_elements
 from syndicate.bloom.rules.term import Lifted, Term, called, has_entries
 from syndicate.lattice import Map, Set, to_collection
 from syndicate.lattice.lattice import Lattice
@@ -50,6 +52,8 @@ def lifted_rows(term: Term, function: Callable[..., Any] | None, columns: Any, s
         term, pairs = called(term, "reveal", (), {}), True
     if function is not None:
         takes(function, 1 + pairs, "a key and a value" if pairs else "an element", site)
+        why = next(iter(of_elements(function, cls, rows=True).values()), "")
+        term = Complete(term, why) if why else term
 
     def rows(answer: Any) -> list[Any]:
         found = rows_of(answer)

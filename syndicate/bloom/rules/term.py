@@ -31,8 +31,11 @@ from attrs import field, frozen
 
 from syndicate import plan
 from syndicate.bloom.row import Names
+from syndicate.bloom.rules.answer import ORDER, answered, kinds
 from syndicate.bloom.rules.capture import captured
 from syndicate.bloom.rules.mark import Signed
+from syndicate.bloom.rules.notion import cell_attribute
+from syndicate.bloom.rules.reading import ELEMENT, of_elements
 from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule
 from syndicate.lattice import Map
@@ -44,9 +47,6 @@ from syndicate.plan.heading import listed, meant
 if TYPE_CHECKING:
     from syndicate.bloom.rules.cell import Cell
     from syndicate.bloom.rules.expression import Expression
-
-ORDER: Final = (Kind.MORPHISM, Kind.MONOTONE, Kind.NON_MONOTONE)
-"""From the best to the worst."""
 
 VALUE: Final = ("value",)
 
@@ -169,16 +169,22 @@ class Call(Term):
         self._receiver, self._name, self._arguments, self._site = receiver, name, arguments, site
         self._kind, self._argument = known(receiver, name, site)
         self._lattice = answered(receiver._lattice, name, arguments)
-        self._captured = [cell for one in arguments if callable(one) for cell in captured(one)]
+        self._captured: dict[Cell, str] = {}
+        self._offence = ""
+        for one in arguments:
+            if callable(one) and not isinstance(one, type):
+                found = of_elements(one, receiver._lattice, test=name == "filter")
+                self._offence = self._offence or found.get(ELEMENT, "")
+                self._captured |= {cell: found.get(cell_attribute(cell), "") for cell in captured(one)}
 
     def _leaves(self, kind: Kind = Kind.MORPHISM) -> Iterator[tuple[Cell, Kind, str]]:
         how = {Kind.NON_MONOTONE: f"{self._name}()"}
         for part, own in [(self._receiver, self._kind), *((a, self._argument) for a in self._arguments)]:
             if isinstance(part, Term):
                 for cell, inner, why in part._leaves():
-                    yield cell, max(own, inner, kind, key=ORDER.index), why or how.get(own, "")
-        for cell in self._captured:
-            yield cell, max(Kind.MONOTONE, kind, key=ORDER.index), ""
+                    yield cell, max(own, inner, kind, key=ORDER.index), why or how.get(own, "") or self._offence
+        for cell, why in self._captured.items():
+            yield cell, Kind.NON_MONOTONE if why else max(Kind.MONOTONE, kind, key=ORDER.index), why
 
     def __str__(self) -> str:
         shown = [getattr(one, "__name__", None) if callable(one) else None for one in self._arguments]
@@ -193,18 +199,15 @@ class Call(Term):
 def known(receiver: Term, name: str, site: str) -> tuple[Kind, Kind]:
     """How a method treats its receiver and its arguments; raises :class:`IllegalRule` if there is none."""
     cls = receiver._lattice
-    classes = list(LATTICES.values()) if cls is None else [cls]
-    found = [method for one in classes if (method := one.methods().get(name)) is not None]
-    if not found:
+    found = kinds(cls, name)
+    if found is None:
+        classes = list(LATTICES.values()) if cls is None else [cls]
         names = sorted({m.symbol for one in classes for m in one.methods().values()})
         whose = "any lattice" if cls is None else f"{receiver}, of the lattice {cls.wrapper_name}"
         raise IllegalRule(
             f"{site}: there is no method {name!r} of {whose}{meant(name, names)}; there are {listed(names)}"
         )
-    return (
-        max((method.kind for method in found), key=ORDER.index),
-        max((method.argument for method in found), key=ORDER.index),
-    )
+    return found
 
 
 def called(receiver: Term, name: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
@@ -220,27 +223,6 @@ def called(receiver: Term, name: str, arguments: tuple[Any, ...], named: Mapping
         bound.apply_defaults()
         arguments = bound.args[1:]
     return Call(receiver, name, tuple(arguments), site)
-
-
-def answered(cls: type[Lattice] | None, name: str, arguments: tuple[Any, ...]) -> type[Lattice] | None:
-    """The lattice of what a method answers, as far as its annotation tells."""
-    if name == "merge":
-        return cls
-    function = getattr(cls, name, None) if cls is not None else None
-    said = getattr(function, "__annotations__", {}).get("return")
-    if said == "Self":
-        return cls
-    if isinstance(said, str):
-        found = getattr(function, "__globals__", {}).get(said)
-        if isinstance(found, type) and issubclass(found, Lattice):
-            return None if found is Lattice else found
-        given = [one for one in arguments if isinstance(one, type) and issubclass(one, Lattice)]
-        return given[0] if given and said == "L" else _named(said)
-    return said if isinstance(said, type) and issubclass(said, Lattice) and said is not Lattice else None
-
-
-def _named(said: str) -> type[Lattice] | None:
-    return next((cls for cls in LATTICES.values() if cls.__name__ == said), None)
 
 
 def has_entries(term: Term) -> bool:

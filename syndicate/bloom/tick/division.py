@@ -20,6 +20,7 @@ from syndicate.bloom.declaration import Kind
 from syndicate.bloom.row import Names
 from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.term import VALUE, Lifted, Term
+from syndicate.bloom.tick.over import over
 from syndicate.bloom.tick.pipe import Flow, flow_of
 from syndicate.errors import LatticeAsKey
 
@@ -132,32 +133,9 @@ def _look_up(division: Division, program: plan.Program) -> None:
 
 def rebuilt(expression: plan.Expression, outlet: Callable[[Lifted], str]) -> plan.Expression:
     """The expression with a relation in place of each term."""
-
-    def again(one: plan.Expression) -> plan.Expression:
-        return rebuilt(one, outlet)
-
-    match expression:
-        case Lifted():
-            return plan.Relation(outlet(expression), expression.heading)
-        case plan.Selection():
-            return plan.Selection(again(expression.source), *expression.conditions)
-        case plan.Projection():
-            return plan.Projection(again(expression.source), expression.columns)
-        case plan.Rename():
-            return plan.Rename(again(expression.source), expression.renaming)
-        case plan.FlatMap():
-            return plan.FlatMap(again(expression.source), expression.attributes, expression.function)
-        case plan.GroupBy():
-            return plan.GroupBy(again(expression.source), expression.by, expression.aggregates)
-        case plan.NonMonotone():
-            return plan.NonMonotone(again(expression.source), expression.why)
-        case plan.NaturalJoin():
-            return plan.NaturalJoin(*map(again, expression.sources))
-        case plan.Union():
-            return plan.Union(*map(again, expression.sources))
-        case plan.SemiJoin() | plan.AntiJoin() | plan.Difference():
-            return type(expression)(again(expression.left), again(expression.right))
-    return expression
+    if isinstance(expression, Lifted):
+        return plan.Relation(outlet(expression), expression.heading)
+    return over(expression, [rebuilt(part, outlet) for part in expression.parts()])
 
 
 def spread(

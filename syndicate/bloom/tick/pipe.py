@@ -101,6 +101,8 @@ def _input(part: plan.Expression, named: Callable[[plan.Expression], str]) -> In
                 renamed = {attribute: columns[name] for attribute, name in renamed.items()}
             case plan.Relation():
                 return Input(part.name, {a: part.heading.index(name) for a, name in renamed.items()})
+            case plan.NonMonotone():  # at its level, all that is read is complete
+                pass
             case Lifted():
                 return Input(named(part), {a: part.heading.index(name) for a, name in renamed.items()})
             case _:

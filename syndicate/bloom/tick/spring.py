@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from syndicate.bloom.rules.cell import Cell
+from syndicate.bloom.rules.cell import Cell, Complete
 from syndicate.bloom.rules.function import failure
 from syndicate.bloom.rules.term import Call, Term
 from syndicate.bloom.site import placed
@@ -113,6 +113,8 @@ class Spring:
     def _made(self, term: Any) -> Any:
         if isinstance(term, Cell):
             return self._leaf(term)
+        if isinstance(term, Complete):
+            return self._made(term._term)
         if not isinstance(term, Call):
             return term
         for cell in term._captured:

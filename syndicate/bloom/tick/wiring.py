@@ -18,9 +18,11 @@ from syndicate import plan
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import TABLES, Kind
 from syndicate.bloom.rule import Rule
+from syndicate.bloom.rules.reader import Unseen
 from syndicate.bloom.site import placing
 from syndicate.bloom.tick.division import Division, Given, divided, is_divided, spread
-from syndicate.errors import BloomDeclaration
+from syndicate.bloom.tick.ordering import Ordering, known_columns
+from syndicate.errors import BloomDeclaration, Unstratifiable
 from syndicate.lattice.lattice import Lattice
 
 
@@ -38,7 +40,8 @@ class Wiring:
     sinks: frozenset[str]
     division: Division | None = None
     lattices: Mapping[str, Mapping[str, type[Lattice]]] = field(factory=dict)
-    rules: Sequence[Rule] = ()
+    rules: list[Rule] = field(factory=list)
+    """The rules, in which is marked what their functions must see whole."""
 
     @property
     def merged(self) -> Mapping[str, frozenset[str]]:
@@ -58,16 +61,20 @@ def wired(
     _check_definitions(rules)
     cells = frozenset(one._name for one in every if one._kind is Kind.LATTICE)
     named = {name: dict(one._declaration.lattices) for name, one in known.items() if name not in cells}
+    ordering = Ordering(known_columns(every, merged or {}), {one._name: one for one in every if one._name in cells})
+    ordering.infer(rules)
+    rules = [ordering.ordered(rule) for rule in rules]
     given_held = {**{name: frozenset(of) for name, of in named.items() if of}, **(merged or {})}
     held = spread(rules, {name: one._keys for name, one in known.items()}, given_held, cells)
     given = [Given(rule.head, rule.op, rule.target, rule.body, rule.site) for rule in rules]
     if not is_divided(every, rules, held):
         program, sinks = _program(known, given)
-        program.strata()
+        _check_strata(program)
         wiring = _wiring(program, program, known, given, sinks)
         wiring.rules = rules
         return wiring
     program, _ = _program(known, given)
+    _check_strata(program)
     division = divided(every, rules, program, held)
     parts = [Given(name, "<=", name, body, division.sites[name]) for name, body in division.parts.items()]
     own, sinks = _program(known, [*division.given, *parts], division)
@@ -126,6 +133,21 @@ def _wiring(
     targets = {rule.target for rule in rules if rule.target not in known}
     own.output(*[name for name in known if name in sinks], *sorted(targets))
     return Wiring(program, own.plan(), read, derived, frozenset(sinks), division)
+
+
+def _check_strata(program: plan.Program) -> None:
+    """Raise :class:`syndicate.errors.Unstratifiable`; where nobody sees what a function does, with that remedy."""
+    try:
+        program.strata()
+    except Unstratifiable as error:
+        unseen = [why for _, _, why, _ in error.cycle if why]
+        if not all(isinstance(why, Unseen) for why in unseen):
+            raise
+        raise Unstratifiable(
+            f"{error}. What {' and '.join(dict.fromkeys(unseen))} does with lattice values cannot be seen: if it is "
+            "monotone, mark it @monotone (of syndicate.lattice), or a function around it",
+            error.cycle,
+        ) from None
 
 
 def _check_definitions(rules: Sequence[Rule]) -> None:

@@ -470,8 +470,8 @@ def test_outputs_that_depend_on_the_same_are_told_once() -> None:
     ]
 
 
-def test_functions_that_reveal_are_told() -> None:
-    """What the analysis takes for granted of a function that reveals a lattice value, the report says."""
+def test_functions_that_reveal_are_points_of_order() -> None:
+    """In a function as in a term: what it reads must be complete."""
 
     class Revealing(Bloom):
         m = table(["k"], ["v"], v=lmax)
@@ -484,5 +484,7 @@ def test_functions_that_reveal_are_told() -> None:
             self.h <= self.m.map(lambda r: (r.k,))
 
     report = Revealing().calm()
-    assert [line[:17] for line in report.revealing] == ["rule 1 (" + __file__[:9]]
-    assert "note: a function of rule 1" in str(report)
+    assert [(point.rule.head, point.hazard.why, point.hazard.of) for point in report.points] == [
+        ("g", "reveal()", ("m",))
+    ]
+    assert (report["g"].verdict, report["h"].verdict) == ("ordered", "confluent")

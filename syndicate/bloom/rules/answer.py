@@ -1,0 +1,62 @@
+"""Answers: what a method of a lattice gives, as its mark and its annotation say.
+
+Where the class of the receiver is not known, a method counts as what the worst of all lattices that have it says, so
+that nothing is taken for monotone that may not be.
+
+>>> from syndicate.lattice import Max, Min, Set
+>>> kinds(Max, "lt_eq")[0].value, kinds(Min, "lt_eq")[0].value, kinds(None, "lt_eq")[0].value, kinds(Set, "lt_eq")
+('non-monotone', 'morphism', 'non-monotone', None)
+>>> answered(Set, "size", ()), answered(Set, "filter", ())
+(<class 'syndicate.lattice.extremum.Max'>, <class 'syndicate.lattice.sets.Set'>)
+
+Source: Conway et al., SoCC 2012, section 3.2 (methods and their marks).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from syndicate.lattice.lattice import LATTICES, Lattice
+from syndicate.lattice.method import Kind
+
+ORDER: Final = (Kind.MORPHISM, Kind.MONOTONE, Kind.NON_MONOTONE)
+"""From the best to the worst."""
+
+
+def kinds(cls: type[Lattice] | None, name: str) -> tuple[Kind, Kind] | None:
+    """How a method treats its receiver and its arguments; None if there is none."""
+    classes = list(LATTICES.values()) if cls is None else [cls]
+    found = [method for one in classes if (method := one.methods().get(name)) is not None]
+    if not found:
+        return None
+    return (
+        max((method.kind for method in found), key=ORDER.index),
+        max((method.argument for method in found), key=ORDER.index),
+    )
+
+
+def answered(cls: type[Lattice] | None, name: str, arguments: Sequence[Any]) -> type[Lattice] | None:
+    """The lattice of what a method answers, as far as its annotation tells."""
+    if name == "merge":
+        return cls
+    function = getattr(cls, name, None) if cls is not None else None
+    return None if function is None else returned(function, cls, arguments)
+
+
+def returned(function: Any, cls: type[Lattice] | None, arguments: Sequence[Any]) -> type[Lattice] | None:
+    """The lattice that the annotation of a function names; *cls* is the receiver's."""
+    said = getattr(function, "__annotations__", {}).get("return")
+    if said == "Self":
+        return cls
+    if isinstance(said, str):
+        found = getattr(function, "__globals__", {}).get(said)
+        if isinstance(found, type) and issubclass(found, Lattice):
+            return None if found is Lattice else found
+        given = [one for one in arguments if isinstance(one, type) and issubclass(one, Lattice)]
+        return given[0] if given and said == "L" else _named(said)
+    return said if isinstance(said, type) and issubclass(said, Lattice) and said is not Lattice else None
+
+
+def _named(said: str) -> type[Lattice] | None:
+    return next((cls for cls in LATTICES.values() if cls.__name__ == said), None)

@@ -1,0 +1,438 @@
+"""Meaning: what attributes, calls and operators give, where a function is read (:mod:`syndicate.bloom.rules.reader`).
+
+A method of a lattice means what its mark says, and so does a function that its author has marked: ``@monotone`` or
+``@morph`` of :mod:`syndicate.lattice`.  Any other function in Python is read; what cannot be read, as it is of another
+language, may do anything with the lattice values that it is given, and with nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, Final
+
+from syndicate.bloom.rules.answer import answered, kinds, returned
+from syndicate.bloom.rules.notion import (
+    NOBODY,
+    NOTHING,
+    Closure,
+    Grown,
+    Items,
+    Method,
+    Notion,
+    Of,
+    Partial,
+    Plain,
+    Shown,
+    Test,
+    Thing,
+    cell_attribute,
+    chosen,
+    is_cell,
+    is_growing,
+    of,
+    of_all,
+    of_growing,
+)
+from syndicate.bloom.rules.reader import Outcome, Reader, Unreadable, Unseen, Way
+from syndicate.lattice import DomPair, Map, Max, Min, Pair, Set
+from syndicate.lattice.lattice import Lattice
+from syndicate.lattice.method import mark_of
+
+ABSENT: Final = object()
+SIGNS: Final = {"+": "__add__", "-": "__sub__"}
+DOWN: Final = frozenset({"<=", "<"})
+
+
+class Meaning:
+    """What things mean; *judge* says what a function gives that a method is given."""
+
+    def __init__(self, judge: Callable[[Reader, Sequence[Outcome], bool], Of]) -> None:
+        """*judge* takes outcomes, and whether they are tests, and gives the attributes that they are of."""
+        self.reader = Reader(self)
+        self.judge = judge
+
+    def unseen(self, parts: Sequence[Notion], callee: Any) -> None:
+        """Note that lattice values go where nobody sees what becomes of them."""
+        name = callee if isinstance(callee, str) else _name(callee)
+        for part in parts:
+            if isinstance(part, (Shown, Test)):
+                self.reader.offend(part.of, "reveal()")
+            elif is_growing(part):
+                self.reader.offend(of_growing(part), Unseen(name))
+
+    # ------------------------------------------------------------------------------------------------- attributes
+
+    def attribute(self, notion: Notion, name: str, way: Way, depth: int) -> list[Outcome]:
+        """What an attribute gives."""
+        match notion:
+            case Thing(value):
+                return self._of_thing(notion, value, name, way, depth)
+            case Items(names=names) if name in names:
+                return [(way, notion.items[names.index(name)])]
+            case Items(names=names) if name.endswith("_") and name[:-1] in names:
+                return [(way, notion.items[names.index(name[:-1])])]
+            case Grown(lattice=lattice):
+                if name == "content" and notion.sure:
+                    return [(way, Shown(notion.of, lattice))]
+                if kinds(lattice, name) is None and notion.sure:
+                    self.reader.offend(notion.of, name)
+                    return [(way, Plain())]
+        return [(way, Method(notion, name))]
+
+    def _of_thing(self, thing: Thing, value: Any, name: str, way: Way, depth: int) -> list[Outcome]:
+        if is_cell(value):
+            if name == "value":
+                return [(way, _grown(value))]
+            if name.startswith("_"):
+                raise Unreadable
+            return self.attribute(_grown(value), name, way, depth)
+        if isinstance(value, Lattice):
+            return self.attribute(Grown(NOBODY, type(value)), name, way, depth)
+        found = _looked_up(value, name)
+        if isinstance(found, property):
+            if not isinstance(found.fget, FunctionType):
+                raise Unreadable
+            return self.call(Thing(found.fget), [thing], {}, way, depth)
+        return [(way, Method(thing, name) if found is ABSENT else Thing(found))]
+
+    # ------------------------------------------------------------------------------------------------- calls
+
+    def call(
+        self, callee: Notion, given: list[Notion], named: dict[str, Notion], way: Way, depth: int
+    ) -> list[Outcome]:
+        """What a call gives, on each way."""
+        match callee:
+            case Method(receiver=Grown() as receiver, name=name):
+                return self._method(receiver, name, [*given, *named.values()], way, depth)
+            case Closure():
+                return self.reader.read(callee, _bound(callee, given, named), way, depth + 1)
+            case Partial():
+                return self.call(callee.callee, [*callee.given, *given], {**callee.named, **named}, way, depth)
+            case Thing(value):
+                return self._thing(value, given, named, way, depth)
+        return self._opaque(callee, given, named, way)
+
+    def _opaque(self, callee: Notion, given: Sequence[Notion], named: Mapping[str, Notion], way: Way) -> list[Outcome]:
+        parts = [callee, *given, *named.values()]
+        self.unseen(parts, callee)
+        return [(way, Plain(chosen(parts)))]
+
+    def _thing(self, value: Any, given: list[Notion], named: dict[str, Notion], way: Way, depth: int) -> list[Outcome]:
+        mark = mark_of(value)
+        if mark is not None:
+            return self._marked(value, given, named, way)
+        if isinstance(value, MethodType):
+            return self._thing(value.__func__, [Thing(value.__self__), *given], named, way, depth)
+        if isinstance(value, functools.partial):
+            more = {name: Thing(one) for name, one in value.keywords.items()}
+            return self._thing(value.func, [*map(Thing, value.args), *given], {**more, **named}, way, depth)
+        if isinstance(value, FunctionType):
+            function = closure_of(value)
+            return self.reader.read(function, _bound(function, given, named), way, depth + 1)
+        if value is bool and len(given) == 1:
+            truth = self.reader.truth(given[0])
+            return [(way, truth if isinstance(truth, Test) else Plain(chosen(given)))]
+        if value is functools.partial and given:
+            return [(way, Partial(given[0], tuple(given[1:]), named))]
+        if isinstance(value, type):
+            return [(way, self._made(value, given, named))]
+        if value is getattr and len(given) in (2, 3) and isinstance(given[1], Thing) and type(given[1].value) is str:
+            return self.attribute(given[0], given[1].value, way, depth)
+        call = inspect.getattr_static(type(value), "__call__", None)
+        if isinstance(call, FunctionType):
+            return self._thing(call, [Thing(value), *given], named, way, depth)
+        return self._opaque(Thing(value), given, named, way)
+
+    def _marked(self, value: Any, given: list[Notion], named: Mapping[str, Notion], way: Way) -> list[Outcome]:
+        """What a function gives whose author says how it treats lattice values, inside of whatever it is given."""
+        parts = [*given, *named.values()]
+        mark = mark_of(value)
+        assert mark is not None
+        if not mark.kind.is_monotone:
+            self.reader.offend(of_all(parts), f"{value.__name__}()")
+            return [(way, Plain())]
+        return [(way, Grown(of_all(parts), returned(value, None, [])))]
+
+    def _made(self, cls: type, given: Sequence[Notion], named: Mapping[str, Notion]) -> Notion:
+        parts = [*map(settled, given), *map(settled, named.values())]
+        if issubclass(cls, Lattice):
+            self._shown(parts)
+            whole = not parts or all(isinstance(one, Items) and _fits(cls, one) for one in parts if is_growing(one))
+            if not whole:
+                self.unseen(parts, f"{cls.__name__}()")
+            return Grown(of_all(parts) if whole else NOBODY, cls)
+        if cls in (tuple, list) and len(parts) == 1 and (known := self.spread(parts[0])) is not None:
+            return Items(tuple(known), cls, loose=getattr(parts[0], "loose", False))
+        if issubclass(cls, tuple) and hasattr(cls, "_fields") and not named:
+            return Items(tuple(parts), tuple, tuple(cls._fields)) if len(parts) == len(cls._fields) else Plain()
+        self.unseen(parts, Thing(cls))
+        return Plain(chosen(parts))
+
+    def _shown(self, parts: Sequence[Notion]) -> None:
+        """Contents that go into a lattice value, or a method: they may go back there."""
+        for part in parts:
+            if isinstance(part, (Shown, Test)):
+                self.reader.offend(part.of, "reveal()")
+            elif isinstance(part, Items):
+                self._shown((*part.items, *part.keys))
+
+    def _method(self, receiver: Grown, name: str, given: Sequence[Notion], way: Way, depth: int) -> list[Outcome]:
+        kind = kinds(receiver.lattice, name)
+        if kind is None:  # of a plain value, if it is one
+            self.unseen([receiver, *given], f"{name}()")
+            return [(way, Plain())]
+        functions = [one for one in given if _is_function(one)]
+        others = [settled(one) for one in given if not _is_function(one)]
+        if name == "when_true" and functions:
+            node = object()
+            passed = self.call(functions[0], [], {}, (*way, (node, receiver.of, True)), depth)
+            return [*passed, ((*way, (node, receiver.of, False)), NOTHING)]
+        if name == "reveal":
+            return [(way, Shown(receiver.of, receiver.lattice))]
+        own, argument = kind
+        self._shown(others)
+        came: Of = NOBODY
+        if not own.is_monotone:
+            self.reader.offend(receiver.of, f"{name}()")
+        else:
+            came |= receiver.of
+        if argument.is_monotone:
+            came |= of_all([one for one in others if is_growing(one)])
+        else:
+            for one in others:
+                if is_growing(one):
+                    self.reader.offend(of(one), f"{name}()")
+        for function in functions:
+            came |= self._given(receiver, function, name, way, depth)
+        arguments = [one.value if isinstance(one, Thing) else None for one in given]
+        answer = answered(receiver.lattice, name, arguments)
+        return [(way, Grown(came, answer, sure=receiver.sure))]
+
+    def _given(self, receiver: Grown, function: Notion, name: str, way: Way, depth: int) -> Of:
+        """What a function is of that a method calls with elements; lattices among them come from the receiver."""
+        cls = receiver.lattice
+        element: Notion = Plain() if cls is not None and issubclass(cls, Set) else Grown(receiver.of, None, sure=False)
+        try:
+            outcomes = self.call(function, [element] * width(function), {}, (), depth)
+        except Unreadable:
+            self.unseen([function, element], f"{name}()")
+            return NOBODY
+        return self.judge(self.reader, outcomes, name == "filter")
+
+    # ------------------------------------------------------------------------------------------------- operators
+
+    def operator(self, name: str, operands: Sequence[Notion], way: Way, depth: int) -> list[Outcome]:
+        """What an operator gives."""
+        some = [settled(one) for one in operands]
+        left, right = some[0], some[-1]
+        match name, left, right:
+            case ("+", Items(), Items()) if left.kind is right.kind and left.kind in (tuple, list):
+                loose = left.loose or right.loose
+                return [(way, Items((*left.items, *right.items), left.kind, loose=loose))]
+            case ("+" | "-", Grown(sure=True), _):
+                return self._method(left, SIGNS[name], [right], way, depth)
+            case ("+", _, Grown(sure=True)):
+                return self._method(right, SIGNS[name], [left], way, depth)
+            case ("<=" | "<" | ">=" | ">", _, _) if isinstance(left, Grown) or isinstance(right, Grown):
+                if any(isinstance(one, Grown) and one.sure for one in some):
+                    return [(way, self._ordered(name, left, right))]
+            case (">=" | ">" | "<=" | "<", Shown(), _) if not is_growing(right):
+                if left.lattice is {">": Max, "<": Min}[name[0]]:
+                    return [(way, Test(left.of))]
+            case ("in" | "not in", _, Shown()) if right.many and not is_growing(left):
+                return [(way, Test(right.of, name == "not in"))]
+            case ("is" | "is not", _, Thing(None)):
+                return [(way, self.is_none(left) if name == "is" else self._turned(self.is_none(left)))]
+            case ("[]", Thing(_), Thing(_)):
+                return [(way, _item(left.value, right.value))]
+            case ("[]", Items(), Thing(_)) if not left.loose:
+                return [(way, _part(left, right.value))]
+            case ("==" | "!=", Thing(_), Thing(_)) if not of(left) and not of(right):
+                return [(way, Thing((left.value == right.value) is (name == "==")))]
+        for one in some:
+            if isinstance(one, (Shown, Test)):
+                self.reader.offend(one.of, "reveal()")
+            elif is_growing(one):
+                self.reader.offend(of_growing(one), name)
+            elif isinstance(one, Grown) and any(map(is_growing, some)):
+                self.reader.offend(one.of, name)
+        return [(way, Plain(chosen(some)))]
+
+    def _ordered(self, name: str, left: Notion, right: Notion) -> Notion:
+        """``a <= b`` stays true as b grows, and may become false as a does."""
+        small, great = (left, right) if name in DOWN else (right, left)
+        self.reader.offend(of(small), name)
+        return Test(of(great))
+
+    def is_none(self, notion: Notion) -> Notion:
+        """Whether something is None."""
+        match notion:
+            case Thing(value):
+                return Thing(value is None)
+            case Items() | Grown(sure=True) | Closure() | Test():
+                return Thing(False)
+            case Shown():
+                self.reader.offend(notion.of, "reveal()")
+        return Plain(chosen([notion]))
+
+    @staticmethod
+    def _turned(notion: Notion) -> Notion:
+        return Thing(not notion.value) if isinstance(notion, Thing) else notion
+
+    def element(self, over: Notion) -> tuple[Of, Notion]:
+        """What a loop goes over: what lets it grow, and an element."""
+        over = settled(over)
+        match over:
+            case Shown() if over.many:
+                return over.of, Plain(over.of)
+            case Shown() | Test():
+                self.reader.offend(over.of, "reveal()")
+            case Grown(sure=True):
+                self.reader.offend(over.of, "iteration")
+            case Items(items=items) if any(map(is_growing, items)):
+                raise Unreadable
+            case Thing() | Closure() | Method():
+                self.unseen([over], "iteration")
+        return NOBODY, Plain()
+
+    def spread(self, notion: Notion) -> list[Notion] | None:
+        """The items of something, if they are known."""
+        match settled(notion):
+            case Items(items=items, kind=kind, loose=False) if kind in (tuple, list):
+                return list(items)
+            case Thing(value) if type(value) in (tuple, list):
+                return list(map(Thing, value))
+            case other if not is_growing(other) and not isinstance(other, Items):
+                return None
+        return None
+
+
+# ------------------------------------------------------------------------------------------------------------- things
+
+
+def settled(notion: Notion) -> Notion:
+    """A variable as its value, an element of a lattice as what nothing lets grow."""
+    if isinstance(notion, Thing):
+        if is_cell(notion.value):
+            return _grown(notion.value)
+        if isinstance(notion.value, Lattice):
+            return Grown(NOBODY, type(notion.value))
+    return notion
+
+
+def _grown(cell: Any) -> Grown:
+    return Grown(frozenset([cell_attribute(cell)]), cell._lattice)
+
+
+def closure_of(function: FunctionType) -> Closure:
+    """A function that is there, as one to be read."""
+    free: dict[str, Notion] = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            free[name] = Thing(cell.cell_contents)
+        except ValueError:  # not yet assigned
+            continue
+    named = {name: Thing(value) for name, value in (function.__kwdefaults__ or {}).items()}
+    defaults = tuple(map(Thing, function.__defaults__ or ()))
+    return Closure(function.__code__, function.__globals__, free, defaults, named)
+
+
+def _bound(function: Closure, given: Sequence[Notion], named: Mapping[str, Notion]) -> dict[str, Notion]:
+    """The names of a call's arguments; raises :class:`Unreadable` where Python would raise."""
+    code = function.code
+    width = code.co_argcount
+    places = code.co_varnames[: width + code.co_kwonlyargcount]
+    found: dict[str, Notion] = dict(function.named)
+    found.update(zip(places[:width][width - len(function.defaults) :], function.defaults, strict=True))
+    found.update(zip(places[:width], given, strict=False))
+    rest = len(places)
+    if code.co_flags & inspect.CO_VARARGS:
+        found[code.co_varnames[rest]] = Items(tuple(given[width:]))
+        rest += 1
+    elif len(given) > width:
+        raise Unreadable
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        others = {name: one for name, one in named.items() if name not in places}
+        found[code.co_varnames[rest]] = Items(tuple(others.values()), dict, (), tuple(map(Thing, others)))
+    elif not named.keys() <= set(places):
+        raise Unreadable
+    found.update((name, one) for name, one in named.items() if name in places)
+    if not set(places) <= found.keys():
+        raise Unreadable
+    return found
+
+
+def _looked_up(value: Any, name: str) -> Any:
+    """An attribute that can be got without running anything; a property as such."""
+    if isinstance(value, (type, ModuleType)):
+        return getattr(value, name, ABSENT)
+    own = getattr(value, "__dict__", None)
+    if isinstance(own, dict) and name in own:
+        return own[name]
+    found = inspect.getattr_static(type(value), name, ABSENT)
+    if isinstance(found, FunctionType):
+        return MethodType(found, value)
+    if isinstance(found, (classmethod, staticmethod)):
+        return getattr(value, name)
+    if found is ABSENT or isinstance(found, property) or not hasattr(type(found), "__get__"):
+        return found
+    if inspect.ismemberdescriptor(found):
+        return getattr(value, name, ABSENT)
+    return ABSENT
+
+
+def _name(callee: Any) -> str:
+    match callee:
+        case Method(name=name):
+            return f"{name}()"
+        case Thing(value):
+            return f"{getattr(value, '__name__', type(value).__name__)}()"
+    return "a function"
+
+
+def _is_function(notion: Notion) -> bool:
+    if isinstance(notion, Thing):
+        return callable(notion.value) and not isinstance(notion.value, type) and not is_cell(notion.value)
+    return isinstance(notion, (Closure, Partial, Method))
+
+
+def width(function: Notion) -> int:
+    """How many arguments a function takes."""
+    if isinstance(function, Closure):
+        return function.code.co_argcount - len(function.defaults)
+    value = function.value if isinstance(function, Thing) else None
+    code = getattr(value, "__code__", None)
+    return code.co_argcount - len(value.__defaults__ or ()) - isinstance(value, MethodType) if code and value else 1
+
+
+def _fits(cls: type, parts: Items) -> bool:
+    """Whether lattice values go where the lattice merges them."""
+    if issubclass(cls, Map):
+        return parts.kind is dict and not any(map(is_growing, parts.keys))
+    return issubclass(cls, Pair) and not issubclass(cls, DomPair)
+
+
+def _item(value: Any, at: Any) -> Notion:
+    if type(value) in (tuple, list, dict, str, bytes):
+        try:
+            return Thing(value[at])
+        except (LookupError, TypeError):
+            pass
+    return Plain()
+
+
+def _part(items: Items, at: Any) -> Notion:
+    if items.kind is dict:
+        pairs = zip(items.keys, items.items, strict=True)
+        known: dict[Any, Notion] = {key.value: item for key, item in pairs if isinstance(key, Thing)}
+        if len(known) == len(items.items) and at in known:
+            return known[at]
+        raise Unreadable
+    if type(at) is int and -len(items.items) <= at < len(items.items):
+        return items.items[at]  # type: ignore[no-any-return]  # of any notion
+    if type(at) is slice:
+        return Items(items.items[at], items.kind)
+    raise Unreadable

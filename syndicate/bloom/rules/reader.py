@@ -1,0 +1,686 @@
+"""The reader: a function of a rule is read, byte code by byte code, to see what it does with lattice values.
+
+It is as if the function were called with notions in place of values (:mod:`~syndicate.bloom.rules.notion`): both ways
+are gone where a test may come out either way, a loop over what may grow is gone through not at all and once, functions
+that are called are read too.  What is not monotone is noted as an **offence**: of which attribute, and why.  What
+cannot be seen is one too, an :class:`Unseen`.
+
+Contract: every way in which the function may be called is gone, or :class:`Unreadable` is raised.
+
+Source: Cousot and Cousot, Abstract interpretation, 1977; Conway et al., SoCC 2012, section 3.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from attrs import define, evolve
+
+from syndicate.bloom.rules.notion import (
+    NOTHING,
+    Closure,
+    Grown,
+    Items,
+    Method,
+    Notion,
+    Of,
+    Plain,
+    Shown,
+    Test,
+    Thing,
+    chosen,
+    is_growing,
+    may_show,
+    of,
+)
+
+Step: TypeAlias = tuple[object, Of, bool]
+"""A test on the way, what it is of, and whether it was true."""
+
+Way: TypeAlias = tuple[Step, ...]
+Outcome: TypeAlias = tuple[Way, Notion]
+
+MOST_CODES: Final = 20_000
+MOST_CALLS: Final = 20
+"""How deep functions call each other."""
+
+
+class Unseen(str):
+    """Why something may be not monotone: nobody can see whether it is."""
+
+    __slots__ = ()
+
+
+class Unreadable(Exception):
+    """A function does what a reader cannot follow."""
+
+
+@define(eq=False)
+class State:
+    """Where a reader is."""
+
+    at: int
+    stack: list[Any]
+    names: dict[str, Notion]
+    way: Way
+    given: tuple[Notion, ...] = ()
+    """What a generator has given."""
+    loops: tuple[tuple[int, Mapping[str, Notion]], ...] = ()
+    closed: frozenset[str] = frozenset()
+    """Names that inner functions use."""
+
+    def fork(self, at: int, *steps: Step) -> State:
+        """Another that goes on elsewhere."""
+        return evolve(self, at=at, stack=[*self.stack], names={**self.names}, way=(*self.way, *steps))
+
+
+class Reader:
+    """Reads one function; *offences* say why an attribute is not read in a monotone way."""
+
+    def __init__(self, calls: Any) -> None:
+        """*calls* answers what attributes, calls and operators give."""
+        self.offences: dict[str, str] = {}
+        self.calls = calls
+        self.steps = 0
+
+    def offend(self, attributes: Of, why: str) -> None:
+        """Note that some attributes are not read in a monotone way; what is seen counts more than what is not."""
+        for name in attributes:
+            if name not in self.offences or isinstance(self.offences[name], Unseen):
+                self.offences[name] = why
+
+    def read(self, function: Closure, names: dict[str, Notion], way: Way, depth: int) -> list[Outcome]:
+        """What a function gives when it is called with *names*, on each way; raises :class:`Unreadable`."""
+        if depth > MOST_CALLS:
+            raise Unreadable
+        return Frame(self, function, depth).run(names, way)
+
+    def truth(self, notion: Notion) -> bool | Test | None:
+        """Whether something is true; None if that depends on plain values only."""
+        match notion:
+            case Test():
+                return notion
+            case Shown() if may_show(notion):
+                return Test(notion.of)
+            case Shown():
+                self.offend(notion.of, "reveal()")
+            case Items():
+                return bool(notion.items or notion.keys)
+            case Thing(value) if value is None or type(value) in (bool, int, str, tuple, list, dict, bytes, float):
+                return bool(value)
+            case Thing() | Closure() | Method():
+                return None
+        return None
+
+
+class Frame:
+    """A call of a function that is read."""
+
+    def __init__(self, reader: Reader, function: Closure, depth: int) -> None:
+        """Of a function; *depth* says how many call each other."""
+        self.reader, self.function, self.depth = reader, function, depth
+        self.code = function.code
+        self.steps = list(dis.get_instructions(self.code))
+        self.index = {one.offset: at for at, one in enumerate(self.steps)}
+        self.generates = bool(self.code.co_flags & (inspect.CO_GENERATOR))
+        if self.code.co_flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR):
+            raise Unreadable
+        if any(one.opname == "PUSH_EXC_INFO" for one in self.steps):  # what raises may depend on what has grown
+            raise Unreadable
+        self.pending: list[State] = []
+        self.outcomes: list[Outcome] = []
+        self.keywords: tuple[str, ...] = ()
+
+    def run(self, names: dict[str, Notion], way: Way) -> list[Outcome]:
+        """All outcomes."""
+        self.pending.append(State(0, [], names, way))
+        while self.pending:
+            state = self.pending.pop()
+            while state.at >= 0:
+                self.reader.steps += 1
+                if self.reader.steps > MOST_CODES:
+                    raise Unreadable
+                step = self.steps[state.at]
+                state.at += 1
+                handler = HANDLERS.get(step.opname)
+                if handler is None:
+                    raise Unreadable
+                handler(self, state, step)
+        return self.outcomes
+
+    def goto(self, state: State, offset: int) -> None:
+        """Go on at an offset; back only to the head of a loop over something."""
+        at = self.index[offset]
+        if at < state.at and self.steps[at].opname != "FOR_ITER":
+            raise Unreadable
+        state.at = at
+
+    def fork(self, state: State, offset: int, notion: Notion, jumps: bool, *, kept: bool = False) -> None:
+        """Go on where the truth of *notion* says: at *offset* if it is *jumps*; what is *kept* is so only there."""
+        truth, node = self.reader.truth(notion), object()
+        for came in (True, False) if not isinstance(truth, bool) else (truth,):
+            steps: tuple[Step, ...] = ((node, truth.of, came is not truth.turned),) if isinstance(truth, Test) else ()
+            other = state.fork(state.at, *steps)
+            if isinstance(notion, Test) or (isinstance(notion, Shown) and not notion.many):  # asked again, it says so
+                other.stack = [Thing(came) if one is notion else one for one in other.stack]
+                other.names = {name: Thing(came) if one is notion else one for name, one in other.names.items()}
+            if came is jumps:
+                self.goto(other, offset)
+            elif kept:
+                other.stack.pop()
+            self.pending.append(other)
+        state.at = -1
+
+    def answer(self, state: State, outcomes: list[Outcome]) -> None:
+        """Go on with each outcome of a call."""
+        for way, notion in outcomes[1:]:
+            other = state.fork(state.at)
+            other.way = way
+            other.stack.append(notion)
+            self.pending.append(other)
+        if outcomes:
+            state.way, notion = outcomes[0]
+            state.stack.append(notion)
+        else:  # it always raises
+            state.at = -1
+
+
+Handler: TypeAlias = Callable[[Frame, State, Any], None]
+HANDLERS: Final[dict[str, Handler]] = {}
+
+
+def _on(*names: str) -> Callable[[Handler], Handler]:
+    def note(handler: Handler) -> Handler:
+        HANDLERS.update(dict.fromkeys(names, handler))
+        return handler
+
+    return note
+
+
+class _Null:
+    """What the interpreter puts beside a function to be called that is no method."""
+
+
+NULL: Final = _Null()
+
+
+@_on("RESUME", "NOP", "CACHE", "PRECALL", "COPY_FREE_VARS", "MAKE_CELL", "EXTENDED_ARG", "TO_BOOL", "NOT_TAKEN")
+def _nothing(frame: Frame, state: State, step: Any) -> None:
+    """These change nothing that a reader sees: the truth of what is on top is asked for by what follows."""
+
+
+@_on("GET_ITER", "CONVERT_VALUE")
+def _same(frame: Frame, state: State, step: Any) -> None:
+    pass
+
+
+@_on("PUSH_NULL")
+def _null(frame: Frame, state: State, step: Any) -> None:
+    state.stack.append(NULL)
+
+
+@_on("POP_TOP", "END_FOR", "POP_ITER")
+def _pop(frame: Frame, state: State, step: Any) -> None:
+    state.stack.pop()
+
+
+@_on("RETURN_GENERATOR")
+def _generator(frame: Frame, state: State, step: Any) -> None:
+    state.stack.append(Plain())
+
+
+@_on("COPY")
+def _copy(frame: Frame, state: State, step: Any) -> None:
+    state.stack.append(state.stack[-step.arg])
+
+
+@_on("SWAP")
+def _swap(frame: Frame, state: State, step: Any) -> None:
+    stack = state.stack
+    stack[-1], stack[-step.arg] = stack[-step.arg], stack[-1]
+
+
+@_on("KW_NAMES")
+def _kw_names(frame: Frame, state: State, step: Any) -> None:
+    frame.keywords = frame.code.co_consts[step.arg]
+
+
+# ------------------------------------------------------------------------------------------------------------- names
+
+
+@_on("LOAD_CONST", "LOAD_SMALL_INT")
+def _const(frame: Frame, state: State, step: Any) -> None:
+    state.stack.append(Thing(step.argval))
+
+
+def _local(frame: Frame, state: State, name: str) -> Notion:
+    if name in state.names:
+        return state.names[name]
+    if name in frame.function.free:
+        return frame.function.free[name]
+    raise Unreadable
+
+
+@_on("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_DEREF", "LOAD_CLOSURE")
+def _load(frame: Frame, state: State, step: Any) -> None:
+    state.stack.append(_local(frame, state, step.argval))
+
+
+@_on("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW")
+def _load_two(frame: Frame, state: State, step: Any) -> None:
+    state.stack.extend(_local(frame, state, name) for name in step.argval)
+
+
+@_on("LOAD_FAST_AND_CLEAR")
+def _load_clear(frame: Frame, state: State, step: Any) -> None:
+    state.stack.append(state.names.pop(step.argval, NULL))
+
+
+def _keep(state: State, name: str, notion: Any) -> None:
+    if name in state.closed:  # an inner function may have been made with what it was before
+        raise Unreadable
+    if notion is NULL:
+        state.names.pop(name, None)
+    else:
+        state.names[name] = notion
+
+
+@_on("STORE_FAST", "STORE_DEREF")
+def _store(frame: Frame, state: State, step: Any) -> None:
+    _keep(state, step.argval, state.stack.pop())
+
+
+@_on("STORE_FAST_STORE_FAST")
+def _store_two(frame: Frame, state: State, step: Any) -> None:
+    for name in step.argval:
+        _keep(state, name, state.stack.pop())
+
+
+@_on("STORE_FAST_LOAD_FAST")
+def _store_load(frame: Frame, state: State, step: Any) -> None:
+    stored, loaded = step.argval
+    _keep(state, stored, state.stack.pop())
+    state.stack.append(_local(frame, state, loaded))
+
+
+@_on("DELETE_FAST")
+def _delete(frame: Frame, state: State, step: Any) -> None:
+    state.names.pop(step.argval, None)
+
+
+@_on("LOAD_GLOBAL")
+def _global(frame: Frame, state: State, step: Any) -> None:
+    around = frame.function.around
+    if step.argval in around:
+        notion: Notion = Thing(around[step.argval])
+    else:
+        builtin = around.get("__builtins__", {})
+        names = builtin if isinstance(builtin, dict) else vars(builtin)
+        if step.argval not in names:
+            raise Unreadable
+        notion = Thing(names[step.argval])
+    if step.arg & 1:
+        state.stack.append(NULL)
+    state.stack.append(notion)
+
+
+@_on("LOAD_ATTR", "LOAD_METHOD")
+def _attribute(frame: Frame, state: State, step: Any) -> None:
+    outcomes = frame.reader.calls.attribute(state.stack.pop(), step.argval, state.way, frame.depth)
+    if step.opname == "LOAD_METHOD" or (sys.version_info >= (3, 12) and step.arg & 1):
+        state.stack.append(NULL)
+    frame.answer(state, outcomes)
+
+
+# ------------------------------------------------------------------------------------------------------------- calls
+
+
+@_on("MAKE_FUNCTION")
+def _function(frame: Frame, state: State, step: Any) -> None:
+    stack, code = state.stack, state.stack.pop().value
+    free: dict[str, Notion] = {}
+    made = Closure(code, frame.function.around, free)
+    flags = step.arg if sys.version_info < (3, 13) else 0
+    for flag in (8, 4, 2, 1):
+        if flags & flag:
+            made = _with(state, made, flag, stack.pop())
+    state.stack.append(made)
+
+
+@_on("SET_FUNCTION_ATTRIBUTE")
+def _function_attribute(frame: Frame, state: State, step: Any) -> None:
+    made = state.stack.pop()
+    state.stack.append(_with(state, made, step.arg, state.stack.pop()))
+
+
+def _with(state: State, made: Closure, flag: int, given: Any) -> Closure:
+    match flag, given:
+        case 8, Items():
+            free = dict(zip(made.code.co_freevars, given.items, strict=True))
+            state.closed |= free.keys()
+            return evolve(made, free=free)
+        case 1, Items():
+            return evolve(made, defaults=given.items)
+        case 1, Thing(value):
+            return evolve(made, defaults=tuple(map(Thing, value)))
+        case 2, Items():
+            return evolve(made, named=dict(zip([key.value for key in given.keys], given.items, strict=True)))
+        case 4, _:
+            return made
+    raise Unreadable
+
+
+@_on("CALL", "CALL_KW")
+def _call(frame: Frame, state: State, step: Any) -> None:
+    stack = state.stack
+    names: tuple[str, ...] = stack.pop().value if step.opname == "CALL_KW" else frame.keywords
+    frame.keywords = ()
+    given = [stack.pop() for _ in range(step.arg)][::-1]
+    second, first = stack.pop(), stack.pop()
+    if first is NULL or second is NULL:
+        callee = second if first is NULL else first
+    else:
+        callee, given = first, [second, *given]
+    plain, named = (given[: -len(names)], dict(zip(names, given[-len(names) :], strict=True))) if names else (given, {})
+    frame.answer(state, frame.reader.calls.call(callee, plain, named, state.way, frame.depth))
+
+
+@_on("CALL_FUNCTION_EX")
+def _call_spread(frame: Frame, state: State, step: Any) -> None:
+    stack = state.stack
+    named = stack.pop() if step.arg & 1 else Items((), dict)
+    given = stack.pop()
+    one = stack.pop()
+    other = stack.pop() if stack and (stack[-1] is NULL or one is NULL) else NULL
+    callee = other if one is NULL else one
+    spread = frame.reader.calls.spread(given)
+    if spread is None or not isinstance(named, Items):
+        frame.reader.calls.unseen([callee, given, named], callee)
+        stack.append(Plain())
+        return
+    texts = {key.value: value for key, value in zip(named.keys, named.items, strict=True)}
+    frame.answer(state, frame.reader.calls.call(callee, spread, texts, state.way, frame.depth))
+
+
+@_on("CALL_INTRINSIC_1")
+def _intrinsic(frame: Frame, state: State, step: Any) -> None:
+    if step.arg == 6:
+        _to_tuple(frame, state, step)
+    elif step.arg not in (3, 5):  # the end of a generator; unary plus
+        raise Unreadable
+
+
+@_on("RETURN_VALUE")
+def _return(frame: Frame, state: State, step: Any) -> None:
+    _end(frame, state, state.stack.pop())
+
+
+@_on("RETURN_CONST")
+def _return_const(frame: Frame, state: State, step: Any) -> None:
+    _end(frame, state, Thing(step.argval))
+
+
+def _end(frame: Frame, state: State, notion: Notion) -> None:
+    found = Items(state.given, list, loose=True) if frame.generates else notion
+    frame.outcomes.append((state.way, found))
+    state.at = -1
+
+
+@_on("RAISE_VARARGS", "RERAISE")
+def _raise(frame: Frame, state: State, step: Any) -> None:
+    state.at = -1
+
+
+@_on("LOAD_ASSERTION_ERROR")
+def _assertion(frame: Frame, state: State, step: Any) -> None:
+    state.stack.append(Thing(AssertionError))
+
+
+@_on("YIELD_VALUE")
+def _yield(frame: Frame, state: State, step: Any) -> None:
+    given = state.stack.pop()
+    state.given = (*state.given, cleaned(given) if frame.code.co_name == "<genexpr>" else given)
+    state.stack.append(NOTHING)
+
+
+# ------------------------------------------------------------------------------------------------------------- ways
+
+
+@_on("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
+def _jump(frame: Frame, state: State, step: Any) -> None:
+    frame.goto(state, step.argval)
+
+
+@_on("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_FALSE", "POP_JUMP_IF_FALSE")
+def _if_false(frame: Frame, state: State, step: Any) -> None:
+    frame.fork(state, step.argval, state.stack.pop(), False)
+
+
+@_on("POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_IF_TRUE")
+def _if_true(frame: Frame, state: State, step: Any) -> None:
+    frame.fork(state, step.argval, state.stack.pop(), True)
+
+
+@_on("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP")
+def _or_pop(frame: Frame, state: State, step: Any) -> None:
+    frame.fork(state, step.argval, state.stack[-1], step.opname == "JUMP_IF_TRUE_OR_POP", kept=True)
+
+
+@_on("POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NONE", "POP_JUMP_IF_NONE")
+def _if_none(frame: Frame, state: State, step: Any) -> None:
+    frame.fork(state, step.argval, frame.reader.calls.is_none(state.stack.pop()), True)
+
+
+@_on("POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE", "POP_JUMP_IF_NOT_NONE")
+def _if_some(frame: Frame, state: State, step: Any) -> None:
+    frame.fork(state, step.argval, frame.reader.calls.is_none(state.stack.pop()), False)
+
+
+@_on("FOR_ITER")
+def _loop(frame: Frame, state: State, step: Any) -> None:
+    head, over = state.at - 1, state.stack[-1]
+    again = next((names for at, names in state.loops if at == head), None)
+    if isinstance(over, Items) and not over.loose:  # as often as there are items
+        if over.items:
+            state.stack[-1] = Items(over.items[1:], list)
+            state.stack.append(over.items[0])
+        else:
+            _leave(frame, state, step)
+        return
+    if again is not None:
+        if not _alike(again, state.names):
+            raise Unreadable
+        state.loops = tuple(loop for loop in state.loops if loop[0] != head)
+        _leave(frame, state, step)
+        return
+    grows, element = frame.reader.calls.element(over)
+    if grows and not _collects(frame, head, step.argval):
+        raise Unreadable
+    node = object()
+    none = state.fork(state.at, *([(node, grows, False)] if grows else []))
+    _leave(frame, none, step)
+    frame.pending.append(none)
+    if grows:
+        state.way = (*state.way, (node, grows, True))
+    state.loops = (*state.loops, (head, dict(state.names)))
+    state.stack.append(element)
+
+
+def _leave(frame: Frame, state: State, step: Any) -> None:
+    """After the last element."""
+    state.stack.pop()
+    at = frame.index[step.argval]
+    if frame.steps[at].opname == "END_FOR":  # it is skipped, and what takes the iterator away too
+        at += 1 + (sys.version_info >= (3, 13))
+    state.at = at
+
+
+def _collects(frame: Frame, head: int, end: int) -> bool:
+    """Whether a loop is a comprehension's, or gives what it makes of each element."""
+    body = frame.steps[head : frame.index[end]]
+    return any(
+        one.opname == "YIELD_VALUE"
+        or (one.opname in ("LIST_APPEND", "SET_ADD", "MAP_ADD") and one.arg is not None and one.arg > 1)
+        for one in body
+    )
+
+
+def _alike(before: Mapping[str, Notion], after: Mapping[str, Notion]) -> bool:
+    """Whether another round would not meet with anything else."""
+    return all(_like(before.get(name), notion) for name, notion in after.items() if is_growing(notion) or of(notion))
+
+
+def _like(one: Any, other: Any) -> bool:
+    if one is None:  # the loop's own, made anew in each round
+        return True
+    if isinstance(one, Items) and isinstance(other, Items) and len(one.items) == len(other.items):
+        return all(map(_like, one.items, other.items))
+    return one is other or (isinstance(one, (Grown, Shown, Test)) and one == other)
+
+
+# ------------------------------------------------------------------------------------------------------------- values
+
+
+@_on("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET")
+def _build(frame: Frame, state: State, step: Any) -> None:
+    kind = {"BUILD_TUPLE": tuple, "BUILD_LIST": list, "BUILD_SET": set}[step.opname]
+    items = [state.stack.pop() for _ in range(step.arg)][::-1]
+    state.stack.append(Items(tuple(items), kind))
+
+
+@_on("BUILD_MAP")
+def _build_map(frame: Frame, state: State, step: Any) -> None:
+    both = [state.stack.pop() for _ in range(2 * step.arg)][::-1]
+    state.stack.append(Items(tuple(both[1::2]), dict, (), tuple(both[::2])))
+
+
+@_on("BUILD_CONST_KEY_MAP")
+def _build_keyed(frame: Frame, state: State, step: Any) -> None:
+    keys = state.stack.pop().value
+    items = [state.stack.pop() for _ in range(step.arg)][::-1]
+    state.stack.append(Items(tuple(items), dict, (), tuple(map(Thing, keys))))
+
+
+@_on("BUILD_STRING", "BUILD_SLICE", "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC")
+def _build_plain(frame: Frame, state: State, step: Any) -> None:
+    many = {"FORMAT_SIMPLE": 1, "FORMAT_WITH_SPEC": 2}.get(step.opname, step.arg)
+    if step.opname == "FORMAT_VALUE":
+        many = 2 if step.arg & 4 else 1
+    parts = [state.stack.pop() for _ in range(many)][::-1]
+    if step.opname == "BUILD_SLICE" and all(isinstance(one, Thing) for one in parts):
+        state.stack.append(Thing(slice(*[one.value for one in parts])))
+        return
+    frame.reader.calls.unseen(parts, "a text")
+    state.stack.append(Plain(chosen(parts)))
+
+
+@_on("LIST_EXTEND", "SET_UPDATE")
+def _extend(frame: Frame, state: State, step: Any) -> None:
+    given = state.stack.pop()
+    known = frame.reader.calls.spread(given)
+    whole = state.stack[-step.arg]
+    if known is None:
+        frame.reader.calls.unseen([given], "*")
+        known = [Plain(chosen([given]))]
+    state.stack[-step.arg] = evolve(whole, items=(*whole.items, *known))
+
+
+@_on("DICT_UPDATE", "DICT_MERGE")
+def _update(frame: Frame, state: State, step: Any) -> None:
+    given, whole = state.stack.pop(), state.stack[-step.arg]
+    if not isinstance(given, Items):
+        raise Unreadable
+    state.stack[-step.arg] = evolve(whole, items=(*whole.items, *given.items), keys=(*whole.keys, *given.keys))
+
+
+@_on("LIST_APPEND", "SET_ADD")
+def _append(frame: Frame, state: State, step: Any) -> None:
+    item, whole = state.stack.pop(), state.stack[-step.arg]
+    loop = step.arg > 1
+    new = cleaned(item) if loop else item
+    state.stack[-step.arg] = evolve(whole, items=(*whole.items, new), loose=whole.loose or loop)
+
+
+@_on("MAP_ADD")
+def _add(frame: Frame, state: State, step: Any) -> None:
+    value, key = state.stack.pop(), state.stack.pop()
+    whole = state.stack[-step.arg]
+    items, keys = (*whole.items, cleaned(value)), (*whole.keys, cleaned(key))
+    state.stack[-step.arg] = evolve(whole, items=items, keys=keys, loose=True)
+
+
+def cleaned(notion: Notion) -> Notion:
+    """What a comprehension has of each element: it is no longer one of them, whichever."""
+    if isinstance(notion, Plain):
+        return Plain()
+    return evolve(notion, items=tuple(map(cleaned, notion.items))) if isinstance(notion, Items) else notion
+
+
+@_on("LIST_TO_TUPLE")
+def _to_tuple(frame: Frame, state: State, step: Any) -> None:
+    state.stack[-1] = evolve(state.stack[-1], kind=tuple)
+
+
+@_on("UNPACK_SEQUENCE")
+def _unpack(frame: Frame, state: State, step: Any) -> None:
+    given = state.stack.pop()
+    known = frame.reader.calls.spread(given)
+    if known is None or len(known) != step.arg:
+        frame.reader.calls.unseen([given], "unpacking")
+        known = [Plain(chosen([given])) for _ in range(step.arg)]
+    state.stack.extend(reversed(known))
+
+
+def _operator(frame: Frame, state: State, name: str, operands: Sequence[Notion]) -> None:
+    frame.answer(state, frame.reader.calls.operator(name, operands, state.way, frame.depth))
+
+
+@_on("BINARY_OP")
+def _binary(frame: Frame, state: State, step: Any) -> None:
+    right, left = state.stack.pop(), state.stack.pop()
+    _operator(frame, state, step.argrepr, (left, right))
+
+
+@_on("BINARY_SUBSCR")
+def _subscript(frame: Frame, state: State, step: Any) -> None:
+    right, left = state.stack.pop(), state.stack.pop()
+    _operator(frame, state, "[]", (left, right))
+
+
+@_on("BINARY_SLICE")
+def _slice(frame: Frame, state: State, step: Any) -> None:
+    end, start, left = state.stack.pop(), state.stack.pop(), state.stack.pop()
+    known = isinstance(start, Thing) and isinstance(end, Thing)
+    part: Notion = Thing(slice(start.value, end.value)) if known else Plain(chosen([start, end]))
+    _operator(frame, state, "[]", (left, part))
+
+
+@_on("COMPARE_OP", "CONTAINS_OP", "IS_OP")
+def _compare(frame: Frame, state: State, step: Any) -> None:
+    right, left = state.stack.pop(), state.stack.pop()
+    word = {"CONTAINS_OP": "in", "IS_OP": "is"}.get(step.opname)
+    if word is None:
+        _operator(frame, state, str(step.argval).removeprefix("bool(").removesuffix(")"), (left, right))
+    else:
+        _operator(frame, state, f"{'not ' if step.arg else ''}{word}", (left, right))
+
+
+@_on("UNARY_NOT")
+def _not(frame: Frame, state: State, step: Any) -> None:
+    truth = frame.reader.truth(notion := state.stack.pop())
+    match truth:
+        case bool():
+            state.stack.append(Thing(not truth))
+        case Test():
+            state.stack.append(Test(truth.of, not truth.turned))
+        case None:
+            state.stack.append(Plain(chosen([notion])))
+
+
+@_on("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")
+def _unary(frame: Frame, state: State, step: Any) -> None:
+    _operator(frame, state, step.opname, (state.stack.pop(),))

@@ -1,0 +1,296 @@
+"""Readings: which lattice values a function of a rule must see whole, and what it makes of them.
+
+In ``lambda m: self.mx.lt_eq(5).when_true(lambda: (m.k,))`` a row is given as long as ``mx`` is small: it must be known
+to have grown no more.  In ``lambda m: (m.k,) if self.mx.gt_eq(5).content else None`` a row comes once, and stays.
+
+>>> from syndicate.lattice import Max
+>>> row = row_of(("k", "v"), ("k", "v"), {"v": Max})
+>>> [dict(reading(f, [row]).offences) for f in (lambda r: (r.k, r.v + 1), lambda r: (r.k, r.v.reveal()))]
+[{}, {'v': 'reveal()'}]
+>>> reading(lambda r: (r.k, max(r.v, 1)), [row]).offences
+{'v': 'max()'}
+>>> reading(lambda r: (r.k,) if r.v.gt_eq(2).content else None, [row]).offences
+{}
+>>> reading(lambda r: (r.k, "high" if r.v.gt_eq(2).content else "low"), [row]).offences
+{'v': 'test'}
+
+Contract: an attribute of a row that is no offence is read so that what the function gives for a greater value says all
+that it says for a smaller one; ``columns`` are those of what it gives that hold lattice values.
+
+Source: Conway et al., SoCC 2012, section 3; Alvaro et al., CIDR 2011.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from attrs import evolve, field, frozen
+
+from syndicate.bloom.row import Names
+from syndicate.bloom.rules.meaning import Meaning, settled, width
+from syndicate.bloom.rules.notion import (
+    NOBODY,
+    Grown,
+    Items,
+    Notion,
+    Of,
+    Plain,
+    Shown,
+    Test,
+    Thing,
+    is_below,
+    is_growing,
+    of_all,
+    of_growing,
+)
+from syndicate.bloom.rules.reader import Outcome, Reader, Unreadable, Unseen
+from syndicate.bloom.rules.side import Side
+from syndicate.lattice import Set
+from syndicate.lattice.lattice import Lattice
+
+ELEMENT: Final = "element"
+"""The attribute that stands for an element that a lattice's method gives to a function."""
+
+PERHAPS: Final = "perhaps"
+"""In place of a lattice: a column that may hold lattice values, and of which nothing is known."""
+
+Kinds = Mapping[str, "type[Lattice] | str | None"]
+"""Attributes that hold lattice values, with the lattice if it is known, or :data:`PERHAPS`."""
+
+Function = Any
+
+
+@frozen(eq=False)
+class After:
+    """A function of each row that the one before gives; *many* says of that one that it gives many."""
+
+    function: Function
+    many: bool
+
+
+@frozen(eq=False)
+class Origin:
+    """A function of the user's in a rule: whose rows it takes, each by itself or, if not *spread*, as one tuple.
+
+    *then* is done with what it gives.
+    """
+
+    function: Function
+    sides: Sequence[Side]
+    spread: bool = True
+    then: tuple[After, ...] = ()
+
+
+def followed(origin: Origin, many: bool, function: Function) -> Origin:
+    """The same, and *function* of each row that comes out."""
+    return evolve(origin, then=(*origin.then, After(function, many)))
+
+
+@frozen
+class Reading:
+    """Which attributes are not read in a monotone way, and why; and what comes out.
+
+    That is *of* some attributes, and has lattice values in its *columns*.
+    """
+
+    offences: Mapping[str, str] = field(factory=dict)
+    columns: Mapping[int, type[Lattice] | str | None] = field(factory=dict)
+    of: frozenset[str] = frozenset()
+
+
+@frozen
+class Purpose:
+    """What is made of what a function gives: a row, *many* rows, a *test*, a *bare* value, or an *inner* one."""
+
+    many: bool = False
+    test: bool = False
+    bare: bool = False
+    inner: bool = False
+
+
+def row_of(columns: Names, attributes: Names, kinds: Kinds) -> Items:
+    """A row, as it is read."""
+    return Items(tuple(_column(attribute, kinds) for attribute in attributes), tuple, columns)
+
+
+def _column(attribute: str, kinds: Kinds) -> Notion:
+    if attribute not in kinds:
+        return Plain()
+    kind = kinds[attribute]
+    of_it = frozenset([attribute])
+    return Grown(of_it, None, sure=False) if isinstance(kind, str) else Grown(of_it, kind)
+
+
+def reading(
+    function: Function, given: Sequence[Notion], purpose: Purpose | None = None, then: Sequence[After] = ()
+) -> Reading:
+    """What a function does that is called with *given*; *then* is done with what it gives."""
+    purpose = purpose or Purpose()
+    meaning = Meaning(_inner)
+    try:
+        outcomes = meaning.call(Thing(function), list(given), {}, (), 0)
+        for after in then:
+            outcomes = _passed_on(meaning, outcomes, after)
+        came = judge(meaning.reader, outcomes, purpose)
+    except (Unreadable, RecursionError):
+        grown = NOBODY.union(*map(of_growing, [*given, Thing(function)]))
+        return Reading(dict.fromkeys(grown, Unseen(_said(function))), dict.fromkeys(range(99), PERHAPS), grown)
+    return Reading(meaning.reader.offences, _columns(outcomes, purpose), came)
+
+
+def _said(function: Function) -> str:
+    name = getattr(function, "__name__", "<lambda>")
+    return "this function" if name == "<lambda>" else f"{name}()"
+
+
+def _inner(reader: Reader, outcomes: Sequence[Outcome], test: bool) -> Of:
+    """Of what a function is that a lattice's method is given."""
+    return judge(reader, outcomes, Purpose(test=test, inner=not test))
+
+
+def judge(reader: Reader, outcomes: Sequence[Outcome], purpose: Purpose) -> Of:
+    """Note what is not monotone about what a function gives; of what it is."""
+    ends = [end for outcome in outcomes for end in _ends(reader, outcome, purpose)]
+    if not purpose.test:
+        for _, notion in ends:
+            _check(reader, settled(notion), purpose)
+    tests: dict[object, tuple[Of, list[Notion], list[Notion]]] = {}
+    for way, notion in ends:
+        for node, attributes, passed in way:
+            _, after, before = tests.setdefault(node, (attributes, [], []))
+            (after if passed else before).append(notion)
+    for attributes, after, before in tests.values():
+        if not all(is_below(b, a, many=purpose.many, test=purpose.test) for b in before for a in after):
+            reader.offend(attributes, "test")
+    return of_all([notion for _, notion in ends if is_growing(notion)]).union(*[of for of, _, _ in tests.values()])
+
+
+def _ends(reader: Reader, outcome: Outcome, purpose: Purpose) -> list[Outcome]:
+    """An outcome, that of a test by its truth."""
+    way, notion = outcome[0], settled(outcome[1])
+    if not purpose.test:
+        return [(way, notion)]
+    truth = Test(notion.of) if isinstance(notion, Grown) and notion.sure else reader.truth(notion)
+    if isinstance(truth, Test):
+        node = object()
+        return [((*way, (node, truth.of, came is not truth.turned)), Thing(came)) for came in (True, False)]
+    if isinstance(truth, bool):
+        return [(way, Thing(truth))]
+    _plain(reader, notion)
+    return [(way, Plain())]
+
+
+def _plain(reader: Reader, notion: Notion) -> None:
+    """Nothing of a lattice may be in it."""
+    match notion:
+        case Shown() | Test():
+            reader.offend(notion.of, "reveal()")
+        case Plain():
+            reader.offend(notion.of, "iteration")
+        case Items():
+            for one in (*notion.items, *notion.keys):
+                _plain(reader, settled(one))
+        case _ if is_growing(notion):
+            reader.offend(of_growing(notion), Unseen("this function"))
+
+
+def _check(reader: Reader, notion: Notion, purpose: Purpose) -> None:
+    if purpose.many:
+        if isinstance(notion, Items) and notion.kind is not dict:
+            for row in notion.items:
+                _check_row(reader, settled(row))
+        elif not (isinstance(notion, Grown) or (isinstance(notion, Shown) and notion.many)):
+            _plain(reader, notion)
+    elif purpose.bare or purpose.inner:
+        _check_bare(reader, notion, inner=purpose.inner)
+    else:
+        _check_row(reader, notion)
+
+
+def _check_row(reader: Reader, row: Notion) -> None:
+    if isinstance(row, Grown):  # as somebody says who has marked the function that gives it
+        return
+    if not isinstance(row, Items) or row.kind is dict:
+        _plain(reader, row)
+        return
+    for one in row.items:
+        column = settled(one)
+        if not isinstance(column, Grown):
+            _plain(reader, column)
+
+
+def _check_bare(reader: Reader, notion: Notion, *, inner: bool) -> None:
+    """What a lattice merges: a value of its own, or entries of a map; elements hold no lattice values."""
+    match notion:
+        case Grown():
+            pass
+        case Items(kind=kind) if kind is dict or inner:
+            for key in notion.keys:
+                _plain(reader, settled(key))
+            for one in notion.items:
+                if not isinstance(settled(one), Grown):
+                    _plain(reader, settled(one))
+        case Items(items=(one,), kind=kind) if kind is tuple:
+            _check_bare(reader, settled(one), inner=inner)
+        case _:
+            _plain(reader, notion)
+
+
+def _columns(outcomes: Sequence[Outcome], purpose: Purpose) -> dict[int, type[Lattice] | str | None]:
+    """Lattice values in the columns of rows; what is plain, as far as a reader can tell, may hold some."""
+    found: dict[int, type[Lattice] | str | None] = {}
+    for row in _rows(outcomes, many=purpose.many):
+        if not isinstance(row, Items):
+            return dict.fromkeys(range(99), PERHAPS)
+        for at, one in enumerate(row.items):
+            column = settled(one)
+            if isinstance(column, Grown) and column.sure:
+                other = found.get(at, column.lattice)
+                found[at] = column.lattice if other in (column.lattice, PERHAPS) else None
+            elif not isinstance(column, Thing):
+                found.setdefault(at, PERHAPS)
+    return found
+
+
+def _rows(outcomes: Sequence[Outcome], *, many: bool) -> list[Notion]:
+    found = []
+    for _, notion in outcomes:
+        if isinstance(notion, Thing) and notion.value is None:
+            continue
+        found += list(notion.items) if many and isinstance(notion, Items) else [notion]
+    return found
+
+
+def read_origin(origin: Origin, kinds: Kinds, purpose: Purpose) -> Reading:
+    """What a function of a rule does, of whose source some attributes hold lattice values."""
+    rows = [row_of(side.columns, side.attributes, kinds) for side in origin.sides]
+    given: list[Notion] = list(rows) if origin.spread else [Items(tuple(rows))]
+    return reading(origin.function, given, purpose, origin.then)
+
+
+def of_elements(
+    function: Function, lattice: type[Lattice] | None, *, test: bool = False, rows: bool = False
+) -> Mapping[str, str]:
+    """What a function must see whole that is given elements of a lattice value; *rows* are made of them otherwise.
+
+    Elements of a set hold no lattice values; what others are given may be some.
+    """
+    plain = lattice is not None and issubclass(lattice, Set)
+    element: Notion = Plain() if plain else Grown(frozenset([ELEMENT]), None, sure=False)
+    purpose = Purpose(test=test, inner=not test and not rows)
+    return reading(function, [element] * width(Thing(function)), purpose).offences
+
+
+def _passed_on(meaning: Meaning, outcomes: Sequence[Outcome], after: After) -> list[Outcome]:
+    """What a further function gives, of each row."""
+    judge(meaning.reader, outcomes, Purpose(many=after.many))
+    found: list[Outcome] = []
+    for way, notion in outcomes:
+        for row in _rows([(way, notion)], many=after.many):
+            items = meaning.spread(row)
+            if items is None:
+                raise Unreadable
+            named = Items(tuple(items), tuple, tuple(f"c{at}" for at in range(len(items))))
+            found += meaning.call(Thing(after.function), [named], {}, way, 0)
+    return found

@@ -1,0 +1,204 @@
+"""Ordering: what the functions of rules must see whole is marked in the rules, where strata and CALM look for it.
+
+A function that asks ``row.cost.lt_eq(5)``, or ``self.count.reveal()``, is right only when the cost, or the count, has
+grown to its fixed point: the collection, or the variable, is read in a way that is not monotone, as if a term said so.
+
+Which columns hold lattice values is known of those that are declared, of those that did in a tick, and of those that
+functions plainly make.
+
+Source: Conway et al., SoCC 2012, section 3 (stratification); our ``docs/design/bloom.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from attrs import evolve
+
+from syndicate import plan
+from syndicate.bloom.rule import Rule
+from syndicate.bloom.rules.cell import Complete
+from syndicate.bloom.rules.function import Bare, Fitting, Testing, origin_of
+from syndicate.bloom.rules.reader import Unseen
+from syndicate.bloom.rules.reading import PERHAPS, Purpose, Reading, read_origin
+from syndicate.bloom.rules.term import VALUE, Lifted
+from syndicate.bloom.tick.over import over
+from syndicate.lattice.lattice import Lattice, holds_lattice
+
+Kind: TypeAlias = "type[Lattice] | str | None"
+Known = dict[str, dict[str, Kind]]
+"""The columns of each relation that hold lattice values, or may."""
+
+NO_KINDS: Final[Mapping[str, Kind]] = {}
+
+
+class Ordering:
+    """Marks rules; a function is read once for each kind of rows."""
+
+    def __init__(self, known: Known, cells: Mapping[str, Any]) -> None:
+        """*known* of the columns that hold lattice values, or may; *cells* are the variables, by name."""
+        self.known, self.cells = known, cells
+        self._read: dict[Any, Reading] = {}
+
+    def infer(self, rules: Sequence[Rule]) -> None:
+        """Learn of columns from what functions make."""
+        while True:
+            before = {name: dict(columns) for name, columns in self.known.items()}
+            for rule in rules:
+                columns = self.known.get(rule.head, {})
+                for name, kind in self.kinds(rule.body).items():
+                    if name in columns and _tells(kind) > _tells(columns[name]):
+                        columns[name] = kind
+            if before == self.known:
+                return
+
+    def ordered(self, rule: Rule) -> Rule:
+        """The rule, with what its functions must see whole marked."""
+        body = self._marked(rule.body)
+        return rule if body is rule.body else evolve(rule, body=body)
+
+    # ------------------------------------------------------------------------------------------------- lattice values
+
+    def kinds(self, expression: plan.Expression) -> Mapping[str, Kind]:
+        """The attributes of an expression that hold lattice values, or may."""
+        match expression:
+            case plan.Relation():
+                return self.known.get(expression.name, NO_KINDS)
+            case plan.Literal():
+                rows = expression.rows
+                return {
+                    name: next((type(r[at]) for r in rows if isinstance(r[at], Lattice)), None)
+                    for at, name in enumerate(expression.heading)
+                    if any(holds_lattice(row[at]) for row in rows)
+                }
+            case plan.Projection():
+                inner = self.kinds(expression.source)
+                return {name: inner[str(of)] for name, of in expression.columns if str(of) in inner and _is_attr(of)}
+            case plan.Rename():
+                new = dict(expression.renaming)
+                return {new.get(name, name): kind for name, kind in self.kinds(expression.source).items()}
+            case Lifted():
+                whole = expression.term._lattice if expression.rows is None else PERHAPS
+                return dict.fromkeys(expression.heading, whole)
+            case plan.FlatMap():
+                columns = self.reading(expression).columns
+                return {name: columns[at] for at, name in enumerate(expression.heading) if at in columns}
+            case plan.GroupBy() | plan.Map():
+                inner = self.kinds(expression.parts()[0])
+                return {name: inner.get(name, PERHAPS) for name in expression.heading}
+        found: dict[str, Kind] = {}
+        for part in expression.parts():
+            for name, kind in self.kinds(part).items():
+                if name in expression.heading:
+                    found[name] = max(kind, found.get(name, kind), key=_tells)
+        return found
+
+    def reading(self, expression: plan.FlatMap | plan.Selection) -> Reading:
+        """What the functions of an expression read of its source, and what comes out."""
+        if isinstance(expression, plan.FlatMap):
+            call = expression.function
+            if isinstance(call, (Fitting, Bare)):
+                return self._of(call, expression.source, Purpose(many=call.many, bare=isinstance(call, Bare)))
+            return Reading({}, dict.fromkeys(range(len(expression.heading)), PERHAPS))
+        offences: dict[str, str] = {}
+        for condition in expression.conditions:
+            if isinstance(condition, plan.Holds) and isinstance(condition.function, Testing):
+                offences |= self._of(condition.function, expression.source, Purpose(test=True)).offences
+        return Reading(offences)
+
+    def _of(self, call: Any, source: plan.Expression, purpose: Purpose) -> Reading:
+        origin = origin_of(call)
+        kinds = self.kinds(source)
+        if origin is None:
+            sure = [name for name, kind in kinds.items() if kind != PERHAPS]
+            return Reading(dict.fromkeys(sure, Unseen("a function")), dict.fromkeys(range(99), PERHAPS))
+        key = (origin, purpose, tuple(sorted(kinds.items(), key=lambda one: one[0])))
+        if key not in self._read:
+            self._read[key] = read_origin(origin, kinds, purpose)
+        return self._read[key]
+
+    # ------------------------------------------------------------------------------------------------- marks
+
+    def _marked(self, expression: plan.Expression) -> plan.Expression:
+        parts = expression.parts()
+        if isinstance(expression, (plan.Relation, plan.Literal, Lifted)) or not parts:
+            return expression
+        if isinstance(expression, (plan.FlatMap, plan.Selection)):
+            source = self._marked(expression.source)
+            offences = self.reading(expression).offences
+            mine = {name: why for name, why in offences.items() if name in expression.source.heading}
+            if mine:
+                source = self._firm(source, mine)
+            return over(expression, [source])
+        return over(expression, [self._marked(part) for part in parts])
+
+    def _firm(self, expression: plan.Expression, offences: Mapping[str, str]) -> plan.Expression:
+        """The same, where what some attributes come from is marked."""
+        targets: dict[plan.Expression, str] = {}
+        for name, why in offences.items():
+            for one in _origins(expression, name):
+                if one not in targets or isinstance(targets[one], Unseen):
+                    targets[one] = why
+        return self._wrapped(expression, targets)
+
+    def _wrapped(self, expression: plan.Expression, targets: Mapping[plan.Expression, str]) -> plan.Expression:
+        if expression in targets:
+            why = targets[expression]
+            cell = self.cells.get(expression.name) if isinstance(expression, plan.Relation) else None
+            if cell is not None:
+                term = Complete(cell, why)
+                return Lifted(term._plan(), term, VALUE)
+            return plan.NonMonotone(expression, why)
+        if isinstance(expression, Lifted) or not expression.parts():
+            return expression
+        return over(expression, [self._wrapped(part, targets) for part in expression.parts()])
+
+
+def _tells(kind: Kind) -> int:
+    """How much is known of a column: lattice values, perhaps; lattice values; and those of one lattice."""
+    return (kind != PERHAPS) + isinstance(kind, type)
+
+
+def _is_attr(scalar: Any) -> bool:
+    return isinstance(scalar, plan.Attr)
+
+
+def _origins(expression: plan.Expression, name: str) -> Iterable[plan.Expression]:
+    """What an attribute comes from: relations, and what makes it anew."""
+    match expression:
+        case plan.Rename():
+            old = {new: old for old, new in expression.renaming}
+            yield from _origins(expression.source, old.get(name, name))
+        case plan.Projection():
+            scalar = dict(expression.columns)[name]
+            if isinstance(scalar, plan.Attr):
+                yield from _origins(expression.source, str(scalar))
+            else:
+                yield expression
+        case plan.Selection():
+            yield from _origins(expression.source, name)
+        case plan.SemiJoin() | plan.AntiJoin() | plan.Difference():
+            yield from _origins(expression.left, name)
+        case plan.NaturalJoin() | plan.Union():
+            for part in expression.sources:
+                if name in part.heading:
+                    yield from _origins(part, name)
+        case plan.NonMonotone() | plan.Literal():
+            pass
+        case Lifted() if expression.term._firm():
+            pass
+        case _:
+            yield expression
+
+
+def known_columns(collections: Iterable[Any], held: Mapping[str, Iterable[str]]) -> Known:
+    """What is known of columns before functions are read; *held* hold lattice values, but nobody says which."""
+    found: Known = {}
+    for one in collections:
+        named: Mapping[str, Any] = one._declaration.lattices
+        own: dict[str, Kind] = dict.fromkeys(one._columns[one._keys :], PERHAPS)
+        own |= dict.fromkeys(held.get(one._name, ()))
+        own |= named
+        found[one._name] = own
+    return found
