@@ -13,10 +13,10 @@ The first failure of the disk is the last thing that is done with it: no commit 
 
 Values are stored as the msgpack of :mod:`relay.codec.msgpack`, which writes a frozen form in one way only.
 
->>> from relay.disk import SqliteDisk
+>>> from relay.disk import StateDirectory
 >>> from tempfile import TemporaryDirectory
 >>> def restarted(directory, change):
-...     journal = Journal(SqliteDisk(directory))
+...     journal = Journal(StateDirectory(directory))
 ...     journal.open()
 ...     change(journal)
 ...     journal.seal()
@@ -45,10 +45,10 @@ from typing import Any, Final
 import trio
 
 from relay.codec.msgpack import Msgpack
-from relay.disk import Changes, Disk, Row
 from relay.limits import Limits
 from syndicate.errors import JournalDamaged, JournalError, NotAValue, ProtocolError
 from syndicate.log import logger
+from syndicate.storage.disk import Changes, Disk, Row
 from syndicate.values import Frozen
 
 STORED: Final = Limits(frame=1 << 28, nodes=1 << 24, entries=1 << 24, bignum=1 << 20)

@@ -25,7 +25,7 @@ import trio
 from relay.admin import AdminPort
 from relay.broker import Broker
 from relay.config import Config
-from relay.disk import Changes, SqliteDisk
+from relay.disk import StateDirectory
 from relay.durable import durable
 from relay.journal import Journal
 from relay.sturdy import DEFAULT as DEFAULT_CAP
@@ -34,11 +34,12 @@ from relay.units import notify
 from syndicate.dataspace import dataspace
 from syndicate.errors import ConfigError
 from syndicate.log import configure, logger
+from syndicate.storage.disk import Changes
 from syndicate.values import Ref
 from syndicate.verbs import current_facet, linked_task, stop_actor, sync
 
 
-class TimedDisk(SqliteDisk):
+class TimedDisk(StateDirectory):
     """A disk that knows how long it took; ``seconds`` are those of all commits together."""
 
     def __init__(self, directory: Path) -> None:

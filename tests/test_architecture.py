@@ -24,7 +24,7 @@ PLAN = """
     syndicate.trace syndicate.turn syndicate.field syndicate.facet syndicate.actor syndicate.dataspace
     syndicate.verbs syndicate.during syndicate.query syndicate.timer syndicate.supervise syndicate.system
     syndicate
-    syndicate.flow syndicate.lattice syndicate.plan syndicate.bloom syndicate.dedalus
+    syndicate.storage syndicate.flow syndicate.lattice syndicate.plan syndicate.bloom syndicate.dedalus
     syndicate.views syndicate.spark syndicate.testing
 
     relay.limits relay.packets relay.codec relay.observer relay.passage relay.caveats relay.membrane
@@ -32,7 +32,7 @@ PLAN = """
     relay.backlog relay.outbox relay.standing relay.session relay.transport relay.link relay.client
     relay.inferior relay.nested
     relay
-    relay.wal relay.disk relay.journal relay.durable relay.config relay.tap relay.census relay.governor
+    relay.disk relay.journal relay.durable relay.config relay.tap relay.census relay.governor
     relay.metrics
     relay.broker relay.admin
     relay.units relay.service relay.recording relay.printer relay.console relay.bench relay.demo relay.cli

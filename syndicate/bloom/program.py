@@ -47,6 +47,7 @@ from syndicate.errors import BloomDeclaration, IllegalRule, RuleFailed
 from syndicate.flow.circuit import Circuit
 from syndicate.flow.element import key_of, natural
 from syndicate.plan.heading import listed, meant
+from syndicate.storage.disk import Disk
 from syndicate.turn import current, expect_ref
 from syndicate.values import Ref
 
@@ -64,7 +65,8 @@ class Bloom(Running, Looking):
     collections.  Without one it is ticked by hand, or run by :meth:`run_bg`.
 
     *address* is what channels' locations are compared with; *clock* gives the time in seconds, *write* takes the lines
-    of terminals, *state* is the file of durable tables, *channel_filter* a :data:`~syndicate.bloom.state.inbox.Filter`.
+    of terminals, *state* is the file of durable tables (or a :class:`~syndicate.storage.disk.Disk`), *channel_filter* a
+    :data:`~syndicate.bloom.state.inbox.Filter`.
     Without *semi_naive*, methods of lattices are applied to whole values each time, which is for comparison.
     *engine* makes what runs the circuit: ``lambda circuit: SparkEngine(circuit, session)``; the local engine otherwise.
     ``send(address, channel, row)`` takes what channels send; as long as nobody has set it, rows to ourselves are
@@ -89,7 +91,7 @@ class Bloom(Running, Looking):
         address: Any = "localhost",
         clock: Callable[[], float] = time.time,
         write: Callable[[str], None] = write_line,
-        state: str | Path | None = None,
+        state: str | Path | Disk | None = None,
         channel_filter: Filter | None = None,
         semi_naive: bool = True,
         engine: Callable[[Circuit], Any] | None = None,
@@ -145,9 +147,13 @@ class Bloom(Running, Looking):
             self._senders = [
                 (one, held) for one in self.collections() if isinstance(held := self._states[one._name], SentState)
             ]
-            self._boot()
-            if ds is not None:
-                self._agent = Agent(self, ds, ports)
+            try:
+                self._boot()
+                if ds is not None:
+                    self._agent = Agent(self, ds, ports)
+            except BaseException:
+                self.close()
+                raise
 
     # --------------------------------------------------------------------------------------------------- making
 
@@ -238,16 +244,21 @@ class Bloom(Running, Looking):
         rules.append(Rule(head._name, op, body, site, self._root._block, len(rules) + 1))
         return rules[-1]
 
-    def _open(self, path: str | Path | None) -> None:
+    def _open(self, place: str | Path | Disk | None) -> None:
         kept = [one for one in self.collections() if one._kind is Kind.DURABLE]
-        if kept and path is None:
+        if kept and place is None:
             raise BloomDeclaration(
                 f"{kept[0]._declaration.site}: {kept[0]._name} is durable: give {type(self).__name__}(state=PATH)"
             )
-        self._store = None if path is None else Store(path)
-        for one in kept if self._store is not None else ():
-            rows = self._store.load(one._name, one._columns) if self._store is not None else []
-            self._states[one._name].inserted.update(dict.fromkeys(map(key_of, rows)))
+        self._store = store = None if place is None else Store(place)
+        if store is not None:
+            try:
+                for one in kept:
+                    rows = store.load(one._name, one._columns)
+                    self._states[one._name].inserted.update(dict.fromkeys(map(key_of, rows)))
+            except BaseException:
+                store.close()
+                raise
         durable = [one._name for one in kept]
         self._engine = Ticking(
             self._wiring,

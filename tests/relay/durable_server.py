@@ -16,7 +16,7 @@ from functools import partial
 import trio
 
 from relay.cli.ending import fail, run_command
-from relay.disk import SqliteDisk
+from relay.disk import StateDirectory
 from relay.durable import durable
 from relay.gatekeeper import Gatekeeper
 from relay.journal import Journal
@@ -33,7 +33,7 @@ from syndicate.verbs import current_facet, linked_task, react, ref, spawn, stop_
 def serve(directory: str, socket: str) -> None:
     """Serve until killed."""
     configure("json")
-    journal = Journal(SqliteDisk(directory))
+    journal = Journal(StateDirectory(directory))
     try:
         journal.open()
     except SyndicateError as e:

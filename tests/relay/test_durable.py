@@ -41,7 +41,7 @@ from syndicate.testing import Watcher, settled, watch
 from syndicate.turn import Entity, Handle, current
 from syndicate.values import Value, freeze, thaw
 from syndicate.verbs import current_facet, ref, stop_actor, sync
-from tests.relay.simulated_disk import SimulatedDisk
+from tests.syndicate.storage.simulated_disk import SimulatedDisk
 
 CRASHES = int(os.environ.get("SYNDICATE_CRASHES", "20000"))
 DICTIONARY = Dictionary([(1, "x"), (True, "y")])

@@ -20,13 +20,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from relay.disk import SqliteDisk
+from relay.disk import StateDirectory
 from relay.journal import Journal
 from syndicate import Dictionary, Record, Ref, Symbol
 from syndicate.errors import JournalDamaged, JournalError, NotAValue, StateError
 from syndicate.values import freeze
-from tests.relay.simulated_disk import PowerCut
 from tests.strategies import values
+from tests.syndicate.storage.simulated_disk import PowerCut
 
 FLIPS = int(os.environ.get("SYNDICATE_FLIPS", "1000"))
 SECTOR = 512
@@ -39,7 +39,7 @@ State = frozenset[Any]
 
 def opened(directory: Path, *, salvage: bool = False) -> Journal:
     """A journal in *directory*, open."""
-    journal = Journal(SqliteDisk(directory))
+    journal = Journal(StateDirectory(directory))
     journal.open(salvage=salvage)
     return journal
 
@@ -219,7 +219,7 @@ def scenario(directory: Path, rng: random.Random, commits: int, *, checkpoint: i
 
 def opened_in_steps(directory: Path) -> tuple[Image, Journal]:
     """The files after recovery, before a new epoch is begun; and the journal, open."""
-    disk = SqliteDisk(directory)
+    disk = StateDirectory(directory)
     empty, images = disk._empty_log, []
 
     def emptied() -> None:
@@ -362,9 +362,9 @@ def test_a_damaged_log_is_no_torn_log(tmp_path: Path) -> None:
 def test_a_salvage_that_is_cut_short(tmp_path: Path, step: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A crash during a salvage loses nothing: it is begun again, or finished, by the next start."""
     damaged(tmp_path)
-    whole: Callable[..., Any] = getattr(SqliteDisk, step)
+    whole: Callable[..., Any] = getattr(StateDirectory, step)
 
-    def cut(disk: SqliteDisk, *args: Any) -> None:
+    def cut(disk: StateDirectory, *args: Any) -> None:
         if step == "_build":
             whole(disk, *args)
         else:
@@ -372,7 +372,7 @@ def test_a_salvage_that_is_cut_short(tmp_path: Path, step: str, monkeypatch: pyt
         raise PowerCut
 
     with monkeypatch.context() as patch:
-        patch.setattr(SqliteDisk, step, cut)
+        patch.setattr(StateDirectory, step, cut)
         with pytest.raises(PowerCut):
             opened(tmp_path, salvage=True)
     journal = opened(tmp_path, salvage=step == "_build")
@@ -430,7 +430,7 @@ def test_a_full_disk_is_final(tmp_path: Path) -> None:
 def test_a_directory_is_for_one(tmp_path: Path) -> None:
     """A second server, in this process or another, is told by whom the directory is used; after a kill it is free."""
     journal = opened(tmp_path)
-    with pytest.raises(StateError, match=f"state directory {tmp_path} is in use by process {os.getpid()}: stop it or"):
+    with pytest.raises(StateError, match=f"state directory {tmp_path} is in use by process {os.getpid()}, this one: "):
         opened(tmp_path)
     journal.close()
     program = (

@@ -1,87 +1,135 @@
-"""Stores: the rows of durable tables in an SQLite file, written with each tick or not at all.
+"""Stores: the rows of durable tables on a disk, written with each tick or not at all.
 
-A tick that changed durable tables is one transaction, committed before anything is sent or seen: what a program told
-others, it still knows after a crash.
+A tick that changed durable tables is one commit, made before anything is sent or seen: what a program told others, it
+still knows after a crash.  The disk has a checksum for each row, and is one program's at a time.
+
+Each row is an element, ``(table, row)``; the columns of a table are another, ``(table, columns, None)``.
 
 >>> import tempfile, pathlib
 >>> path = pathlib.Path(tempfile.mkdtemp()) / "state.db"
 >>> store = Store(path); store.load("t", ("a", "b")); store.write({"t": {(1, True): 1}}); store.close()
 []
->>> Store(path).load("t", ("a", "b"))
+>>> again = Store(path); again.load("t", ("a", "b"))
 [(1, True)]
->>> Store(path).load("t", ("a", "c"))  # doctest: +ELLIPSIS
+>>> again.load("t", ("a", "c"))  # doctest: +ELLIPSIS
 Traceback (most recent call last):
 syndicate.errors.StateError: ...state.db: the stored rows of t have the columns a, b, but it is declared with a, c: ...
-
-Source: reference/bloom.md, 1.2 (sync), 8 (no crash recovery for tables).
+>>> Store(path)  # doctest: +ELLIPSIS
+Traceback (most recent call last):
+syndicate.errors.StateError: ...state.db is in use by process ..., this one: close it or give state= another file
+>>> again.close()
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from syndicate.errors import SnapshotDamaged, StateError
-from syndicate.flow.element import Key, natural
+from syndicate.errors import JournalDamaged, JournalError, SnapshotError, StateError
+from syndicate.flow.element import Key, key_of, natural
 from syndicate.flow.encoding import decoded, encoded
+from syndicate.storage.disk import Changes, Disk, Row, SqliteDisk
+
+
+class StateFile(SqliteDisk):
+    """The file of a program's durable tables."""
+
+    application = 0x53424C4D
+    elsewhere = "give state= another file"
+    restoring = "Restore it from a copy, or give state= another file"
+    program = "syndicate.bloom"
 
 
 class Store:
-    """An SQLite file; raises :class:`StateError` where it cannot be used."""
+    """The durable tables on a disk, or in a file; raises :class:`StateError` where that cannot be used."""
 
-    def __init__(self, path: str | Path) -> None:
-        """Open or make the file."""
-        self.path = Path(path)
-        try:
-            # made where the program is made, used where it runs: never by two threads at a time
-            self.db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False)
-            self.db.execute("PRAGMA journal_mode=WAL")
-            self.db.execute("PRAGMA synchronous=FULL")
-            self.db.execute("CREATE TABLE IF NOT EXISTS schema (collection TEXT PRIMARY KEY, columns TEXT) STRICT")
-            self.db.execute(
-                "CREATE TABLE IF NOT EXISTS rows (collection TEXT, row BLOB, PRIMARY KEY (collection, row)) "
-                "STRICT, WITHOUT ROWID"
-            )
-        except sqlite3.Error as error:
-            raise StateError(f"{self.path}: no state of a program can be kept here: {error}") from error
+    def __init__(self, place: str | Path | Disk) -> None:
+        """Take possession, verify, and read."""
+        self.place = place
+        self.disk: Disk = StateFile(place) if isinstance(place, (str, Path)) else place
+        self.numbers: dict[Key, int] = {}
+        self.columns: dict[str, tuple[str, ...]] = {}
+        self.rows: dict[str, list[tuple[Any, ...]]] = {}
+        self.closed = False
+        self.over = ""
+        """Why nothing can be written any more."""
+        with _told():
+            self.disk.open()
+            try:
+                found = self.disk.load(_element)
+            except BaseException:
+                self.disk.close(clean=False)
+                raise
+        self.turn, self.number = found.turn, found.number
+        for number, key in found.values:
+            name, row, *is_heading = natural(key)
+            if is_heading:
+                self.columns[name] = row
+            else:
+                self.rows.setdefault(name, []).append(row)
+                self.numbers[key] = number
 
     def load(self, name: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
         """The rows of a table; raises :class:`StateError` if they have other columns."""
-        try:
-            self.db.execute("INSERT OR IGNORE INTO schema VALUES (?, ?)", (name, " ".join(columns)))
-            ((known,),) = self.db.execute("SELECT columns FROM schema WHERE collection = ?", (name,))
-            if known.split() != list(columns):
-                raise StateError(
-                    f"{self.path}: the stored rows of {name} have the columns {', '.join(known.split())}, but it is "
-                    f"declared with {', '.join(columns)}: use another file, or another name for the table"
-                )
-            found = self.db.execute("SELECT row FROM rows WHERE collection = ?", (name,)).fetchall()
-        except sqlite3.Error as error:
-            raise StateError(f"{self.path}: the rows of {name} cannot be read: {error}") from error
-        try:
-            return [decoded(data) for (data,) in found]
-        except SnapshotDamaged as error:
-            raise StateError(f"{self.path}: a stored row of {name} is damaged: {error}") from error
+        known = self.columns.get(name)
+        if known is None:
+            self.columns[name] = columns
+            heading = (name, columns, None)
+            self._commit({key_of(heading): heading}, [])
+        elif known != columns:
+            raise StateError(
+                f"{self.place}: the stored rows of {name} have the columns {', '.join(known)}, but it is declared with "
+                f"{', '.join(columns)}: use another file, or another name for the table"
+            )
+        return self.rows.pop(name, [])
 
     def write(self, changes: Mapping[str, Mapping[Key, int]]) -> None:
-        """Take in the changes of some tables, all or none."""
-        gone = [(name, encoded(natural(row))) for name, delta in changes.items() for row, n in delta.items() if n < 0]
-        new = [(name, encoded(natural(row))) for name, delta in changes.items() for row, n in delta.items() if n > 0]
-        try:
-            self.db.execute("BEGIN IMMEDIATE")
-            try:
-                self.db.executemany("DELETE FROM rows WHERE collection = ? AND row = ?", gone)
-                self.db.executemany("INSERT OR REPLACE INTO rows VALUES (?, ?)", new)
-                self.db.execute("COMMIT")
-            except sqlite3.Error:
-                if self.db.in_transaction:
-                    self.db.execute("ROLLBACK")
-                raise
-        except sqlite3.Error as error:
-            raise StateError(f"{self.path}: the tick cannot be written, and did not happen: {error}") from error
+        """Take in the changes of some tables, all or none; that a row is there, or gone, may be said again."""
+        elements = [
+            (key_of(element), element, weight)
+            for name, delta in changes.items()
+            for row, weight in delta.items()
+            for element in [(name, natural(row))]
+        ]
+        new = {key: element for key, element, weight in elements if weight > 0 and key not in self.numbers}
+        self._commit(new, [key for key, _, weight in elements if weight < 0 and key in self.numbers])
+
+    def _commit(self, new: Mapping[Key, Any], gone: Sequence[Key]) -> None:
+        if self.over:
+            raise StateError(f"{self.place}: {self.over}: the tick cannot be written, and did not happen")
+        if not new and not gone:
+            return
+        turn, first = self.turn + 1, self.number + 1
+        added = [Row(number, turn, encoded(element)) for number, element in enumerate(new.values(), first)]
+        changes = Changes(turn, self.number + len(added), added, [self.numbers[key] for key in gone])
+        self.over = "an earlier tick could not be written"  # as long as it is not known to be on the disk
+        with _told("the tick cannot be written, and did not happen: "):
+            self.disk.commit(changes)
+        self.over, self.turn, self.number = "", turn, changes.number
+        for key in gone:
+            del self.numbers[key]
+        self.numbers.update((key, row.number) for key, row in zip(new, added, strict=True))
 
     def close(self) -> None:
-        """Close the file."""
-        self.db.close()
+        """Give the disk up: no effect the second time."""
+        if not self.closed:
+            clean, self.over, self.closed = not self.over, "it is closed", True
+            with _told():
+                self.disk.close(clean=clean)
+
+
+def _element(data: bytes) -> Key:
+    try:
+        return key_of(decoded(data))
+    except SnapshotError as error:
+        raise JournalDamaged(str(error)) from None
+
+
+@contextmanager
+def _told(what: str = "") -> Iterator[None]:
+    try:
+        yield
+    except JournalError as error:
+        raise StateError(f"{what}{error}") from error

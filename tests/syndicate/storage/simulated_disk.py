@@ -1,4 +1,4 @@
-"""A disk that loses what was not synced: the journal's :class:`~relay.disk.Disk` in memory, with crashes at will."""
+"""A disk that loses what was not synced: a :class:`~syndicate.storage.disk.Disk` in memory, with crashes at will."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from attrs import define, evolve, field
 
-from relay.disk import Changes, Loaded, Row
+from syndicate.storage.disk import Changes, Loaded, Row
 from syndicate.values import Frozen
 
 

@@ -1,0 +1,1 @@
+"""Storage: what survives a process: one format with checksums, one lock, one order of writes."""
