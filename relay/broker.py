@@ -14,8 +14,6 @@ notice, and it can be brought to an end in order (:meth:`Broker.drain`).
 
 Contract: after a drain, everything that a peer was told is done *is* done, all that was told to other peers because of
 it has been sent to those who took it in time, and each peer has seen the end of its connection.
-
-Source: the project's design (the relay); the reference, section 6; reliability, P12 and section 8.
 """
 
 from __future__ import annotations
@@ -38,6 +36,7 @@ from relay.governor import Governor
 from relay.limits import DEFAULT as DEFAULT_LIMITS
 from relay.limits import Limits
 from relay.link import CLOSING, open_link
+from relay.lobby import Lobby
 from relay.tap import Tap
 from relay.transport import DEFAULT, Address, Listener, Stream, Tls, open_listener
 from syndicate.dataspace import dataspace
@@ -107,7 +106,10 @@ class Broker:
         self._opened = opened
         self._more: dict[str, Ref] = {}
         self._doors: list[Door] = []
-        self.governor = Governor(self.census, self.config.overload, changed=self._overloaded, cut=_cut)
+        self.lobby = Lobby(limits.strangers)
+        self.governor = Governor(
+            self.census, self.config.overload, changed=self._overloaded, cut=_cut, lobby=self.lobby
+        )
         self._overloads: list[Handle] = []
         self._gatekeepers: dict[str, Ref] = {}
         self._facet: Facet
@@ -120,6 +122,7 @@ class Broker:
         broker.config = config
         broker.admin_key = config.admin_key or broker.admin_key
         broker.governor.marks = config.overload
+        broker.lobby.room = config.limits.strangers
         return broker
 
     @property
@@ -162,7 +165,7 @@ class Broker:
     async def _serve(self) -> None:
         try:
             for listening in self.config.listen:
-                self._doors.append(await _open(listening, self.config.limits, listening.address))
+                self._doors.append(await self._open(listening, listening.address))
             async with trio.open_nursery() as nursery:
                 self._nursery = nursery
                 for door in self._doors:
@@ -174,6 +177,15 @@ class Broker:
                 door.listener.close()
 
     # ------------------------------------------------------------------------------------------------ doors
+
+    async def _open(self, listening: Listening, where: Address) -> Door:
+        """Open a door at *where*, the actual place of what *listening* names."""
+        proof = _proof(listening)
+        tls = Tls(listening.cert, listening.key) if listening.cert else None
+        listener = await open_listener(
+            where, tls=tls, limits=self.config.limits, origins=listening.origins, lobby=self.lobby
+        )
+        return Door(listening, listener, proof)
 
     def _begin(self, door: Door) -> None:
         """Let peers in by a door."""
@@ -210,13 +222,15 @@ class Broker:
     async def _welcome(self, door: Door, stream: Stream) -> None:
         """Let a session take *stream* over."""
         taken = trio.Event()
-        peer = Peer(Tap(stream), door.address)
+        peer = Peer(Tap(stream, self.census.sending), door.address)
+        guest = self.lobby.enter(partial(self._evict, peer))
 
         def serve() -> None:
             taken.set()
 
             @on_stop_or_crash
             def gone() -> None:
+                self.lobby.leave(guest)
                 self.census.left(peer)
                 session = peer.session
                 if session is None or session.reason is None:
@@ -227,7 +241,9 @@ class Broker:
                     logger(peer=peer.name).warning("disconnected", reason=session.reason)
 
             gatekeeper = self._gatekeepers[door.listening.replies]
-            peer.session = open_link(peer.tap, publish=gatekeeper, limits=self.config.limits)
+            peer.session = open_link(
+                peer.tap, publish=gatekeeper, limits=self.config.limits, admitted=partial(self.lobby.leave, guest)
+            )
             self.census.arrived(peer)
 
         try:
@@ -236,7 +252,14 @@ class Broker:
             await taken.wait()
         finally:
             if not taken.is_set():  # the broker ends
+                self.lobby.leave(guest)
                 await stream.close()
+
+    def _evict(self, peer: Peer) -> None:
+        """Close the connection of a stranger whose place is needed, without last words: they can take a second."""
+        if peer.session is not None and peer.session.reason is None:
+            peer.session.reason, peer.session.exceeded = "another stranger needed the place", "strangers"
+        self._nursery.start_soon(peer.tap.close)
 
     # ------------------------------------------------------------------------------------------------ overload
 
@@ -263,6 +286,7 @@ class Broker:
                 logger().warning("takes effect with the next start", name="key_file" if name == "key" else name)
         self.config = evolve(config, **fixed)
         self.governor.marks = config.overload
+        self.lobby.room = config.limits.strangers
         self._facet.enter(self._publish)
         wanted = [listening for listening in config.listen if self._may_open(listening)]
         kept = [door for door in self._doors if door.listening in wanted and door.proof == _proof(door.listening)]
@@ -288,7 +312,7 @@ class Broker:
         where = old.listener.address if old is not None else listening.address  # its port may have been any
         for each in (listening, *([old.listening] if old is not None else [])):
             try:
-                door = await _open(each, self.config.limits, where)
+                door = await self._open(each, where)
             except (ListenError, CertificateError) as e:
                 logger().error("cannot listen", reason=str(e))
                 continue
@@ -338,13 +362,6 @@ class Broker:
 def _cut(peer: Peer, why: str) -> None:
     if peer.session is not None:
         peer.session.cut("overload", why)
-
-
-async def _open(listening: Listening, limits: Limits, where: Address) -> Door:
-    """Open a door at *where*, the actual place of what *listening* names."""
-    proof = _proof(listening)
-    tls = Tls(listening.cert, listening.key) if listening.cert else None
-    return Door(listening, await open_listener(where, tls=tls, limits=limits, origins=listening.origins), proof)
 
 
 def _proof(listening: Listening) -> bytes:

@@ -125,6 +125,7 @@ class Census:
 
     listeners: list[str] = field(factory=list)
     peers: dict[Tap, Peer] = field(factory=dict)
+    sending: set[Tap] = field(factory=set)
     accepted: int = 0
     lost: Counter[str] = field(factory=Counter)
     overload: tuple[Overloaded, ...] = ()
@@ -175,6 +176,11 @@ class Census:
     def queued(self) -> int:
         """Bytes that wait for all peers together."""
         return sum(peer.waiting for peer in self.peers.values())
+
+    def pressing(self) -> int:
+        """The same, without what nobody has begun to send: it costs nothing for those who are idle."""
+        peers = self.peers
+        return sum(peers[tap].waiting for tap in self.sending if tap in peers)
 
     def values(self) -> tuple[int, int]:
         """How many distinct assertions there are in the served dataspace, and how many of them are interests."""

@@ -237,6 +237,8 @@ class Gatekeeper(Entity):
     """
 
     raw: ClassVar[bool] = True
+    guards: ClassVar[bool] = True
+    """Who finds it under number 0 is a stranger until it has given something."""
 
     def __init__(
         self,

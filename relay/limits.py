@@ -2,8 +2,6 @@
 
 A limit on bytes alone is not enough: small compounds take fifty times their bytes in memory.  Whoever breaks a limit is
 told so in an Error packet, and loses its own session, nothing else.
-
-Source: the reference on reliability, sections 6 and 8.
 """
 
 from __future__ import annotations
@@ -25,23 +23,30 @@ class Limits:
     those of one Turn.  *symbols* are those of a packet that the codec does not know yet, each of which costs ten times
     what a string does; *keyed* are the nodes inside of compound members of sets and compound keys of dictionaries,
     counted once for each set that they are in, for they are hashed and sorted each time.  With these, no packet takes
-    longer than 50 ms to decode.  *nodes*, for which the reference has 64 k, is what a Turn of 4096 small events needs,
-    at twelve each, and no more: nodes are what a packet's time and memory go to.
+    longer than 50 ms to decode.  *nodes* is what a Turn of 4096 small events needs, at twelve each, and no more: nodes
+    are what a packet's time and memory go to.
 
-    **A session.** *handles* are the assertions that a peer has standing with us, of about 400 bytes each; *oids* the
-    references that it has made us know, or that we keep exported for it; *resolves* its requests to the gatekeeper that
-    wait for an answer; *debt* the bytes of it that we have read and not yet handled, beyond which it is not read on.
+    **A session.** *handles* are the assertions that a peer has standing with us, *asserted* their bytes of memory,
+    about, with 256 for each; *oids* the references that it has made us know, or that we keep exported for it;
+    *resolves* its requests to the gatekeeper that wait for an answer; *debt* the bytes of it that we have read and not
+    yet handled, beyond which it is not read on.
 
     **A durable dataspace.** *kept* are the values that it keeps, whoever asserts them.
 
     **A slow peer.** *ahead* are the bytes that are encoded before it takes them: beyond, assertions wait as what they
     are, so that those which come and go meanwhile need never be sent.  *backlog* are the bytes of messages that may
     wait for it for *grace* seconds, *outbox* those that may never be exceeded; *stall* the seconds in which it takes
-    nothing of what waits for it (64 KiB at once; for a larger packet accordingly longer).
+    nothing of what waits for it (64 KiB at once; for a larger packet accordingly longer), or in which no more than
+    64 KiB come of a packet that it has begun, and not its end.
 
     **A silent peer.** A Nop is sent after *ping* seconds in which nothing was sent.  A peer that pings as well is given
-    up after *idle* seconds without a word; *opening* are the seconds for a peer's first packet, and for the server's
-    first answer.
+    up after *idle* seconds without a word.
+
+    **A stranger**, that is a peer to which the gatekeeper has given nothing yet: *opening* are the seconds until it has
+    shown a capability (where there is no gatekeeper, until its first packet), and those for a server's first answer;
+    *stranger* the bytes, about, that we hold of it meanwhile: its assertions, and a packet that has not fully arrived,
+    64 for each value in it.  A broker has at most *strangers* of them at a time: whoever comes then takes the place of
+    the one that has been there longest.
     """
 
     frame: int = 1 << 20
@@ -55,6 +60,7 @@ class Limits:
     events: int = 4096
 
     handles: int = 100_000
+    asserted: int = 64 << 20
     oids: int = 1 << 15
     resolves: int = 256
     debt: int = 1 << 20
@@ -70,6 +76,8 @@ class Limits:
     ping: float = 10.0
     idle: float = 30.0
     opening: float = 10.0
+    stranger: int = 1 << 17
+    strangers: int = 256
 
 
 DEFAULT: Final = Limits()

@@ -1,26 +1,26 @@
 """A link: one stream that carries one session.
 
-Three tasks, whatever the number of events: one reads, and hands what a read has brought to the session; one asks the
-session for packets, and writes them; one looks after the time.  The reader does not read on before the session has done
-all of it, nor while the peer owes more than it may (``limits.debt``), so that a peer cannot fill our queue.
+Two tasks, whatever the number of events: one reads, and hands what a read has brought to the session; one asks the
+session for packets, and writes them.  The reader does not read on before the session has done all of it, nor while the
+peer owes more than it may (``limits.debt``), so that a peer cannot fill our queue.
 
-Times are kept as they come, and one task looks at them, at most once in the shortest of their limits: no timer is set
-for a packet.
+Times are kept as they come, and the one :mod:`~relay.clock` of all links looks at them, at most once in the shortest of
+their limits: no timer is set for a packet.
 
 A session that ends says so: what was noted before is still sent, for at most a second, then the end of the stream, and
 only when the peer has answered that with its own end is the stream closed.  Otherwise what the peer sent meanwhile
 would make the operating system discard what it has not yet read of ours.
-
-Source: the reference on performance, "no per-event task switch"; reliability, section 8.
 """
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Final
 
 import trio
 
+from relay.clock import NEVER, watch
 from relay.codec import Codec
 from relay.limits import DEFAULT, Limits
 from relay.session import Session
@@ -32,7 +32,6 @@ CLOSING: Final = 1.0
 """Seconds for the last words."""
 
 _LOST: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
-_NEVER: Final = float("inf")
 
 
 class Link:
@@ -49,10 +48,12 @@ class Link:
         now = trio.current_time()
         self._heard = now  # the last bytes of the peer
         self._said = now  # the last bytes that it took
-        self._patience = _NEVER  # until when it may leave what is being sent
+        self._patience = NEVER  # until when it may leave what is being sent
         self._burdened: float | None = None  # since when too much waits for it
-        self._opening = now + limits.opening if accepted else _NEVER
-        self._step = min(limits.ping, limits.idle, limits.opening, limits.stall, limits.grace)
+        self._opening = now + limits.opening if accepted else NEVER
+        self._listening = True
+        self._frame = NEVER  # until when more must come of the packet that has begun
+        self._begun = -1, 0  # that packet's number, and the bytes of it that had come when this was last put off
 
     # ---------------------------------------------------------------------------------------------------- the session's
 
@@ -72,19 +73,20 @@ class Link:
 
     async def run(self) -> None:
         """Carry the session to its end."""
+        limits = self._limits
+        watched = watch(self._look, min(limits.ping, limits.idle, limits.opening, limits.stall, limits.grace))
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, nursery.cancel_scope)
                 try:
-                    async with trio.open_nursery() as reading:
-                        reading.start_soon(self._watch)
-                        await self._read()
-                        reading.cancel_scope.cancel()
+                    await self._read()
                 finally:
+                    watched.end()
                     self._finishing = True
                     self._writing.deadline = trio.current_time() + CLOSING
                     self._ready.set()
         finally:
+            watched.end()
             self.session.forget()
             await self._stream.close()
 
@@ -100,7 +102,7 @@ class Link:
                         at_once = sum(map(len, packets)) / CHUNK
                         self._patience = trio.current_time() + self._limits.stall * max(1.0, at_once)
                         await stream.send(packets)
-                        self._patience = _NEVER
+                        self._patience = NEVER
                         self._said = trio.current_time()
                     elif self._finishing:
                         break
@@ -122,29 +124,32 @@ class Link:
                 return
             if not data:
                 return
-            self._heard = _NEVER  # we do not listen
+            self._listening, paused = False, trio.current_time()
             session.debt += len(data)
             self._repaid = repaid = trio.Event()
             session.facet.enter(functools.partial(session.feed, data))
             await repaid.wait()
-            self._heard = trio.current_time()
+            self._listening, self._heard = True, trio.current_time()
+            partial = session.partial
+            if not partial:
+                self._frame = NEVER
+            elif session.packets_in != self._begun[0] or partial >= self._begun[1] + CHUNK:
+                self._frame = self._heard + self._limits.stall
+                self._begun = session.packets_in, partial
+            else:  # while we do not listen it cannot come
+                self._frame += self._heard - paused
 
     # ---------------------------------------------------------------------------------------------------- time
-
-    async def _watch(self) -> None:
-        """See to it that the peer hears something, and does not keep us waiting."""
-        while True:
-            now = trio.current_time()
-            await trio.sleep_until(min(self._look(now), now + self._step))
 
     def _look(self, now: float) -> float:
         """Do what is due; answers when something will be."""
         session, limits = self.session, self._limits
-        if session.packets_in:
-            self._opening = _NEVER
-        silence = self._heard + limits.idle if session.pings else _NEVER
-        burden = _NEVER if self._burdened is None else self._burdened + limits.grace
-        ping = _NEVER if session.outbox.waiting else self._said + limits.ping
+        if session.packets_in and not session.stranger:
+            self._opening = NEVER
+        silence = self._heard + limits.idle if session.pings and self._listening else NEVER
+        frame = self._frame if self._listening else NEVER
+        burden = NEVER if self._burdened is None else self._burdened + limits.grace
+        ping = NEVER if session.outbox.waiting else self._said + limits.ping
         if now >= self._patience:
             session.cut("stall", f"the peer took nothing for {limits.stall:g} seconds, and something waited for it")
             self._writing.cancel()
@@ -153,7 +158,13 @@ class Link:
                 "slow-consumer", f"more than {limits.backlog} bytes waited for the peer for {limits.grace:g} seconds"
             )
         elif now >= self._opening:
-            session.cut("opening", f"no packet within {limits.opening:g} seconds")
+            missing = "capability" if session.stranger else "packet"
+            session.cut("opening", f"no {missing} within {limits.opening:g} seconds")
+        elif now >= frame:
+            session.cut(
+                "stall",
+                f"a packet was begun, and no more than {CHUNK} bytes of it came within {limits.stall:g} seconds",
+            )
         elif now >= silence:
             session.cut("idle", f"the peer pings, and was not heard for {limits.idle:g} seconds")
         elif now >= ping:
@@ -161,17 +172,22 @@ class Link:
             self._said = now
             self.wake()
         else:
-            return min(self._patience, burden, self._opening, silence, ping)
-        return _NEVER
+            return min(self._patience, burden, self._opening, frame, silence, ping)
+        return NEVER
 
 
 def open_link(
-    stream: Stream, *, codec: Codec | None = None, publish: Ref | None = None, limits: Limits = DEFAULT
+    stream: Stream,
+    *,
+    codec: Codec | None = None,
+    publish: Ref | None = None,
+    limits: Limits = DEFAULT,
+    admitted: Callable[[], None] = lambda: None,
 ) -> Session:
     """Start a session over *stream* in the current facet, which stops when the session ends.
 
     *codec* is that of who connects; who was connected to leaves it to the peer's first byte.  *publish* is what the
-    peer finds under number 0.
+    peer finds under number 0; *admitted* is called when that has given it something.
     """
     link = Link(stream, limits, accepted=codec is None)
     link.session = Session(
@@ -182,6 +198,7 @@ def open_link(
         publish=publish,
         limits=limits,
         repaid=link.repaid,
+        admitted=admitted,
     )
     linked_task(link.run)
     return link.session

@@ -29,6 +29,7 @@ from relay.packets import MINE, YOURS, WireRef
 from relay.passage import Passage, compacted
 from syndicate.errors import CaveatError, NotAValue, ProtocolError
 from syndicate.skeleton.interest import INTEREST, expand
+from syndicate.turn import foreign
 from syndicate.values import DICT, SET, Frozen, Ref, Symbol, Tag, order
 
 _ATOMS: Final = frozenset({str, int, bytes, Symbol, Tag})
@@ -62,6 +63,11 @@ class Membrane:
         self._number = number
         self._inert = inert
         self._next = 0
+
+    @property
+    def introduced(self) -> int:
+        """How many references of ours the peer has been given so far."""
+        return self._next
 
     # ---------------------------------------------------------------------------------------------------- beginnings
 
@@ -200,6 +206,8 @@ class Membrane:
         oid = self._number(ref)
         if oid is not None:  # a proxy that was forgotten here, and kept by somebody
             return self.imports.get(oid) or self._cross(self.imports, Crossing(ref, WireRef(YOURS, oid)))
+        if ref.facet is not None and ref.facet.actor.system is not self._inert.facet.actor.system:
+            raise NotAValue(f"{ref!r} cannot cross: {foreign(ref.facet.actor)}")
         self._next += 1
         crossing = self._cross(self.exports, Crossing(ref, WireRef(MINE, self._next - 1)))
         if getattr(ref.entity, "asked", None) is not None:

@@ -32,7 +32,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from attrs import frozen
 
-from relay.backlog import Backlog, Note, pieces
+from relay.backlog import ENTRY, Backlog, Note, pieces, weight
 from relay.codec import Codec, codec_for
 from relay.limits import DEFAULT, Limits
 from relay.membrane import Crossing, Membrane
@@ -53,6 +53,9 @@ _PIECE: Final = 1024
 
 _SMALL: Final = 1 << 14
 """Bytes of a peer that are taken for handled with its turn, for a mark costs as much as a small packet."""
+
+_CROSSING: Final = 512
+"""Bytes of memory that a reference takes which both sides know, about."""
 
 _SHARE: Final = 64
 """The events after which a peer lets the others have their turns, before its next packet: a millisecond or two."""
@@ -96,7 +99,8 @@ class Session:
     """One peer.  Lives in the facet that is current when it is made, and ends with it.
 
     *codec* may come later, with the peer's first byte.  *publish* is what the peer finds under number 0.  *wake* is
-    called when there is something to take, *repaid* when what was fed is done, and when the debt has shrunk.
+    called when there is something to take, *repaid* when what was fed is done, and when the debt has shrunk, *admitted*
+    when a peer that was a ``stranger`` has been given something by the gatekeeper that it finds under number 0.
     ``reason`` says why the session ended, once it has; ``pings`` whether the peer sends Nops.
     """
 
@@ -110,6 +114,7 @@ class Session:
         publish: Ref | None = None,
         limits: Limits = DEFAULT,
         repaid: Callable[[], None] = lambda: None,
+        admitted: Callable[[], None] = lambda: None,
     ) -> None:
         self.facet = facet
         self.name = name
@@ -121,16 +126,18 @@ class Session:
         self.membrane = Membrane(self._proxy, self._number, Ref(facet, Entity()))
         if publish is not None:
             self.membrane.publish(publish)
+        self.stranger = publish is not None and getattr(publish.entity, "guards", False)
         self.last_handle = 0
         self.outbox = Outbox(limits, self.complain)
         self.outbox.codec = codec
-        self.standing = Standing(limits.handles)
+        self.standing = Standing(limits.handles, limits.asserted)
         self.backlog = Backlog()
         self.debt = 0
         self.busy = False
         self.packets_in = self.events_in = self.bytes_in = 0
         self._wake = wake
         self._repaid = repaid
+        self._admitted = admitted
         self._noted: list[Note] = []
         self._fed: deque[bytes] = deque()
         self._packets: Iterator[Frozen] = iter(())
@@ -241,6 +248,9 @@ class Session:
                 entries.append((SEQ, proxy.oid, (SYNCED, membrane.outward(echo, pins))))
         if entries:
             self.outbox.send(entries)
+        if self.stranger and membrane.introduced > 1:
+            self.stranger = False
+            self._admitted()
         if len(membrane.exports) + len(membrane.imports) > self.limits.oids:
             self.cut("oids", f"more than {self.limits.oids} references are known to both sides")
 
@@ -277,9 +287,36 @@ class Session:
             data = self._fed[0]
             if self.codec is None:
                 self.codec = self.outbox.codec = codec_for(data[0], self.limits)
-            yield from self.codec.feed(data)
+            if self.stranger:
+                self._hold(len(data))
+                yield from self.codec.feed(data)
+                self._hold(0)
+            else:
+                yield from self.codec.feed(data)
             self._fed.popleft()
             self._done(len(data))
+
+    def _hold(self, more: int) -> None:
+        """Raise :class:`ProtocolError` if *more* bytes would be more than we hold of a stranger."""
+        if self.stranger and self.held + more > self.limits.stranger:
+            self.exceeded = "stranger"
+            raise ProtocolError(
+                f"more than {self.limits.stranger} bytes would be held of a peer that has shown no capability "
+                "(stranger): resolve one first"
+            )
+
+    @property
+    def partial(self) -> int:
+        """The bytes of a packet of the peer's that has not fully arrived."""
+        return 0 if self.codec is None else self.codec.partial
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory, about, that the peer takes: what it has sent and asserted, and what waits for it."""
+        membrane = self.membrane
+        references = _CROSSING * (len(membrane.exports) + len(membrane.imports))
+        waiting = self.outbox.waiting + self.backlog.size
+        return (0 if self.codec is None else self.codec.held) + self.standing.size + references + waiting
 
     def _go_on(self) -> None:
         """Do what packets say, until it is enough for a turn, or until all is done that was fed.
@@ -370,9 +407,11 @@ class Session:
         if kind is A:
             target = membrane.target(oid, pins)
             value = membrane.inward(event[1], pins)
-            told = self.standing.add(event[2], value, pins)
+            told = self.standing.add(event[2], value, pins, ENTRY + weight(event[1]))
             if told is None:
-                raise self._exceeded("handles", f"assertion {event[2]}", self.limits.handles)
+                full = len(self.standing) >= self.limits.handles
+                limit, most = ("handles", self.limits.handles) if full else ("asserted", self.limits.asserted)
+                raise self._exceeded(limit, f"assertion {event[2]}", most)
         else:
             peer = membrane.inward(event[1], pins)
             target, told = membrane.target(oid), None
@@ -458,7 +497,7 @@ class Session:
         for crossing in self.membrane.imports.values():
             crossing.ref.entity.sent.clear()
         self.membrane = Membrane(self._proxy, self._number, Ref(self.facet, Entity()))
-        self.standing = Standing(0)
+        self.standing = Standing(0, 0)
         self.outbox.clear()
         self.outbox.take(0)
         self.outbox.unsent.clear()

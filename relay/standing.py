@@ -1,15 +1,15 @@
 """What a peer has standing with us: its assertions, by the numbers that it chose for them.
 
-There may be only so many, and only so many *different* ones of one hash.  Python's hash of a tuple is fast and not
-secret enough: a peer can prepare values that all have the same one, and every index that holds n of them takes n steps
-for the next.  Equal values, which many actors behind one peer may well assert, count once.
+There may be only so many, of only so many bytes, and only so many *different* ones of one hash.  Python's hash of a
+tuple is fast and not secret enough: a peer can prepare values that all have the same one, and every index that holds n
+of them takes n steps for the next.  Equal values, which many actors behind one peer may well assert, count once.
 
->>> standing = Standing(2)
->>> told = standing.add(7, ("says", "hello"), [])
->>> standing.remove(7) is told, standing.remove(7), len(standing)
-(True, None, 0)
-
-Source: the reference, section 5.5; reliability, section 1 (what the hashes of Python are worth) and invariant I20.
+>>> standing = Standing(2, 1000)
+>>> told = standing.add(7, ("says", "hello"), [], 300)
+>>> standing.add(8, ("says", "goodbye"), [], 800) is None, standing.size
+(True, 300)
+>>> standing.remove(7) is told, standing.remove(7), len(standing), standing.size
+(True, None, 0, 0)
 """
 
 from __future__ import annotations
@@ -31,22 +31,25 @@ are allowed.  The last of so many costs a third of a millisecond, ten times what
 class Told:
     """An assertion of the peer's: our handle for it, and the references that it holds in place."""
 
-    __slots__ = ("form", "handle", "key", "pins")
+    __slots__ = ("form", "handle", "key", "pins", "size")
 
-    def __init__(self, form: Frozen, pins: list[Crossing]) -> None:
+    def __init__(self, form: Frozen, pins: list[Crossing], size: int) -> None:
         self.handle: Handle | None = None
         self.pins = pins
         self.form = form
         self.key = hash(form)
+        self.size = size
 
 
 class Standing:
-    """The assertions of one peer, *most* of them."""
+    """The assertions of one peer: at most *most* of them, and *bytes_* bytes, of which there are ``size``."""
 
-    __slots__ = ("_alike", "_most", "_told")
+    __slots__ = ("_alike", "_bytes", "_most", "_told", "size")
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, bytes_: int) -> None:
         self._most = most
+        self._bytes = bytes_
+        self.size = 0
         self._told: dict[int, Told] = {}
         # By hash: the only assertion that has it, or the forms of all, and how often each is there.
         self._alike: dict[int, Told | dict[Frozen, int]] = {}
@@ -54,26 +57,28 @@ class Standing:
     def __len__(self) -> int:
         return len(self._told)
 
-    def add(self, number: int, form: Frozen, pins: list[Crossing]) -> Told | None:
-        """Remember an assertion; None if there are too many.
+    def add(self, number: int, form: Frozen, pins: list[Crossing], size: int) -> Told | None:
+        """Remember an assertion, of *size* bytes; None if there are too many, or they are too large.
 
         Raises :class:`ProtocolError` for a number that is in use, and for too many of one hash.
         """
         if number in self._told:
             raise ProtocolError(f"handle {number} is in use already")
-        if len(self._told) >= self._most:
+        if len(self._told) >= self._most or self.size + size > self._bytes:
             return None
-        told = Told(form, pins)
+        told = Told(form, pins, size)
         alike = self._alike.setdefault(told.key, told)
         if alike is not told:
             self._join(told, alike)
         self._told[number] = told
+        self.size += size
         return told
 
     def remove(self, number: int) -> Told | None:
         """Forget an assertion; None if there is no such number."""
         told = self._told.pop(number, None)
         if told is not None:
+            self.size -= told.size
             alike = self._alike[told.key]
             if alike is told:
                 del self._alike[told.key]

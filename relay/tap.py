@@ -5,8 +5,6 @@ more to do than it can do, or that is about to end, slows down those who give it
 
 Contract: a tap that is shut lets a little through now and then, so that a peer which only pings is not taken for dead.
 What is sent through it never waits.  Once the end is said, it is open: the peer's own end must be heard.
-
-Source: reliability, section 8, layers 1 and 5.
 """
 
 from __future__ import annotations
@@ -25,16 +23,18 @@ TRICKLE: Final = 5.0
 class Tap:
     """A :class:`~relay.transport.Stream` around another one.
 
-    ``received`` are the bytes so far.  ``closed`` is set once the connection is.
+    ``received`` are the bytes so far.  ``closed`` is set once the connection is.  While something is on its way through
+    it, it is among those that are *sending*.
     """
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, sending: set[Tap] | None = None) -> None:
         self.name = stream.name
         self.received = 0
         self.closed = trio.Event()
         self._stream = stream
         self._shut: trio.Event | None = None
         self._over = False
+        self._sending: set[Tap] = set() if sending is None else sending
 
     def shut(self) -> None:
         """Read no more, but for a trickle."""
@@ -58,7 +58,11 @@ class Tap:
 
     async def send(self, packets: Sequence[bytes]) -> None:
         """Send whole packets."""
-        await self._stream.send(packets)
+        self._sending.add(self)
+        try:
+            await self._stream.send(packets)
+        finally:
+            self._sending.discard(self)
 
     async def send_eof(self) -> None:
         """Say that no more is to come."""

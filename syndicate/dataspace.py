@@ -34,10 +34,11 @@ from typing import Any
 from syndicate.actor import Actor
 from syndicate.event import ASSERT, RETRACT
 from syndicate.facet import Facet
+from syndicate.log import logger
 from syndicate.skeleton.index import Index
 from syndicate.skeleton.interest import INTEREST
 from syndicate.skeleton.trie import Captures, Handler, Told
-from syndicate.turn import Handle, Turn, current
+from syndicate.turn import Handle, Turn, current, foreign
 from syndicate.values import SEQ, Frozen, Ref
 
 
@@ -57,6 +58,11 @@ class Dataspace:
         """Add a value; if it is a new ``Observe``, add its observer."""
         if self.index.add(form) and type(form) is tuple and form[0] is INTEREST:
             _, skeleton, constants, observer = form
+            if not self._reaches(observer):
+                actor = observer.facet and observer.facet.actor
+                reason = str(foreign(actor)) if actor else f"{observer!r} belongs to no actor"
+                logger(actor=self.turn.actor.name).error("not observed", reason=reason)
+                return
             self._tell(ASSERT, observer, self.index.observe(skeleton, constants, observer))
 
     def retract(self, handle: Handle) -> None:
@@ -64,7 +70,8 @@ class Dataspace:
         form = handle.form
         if self.index.remove(form) and type(form) is tuple and form[0] is INTEREST:
             _, skeleton, constants, observer = form
-            self._tell(RETRACT, observer, self.index.unobserve(skeleton, constants, observer))
+            if self._reaches(observer):
+                self._tell(RETRACT, observer, self.index.unobserve(skeleton, constants, observer))
 
     def sync(self, peer: Ref) -> None:
         """Answer that everything earlier was handled."""
@@ -75,6 +82,10 @@ class Dataspace:
         for handler in self.index.handlers():
             for told in list((handler.told or {}).values()):
                 self.tell(RETRACT, handler, told.captures, told.values, told)
+
+    def _reaches(self, observer: Ref) -> bool:
+        """Whether what is told to *observer* arrives in a turn of this system."""
+        return observer.facet is not None and observer.facet.actor.system is self.turn.system
 
     def _tell(self, kind: int, observer: Ref, all_told: Iterable[Told]) -> None:
         raw = observer.raw

@@ -32,7 +32,7 @@ from syndicate.facet import Facet
 from syndicate.skeleton.interest import interest
 from syndicate.turn import Entity, Turn, current, expect_function, expect_ref
 from syndicate.values import TRUE, Ref
-from syndicate.verbs import Lifeline, expect_own
+from syndicate.verbs import Lifeline
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -111,7 +111,7 @@ class _DuringSpawn(_During):
 def _observe(what: str, ds: Ref, pattern: Any, entity: Entity, *fns: Callable[..., Any] | None) -> None:
     turn = current(what)
     facet: Facet = turn.facet
-    expect_own(what, expect_ref(what, ds), turn)
+    expect_ref(what, ds)
     form = interest(pattern, Ref(facet, entity))
     for fn in fns:
         if fn is not None:

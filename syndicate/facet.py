@@ -13,7 +13,7 @@ Source: the reference, section 1.3.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from syndicate.errors import EndlessStop
@@ -90,15 +90,27 @@ class Facet:
         """
         if self.stopping:
             return
+        ending = [self._end(turn, then)]  # no recursion, for a tree may be deeper than Python's stack
+        while ending:
+            child = next(ending[-1], None)
+            if child is None:
+                ending.pop()
+            else:
+                ending.append(child._end(turn, None))
+
+    def _end(self, turn: Turn, then: Callable[[], object] | None) -> Iterator[Facet]:
+        """The steps of a stop; each child that it yields must have ended before it goes on."""
         self.stopping = True
-        self._stop_children(turn)
+        if self.children:
+            yield from self._ending_children()
         context = self.parent or self
         for _ in range(len(self.hooks)):
             hook, _ = self.hooks.pop(0)  # one by one, so that the crash, if one raises, still finds the others
             context.run(turn, hook)
         if then is not None:
             context.run(turn, then)
-        self._stop_children(turn)  # the root's own stop handlers run in the root itself
+        if self.children:  # the root's own stop handlers run in the root itself
+            yield from self._ending_children()
         self.alive = False
         for handle in list(self.handles):
             turn.retract(handle)
@@ -109,12 +121,13 @@ class Facet:
         else:
             self.actor.ended(turn)
 
-    def _stop_children(self, turn: Turn) -> None:
+    def _ending_children(self) -> Iterator[Facet]:
         rounds = 0
         # One that is stopping already has called us, by a stop handler: it ends when that returns.
         while children := [child for child in self.children if not child.stopping]:
             for child in children:
-                child.stop(turn)
+                if not child.stopping:  # a stop handler of another may have stopped it
+                    yield child
             rounds += 1
             if rounds > _ROUNDS:
                 raise EndlessStop(f"the stop handlers in {self!r} make facets without end while it stops")
@@ -173,6 +186,7 @@ class Facet:
 def settle_facets(turn: Turn) -> None:
     """Run damaged dataflow blocks and stop the facets that turned out to be inert, until neither is left to do."""
     runs = rounds = 0
+    limit = 0
     while turn.damaged or turn.suspects:
         runs = settle(turn, runs)
         suspects, turn.suspects = turn.suspects, {}
@@ -180,5 +194,7 @@ def settle_facets(turn: Turn) -> None:
             if facet.alive and not facet.stopping and facet.inert:
                 facet.stop(turn)
         rounds += 1
-        if rounds > _ROUNDS:
-            raise EndlessStop(f"stop handlers in {turn.actor!r} make facets without end in one turn")
+        if rounds > _ROUNDS:  # each facet that is there may need a round, in a chain of facets that become inert
+            limit = limit or rounds + len(turn.actor.root.below())
+            if rounds > limit:
+                raise EndlessStop(f"stop handlers in {turn.actor!r} make facets without end in one turn")

@@ -52,7 +52,7 @@ class System:
         self.queue: deque[Batch] = deque()
         self.taken = 0
         """Events that were handled so far."""
-        self.turn = Turn(self.queue)
+        self.turn = Turn(self.queue, self)
         self.actors: dict[Actor, None] = {}
         self._tracers: list[Tracer] = []
         self._turns = 0
@@ -95,7 +95,7 @@ class System:
             raise SystemStopped("the actor system has ended: open another one")
         expect_function("spawn", boot, len(args))
         actor = Actor(self, name or str(getattr(boot, "__name__", "actor")), daemon)
-        turn = Turn(self.queue)
+        turn = Turn(self.queue, self)
         actor.boot(turn, functools.partial(boot, *args))
         turn.commit()
         if self._parked:

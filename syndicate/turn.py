@@ -29,7 +29,7 @@ from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from syndicate.errors import NotAValue, NotCallable, NotInTurn, WrongActor
+from syndicate.errors import NotAValue, NotCallable, NotInTurn, WrongActor, WrongSystem
 from syndicate.event import ASSERT, MESSAGE, RETRACT, SYNC, Batch, Event
 from syndicate.values import Frozen, Ref, Value, freeze, thaw
 
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from syndicate.facet import Facet
     from syndicate.field import Block
     from syndicate.skeleton.analysis import Skeleton
+    from syndicate.system import System
 
 
 class Entity:
@@ -127,10 +128,23 @@ class Handle:
 class Turn:
     """The step that is being made.  See the module's text."""
 
-    __slots__ = ("actor", "afterwards", "block", "damaged", "facet", "late", "pending", "queue", "suspects", "tracing")
+    __slots__ = (
+        "actor",
+        "afterwards",
+        "block",
+        "damaged",
+        "facet",
+        "late",
+        "pending",
+        "queue",
+        "suspects",
+        "system",
+        "tracing",
+    )
 
-    def __init__(self, queue: deque[Batch]) -> None:
+    def __init__(self, queue: deque[Batch], system: System) -> None:
         self.queue = queue
+        self.system = system
         self.actor: Any = None
         self.facet: Facet = None  # type: ignore[assignment]  # none between turns, when nobody can look
         self.tracing: Callable[[Turn, list[Event]], None] | None = None
@@ -148,6 +162,8 @@ class Turn:
         if actor in self.pending:
             self.pending[actor].append(event)
         else:
+            if actor.system is not self.system:
+                raise foreign(actor)
             self.pending[actor] = [event]
 
     def defer(self, actor: Any, event: Event) -> None:
@@ -172,13 +188,15 @@ class Turn:
         """Assert a frozen form in a facet.  In a dead facet nothing happens, and the handle is not live."""
         handle = Handle(facet, target, form)
         if facet.alive:
-            facet.handles[handle] = None
             event = (ASSERT, target, form if target.raw else thaw(form), handle)
             actor = target.facet.actor
             if actor in self.pending:
                 self.pending[actor].append(event)
             else:
+                if actor.system is not self.system:
+                    raise foreign(actor)
                 self.pending[actor] = [event]
+            facet.handles[handle] = None
         return handle
 
     def retract(self, handle: Handle) -> None:
@@ -258,6 +276,14 @@ def current(what: str) -> Turn:
     if turn is None:
         raise NotInTurn(what)
     return turn
+
+
+def foreign(actor: Any) -> WrongSystem:
+    """The error of who tells something to an actor of another system, which is found when its batch is opened."""
+    return WrongSystem(
+        f"a reference to {actor!r} of another open system was used, whose turns are its own: use facet.enter(fn) with "
+        "a facet of that system, or one system for both"
+    )
 
 
 def expect_ref(what: str, target: object) -> Ref:

@@ -25,10 +25,10 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, overload
 
 from syndicate.actor import Actor, Task
-from syndicate.errors import ArgumentError, NotCallable, NotInTurn, WrongActor, WrongSystem
+from syndicate.errors import ArgumentError, NotCallable, NotInTurn, WrongActor
 from syndicate.event import MESSAGE
 from syndicate.facet import Facet
-from syndicate.turn import Entity, Handle, Turn, current, expect_function, expect_ref, here
+from syndicate.turn import Entity, Handle, Turn, current, expect_function, expect_ref, foreign, here
 from syndicate.values import Ref, Value, freeze, freezers, thaw
 
 # ---------------------------------------------------------------------------------------------------- telling
@@ -39,7 +39,8 @@ def send(target: Ref, value: Value) -> None:
     try:  # the body of Turn.send without its calls and checks: a message costs little more than a microsecond in all
         form = freezers[type(value)](value, 0)
         actor = target.facet.actor
-        pending = here.turn.pending  # type: ignore[union-attr]  # None is caught below
+        turn = here.turn
+        pending = turn.pending  # type: ignore[union-attr]  # None is caught below
         event = (MESSAGE, target, form if target.raw or type(form) is not tuple else thaw(form), None)
     except (AttributeError, KeyError):  # no turn, no reference, or a value of a rarer class: find out which
         current("send").send(expect_ref("send", target), value)
@@ -47,6 +48,8 @@ def send(target: Ref, value: Value) -> None:
     if actor in pending:
         pending[actor].append(event)
     else:
+        if actor.system is not turn.system:  # type: ignore[union-attr]
+            raise foreign(actor)
         pending[actor] = [event]
 
 
@@ -143,20 +146,7 @@ def sync(target: Ref, then: Callable[[], object]) -> None:
     """Call *then*, in the current facet, once *target* has handled everything that this actor did before."""
     turn = current("sync")
     expect_function("sync", then)
-    expect_own("sync", expect_ref("sync", target), turn)
-    turn.sync(target, Ref(turn.facet, _Answer(then)))
-
-
-def expect_own(what: str, target: Ref, turn: Turn) -> None:
-    """Raise :class:`WrongSystem` if *target* is of another system than *turn*.
-
-    ``send`` and ``assert_`` do not look: it would cost each of them, and who observes a dataspace is told here.
-    """
-    if target.facet.actor.system is not turn.actor.system:
-        raise WrongSystem(
-            f"{what}() was given {target!r} of another open system, whose turns are its own: use facet.enter(fn) with "
-            "a facet of that system, or one system for both"
-        )
+    turn.sync(expect_ref("sync", target), Ref(turn.facet, _Answer(then)))
 
 
 class _Answer(Entity):

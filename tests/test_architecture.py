@@ -29,7 +29,8 @@ PLAN = """
 
     relay.limits relay.packets relay.codec relay.observer relay.passage relay.caveats relay.membrane
     relay.sturdy relay.gatekeeper
-    relay.backlog relay.outbox relay.standing relay.session relay.transport relay.link relay.client
+    relay.backlog relay.outbox relay.standing relay.session relay.lobby relay.transport relay.clock
+    relay.link relay.client
     relay.inferior relay.nested
     relay
     relay.disk relay.journal relay.durable relay.config relay.tap relay.census relay.governor

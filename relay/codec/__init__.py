@@ -39,6 +39,14 @@ class Codec(Protocol):
     def name(self) -> str:
         """What it is called in logs."""
 
+    @property
+    def partial(self) -> int:
+        """The bytes so far of a packet that has not fully arrived."""
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory, about, that it takes: :data:`NODE` more for each value that was built of it."""
+
     def encode(self, form: Frozen) -> bytes:
         """The bytes of a packet; raises :class:`~syndicate.errors.NotAValue` if it is beyond the limits."""
 

@@ -34,6 +34,8 @@ TOP: Final = Tag("TOP", -1)
 ANNOTATION: Final = Tag("ANNOTATION", -1)
 EMBEDDED: Final = Tag("EMBEDDED", -1)
 
+NODE: Final = 64
+"""Bytes of memory that a value takes which was built of a packet, about: the smallest compounds take as much."""
 
 _EITHER: Final = frozenset({MINE, YOURS})
 _DIGITS: Final = 4300

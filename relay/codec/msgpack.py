@@ -106,6 +106,16 @@ class Msgpack:
         size = max(self.limits.nodes, _SMALLEST)
         return msgpack.Unpacker(max_buffer_size=size, read_size=size, **self._options)
 
+    @property
+    def partial(self) -> int:
+        """The bytes so far of a packet that has not fully arrived."""
+        return len(self._rest)
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory, about, that it takes: nothing is built before the end has come."""
+        return len(self._rest)
+
     # ---------------------------------------------------------------------------------------------------- out
 
     def encode(self, form: Frozen) -> bytes:

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from relay.codec.assembly import ANNOTATION, EMBEDDED, Assembly
+from relay.codec.assembly import ANNOTATION, EMBEDDED, NODE, Assembly
 from relay.codec.encoding import Encoder
 from relay.limits import DEFAULT, Limits
 from syndicate.errors import ProtocolError
@@ -48,6 +48,16 @@ class Preserves:
         self._parts = Assembly(limits)
         self._nodes = self._taken = self._need = 0
         self._rest = bytearray()
+
+    @property
+    def partial(self) -> int:
+        """The bytes so far of a packet that has not fully arrived."""
+        return self._taken + len(self._rest)
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory, about, that it takes."""
+        return self.partial + NODE * self._nodes
 
     def encode(self, form: Frozen) -> bytes:
         """The bytes of a packet; raises :class:`~syndicate.errors.NotAValue` if it is beyond the limits."""

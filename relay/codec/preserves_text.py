@@ -31,7 +31,7 @@ from typing import Any, Final
 
 from attrs import evolve
 
-from relay.codec.assembly import ANNOTATION, EMBEDDED, Assembly
+from relay.codec.assembly import ANNOTATION, EMBEDDED, NODE, Assembly
 from relay.codec.encoding import Encoder
 from relay.limits import DEFAULT, Limits
 from syndicate.errors import NotAValue, ProtocolError
@@ -120,6 +120,16 @@ class PreservesText:
         self._cut = bytearray()
         self._kind = 0
         self._escape = b""
+
+    @property
+    def partial(self) -> int:
+        """The bytes so far of a packet that has not fully arrived."""
+        return self._taken + len(self._cut)
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory, about, that it takes."""
+        return self.partial + NODE * self._nodes
 
     def encode(self, form: Frozen) -> bytes:
         """The text of a packet; raises :class:`~syndicate.errors.NotAValue` if it is beyond the limits."""

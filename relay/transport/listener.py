@@ -1,9 +1,7 @@
 """Listeners: doors that are open.  What comes in is a stream by the time it is handed on.
 
 A handshake (TLS, WebSocket) runs in a task of its own, with a deadline, so that one who connects and then says nothing
-keeps nobody waiting.
-
-Source: the reference on reliability, section 2 (P15), section 5 (F5, F8).
+keeps nobody waiting; and in a place in the :mod:`~relay.lobby`, so that many who do so keep nobody out.
 """
 
 from __future__ import annotations
@@ -13,12 +11,13 @@ import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import trio
 from attrs import evolve
 
 from relay.limits import DEFAULT, Limits
+from relay.lobby import Lobby
 from relay.transport.address import Address
 from relay.transport.origin import refusal
 from relay.transport.secure import SecureStream
@@ -31,6 +30,9 @@ from syndicate.errors import CertificateError, ListenError
 from syndicate.log import logger
 
 Welcome: TypeAlias = Callable[[Stream], Awaitable[None]]
+_BREATH: Final = 0.02
+"""Seconds until one that was sent away has given its descriptor back."""
+
 Greet: TypeAlias = Callable[[trio.SocketStream, str], Awaitable[Stream]]
 
 
@@ -49,15 +51,16 @@ class Listener(Protocol):
 
 
 class SocketDoor:
-    """Accepts on sockets; *greet* makes a stream of each."""
+    """Accepts on sockets; *greet* makes a stream of each, which waits in *lobby* meanwhile."""
 
     def __init__(
-        self, address: Address, sockets: list[trio.SocketListener], greet: Greet | None, opening: float
+        self, address: Address, sockets: list[trio.SocketListener], greet: Greet | None, opening: float, lobby: Lobby
     ) -> None:
         self.address = address
         self._sockets = sockets
         self._greet = greet
         self._opening = opening
+        self._lobby = lobby
         self._inode = Path(address.path).stat().st_ino if address.scheme == "unix" else None
 
     async def serve(self, welcome: Welcome) -> None:
@@ -82,7 +85,8 @@ class SocketDoor:
                     continue
                 if e.errno not in (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM):
                     raise
-                await trio.sleep(0.1)  # out of descriptors: those that wait are served when others have gone
+                self._lobby.evict()  # out of descriptors: those that wait are served when others have gone
+                await trio.sleep(_BREATH)
                 continue
             if self.address.scheme != "unix":
                 tune(stream)
@@ -95,11 +99,15 @@ class SocketDoor:
     async def _shake_hands(self, greet: Greet, stream: trio.SocketStream, name: str, welcome: Welcome) -> None:
         """Bring the handshakes about, or close the connection and log why."""
         why = ""
+        late = trio.current_time() + self._opening
+        scope = trio.CancelScope(deadline=late)
+        guest = self._lobby.enter(scope.cancel)
         try:
-            with trio.fail_after(self._opening):
+            with scope:
                 greeted = await greet(stream, name)
-        except trio.TooSlowError:
-            why = f"no handshake within {self._opening:g} s"
+            if scope.cancelled_caught:
+                early = trio.current_time() < late
+                why = "another needed its place" if early else f"no handshake within {self._opening:g} s"
         except ssl.SSLError as e:
             why = f"the TLS handshake failed: {e.reason or e}"
         except Refused as e:
@@ -111,6 +119,8 @@ class SocketDoor:
         except BaseException:
             await trio.aclose_forcefully(stream)
             raise
+        finally:
+            self._lobby.leave(guest)
         if why:
             logger(peer=name).warning("not let in", reason=why)
             await trio.aclose_forcefully(stream)
@@ -140,13 +150,16 @@ async def open_listener(
     tls: Tls | None = None,
     limits: Limits = DEFAULT,
     origins: Sequence[str] | None = None,
+    lobby: Lobby | None = None,
 ) -> Listener:
     """Listen; raises :class:`~syndicate.errors.ListenError`, or :class:`~syndicate.errors.CertificateError`.
 
     Port 0 takes a free one: the listener's own address tells which.  *tls* is the server's certificate and key, for
     ``tls://`` and ``wss://``.  A handshake may take ``limits.opening`` seconds.  *origins* are the web pages that may
-    open a WebSocket, as ``https://example.org``: see :mod:`relay.transport.origin`.
+    open a WebSocket, as ``https://example.org``: see :mod:`relay.transport.origin`.  *lobby* may be shared with other
+    listeners, and with what follows a handshake.
     """
+    lobby = Lobby(limits.strangers) if lobby is None else lobby
     if address.scheme == "stdio":
         if address.path:
             raise ListenError(f"cannot listen on {address}: a server takes just stdio:, its own standard streams")
@@ -154,7 +167,7 @@ async def open_listener(
     greet = _greeting(address, tls, limits, origins)
     try:
         if address.scheme == "unix":
-            return SocketDoor(address, [await listen_unix(address.path)], None, limits.opening)
+            return SocketDoor(address, [await listen_unix(address.path)], None, limits.opening, lobby)
         sockets = await trio.open_tcp_listeners(address.port, host=address.host)
     except OSError as e:
         if e.errno == errno.EADDRINUSE:
@@ -163,7 +176,7 @@ async def open_listener(
                 f"{address} is in use by another program: stop that one, or listen elsewhere, as with --listen {other}"
             ) from None
         raise ListenError(f"cannot listen on {address}: {reasons(e)}") from None
-    return SocketDoor(evolve(address, port=sockets[0].socket.getsockname()[1]), sockets, greet, limits.opening)
+    return SocketDoor(evolve(address, port=sockets[0].socket.getsockname()[1]), sockets, greet, limits.opening, lobby)
 
 
 def _greeting(address: Address, tls: Tls | None, limits: Limits, origins: Sequence[str] | None) -> Greet | None:

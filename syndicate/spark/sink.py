@@ -42,7 +42,7 @@ from syndicate.spark.standing import Standing
 from syndicate.spark.table import WEIGHT, Table
 from syndicate.turn import Entity, Turn, current, expect_ref
 from syndicate.values import Frozen, Ref, thaw
-from syndicate.verbs import current_facet, expect_own, linked_task, on_stop_or_crash, react, ref, sync
+from syndicate.verbs import current_facet, linked_task, on_stop_or_crash, react, ref, sync
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -121,7 +121,6 @@ def spark_sink(
         facet = current_facet()
         sink = _Sink(facet, ds, Path(to), columns, every, rows, retain, session, progress)
         turn = current("spark_sink")
-        expect_own("spark_sink", ds, turn)
         noted = _Noted(turn, sink)
         form = interest(asked, ref(noted))
         noted.asked = form[1]

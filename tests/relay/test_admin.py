@@ -347,7 +347,7 @@ async def test_hysteresis(autojump_clock: Any, monkeypatch: pytest.MonkeyPatch) 
     """An overload ends well below its mark, so that it does not begin again at once."""
     queued = [0]
     census = Census()
-    monkeypatch.setattr(Census, "queued", lambda self: queued[0])
+    monkeypatch.setattr(Census, "pressing", lambda self: queued[0])
     changes: list[int] = []
     governor = Governor(
         census, Overload(queued=100, memory=1e15), changed=lambda over: changes.append(len(over)), cut=lambda *_: None

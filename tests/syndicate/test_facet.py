@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -29,6 +30,7 @@ from syndicate.actor import Actor
 from syndicate.errors import EndlessStop, WrongActor
 from syndicate.facet import Facet
 from syndicate.testing import Seen, settled, watch
+from syndicate.verbs import current_turn
 from tests.strategies import P
 
 
@@ -308,3 +310,119 @@ def test_an_exception_in_a_nested_facet_restores_the_context() -> None:
         assert current_facet() is here
 
     assert keeps(boot)
+
+
+# ---------------------------------------------------------------------------------------------------- depth
+
+DEPTH = 100_000
+
+
+def _chain(depth: int, furnish: Callable[[int], object]) -> list[Facet]:
+    """A chain of nested facets, each of which runs *furnish* with its number; a facet grows in the one above it."""
+    facets: list[Facet] = []
+    turn = current_turn(current_facet())
+    for number in range(depth):
+        parent = facets[-1] if facets else current_facet()
+        parent.run(turn, lambda number=number: facets.append(react(lambda: furnish(number))))
+    return facets
+
+
+@pytest.mark.parametrize("end", ["stop", "stop_actor", "crash", "inert", "of its parent", "while it stops"])
+def test_facets_may_be_nested_deeper_than_pythons_stack(end: str) -> None:
+    """Whatever ends them, all handlers run, innermost first, and nothing is left."""
+    stopped: list[int] = []
+    facets: list[Facet] = []
+    disarm: list[Callable[[], None]] = []
+
+    def furnish(number: int) -> None:
+        on_stop_or_crash(lambda: stopped.append(number))
+        if end != "inert":
+            assert_(stage.ds, P(number))
+        elif number == DEPTH - 1:
+            disarm.append(prevent_inert_check())
+
+    def grow() -> None:
+        facets.extend(_chain(DEPTH, furnish))
+
+    def finish() -> None:
+        if end == "stop_actor":
+            stop_actor()
+        elif end == "crash":
+            raise ZeroDivisionError
+        elif end == "inert":
+            disarm[0]()
+            stop(facets[-1])
+        elif end == "of its parent":
+            stop(facets[0])
+        else:
+            stop(top[0])
+
+    top: list[Facet] = []
+
+    def boot(ds: Ref) -> None:
+        prevent_inert_check()
+
+        @react
+        def outer() -> None:
+            prevent_inert_check()
+            top.append(current_facet())
+            if end == "while it stops":  # the handler grows the chain in the root's child, which stops it then
+                on_stop(lambda: (react(grow), stop(facets[0])))
+
+    stage = Stage(boot)
+    if end != "while it stops":
+        stage.enter(top[0], grow)
+    stage.enter(top[0], finish)
+    error = stage.actor.error
+    assert (type(error) if error else None) is (ZeroDivisionError if end == "crash" else None)
+    assert stopped == list(range(DEPTH - 1, -1, -1))
+    assert not any(facet.alive or facet.handles for facet in facets)
+    assert sum(1 if mark == "+" else -1 for mark, *_ in stage.seen) == 0
+
+
+def test_the_order_of_a_stop_is_that_of_the_recursive_definition() -> None:
+    """Trees at random, some of whose handlers make facets: the handlers run in the order that the words say."""
+    for seed in range(200):
+        chance = random.Random(seed)
+        log: list[Any] = []
+        tree: dict[Facet, tuple[int, list[Any]]] = {}
+
+        def plant(size: int, chance: random.Random = chance, log: list[Any] = log, tree: Any = tree) -> list[Any]:
+            grown = []
+            for number in range(size):
+                below: list[Any] = []
+                name = (size, number)
+                late = chance.random() < 0.2
+
+                def furnish(name: Any = name, below: list[Any] = below, late: bool = late, size: int = size) -> None:
+                    prevent_inert_check()
+                    below.extend(plant(chance.randrange(size)) if size > 1 else [])
+                    on_stop(lambda: log.append(("first", name)))
+                    if late:  # a facet in the parent, which stops with it, if that is stopping
+                        on_stop(
+                            lambda: react(lambda: (prevent_inert_check(), on_stop(lambda: log.append(("late", name)))))
+                        )
+                    on_stop(lambda: log.append(("second", name)))
+
+                grown.append((name, react(furnish), below, late))
+            return grown
+
+        def expected(nodes: list[Any]) -> list[Any]:
+            """The log of stopping facets whose parent stops: those there, and then those made by handlers."""
+            said: list[Any] = []
+            for name, _, below, _ in nodes:
+                said += expected(below)
+                said += [("first", name), ("second", name)]
+            return said + [("late", name) for name, _, _, late in nodes if late]
+
+        forest: list[Any] = []
+        top: list[Facet] = []
+
+        def boot(ds: Ref, forest: list[Any] = forest, top: list[Facet] = top) -> None:
+            prevent_inert_check()
+            top.append(react(lambda: (prevent_inert_check(), forest.extend(plant(4)))))
+
+        stage = Stage(boot)
+        stage.enter(top[0], stop)
+        assert stage.actor.error is None
+        assert log == expected(forest), seed

@@ -15,7 +15,6 @@ from syndicate import (
     Field,
     Observe,
     Record,
-    Ref,
     Symbol,
     after,
     assert_,
@@ -38,7 +37,7 @@ from syndicate import (
     stop_actor,
     sync,
 )
-from syndicate.errors import NotAValue, PatternError, SyndicateError, WrongSystem
+from syndicate.errors import NotAValue, PatternError, SyndicateError
 from syndicate.pattern import decode, match
 from syndicate.values import freeze, identical, thaw
 from syndicate.verbs import current_facet
@@ -350,22 +349,3 @@ def test_a_class_that_replaces_another_says_so() -> None:
     with pytest.raises(AttributeError, match=r"'New' object has no attribute 'name'.*Old\(name\)"):
         _ = value.name  # type: ignore[attr-defined]
     assert not hasattr(New(1), "other")
-
-
-async def test_references_into_another_system_are_refused() -> None:
-    """Its turns are its own: whoever observes there, or waits for it, is told so."""
-    refused: list[str] = []
-    async with open_system() as one, open_system() as other:
-        made: list[Ref] = []
-        one.spawn(lambda: made.append(dataspace()))
-        await one.settle()
-
-        def use() -> None:
-            for act in (lambda: on_message(made[0], ANY)(print), lambda: sync(made[0], stop_actor)):
-                with pytest.raises(WrongSystem, match="of another open system") as caught:
-                    act()
-                refused.append(str(caught.value))
-
-        other.spawn(use)
-        await other.settle()
-    assert len(refused) == 2
