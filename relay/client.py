@@ -149,6 +149,7 @@ class _Arrivals(Entity):
         turn = current("connect")
         facet = self._facets[handle] = Facet(turn.actor, turn.facet)
         facet.preventers = 1  # it lasts as long as the connection, even with nothing in it
+        facet.vital = True
         facet.run(turn, partial(self._fn, value))
 
     def retract(self, handle: Any) -> None:

@@ -12,7 +12,6 @@ Source: the project's contract (commands); reliability, P12; the reference on st
 
 from __future__ import annotations
 
-import os
 import shlex
 import signal
 from collections.abc import Callable
@@ -34,6 +33,7 @@ from relay.units import notify
 from syndicate.dataspace import dataspace
 from syndicate.errors import ConfigError
 from syndicate.log import configure, logger
+from syndicate.signals import end_at_once
 from syndicate.storage.disk import Changes
 from syndicate.values import Ref
 from syndicate.verbs import current_facet, linked_task, stop_actor, sync
@@ -132,8 +132,7 @@ class Service:
                     elif not self._draining:
                         nursery.start_soon(self._drain, finish)
                     elif number == signal.SIGINT:
-                        logger().warning("ended at once")
-                        os._exit(128 + signal.SIGINT)
+                        end_at_once(number, None)
 
     async def _left_alone(self, finish: Callable[[], None]) -> None:
         await self.broker.deserted.wait()

@@ -31,16 +31,18 @@ if TYPE_CHECKING:
 class Actor:
     """One actor.  Made by ``spawn``; holds nothing that its facets do not hold.
 
-    ``error`` is the exception it crashed with, if it did; ``running`` is False once it ended.
+    ``error`` is the exception it crashed with, if it did; ``failure`` is that, or the one of an actor that it was
+    linked to as a whole, by which it was stopped; ``running`` is False once it ended.
     """
 
-    __slots__ = ("born", "daemon", "error", "name", "root", "running", "system", "watchers")
+    __slots__ = ("born", "daemon", "error", "failure", "name", "root", "running", "system", "watchers")
 
     def __init__(self, system: System, name: str, daemon: bool = False) -> None:
         self.system = system
         self.name = name
         self.daemon = daemon
         self.error: BaseException | None = None
+        self.failure: BaseException | None = None
         self.born = False
         self.running = True
         self.watchers: list[Callable[[Actor], None]] = []
@@ -111,8 +113,10 @@ class Actor:
     def _commit(self, turn: Turn, events: list[Event]) -> None:
         try:
             turn.commit()
-        except Exception as error:  # what runs first in a commit (a console that cannot write) belongs to this actor
+        except BaseException as error:  # what runs in a commit (a console that cannot write) belongs to this actor
             self.crash(turn, error, events)
+            if not isinstance(error, Exception):
+                raise
 
     def _take_each(self, turn: Turn, kind: int, refs: tuple[Ref, ...], value: Any, handle: Any) -> None:
         """Handle one event that is for several references."""
@@ -140,7 +144,7 @@ class Actor:
         turn.afterwards.append(self._leave)
 
     def _leave(self) -> None:
-        self.system.actors.pop(self, None)
+        self.system.left(self)
         self.system.trace(self, Stopped(self.name, repr(self.error) if self.error else "normal"))
         for watcher in self.watchers:
             watcher(self)
@@ -149,7 +153,7 @@ class Actor:
         """End by *error*: as if the running turn, which handled *events*, had not happened, except that the actor is
         gone.
         """
-        self.error = error
+        self.error = self.failure = error
         undone = [turn.discard()]
         undone += self._clean_up(turn)
         # What was undone and asserted was never seen; what it retracted is gone all the same.
@@ -195,8 +199,11 @@ class Actor:
         for context, hook in hooks:
             try:
                 context.run(turn, hook)
-            except Exception as error:
-                logger(actor=self.name).error("a handler of on_stop_or_crash raised during a crash", exc_info=error)
+            except BaseException as error:
+                if isinstance(error, Exception):
+                    logger(actor=self.name).error("a handler of on_stop_or_crash raised during a crash", exc_info=error)
+                else:  # Ctrl-C, sys.exit(): not before all that was asserted is retracted
+                    self.system.interrupt = error
                 undone.append(turn.discard())
                 continue
             for all_batches, batches in ((pending, turn.pending), (late, turn.late)):

@@ -43,6 +43,7 @@ class Facet:
         "preventers",
         "stopping",
         "tasks",
+        "vital",
     )
 
     def __init__(self, actor: Actor, parent: Facet | None) -> None:
@@ -52,6 +53,7 @@ class Facet:
         self.stopping = False
         self.preventers = 0
         self.lasting = False  # if it lives until it is stopped, inert or not; unlike a preventer it holds up no end
+        self.vital = False  # if it is all that its parent is there for, so that what fails in it fails there
         self.children: dict[Facet, None] = {}
         self.handles: dict[Handle, None] = {}
         self.blocks: list[Block] = []
@@ -146,6 +148,18 @@ class Facet:
         for block in self.blocks:
             block.forget()
         self.blocks = []
+
+    def fail(self, turn: Turn, error: BaseException | None) -> None:
+        """Stop in order, because an actor that it is linked to has ended, by *error* if by any.
+
+        Where that leaves nothing of what the actor is there for, it is the actor's failure.
+        """
+        facet = self
+        while error is not None and facet.vital and facet.parent is not None:
+            facet = facet.parent
+        if error is not None and (facet.parent is None or facet.parent.parent is None):  # the root, or the boot facet
+            self.actor.failure = error
+        facet.stop(turn)
 
     def below(self) -> list[Facet]:
         """This facet and all below it, children first."""

@@ -1,8 +1,9 @@
 """Supervision: start an actor again when it ends.
 
 A supervisor is an actor that spawns a child, sees it end, waits a little and spawns the next.  More than *intensity*
-restarts within *period* seconds mean that restarting does not help: then the supervisor gives up, which is itself a
-crash that others may be linked to.
+restarts within *period* seconds mean that restarting does not help: then the supervisor gives up.  That is a crash,
+and somebody has to answer for it: who is linked to the supervisor; or else the supervisor of the actor that asked for
+it, which that actor's crash tells; or else the program, which ends with the error, wherever in it that was.
 
 >>> from syndicate import run
 >>> lives = []
@@ -14,8 +15,8 @@ crash that others may be linked to.
 >>> lives
 ['begun', 'begun']
 
-Source: Erlang's restart intensity, with the defaults of the reference, section 1.7 (whose supervisor never gives up;
-ours does).
+Source: Erlang's restart intensity (OTP Design Principles, "Supervisor Behaviour"), with syndicate-rs's defaults, whose
+supervisor never gives up; ours does.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from typing import Any, Literal
 
 from syndicate.actor import Actor
 from syndicate.errors import ActorCrashed, ArgumentError
+from syndicate.event import ENTER
 from syndicate.facet import Facet
 from syndicate.log import logger
 from syndicate.timer import after, now
@@ -47,39 +49,46 @@ def supervise(
     """Spawn a supervisor of an actor that runs ``boot(*args)``; answers the supervisor's actor.
 
     *restart* it ``"always"`` or only ``"on-error"``; at most *intensity* times in *period* seconds, *pause* seconds
-    after its end. Stopping the supervisor stops the child.  Raises :class:`~syndicate.errors.ArgumentError` for an
+    after its end. Stopping the supervisor stops the child; it does not end with the current facet, unless one says
+    ``link(supervise(...))``.  Raises :class:`~syndicate.errors.ArgumentError` for an
     unknown policy.
     """
     if restart not in ("always", "on-error"):
         raise ArgumentError(f'supervise() takes restart="always" or restart="on-error", and not {restart!r}')
-    current("supervise")
+    asking = current("supervise").actor
     expect_function("supervise", boot, len(args))
     called = name or str(getattr(boot, "__name__", "actor"))
-    again = functools.partial(_supervisor, functools.partial(boot, *args), restart, intensity, period, pause, called)
+    boot = functools.partial(boot, *args)
+    again = functools.partial(_supervisor, asking, boot, restart, intensity, period, pause, called)
     return spawn(again, name=f"supervisor of {called}")
 
 
 def _supervisor(
-    boot: Callable[[], object], restart: str, intensity: int, period: float, pause: float, name: str
+    asking: Actor, boot: Callable[[], object], restart: str, intensity: int, period: float, pause: float, name: str
 ) -> None:
     restarts: deque[float] = deque()
     here: Facet = current("supervise").facet
     here.lasting = True
 
     def ended(child: Actor) -> None:
-        if child.error is None and restart == "on-error":
+        if child.failure is None and restart == "on-error":
             stop(here)
             return
         while restarts and restarts[0] <= now() - period:
             restarts.popleft()
         if len(restarts) >= intensity:
-            raise ActorCrashed(
-                f"{name} ended {len(restarts) + 1} times in {period} s, last by {child.error!r}: the supervisor "
-                "gives up. Mend the cause, or raise intensity= or period=."
-            ) from child.error
+            last = repr(child.failure) if child.failure else "in order"
+            error = ActorCrashed(
+                f"{name} ended {len(restarts) + 1} times in {period} s, last {'by ' if child.failure else ''}{last}: "
+                "the supervisor gives up. Mend the cause, or raise intensity= or period=."
+            )
+            error.__cause__ = child.failure
+            if not here.actor.root.handles:  # nobody is linked to it
+                _escalate(asking, error)
+            raise error
         restarts.append(now())
         logger(actor=name).warning(
-            "restarting", restarts=len(restarts), reason=repr(child.error) if child.error else "ended"
+            "restarting", restarts=len(restarts), reason=repr(child.failure) if child.failure else "ended"
         )
         after(pause, start)
 
@@ -95,3 +104,15 @@ def _supervisor(
             child.watchers.append(lambda _: watch.enter(lambda: stop(watch, functools.partial(ended, child))))
 
     start()
+
+
+def _escalate(asking: Actor, error: ActorCrashed) -> None:
+    """Let the supervisor of the actor that *asked* answer for *error*, or the program if there is none."""
+
+    def crash() -> None:
+        raise error
+
+    if asking.running and asking.watchers:
+        asking.system.schedule(asking, (ENTER, asking.root, crash, None))
+    else:
+        asking.system.fail(error)

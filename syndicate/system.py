@@ -5,10 +5,14 @@ tasks every few milliseconds.  Linked tasks are real trio tasks in the system's 
 pump waits on.
 
 :func:`run` runs a system to its end: when no actor is left but daemons, or when those that are left only wait for
-each other, with no task, timer, thread or preventer that could ever wake them.  :func:`open_system` runs one inside a
-trio program.
+each other, with no task, timer or preventer that could ever wake them.  Threads do not count: one that will call has
+to be announced, by a preventer or as a task (``linked_task(trio.to_thread.run_sync, fn)``), for which of the others
+holds anything of this system nobody can tell.  :func:`open_system` runs one inside a trio program.
 
-Source: the project's design, decision 2; the costs in the reference on performance.
+What ends a system with an error: a failure of its first actor, which is its crash or that of an actor it is linked to;
+a supervisor that gives up; a signal (:mod:`~syndicate.signals`).  In each case all actors are stopped in order first.
+
+Source: our own note ``docs/design/lifecycle.md``.
 """
 
 from __future__ import annotations
@@ -17,10 +21,10 @@ import functools
 import gc
 import heapq
 import itertools
-import threading
+import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from time import perf_counter
 from typing import Any, Final
 
@@ -30,6 +34,7 @@ from syndicate.actor import Actor
 from syndicate.errors import AlreadyRunning, SystemStopped
 from syndicate.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Batch, Event
 from syndicate.log import logger
+from syndicate.signals import Signals
 from syndicate.timer import Timer
 from syndicate.trace import Action, Started, Stopped, Trace, Tracer, Turned
 from syndicate.turn import Handle, Turn, expect_function, here
@@ -58,8 +63,13 @@ class System:
         self._turns = 0
         self._causes: dict[int, int] = {}
         self.first: Actor | None = None
+        self.failure: BaseException | None = None
+        """What the program that the first actor stands for has failed by."""
+        self.embedded = False
+        """Whether it runs inside a trio program, which goes on meanwhile."""
         self.stopped = False
         self.interrupt: BaseException | None = None
+        self.signals = Signals(self._look)
         self._timers: list[tuple[float, int, Timer]] = []
         self._many = 100
         self._numbers = itertools.count()
@@ -78,8 +88,7 @@ class System:
             self.schedule_from_thread(actor, event)
             return
         self.queue.append((actor, [event]))
-        if self._parked:
-            self._wake.set()
+        self._awaken()
 
     def schedule_from_thread(self, actor: Actor, event: Event) -> None:
         """Queue an event from any thread; no effect once the system has ended."""
@@ -88,6 +97,16 @@ class System:
                 self._token.run_sync_soon(self.schedule, actor, event)
             except trio.RunFinishedError:
                 return
+
+    def _look(self) -> None:
+        """Let the pump look whether a signal has come; called wherever that strikes."""
+        if self._token is not None:
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._awaken, idempotent=True)
+
+    def _awaken(self) -> None:
+        if self._parked:
+            self._wake.set()
 
     def spawn(self, boot: Callable[..., object], *args: Any, name: str | None = None, daemon: bool = False) -> Actor:
         """Start an actor from outside any turn; raises :class:`SystemStopped`."""
@@ -98,8 +117,7 @@ class System:
         turn = Turn(self.queue, self)
         actor.boot(turn, functools.partial(boot, *args))
         turn.commit()
-        if self._parked:
-            self._wake.set()
+        self._awaken()
         return actor
 
     def set_timer(self, deadline: float, timer: Timer) -> None:
@@ -121,15 +139,15 @@ class System:
         try:
             await run()
         except BaseException as error:
-            self.interrupt = interrupt_in(error)  # raised at the end, as itself and not in an ExceptionGroup
-            if self.interrupt is None:
+            interrupt = interrupt_in(error)
+            if interrupt is None:
                 raise
+            self.interrupt = interrupt  # raised at the end, as itself and not in an ExceptionGroup
             if self._nursery is not None:
                 self._nursery.cancel_scope.cancel()
         finally:
             self._tasks -= 1
-            if self._parked:
-                self._wake.set()
+            self._awaken()
 
     def now(self) -> float:
         """Seconds of the system's clock: trio's, so that tests can replace it."""
@@ -163,12 +181,24 @@ class System:
         self.trace(turn.actor, Turned(self._turns, self._causes.pop(id(events), 0), actions))
 
     def crashed(self, actor: Actor, error: BaseException) -> None:
-        """An actor ended by an error: say so, unless :func:`run` or :func:`open_system` will raise it."""
-        if actor is not self.first and isinstance(error, Exception):
+        """An actor ended by an error: say so, unless :func:`run` is about to raise it."""
+        if isinstance(error, Exception) and (actor is not self.first or self.embedded):
             logger(actor=actor.name).error("an actor crashed", exc_info=error)
+
+    def left(self, actor: Actor) -> None:
+        """An actor has ended."""
+        self.actors.pop(actor, None)
+        if actor is self.first and actor.failure is not None:
+            self.fail(actor.failure)
+
+    def fail(self, error: BaseException) -> None:
+        """End the program by *error*; nothing happens where no first actor stands for one."""
+        if self.first is not None and self.failure is None:
+            self.failure = error
 
     # ------------------------------------------------------------------------------------------------ the pump
 
+    @trio.lowlevel.disable_ki_protection  # asked twice, a turn that does not end is interrupted
     def drain(self, seconds: float = float("inf")) -> None:
         """Run turns until none is left, or about *seconds* have passed."""
         queue, turn = self.queue, self.turn
@@ -197,12 +227,16 @@ class System:
                     (timer.facet.actor, [(ENTER, timer.facet, functools.partial(timer.fire, deadline), None)])
                 )
 
+    @trio.lowlevel.enable_ki_protection
     async def pump(self, until_idle: bool = False) -> None:
-        """Drain the queue for ever; *until_idle*: until only daemons are left, or nothing can happen any more."""
+        """Drain the queue until the program has failed, and raise what signals ask for; *until_idle*: only until
+        daemons alone are left, or nothing can happen any more.
+        """
         while True:
+            self.signals.act()
             self.drain(SLICE)
             self._fire_timers()
-            if until_idle and self.first is not None and self.first.error is not None:
+            if self.failure is not None or self.interrupt is not None:
                 return
             if self.queue:
                 await trio.lowlevel.checkpoint()
@@ -218,12 +252,7 @@ class System:
             self._wake = trio.Event()
             self._parked = True
             try:
-                limit = (
-                    self._timers[0][0]
-                    if self._timers
-                    else trio.current_time() + (0.1 if until_idle and not self._tasks else 3600)
-                )
-                with trio.move_on_at(limit):
+                with trio.move_on_at(self._timers[0][0] if self._timers else trio.current_time() + 3600):
                     await self._wake.wait()
             finally:
                 self._parked = False
@@ -234,10 +263,7 @@ class System:
             return True
         if self._tasks or any(timer.live for _, _, timer in self._timers):
             return False
-        for actor in self.actors:
-            if not actor.daemon and any(facet.preventers for facet in actor.root.below()):
-                return False
-        return not _foreign_threads()
+        return not any(facet.preventers for actor in self.actors if not actor.daemon for facet in actor.root.below())
 
     async def _threads_heard(self) -> None:
         """Wait until what threads have scheduled so far, the ended ones too, is in the queue."""
@@ -253,6 +279,7 @@ class System:
             await event.wait()
         await trio.lowlevel.checkpoint()
 
+    @trio.lowlevel.enable_ki_protection
     def stop(self) -> None:
         """Stop all actors in order, daemons last, and run what that causes."""
         self.stopped = True
@@ -263,11 +290,33 @@ class System:
                     self.queue.append(
                         (actor, [(ENTER, actor.root, functools.partial(actor.root.stop, self.turn), None)])
                     )
-                self.drain(10.0)
+                self._finish(10.0)
                 if not stopping:
                     break
         for event in self._quiet:
             event.set()
+
+    def _finish(self, seconds: float) -> None:
+        """Drain; what would end the program (``sys.exit()`` in a stop handler) waits until all have stopped."""
+        end = perf_counter() + seconds
+        while True:
+            try:
+                self.drain(end - perf_counter())
+            except BaseException as error:
+                self.interrupt = self.interrupt or error
+            else:
+                return
+
+    def ending(self, error: BaseException | None) -> BaseException | None:
+        """What the system ends with, where *error* has come out of its pump, or of the program around it."""
+        error, failure = self.interrupt or error, self.failure
+        if failure is None:
+            return error
+        if error is None or isinstance(error, trio.Cancelled):  # which the failure itself has led to
+            return failure
+        if error is not failure and isinstance(failure, Exception) and not self.embedded:
+            logger().error("a program that was told to end has failed", exc_info=failure)
+        return error
 
 
 def interrupt_in(error: BaseException) -> BaseException | None:
@@ -306,12 +355,16 @@ def _token() -> trio.lowlevel.TrioToken | None:
         return None
 
 
-def _foreign_threads() -> bool:
-    """Whether a thread of the program's own may yet enter a facet; daemons, as trio's workers are, do not count."""
-    return any(
-        thread is not threading.current_thread() and thread is not threading.main_thread() and not thread.daemon
-        for thread in threading.enumerate()
-    )
+def _expect_trio(what: str) -> None:
+    """Raise :class:`AlreadyRunning` where asyncio has the thread, whose loop is not ours."""
+    asyncio = sys.modules.get("asyncio")
+    if _token() is None and asyncio is not None and asyncio._get_running_loop() is not None:
+        raise AlreadyRunning(
+            f"{what}() needs trio, and asyncio runs here, as in a notebook or in FastAPI: run the actors in a thread "
+            "of their own, threading.Thread(target=run, args=[boot]).start(), where the actor that is to be called "
+            "says prevent_inert_check(), and call it by facet.enter_from_thread(fn).  Or let trio be a guest of "
+            "asyncio's loop, trio.lowlevel.start_guest_run(), and use open_system() there"
+        )
 
 
 @contextmanager
@@ -324,12 +377,14 @@ def _bare_interrupts() -> Iterator[None]:
 
 
 @asynccontextmanager
+@trio.lowlevel.enable_ki_protection
 async def open_system(
     boot: Callable[..., object] | None = None, *args: Any, name: str | None = None
 ) -> AsyncIterator[System]:
-    """An actor system inside a trio program; *boot*, if given, is its first actor, whose crash is raised at the end.
+    """An actor system inside a trio program.  Actors are stopped in order when the block ends.
 
-    Actors are stopped in order when the block ends.
+    *boot*, if given, is the first actor, and the block its program: when it fails, the block is cancelled, and its
+    error raised.
 
     >>> from syndicate import dataspace, send, on_message, capture
     >>> async def main():
@@ -343,33 +398,46 @@ async def open_system(
     >>> trio.run(main)
     world
     """
+    _expect_trio("open_system")
     system = System()
+    system.embedded = True
     error: BaseException | None = None
-    with _bare_interrupts():
-        async with trio.open_nursery() as nursery:
-            system._nursery = nursery
-            system._token = trio.lowlevel.current_trio_token()
-            nursery.start_soon(system.pump)
-            try:
-                if boot is not None:
-                    system.first = system.spawn(boot, *args, name=name)
-                yield system
-            except BaseException as e:
-                error = e  # raised below, outside the nursery, so that it does not come in an ExceptionGroup
-            finally:
-                system.stop()
-                nursery.cancel_scope.cancel()
-    error = system.interrupt or error
-    if error is not None:
-        raise error
-    if system.first is not None and system.first.error is not None:
-        raise system.first.error
+    with system.signals:
+        with _bare_interrupts():
+            async with trio.open_nursery() as nursery:
+                system._nursery = nursery
+                system._token = trio.lowlevel.current_trio_token()
+                nursery.start_soon(_serve, system, nursery)
+                try:
+                    if boot is not None:
+                        system.first = system.spawn(boot, *args, name=name)
+                    yield system
+                except BaseException as e:
+                    error = e  # raised below, outside the nursery, so that it does not come in an ExceptionGroup
+                finally:
+                    system.stop()
+                    nursery.cancel_scope.cancel()
+        error = system.ending(error)
+        if error is not None:
+            raise error
+
+
+async def _serve(system: System, nursery: trio.Nursery) -> None:
+    try:
+        await system.pump()
+    except trio.Cancelled:
+        raise
+    except BaseException as error:
+        system.interrupt = error
+    nursery.cancel_scope.cancel()
 
 
 def run(boot: Callable[..., object], *args: Any, name: str | None = None, clock: trio.abc.Clock | None = None) -> None:
     """Run ``boot(*args)`` as the first actor of a new system, until the system ends (see the module's text).
 
-    Raises the error of the first actor if that crashes; others only log theirs.  Ctrl-C stops all actors in order.
+    Raises what the first actor has failed by: its own error, or that of an actor which it is linked to; others only
+    log theirs.  A supervisor that gives up is raised, too.  Ctrl-C, SIGTERM and SIGHUP stop all actors in order:
+    then :class:`KeyboardInterrupt` is raised, or :class:`SystemExit`.
 
     >>> run(lambda: print("hello"))
     hello
@@ -380,17 +448,19 @@ def run(boot: Callable[..., object], *args: Any, name: str | None = None, clock:
             "run() makes an event loop of its own, and one is running here: use `async with open_system(boot)` in a "
             "trio program, and spawn(boot) in an actor"
         )
+    _expect_trio("run")
     thresholds = gc.get_threshold()
     if thresholds[0]:
         gc.set_threshold(max(thresholds[0], YOUNG), *thresholds[1:])
+    system = System()
     try:
-        trio.run(functools.partial(_main, boot, args, name), clock=clock)
+        with system.signals:
+            trio.run(functools.partial(_main, system, boot, args, name), clock=clock)
     finally:
         gc.set_threshold(*thresholds)
 
 
-async def _main(boot: Callable[..., object], args: tuple[Any, ...], name: str | None) -> None:
-    system = System()
+async def _main(system: System, boot: Callable[..., object], args: tuple[Any, ...], name: str | None) -> None:
     system._token = trio.lowlevel.current_trio_token()
     error: BaseException | None = None
     with _bare_interrupts():
@@ -404,8 +474,6 @@ async def _main(boot: Callable[..., object], args: tuple[Any, ...], name: str | 
             finally:
                 system.stop()
                 nursery.cancel_scope.cancel()
-    error = system.interrupt or error
-    if error is None:
-        error = system.first.error if system.first is not None else None
+    error = system.ending(error)
     if error is not None:
         raise error

@@ -230,6 +230,8 @@ def prevent_inert_check() -> Callable[[], None]:
     @functools.cache
     def disarm() -> None:
         facet.preventers -= 1
+        if here.turn is None:  # by a thread, which nobody else may notice
+            facet.enter_from_thread(lambda: None)
 
     return disarm
 
@@ -252,7 +254,8 @@ def spawn(
 ) -> Actor:
     """Start an actor that runs ``boot(*args)``, once this turn has committed.
 
-    A *daemon* does not keep the system running.  A *linked* actor and the current facet stop each other.
+    A *daemon* does not keep the system running.  A *linked* actor and the current facet stop each other
+    (:func:`link`).
     *assertions* are handles of this actor whose ownership passes to the new one, without a retraction in between.
     """
     turn = current("spawn")
@@ -285,11 +288,15 @@ def spawn(
 
 
 def link(actor: Actor) -> None:
-    """Tie *actor* and the current facet together: when one ends, in whatever way, the other is stopped in order."""
+    """Tie *actor* and the current facet together: when one ends, in whatever way, the other is stopped in order.
+
+    If that was by an error and the facet is all of its actor, the actor has failed by that error: whoever is linked to
+    it or supervises it is told so, and :func:`~syndicate.system.run` raises it if it is the first actor.
+    """
     turn = current("link")
     facet: Facet = turn.facet
     if facet.alive:
-        turn.assert_form(facet, Ref(actor.root, Lifeline(actor.root)), Ref(facet, _Linked(facet)))
+        turn.assert_form(facet, Ref(actor.root, Lifeline(actor.root)), Ref(facet, _Linked(facet, actor)))
     else:
         actor.root.enter(stop_actor)
 
@@ -310,7 +317,7 @@ class Lifeline(Entity):
 
     def retract(self, handle: Any) -> None:
         """The other side is gone."""
-        self.root.stop(current("link"))
+        self.root.fail(current("link"), handle.facet.actor.failure)
 
     def refused(self, value: Value) -> None:
         """This actor had ended before the assertion came."""
@@ -319,14 +326,15 @@ class Lifeline(Entity):
 
 
 class _Linked(Entity):
-    def __init__(self, facet: Facet) -> None:
+    def __init__(self, facet: Facet, other: Actor) -> None:
         self.facet = facet
+        self.other = other
 
     def retract(self, handle: Any) -> None:
-        self.facet.stop(current("link"))
+        self.facet.fail(current("link"), self.other.failure)
 
     def message(self, value: Value) -> None:
-        self.facet.stop(current("link"))
+        self.facet.fail(current("link"), self.other.failure)
 
 
 def current_turn(facet: Facet) -> Turn:

@@ -1,8 +1,7 @@
 """How a command ends: in order, with one or two lines on stderr, or with a traceback for who asks for one.
 
-The exit code is 2 where the command was wrong, 1 where it failed, 130 after Ctrl-C, which needs no words.
-
-Source: the project's contract (commands).
+The exit code is 2 where the command was wrong, 1 where it failed, 130 after Ctrl-C, 143 and 129 after SIGTERM and
+SIGHUP, which need no words.
 """
 
 from __future__ import annotations
@@ -12,18 +11,15 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from traceback import walk_tb
-from types import FrameType
 from typing import Any, Final, NoReturn
 
 import click
 
 from syndicate.errors import AddressError, ConfigError, OutputError, ProgramNotFound, SyndicateError, TextError
-from syndicate.facet import Facet
 from syndicate.system import run
-from syndicate.verbs import current_facet
 
 SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
 """Those of each command."""
@@ -34,34 +30,12 @@ _NOBODY: Final = "cannot connect to "
 def run_command(program: str, debug: bool, boot: Callable[[], object]) -> None:
     """Run *boot* to its end; exit with a line on stderr if that is an error."""
     with interruptible():
-        before = signal.getsignal(signal.SIGINT)
         try:
-            run(partial(_begin, boot))
+            run(boot)
         except SyndicateError as e:
             if debug:
                 raise
             fail(program, e)
-        finally:
-            signal.signal(signal.SIGINT, before)
-
-
-def _begin(boot: Callable[[], object]) -> None:
-    """Let Ctrl-C strike in a turn of its own, where it is undone like any other: Python lets it strike anywhere."""
-    # What a job in the background ignores, and what a program under test has replaced, stays.
-    if getattr(signal.getsignal(signal.SIGINT), "__module__", "").partition(".")[0] == "trio":
-        signal.signal(signal.SIGINT, partial(_interrupted, current_facet().actor.root))
-    boot()
-
-
-def _interrupted(root: Facet, number: int, frame: FrameType | None) -> None:
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # whoever presses it twice means it
-    if not root.alive:
-        raise KeyboardInterrupt
-    root.enter_from_thread(_interrupt)
-
-
-def _interrupt() -> None:
-    raise KeyboardInterrupt
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 r"""The keyboard: keys as they are pressed, on a terminal that is given back as it was found.
 
 The terminal is told to hand over each key at once and not to show it.  Whatever ends the program or stops it for a
-while must undo that: the end of a ``with`` block, Ctrl-Z, SIGTERM.  Ctrl-C, Ctrl-Z and Ctrl-\ keep their meaning.
+while must undo that: the end of a ``with`` block, Ctrl-Z, a second Ctrl-C.  Ctrl-C, Ctrl-Z and Ctrl-\ keep their
+meaning.
 
 A program in the background leaves the terminal alone: it belongs to whoever is in the foreground.
 
@@ -23,9 +24,10 @@ from typing import Any, Final, Self
 
 import trio
 
+from syndicate.signals import at_once
+
 _ESCAPES: Final = re.compile(rb"\x1b(\[[0-?]*[ -/]*[@-~]|O.|.)?")
 """Arrows, and keys with Alt."""
-_ENDING: Final = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
 class Keyboard:
@@ -41,11 +43,13 @@ class Keyboard:
         return sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
 
     def __enter__(self) -> Self:
+        at_once.append(self._give_back)
         self._take()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._give_back()
+        at_once.remove(self._give_back)
 
     async def listen(self, press: Callable[[str], None]) -> bool:
         """Call *press* with each key, until the terminal is gone."""
@@ -67,7 +71,7 @@ class Keyboard:
                     press(key)
 
     async def _watch_signals(self) -> None:
-        with trio.open_signal_receiver(signal.SIGTSTP, signal.SIGCONT, *_ENDING) as signals:
+        with trio.open_signal_receiver(signal.SIGTSTP, signal.SIGCONT, signal.SIGQUIT) as signals:
             async for number in signals:
                 if number == signal.SIGTSTP:
                     self._give_back()

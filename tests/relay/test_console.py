@@ -129,7 +129,8 @@ def test_pause_and_resume(server: Server, person: Callable[..., Person]) -> None
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -signal.SIGTERM), (signal.SIGHUP, -signal.SIGHUP)]
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGQUIT, -signal.SIGQUIT)],
 )
 def test_the_terminal_is_given_back(
     server: Server, person: Callable[..., Person], number: signal.Signals, code: int

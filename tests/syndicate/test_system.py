@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import gc
-import subprocess
 import sys
-import textwrap
 import threading
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
 import pytest
@@ -61,6 +60,7 @@ from syndicate.errors import NotInTurn, SyndicateError, SystemStopped
 from syndicate.facet import Facet
 from syndicate.system import System
 from syndicate.testing import Seen, settled, watch
+from syndicate.turn import here
 from tests.strategies import P
 from tests.work import PATIENCE
 
@@ -211,26 +211,68 @@ def test_run_waits_for_tasks_and_timers() -> None:
     assert log == ["task", "timer"]
 
 
-@pytest.mark.parametrize("prevented", [True, False])
-def test_run_waits_for_threads(prevented: bool) -> None:
-    """For those that will enter a facet, be it announced by a preventer or not."""
+@pytest.mark.parametrize("announced", ["preventer", "task"])
+def test_run_waits_for_threads_that_are_announced(announced: str) -> None:
+    """By a preventer, or as a linked task; whether they are daemons does not matter."""
     log: list[str] = []
 
     def boot() -> None:
         ds = dataspace()
         facet = current_facet()
         assert_(ds, P(1))
-        if prevented:
-            prevent_inert_check()
 
         def work() -> None:
             time.sleep(0.02)
             facet.enter_from_thread(lambda: (log.append("thread"), stop()))
 
-        threading.Thread(target=work, daemon=prevented).start()
+        if announced == "preventer":
+            prevent_inert_check()
+            threading.Thread(target=work, daemon=True).start()
+        else:
+            linked_task(trio.to_thread.run_sync, work)
 
     run(boot)
     assert log == ["thread"]
+
+
+def test_run_ends_when_a_thread_takes_its_preventer_back() -> None:
+    """Although nothing else happens then."""
+
+    def boot() -> None:
+        assert_(dataspace(), P(1))
+        disarm = prevent_inert_check()
+
+        def work() -> None:
+            time.sleep(0.02)
+            disarm()
+
+        threading.Thread(target=work).start()
+
+    assert returns(boot)
+
+
+@pytest.mark.parametrize("others", ["systems", "idle pool", "waiting thread"])
+def test_run_does_not_wait_for_threads_that_hold_nothing_of_it(others: str) -> None:
+    """Other systems, idle pools, threads that wait for something else: whatever has not been announced."""
+    over = threading.Event()
+
+    def boot() -> None:
+        ds, facet = dataspace(), current_facet()  # which is handed to nobody
+        on_message(ds, "never")(lambda: facet.enter(stop_actor))
+        if others == "idle pool":
+            pool.submit(lambda: None).result()
+
+    with ThreadPoolExecutor(1) as pool:
+        if others == "systems":
+            threads = [threading.Thread(target=run, args=[boot]) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        elif others == "waiting thread":
+            threading.Thread(target=over.wait).start()
+        assert returns(boot)
+        over.set()
 
 
 def test_a_daemon_keeps_nobody_waiting() -> None:
@@ -311,29 +353,71 @@ def test_an_interrupt_in_a_task_leaves_in_order(error: type[BaseException]) -> N
     assert log == ["stopped"]
 
 
-def test_a_real_interrupt() -> None:
-    """A SIGINT to a program that waits ends it at once, with its stop handlers, and KeyboardInterrupt."""
-    program = textwrap.dedent("""
-        from syndicate import *
-        async def ready():
-            print("ready", flush=True)
-            import trio
-            await trio.sleep_forever()
-        def boot():
-            on_stop(lambda: print("stopped", flush=True))
-            linked_task(ready)
-        run(boot)
-    """)
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        assert process.stdout is not None
-        assert process.stderr is not None
-        assert process.stdout.readline() == "ready\n"
-        process.send_signal(2)
-        assert process.stdout.read() == "stopped\n"
-        assert process.stderr.read().rstrip().endswith("KeyboardInterrupt")
-    assert process.returncode != 0
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("where", ["on_stop", "on_stop_or_crash", "crash", "commit"])
+def test_an_exit_in_the_midst_of_an_end_keeps_nobody_from_stopping(error: type[BaseException], where: str) -> None:
+    """In a stop handler, in the clean-up of a crash, in a commit: what the actor asserted goes, the others stop, and
+    then it comes out.
+    """
+    log: list[str] = []
+    places: list[Any] = []
+
+    def leave() -> None:
+        log.append("leaving")
+        raise error
+
+    def leaving(ds: Any) -> None:
+        assert_(ds, P("alive"))
+        if where == "commit":
+            after(1, lambda: here.turn and here.turn.afterwards.append(leave))
+        elif where == "crash":
+            on_stop_or_crash(leave)
+            after(1, lambda: 1 / 0)
+        else:
+            (on_stop if where == "on_stop" else on_stop_or_crash)(leave)
+            after(1, stop_actor)
+
+    def other(ds: Any) -> None:
+        during(ds, P(capture()))(lambda value: assert_(ds, ["seen", value]))
+        prevent_inert_check()
+        on_stop(lambda: log.append("other stopped"))
+
+    def boot() -> None:
+        places.append(dataspace())
+        spawn(other, places[0])
+        spawn(leaving, places[0])
+        spawn(other, places[0])
+
+    with pytest.raises(error):
+        run(boot, clock=jumping())
+    assert log == ["leaving", "other stopped", "other stopped"]
+    assert list(places[0].entity.index) == []
+    assert places[0].entity.index.statistics().tables == 0
+
+
+@pytest.mark.parametrize("stops", [1, 3])
+def test_exits_in_stop_handlers_while_all_stop(stops: int) -> None:
+    """However many raise: all are called, once each."""
+    log: list[int] = []
+
+    def member(n: int) -> None:
+        prevent_inert_check()
+
+        @on_stop
+        def stopped() -> None:
+            log.append(n)
+            if n < stops:
+                sys.exit(n)
+
+    def boot() -> None:
+        for n in range(4):
+            spawn(member, n)
+        after(1, lambda: sys.exit(9))
+
+    with pytest.raises(SystemExit) as raised:
+        run(boot, clock=jumping())
+    assert sorted(log) == [0, 1, 2, 3]
+    assert raised.value.code in range(10)
 
 
 def test_run_leaves_the_garbage_collector_as_it_was() -> None:
@@ -377,8 +461,8 @@ async def test_the_end_of_a_system() -> None:
     await trio.testing.wait_all_tasks_blocked()
 
 
-async def test_errors_inside_the_block_come_out_as_they_are() -> None:
-    """After all actors were stopped; and the first actor's crash is raised at the end of the block."""
+async def test_errors_inside_the_block_come_out_as_they_are(logs: list[MutableMapping[str, Any]]) -> None:
+    """After all actors were stopped; the first actor's crash is told at once, and ends the block."""
     log: list[str] = []
 
     async def failing_block() -> None:
@@ -388,16 +472,46 @@ async def test_errors_inside_the_block_come_out_as_they_are() -> None:
             raise ValueError("mine")
 
     async def failing_actor() -> None:
-        async with open_system(lambda: 1 / 0) as system:
-            await system.settle()
-            log.append("block goes on")
+        async with open_system(lambda: 1 / 0):
+            try:
+                await trio.sleep_forever()
+            finally:
+                log.append("block ends")
 
     with pytest.raises(ValueError, match="mine"):
         await failing_block()
     assert log == ["stopped"]
     with pytest.raises(ZeroDivisionError):
         await failing_actor()
-    assert log == ["stopped", "block goes on"]
+    assert log == ["stopped", "block ends"]
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [("an actor crashed", "error")]
+
+
+async def test_the_block_has_the_last_word_on_a_failure() -> None:
+    """What the block itself raises while it is cancelled comes out: the failure has been told."""
+
+    async def block(then: BaseException | None) -> None:
+        async with open_system(lambda: 1 / 0):
+            try:
+                await trio.sleep_forever()
+            except trio.Cancelled:
+                if then is not None:
+                    raise then from None
+                raise
+
+    with pytest.raises(ValueError, match="mine"):
+        await block(ValueError("mine"))
+    with pytest.raises(SystemExit):
+        await block(SystemExit(3))
+
+
+async def test_a_host_outlives_its_actors() -> None:
+    """Without a first actor nothing that fails ends the block."""
+    async with open_system() as system:
+        actor = system.spawn(lambda: 1 / 0)
+        await system.settle()
+        assert isinstance(actor.error, ZeroDivisionError)
+        await trio.lowlevel.checkpoint()
 
 
 async def test_cancelling_the_block_stops_the_actors() -> None:
