@@ -21,7 +21,7 @@ from attrs import define, field, frozen
 from syndicate.dedalus.ast import Row, Rule, Value
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Net
-from syndicate.dedalus.schedule import NEVER
+from syndicate.dedalus.schedule import NEVER, UNKNOWN
 from syndicate.dedalus.why.absence import DEPTH_NOT, WhyNot, suits, why_not
 from syndicate.dedalus.why.derivation import DEPTH, History, Pattern, Why, shown, why
 from syndicate.dedalus.why.spacetime import Form, diagram
@@ -40,7 +40,7 @@ def order(row: Row) -> list[tuple[int, Value]]:
 
 @frozen
 class Message:
-    """An asynchronous tuple: when it was sent, and when it arrived; never, if *arrive* is empty."""
+    """An asynchronous tuple: when it was sent, and arrived: never, if *arrive* is empty, or that is *unknown*."""
 
     relation: str
     row: Row
@@ -48,10 +48,12 @@ class Message:
     arrive: tuple[int, ...]
     rule: int
     senders: tuple[Value, ...] = ()
+    unknown: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """An entry of a schedule."""
-        arrive: Any = list(self.arrive) if len(self.arrive) > 1 else self.arrive[0] if self.arrive else NEVER
+        nowhere = UNKNOWN if self.unknown else NEVER
+        arrive: Any = list(self.arrive) if len(self.arrive) > 1 else self.arrive[0] if self.arrive else nowhere
         return {"rel": self.relation, "tuple": list(self.row), "sent": self.sent, "arrive": arrive}
 
 

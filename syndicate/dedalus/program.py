@@ -61,6 +61,7 @@ from syndicate.dedalus.lower import arities
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.parse import load, parse, with_library
+from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.quiescence import Restless, restless
 from syndicate.dedalus.run import MAX_STEPS, Facts, run
 from syndicate.dedalus.schedule import DELIVERIES, Clock, Delivery, Schedule
@@ -181,7 +182,7 @@ class Program:
     ) -> Model:
         """What is true from *start* to *until*, both inclusive, in timesteps.
 
-        Messages arrive as *schedule* says (JSON as in ``cases/dedalus``; by default after one timestep).  Without one
+        Messages arrive as *schedule* says (JSON as in a file for ``run``; by default after one timestep).  Without one
         they arrive after one timestep, or when *seed* says, if it is given.  *delivery*: ``free`` takes ``@async``
         literally, ``causal`` lets no message arrive before its cause, ``later`` after it only.  *net* says
         what goes wrong, by the seed; see :class:`Net`.  *events* are facts from outside,
@@ -207,6 +208,9 @@ class Program:
                 "choices are made by the run itself, one by one: run a program that has some without engine="
             )
         clock = Clock(start, until, seed, made, delivery)
+        if made is not None and made.locations is not None:
+            placement = Placement(self.statements, apart=False)
+            rules, clock.placed = placement.facts_at(made.locations, rules, start - 1), placement.of
         return run(rules, clock, given, limit=limit, founded=founded, engine=engine)
 
     def explorer(

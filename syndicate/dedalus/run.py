@@ -410,21 +410,26 @@ class Pass:
         for row in sorted(current, key=order):
             senders = tuple(sorted(current[row], key=lambda s: order((s,))))
             name = rule.head.relation
-            arrive = self.clock.arrivals(Send(number, name, row, time, senders, rule.kind == "later"))
-            self.messages.append(Message(name, row, time, arrive, number, senders))
+            send = Send(number, name, row, time, senders, rule.kind == "later")
+            arrive = self.clock.arrivals(send)
+            self.messages.append(Message(name, row, time, arrive, number, senders, self.clock.unknown(send)))
             for at in arrive:
                 if at <= time:
                     self.arrived.add((at, name, row))
                 elif at <= self.clock.until:
                     self.event(at, name, row)
 
-    def model(self) -> Model:
-        """What was found."""
-        choices = [
+    def choices(self) -> list[Chosen]:
+        """What was chosen, in order of time."""
+        return [
             Chosen(number, self.rules[number].head.relation, time, tuple(sorted(rows, key=order)))
             for (number, time), groups in sorted(self.clock.chosen.items(), key=lambda item: (item[0][1], item[0][0]))
             if (rows := [row for group in groups.values() for row in group])
         ]
+
+    def model(self) -> Model:
+        """What was found."""
+        choices = self.choices()
         net = self.clock.schedule.net if self.clock.schedule is not None else None
         start, until, messages = self.clock.start, self.clock.until, self.messages
         return Model(self.intervals, start, until, messages, self.visited, choices, self.rules, self.given, net)

@@ -17,13 +17,13 @@ Source: reference/dedalus.md, sections 4.1, 4.3 and 5.4.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any, Final, Literal, TypeAlias
 
 from attrs import define, field, frozen
 
-from syndicate.dedalus.ast import Atom, Choice, Constant, Row, normal
+from syndicate.dedalus.ast import Atom, Choice, Constant, Row, Value, normal
 from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.net import Net, Send
 from syndicate.errors import ScheduleError
@@ -31,8 +31,10 @@ from syndicate.errors import ScheduleError
 Delivery: TypeAlias = Literal["free", "causal", "later"]
 DELIVERIES: Final = ("free", "causal", "later")
 NEVER: Final = "never"
+UNKNOWN: Final = "unknown"
+"""Of a message to a place of which nothing is recorded: as far as anybody knows it never arrives."""
 
-__all__ = ["DELIVERIES", "NEVER", "Clock", "Delivery", "Net", "Schedule", "Send"]
+__all__ = ["DELIVERIES", "NEVER", "UNKNOWN", "Clock", "Delivery", "Net", "Schedule", "Send"]
 
 
 @frozen
@@ -41,6 +43,9 @@ class Schedule:
 
     *by_rule* are arrivals of what one rule sends, where several send the same: the rule's number comes last in the key.
     *choices* are the values that ``choose`` takes, by the rule's number and the time.
+
+    *locations* are those of which anything is known, if that is said: facts elsewhere are left out, and what is sent
+    elsewhere is *unknown*, as are messages of which that is said.
     """
 
     arrive: Mapping[tuple[str, Row, int], tuple[int, ...]] = field(factory=dict)
@@ -48,6 +53,8 @@ class Schedule:
     net: Net | None = None
     by_rule: Mapping[tuple[str, Row, int, int], tuple[int, ...]] = field(factory=dict)
     choices: Mapping[tuple[int, int], tuple[Row, ...]] = field(factory=dict)
+    locations: frozenset[Value] | None = None
+    unknown: frozenset[tuple[str, Row, int]] = frozenset()
 
     @property
     def open(self) -> bool:
@@ -68,8 +75,11 @@ class Schedule:
             raise ScheduleError(f"'schedule' is a list of {{rel, tuple, sent, arrive}}, not {entries!r}")
         arrive: dict[tuple[str, Row, int], tuple[int, ...]] = {}
         by_rule: dict[tuple[str, Row, int, int], tuple[int, ...]] = {}
+        unknown: set[tuple[str, Row, int]] = set()
         for number, entry in enumerate(entries):
             key, times = _entry(number, entry)
+            if entry["arrive"] == UNKNOWN:
+                unknown.add(key)
             rule = entry.get("rule")
             if rule is not None and type(rule) is not int:
                 raise ScheduleError(f"schedule[{number}]: 'rule' is the number of a rule, not {rule!r}")
@@ -84,7 +94,8 @@ class Schedule:
                 by_rule[*key, rule] = times
         net = None if (said := given.get("net")) is None else Net.of(said)
         delay = default if given.get("default") is None else _delay(given["default"])
-        return cls(arrive, delay, net, by_rule, dict(_chosen(*each) for each in enumerate(given.get("choices") or ())))
+        choices = dict(_chosen(*each) for each in enumerate(given.get("choices") or ()))
+        return cls(arrive, delay, net, by_rule, choices, _places(given.get("locations")), frozenset(unknown))
 
 
 def _entry(number: int, entry: Any) -> tuple[tuple[str, Row, int], tuple[int, ...]]:
@@ -96,10 +107,18 @@ def _entry(number: int, entry: Any) -> tuple[tuple[str, Row, int], tuple[int, ..
         raise ScheduleError(f"{where}: 'tuple' is a list of strings and numbers, not {row!r}")
     if type(sent) is not int:
         raise ScheduleError(f"{where}: 'sent' is a time, not {sent!r}")
-    times = [] if arrive == NEVER else arrive if isinstance(arrive, list) else [arrive]
+    times = [] if arrive in (NEVER, UNKNOWN) else arrive if isinstance(arrive, list) else [arrive]
     if any(type(time) is not int for time in times):
-        raise ScheduleError(f"{where}: 'arrive' is a time, a list of times, or \"never\", not {arrive!r}")
+        raise ScheduleError(f'{where}: \'arrive\' is a time, a list of times, "never" or "unknown", not {arrive!r}')
     return (str(entry["rel"]), tuple(map(normal, row)), sent), tuple(sorted(set(times)))
+
+
+def _places(given: Any) -> frozenset[Value] | None:
+    if given is None:
+        return None
+    if not isinstance(given, list) or not all(type(place) in (str, int, float) for place in given):
+        raise ScheduleError(f"'locations' is a list of strings and numbers, not {given!r}")
+    return frozenset(map(normal, given))
 
 
 def _chosen(number: int, entry: Any) -> tuple[tuple[int, int], tuple[Row, ...]]:
@@ -125,6 +144,7 @@ class Clock:
     """What decides in one run.
 
     *used* are the entries of the schedule that were asked for, *chosen* what ``choose`` took, by rule, time and key.
+    *placed* says where a row is, if that matters.
     """
 
     start: int
@@ -134,6 +154,20 @@ class Clock:
     delivery: Delivery = "free"
     used: set[Any] = field(factory=set)
     chosen: dict[tuple[int, int], dict[Row, list[Row]]] = field(factory=dict)
+    placed: Callable[[str, Row], Value | None] | None = None
+
+    def unknown(self, send: Send) -> bool:
+        """Whether a message goes where nobody knows what happened."""
+        if self.schedule is None:
+            return False
+        if (send.relation, send.row, send.sent) in self.schedule.unknown:
+            return True
+        return self.placed is not None and not self.known(self.placed(send.relation, send.row))
+
+    def known(self, place: Value | None) -> bool:
+        """Whether anything is known of a place; None is everywhere."""
+        places = self.schedule.locations if self.schedule is not None else None
+        return place is None or places is None or place in places
 
     def arrivals(self, send: Send) -> tuple[int, ...]:
         """When a message arrives, of which what lies behind the end of the run is nobody's concern."""
@@ -156,6 +190,9 @@ class Clock:
             return None
         key = (send.relation, send.row, send.sent)
         own = (*key, send.rule)
+        if self.placed is not None and self.unknown(send):
+            self.used |= {own, key}
+            return ()
         if own in self.schedule.by_rule:
             self.used.add(own)
             return self._checked(send, self.schedule.by_rule[own])

@@ -102,7 +102,7 @@ def test_live_and_in_one_place(server: Server, node: Node, file: Path, tmp_path:
     for place in places:
         nodes[place].leave()
 
-    diaries = [Diary.of(json.loads((tmp_path / place).read_text())) for place in places]
+    diaries = [Diary.load(tmp_path / place) for place in places]
     model = program.run(**together(diaries))
     assert model.until > 5
     for place in places:
@@ -151,7 +151,7 @@ def test_live_within_and_without(server: Server, node: Node, file: Path, tmp_pat
     other.wait_for("three")
     other.leave()
     assert other.process.wait(PATIENCE) == 0
-    ours, theirs = lives[0].diary(), Diary.of(json.loads((tmp_path / "b").read_text()))
+    ours, theirs = lives[0].diary(), Diary.load(tmp_path / "b")
     model = program.run(**together([ours, theirs]))
     assert words(model, model.until, "a") == ["one", "three", "two"]
     relations = ("said", "known", "heard", "has", "ack", "first", "words", "lucky")
@@ -246,8 +246,32 @@ def test_ctrl_c(server: Server, node: Node, tmp_path: Path) -> None:
     one.process.send_signal(signal.SIGINT)
     assert one.process.wait(PATIENCE) == 130
     assert "Traceback" not in "".join(one.errors)
-    arrived = Diary.of(json.loads((tmp_path / "a").read_text())).arrivals
+    arrived = Diary.load(tmp_path / "a").arrivals
     assert [(one.relation, one.row) for one in arrived] == [("said", ("a", "hi"))]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_a_diary_survives_its_process(
+    server: Server, node: Node, file: Path, tmp_path: Path, number: signal.Signals
+) -> None:
+    """Whatever ends the process, the diary has all that was printed; a place without one is named, nothing is lost."""
+    _, address = server
+    show = [word for name in ("known", "heard") for word in ("--show", name)]
+    one = node("a", address, *show, "--record", str(tmp_path / "a"), "--every", "0.05")
+    for word in ("hi", "ho"):
+        one.say(f'said("a", "{word}")')
+        one.wait_for(rf'\+ known\("a", "{word}"\)')
+    one.process.send_signal(number)
+    one.process.wait(PATIENCE)
+    diary = Diary.load(tmp_path / "a")
+    assert [arrived.row for arrived in diary.arrivals] == [("a", "hi"), ("a", "ho")]
+    done = CliRunner().invoke(dedalus, ["together", str(file), str(tmp_path / "a")])
+    assert done.exit_code == 0
+    printed = [line.strip() for line in (*one.seen, *one._lines.queue)]
+    assert len(printed) >= 2
+    assert set(printed) <= set(done.stdout.splitlines())
+    assert "no diary is of b" in done.stderr
+    assert "lost" not in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -273,7 +297,7 @@ def test_diaries_that_are_none(file: Path, tmp_path: Path) -> None:
     """What is no diary is named."""
     (tmp_path / "x").write_text("[]")
     (tmp_path / "y").write_text("no json")
-    for name, why in (("x", "no diary"), ("y", "cannot read"), ("z", "cannot read")):
+    for name, why in (("x", "no diary"), ("y", "no diary"), ("z", "cannot read")):
         done = CliRunner().invoke(dedalus, ["together", str(file), str(tmp_path / name)])
         assert done.exit_code == 1
         assert why in done.output

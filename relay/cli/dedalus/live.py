@@ -1,20 +1,18 @@
 """``syndicate dedalus live``: one location of a program, live, by way of a server.
 
-Source: issue 6, point 6; :mod:`syndicate.dedalus.live`.
+See :mod:`syndicate.dedalus.live`.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 import click
 
-from relay.cli.dedalus.inputs import write_text
 from relay.cli.ending import SETTINGS, Command, ending, fail, run_command
 from relay.cli.target import Target, find_target, target_options
 from relay.client import connect
@@ -22,11 +20,12 @@ from syndicate.bloom.agent.console import read_lines
 from syndicate.dedalus import Agent, Diary, Program, together
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
 from syndicate.dedalus.live import Life
-from syndicate.dedalus.live.placement import SPECIFICATION
-from syndicate.dedalus.model import order
+from syndicate.dedalus.live.diary import Writing
+from syndicate.dedalus.model import Model, order
 from syndicate.dedalus.net import nodes_of
 from syndicate.dedalus.parse import parse
-from syndicate.errors import ScheduleError, SyndicateError
+from syndicate.dedalus.placement import SPECIFICATION, Placement
+from syndicate.errors import SyndicateError
 from syndicate.log import configure
 from syndicate.values import Ref
 from syndicate.verbs import current_facet, linked_task, stop_actor
@@ -36,8 +35,8 @@ Examples:
   syndicate dedalus live gossip.ded --at a --connect tcp://127.0.0.1:8001
   syndicate dedalus live gossip.ded --at b --connect tcp://127.0.0.1:8001 --show known --every 0.1 --until 100
   echo 'said("a", "hi")' | syndicate dedalus live gossip.ded --at a --connect tcp://127.0.0.1:8001 --stdin
-  syndicate dedalus live gossip.ded --at a --connect tcp://127.0.0.1:8001 --record a.json
-  syndicate dedalus together gossip.ded a.json b.json     (what was recorded, run again in one place)
+  syndicate dedalus live gossip.ded --at a --connect tcp://127.0.0.1:8001 --record a.diary
+  syndicate dedalus together gossip.ded a.diary b.diary     (what was recorded, run again in one place)
 """
 
 
@@ -59,7 +58,7 @@ Examples:
 @click.option("--specification", multiple=True, metavar="REL", default=SPECIFICATION, show_default=True,
               help="Relations that look at all locations, and so are at none; repeatable.")  # fmt: skip
 @click.option("--seed", type=int, metavar="N", help="That of `choose`.")
-@click.option("--record", metavar="FILE", help="Write down what came and went, for `together`.")
+@click.option("--record", metavar="FILE", help="Write down what comes and goes, as it does, for `together`.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: time, rel, tuple, there.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def live_command(
@@ -88,6 +87,7 @@ def live_command(
     fail.
     """
     configure(level="info")
+    diary: Writing | None = None
     try:
         target = find_target(address, cap, cap_file, ca)
         program = Program.load(file)
@@ -99,12 +99,12 @@ def live_command(
             outputs=outputs,
             every=every,
             seed=seed,
-            recorded=record is not None,
             specification=specification,
         )
         relations = [name for name in shown or _derived(agent.placement.rules) if agent.arity(name) >= 0]
         if record is not None:
-            write_text(record, "")  # a mistake is told now, and not when there is something to lose
+            diary = Writing(record, place)
+            agent.recorded = diary.write
     except SyndicateError as error:
         if debug:
             raise
@@ -116,8 +116,10 @@ def live_command(
             "syndicate dedalus live", debug, partial(_boot, agent, target, lives, relations, show, until, reads)
         )
     finally:
-        if record is not None and lives:
-            write_text(record, json.dumps(lives[0].diary().to_json()) + "\n")
+        if diary is not None:
+            if lives:
+                diary.write(lives[0].local.last())
+            diary.close()
 
 
 def _derived(rules: Iterable[Rule]) -> list[str]:
@@ -192,8 +194,8 @@ def _as_json(time: int, name: str, row: Row, there: bool) -> str:
 
 _TOGETHER: Final = """\b
 Examples:
-  syndicate dedalus together gossip.ded a.json b.json
-  syndicate dedalus together gossip.ded a.json b.json --json | jq .known
+  syndicate dedalus together gossip.ded a.diary b.diary
+  syndicate dedalus together gossip.ded a.diary b.diary --json | jq .known
 """
 
 
@@ -204,20 +206,39 @@ Examples:
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @ending("syndicate dedalus together")
 def together_command(file: str, diaries: tuple[str, ...], as_json: bool) -> None:
-    """Run a program as it ran live, in one place: by what `live --record` wrote at all locations."""
-    model = Program.load(file).run(**together(map(_diary, diaries)))
+    """Run a program as it ran live, in one place: by what `live --record` wrote at all locations.
+
+    Prints what came (+) and went (-), as `live` did, and what was sent.  Nothing is known of a location without a
+    diary, which stderr says.
+    """
+    program = Program.load(file)
+    known = list(map(Diary.load, diaries))
+    model = program.run(**together(known))
+    for place in sorted(_unknown(program, model, {diary.location for diary in known}), key=repr):
+        told = "what happened there, and when it got what was sent to it, is unknown"
+        click.echo(f"syndicate dedalus together: no diary is of {place}: {told}", err=True)
     if as_json:
         click.echo(json.dumps(model.to_json()))
-    else:
-        click.echo(model.diagram("text"))
+        return
+    for time, there, name, row in sorted(_changes(model), key=lambda one: (*one[:3], order(one[3]))):
+        click.echo(_as_text(time, name, row, there))
+    click.echo(f"\n{model.diagram('text')}")
 
 
-def _diary(path: str) -> Diary:
-    try:
-        given: Any = json.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ScheduleError(f"cannot read the diary {path}: {getattr(error, 'strerror', None) or error}") from None
-    try:
-        return Diary.of(given)
-    except ScheduleError as error:
-        raise ScheduleError(f"{path}: {error}") from None
+def _changes(model: Model) -> Iterator[tuple[int, bool, str, Row]]:
+    """What came, and what went, of the relations that rules derive."""
+    for name in _derived(model.rules):
+        for row, spans in model.intervals[name].items():
+            for since, to in spans:
+                yield since, True, name, row
+                if to <= model.until:
+                    yield to, False, name, row
+
+
+def _unknown(program: Program, model: Model, known: set[Value]) -> set[Value]:
+    """The locations that a program or its messages name, and that have no diary."""
+    placement = Placement(program.statements, apart=False)
+    rows = [(message.relation, message.row) for message in model.messages]
+    heads = [rule.head for rule in program.core() if rule.fact]
+    rows += [(head.relation, tuple(t.value for t in head.terms if isinstance(t, Constant))) for head in heads]
+    return {place for name, row in rows if (place := placement.of(name, row)) is not None} - known

@@ -36,7 +36,8 @@ keeps of others when that comes.
 **A location is a plain first column**: a value, or a variable, and nothing that is computed.  **A life begins anew**:
 an agent that is started again is at its first timestep, and knows nothing of its life before.
 
-**Diaries.**  A *recorded* agent keeps all that came and went.  Of the diaries of all agents
+**Diaries.**  A *recorded* agent keeps all that came and went, or tells it as it happens, as to a file
+(:class:`~syndicate.dedalus.live.diary.Writing`).  Of the diaries of all agents
 :func:`~syndicate.dedalus.live.diary.together` makes a run of the program in one place that equals what happened.
 
 Contract: what is sent in a timestep goes out with its turn; what arrives in one turn and was not sent later than the
@@ -55,8 +56,9 @@ import attrs
 from syndicate.dedalus.ast import Value, normal
 from syndicate.dedalus.explore.influence import NOTHING
 from syndicate.dedalus.live.life import Life
+from syndicate.dedalus.live.local import Recording
 from syndicate.dedalus.live.packet import Fact
-from syndicate.dedalus.live.placement import SPECIFICATION, Placement
+from syndicate.dedalus.placement import SPECIFICATION, Placement
 from syndicate.dedalus.program import Program
 from syndicate.dedalus.quiescence import restless
 from syndicate.errors import FactError, PatternError
@@ -83,7 +85,7 @@ class Agent:
         messages: Mapping[str, Any] | None = None,
         every: float | None = None,
         seed: int | None = None,
-        recorded: bool = False,
+        recorded: bool | Recording = False,
         specification: Iterable[str] = SPECIFICATION,
     ) -> None:
         """The agent at *location*, with what it meets in a dataspace.
@@ -96,7 +98,8 @@ class Agent:
             messages: relations that have a row, for one timestep, for each message that matches a pattern.
             every: seconds; a timestep passes each time, and only then.
             seed: that of ``choose``.
-            recorded: whether the diary is kept.
+            recorded: whether the diary is kept; or a function, which is told each entry when it happens, and nothing
+                is kept.
             specification: relations that look at all locations, and are left out.
 
         A pattern captures the columns, in order, or all but the location; a record class stands for one that captures

@@ -11,24 +11,33 @@ what came from outside, what was chosen.
 >>> Diary.of(a.to_json()) == a
 True
 
-``program.run(**together(diaries))`` has at each location what was there, if no location of the program is left out.
-What none of them sent came from outside: an event.  A row that was given is one in each timestep in which it stood, so
-that such a run visits these timesteps one by one.
+``program.run(**together(diaries))`` has at each location what was there.  Of a location without a diary nothing is
+known: it has no rows, and when it got what was sent there is unknown.  What none of the others sent came from outside:
+an event.  A row that was given is one in each timestep in which it stood, so that such a run visits these timesteps one
+by one.
 
-Source: issue 6, points 4 and 6; reference/dedalus.md, section 5.4.
+**On the disk** a diary is written as it happens (:class:`Writing`): one line for each timestep in which something did,
+with the CRC-32 of the rest of the line before it.  So it survives the end of the process, however that comes; a last
+line that is torn is left out, and any other that is not what was written is refused.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+from zlib import crc32
 
-from attrs import asdict, field, frozen
+from attrs import asdict, evolve, field, frozen
 
 from syndicate.dedalus.ast import Row, Value, normal
 from syndicate.dedalus.model import Chosen, Intervals, Message
 from syndicate.dedalus.schedule import NEVER
 from syndicate.errors import ScheduleError
+
+FORMAT: Final = 1
 
 
 @frozen
@@ -52,6 +61,41 @@ class Standing:
 
 
 @frozen
+class Entry:
+    """What happened in one timestep: what was sent and chosen, what arrived, what was given, and what no longer was.
+
+    *resting* says that no other timestep was due.
+    """
+
+    time: int
+    resting: bool
+    messages: list[Message] = field(factory=list)
+    arrivals: list[Arrival] = field(factory=list)
+    begun: list[Standing] = field(factory=list)
+    ended: list[Standing] = field(factory=list)
+    choices: list[Chosen] = field(factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """An object for a line; what is empty is left out."""
+        made = asdict(self, value_serializer=_listed)
+        return {name: value for name, value in made.items() if value != []}
+
+    @classmethod
+    def of(cls, given: Any) -> Entry:
+        """What :meth:`to_json` made; raises :class:`ScheduleError`."""
+        with _reading():
+            return cls(
+                int(given["time"]),
+                bool(given["resting"]),
+                list(map(_message, given.get("messages", ()))),
+                list(map(_arrival, given.get("arrivals", ()))),
+                list(map(_standing, given.get("begun", ()))),
+                list(map(_standing, given.get("ended", ()))),
+                list(map(_choice, given.get("choices", ()))),
+            )
+
+
+@frozen
 class Diary:
     """What happened at a *location* from *start* to *time*, its last timestep; *resting* says that no more was due.
 
@@ -68,42 +112,101 @@ class Diary:
     choices: list[Chosen] = field(factory=list)
     intervals: Intervals = field(factory=dict, eq=False, repr=False)
 
+    @classmethod
+    def of_entries(
+        cls, location: Value, start: int, entries: Iterable[Entry], intervals: Intervals | None = None
+    ) -> Diary:
+        """The entries of one life in one."""
+        made = cls(location, start, start - 1, False, intervals=intervals or {})
+        given: dict[tuple[str, Row, int], Standing] = {}
+        last = Entry(start - 1, False)
+        for last in entries:
+            made.messages.extend(last.messages)
+            made.arrivals.extend(last.arrivals)
+            made.choices.extend(last.choices)
+            given |= {(one.relation, one.row, one.since): one for one in (*last.begun, *last.ended)}
+        made.standing.extend(given.values())
+        return evolve(made, time=last.time, resting=last.resting)
+
     def to_json(self) -> dict[str, Any]:
-        """An object to be written to a file; without *intervals*, which follow."""
-        made = asdict(self, filter=lambda attribute, _: attribute.name != "intervals")
-        for name in ("row", "rows", "arrive", "senders"):
-            for part in (*made["messages"], *made["arrivals"], *made["standing"], *made["choices"]):
-                if name in part:
-                    part[name] = _lists(part[name])
-        return made
+        """All of it but *intervals*, which follow, as one object."""
+        found: dict[str, Any] = asdict(
+            self, filter=lambda attribute, _: attribute.name != "intervals", value_serializer=_listed
+        )
+        return found
 
     @classmethod
     def of(cls, given: Any) -> Diary:
         """What :meth:`to_json` made; raises :class:`ScheduleError`."""
-        try:
+        with _reading():
             return cls(
                 normal(given["location"]),
                 int(given["start"]),
                 int(given["time"]),
                 bool(given["resting"]),
-                [
-                    Message(m["relation"], _row(m["row"]), m["sent"], tuple(m["arrive"]), m["rule"], _row(m["senders"]))
-                    for m in given["messages"]
-                ],
-                [Arrival(a["relation"], _row(a["row"]), int(a["sent"]), int(a["at"])) for a in given["arrivals"]],
-                [Standing(s["relation"], _row(s["row"]), int(s["since"]), s["until"]) for s in given["standing"]],
-                [
-                    Chosen(c["rule"], c["relation"], c["time"], tuple(map(_row, c["rows"])))
-                    for c in given["choices"]
-                ],
-            )  # fmt: skip
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise ScheduleError(f"this is no diary of a location: {type(error).__name__}: {error}") from None
+                list(map(_message, given["messages"])),
+                list(map(_arrival, given["arrivals"])),
+                list(map(_standing, given["standing"])),
+                list(map(_choice, given["choices"])),
+            )
+
+    @classmethod
+    def load(cls, path: str | Path) -> Diary:
+        """What a :class:`Writing` wrote, up to a last line that is torn; raises :class:`ScheduleError`."""
+        try:
+            lines = Path(path).read_bytes().split(b"\n")
+        except OSError as error:
+            raise ScheduleError(f"cannot read the diary {path}: {error.strerror}") from None
+        made: list[Any] = []
+        for number, line in enumerate(lines, 1):
+            text = line[9:]
+            if line[:9] == _sum(text):
+                made.append(json.loads(text))
+            elif number < len(lines) - (not lines[-1]):
+                raise ScheduleError(f"{path}:{number}: this line of the diary is not what was written")
+        if not made or not isinstance(made[0], dict) or made[0].get("diary") != FORMAT:
+            raise ScheduleError(f"{path}: this is no diary of a location, or nothing was written before the end")
+        try:
+            return cls.of_entries(normal(made[0]["location"]), int(made[0]["start"]), map(Entry.of, made[1:]))
+        except ScheduleError as error:
+            raise ScheduleError(f"{path}: {error}") from None
 
     def at(self, relation: str, time: int) -> list[Row]:
         """What was there of a relation at a time, sorted as text."""
         rows = self.intervals.get(relation, {}).items()
         return sorted((row for row, spans in rows if any(s <= time < to for s, to in spans)), key=repr)
+
+
+class Writing:
+    """A diary that is written to a file as it happens, an entry a line: what is written survives the process."""
+
+    def __init__(self, path: str | Path, location: Value, start: int = 1) -> None:
+        """Begin anew; raises :class:`ScheduleError`."""
+        self.path = path
+        try:
+            self.file = Path(path).open("wb", buffering=0)  # noqa: SIM115 - as long as the agent lives
+        except OSError as error:
+            raise ScheduleError(f"cannot write {path}: {error.strerror}") from None
+        self._line({"diary": FORMAT, "location": location, "start": start})
+
+    def write(self, entry: Entry) -> None:
+        """Add an entry; raises :class:`ScheduleError`."""
+        self._line(entry.to_json())
+
+    def _line(self, made: dict[str, Any]) -> None:
+        text = json.dumps(made).encode()
+        try:
+            self.file.write(_sum(text) + text + b"\n")
+        except OSError as error:
+            raise ScheduleError(f"cannot write {self.path}: {error.strerror}") from None
+
+    def close(self) -> None:
+        """Write no more."""
+        self.file.close()
+
+
+def _sum(text: bytes) -> bytes:
+    return b"%08x " % crc32(text)
 
 
 def together(diaries: Iterable[Diary]) -> dict[str, Any]:
@@ -149,6 +252,7 @@ def together(diaries: Iterable[Diary]) -> dict[str, Any]:
             if sent <= until
         ]
     }
+    schedule["locations"] = sorted(places, key=repr)
     if chosen:
         schedule["choices"] = [one.to_json() for one in chosen]
     return {"start": start, "until": until, "schedule": schedule, "events": events}
@@ -171,8 +275,33 @@ def _chosen(diaries: Iterable[Diary]) -> list[Chosen]:
     return [Chosen(*key, tuple(rows)) for key, rows in found.items()]
 
 
-def _lists(value: Any) -> Any:
-    return [_lists(part) for part in value] if isinstance(value, (tuple, list)) else value
+def _listed(_: object, __: object, value: Any) -> Any:
+    """Rows as lists, as JSON would have them."""
+    return [_listed(_, __, part) for part in value] if isinstance(value, tuple) else value
+
+
+@contextmanager
+def _reading() -> Iterator[None]:
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ScheduleError(f"this is no diary of a location: {type(error).__name__}: {error}") from None
+
+
+def _message(m: Any) -> Message:
+    return Message(m["relation"], _row(m["row"]), m["sent"], tuple(m["arrive"]), m["rule"], _row(m["senders"]))
+
+
+def _arrival(a: Any) -> Arrival:
+    return Arrival(a["relation"], _row(a["row"]), int(a["sent"]), int(a["at"]))
+
+
+def _standing(s: Any) -> Standing:
+    return Standing(s["relation"], _row(s["row"]), int(s["since"]), s["until"])
+
+
+def _choice(c: Any) -> Chosen:
+    return Chosen(c["rule"], c["relation"], c["time"], tuple(map(_row, c["rows"])))
 
 
 def _row(given: Any) -> Row:

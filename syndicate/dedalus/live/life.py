@@ -55,7 +55,9 @@ class Life:
         """In the current facet."""
         self.agent = agent
         self.turn: Turn = current("Agent")
-        self.local = Local(agent.placement, agent.location, seed=agent.seed, recorded=agent.recorded)
+        kept = agent.recorded is True
+        record = None if isinstance(agent.recorded, bool) else agent.recorded
+        self.local = Local(agent.placement, agent.location, seed=agent.seed, recorded=kept, record=record)
         self.joined: list[_Joined] = []
         self.busy = 0
         self.refusals = Refusals(self.turn.actor.name)
@@ -95,7 +97,7 @@ class Life:
 
     def diary(self) -> Diary:
         """What happened so far; raises :class:`FactError` unless the agent is *recorded*."""
-        if not self.agent.recorded:
+        if not self.local.recorded:
             raise FactError("this agent keeps no diary: make it with recorded=True")
         return self.local.diary()
 

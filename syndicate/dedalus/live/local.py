@@ -12,7 +12,7 @@ later than that: if need be, the clock waits for it, or jumps.  So clocks are La
 ...     sent = a.step()
 ...     print(a.time, sent)
 1 []
-3 [Message(relation='log', row=('b', 'hi'), sent=3, arrive=(), rule=1, senders=('a',))]
+3 [Message(relation='log', row=('b', 'hi'), sent=3, arrive=(), rule=1, senders=('a',), unknown=False)]
 4 []
 >>> b.step(), b.arrive("log", ("b", "hi"), 3)
 ([], 4)
@@ -28,15 +28,15 @@ Source: seed 002, Lamport clocks and distribution model; reference/dedalus.md, s
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 from attrs import define, field
 
 from syndicate.dedalus.ast import Row, Value, normal
-from syndicate.dedalus.live.diary import Arrival, Diary, Standing
-from syndicate.dedalus.live.placement import Placement
+from syndicate.dedalus.live.diary import Arrival, Diary, Entry, Standing
 from syndicate.dedalus.model import Message, order
+from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.run import Pass, Rows, stepped
 from syndicate.dedalus.schedule import Clock, Send
 from syndicate.errors import DedalusArithmetic, DedalusEndless, RowMisfit
@@ -49,6 +49,8 @@ FURTHEST: Final = 2**32
 """A message that was sent so many timesteps ahead of us is refused: one peer cannot use up the time of all."""
 
 Fact: TypeAlias = tuple[str, Row]
+Recording: TypeAlias = Callable[[Entry], object]
+"""What is told each entry of a diary, before anybody hears of what was sent."""
 Port: TypeAlias = dict[Row, None]
 """Rows in the order in which they came from outside."""
 Change: TypeAlias = tuple[Port, Fact, bool]
@@ -59,17 +61,29 @@ class Local:
     """A location's facts, rules, and clock."""
 
     def __init__(
-        self, placement: Placement, location: Value, *, seed: int | None = None, start: int = 1, recorded: bool = False
+        self,
+        placement: Placement,
+        location: Value,
+        *,
+        seed: int | None = None,
+        start: int = 1,
+        recorded: bool = False,
+        record: Recording | None = None,
     ) -> None:
-        """Before its first timestep, *start*; *seed* is that of ``choose``."""
-        self.placement, self.location, self.recorded = placement, location, recorded
+        """Before its first timestep, *start*; *seed* is that of ``choose``.
+
+        If it is *recorded* it keeps its diary; *record* is told each entry.
+        """
+        self.placement, self.location, self.recorded, self.record = placement, location, recorded, record
+        self.telling = recorded or record is not None
         self.time, self.start = start - 1, start
         self.refused: list[str] = []
         self.clock = _Alone(start, LAST, seed, location=location, placement=placement)
         self.part = _Part(placement.at(location), self.clock, {}, frozenset(), frozenset(), LAST)
         self.touched = {name: set(rows) for name, rows in self.part.always.items()}
-        self.arrivals: list[Arrival] = []
-        self.stood: dict[tuple[str, Row, int], int] = {}
+        self.entries: list[Entry] = []
+        self.coming: dict[int, list[Arrival]] = {}
+        self.fresh: dict[Fact, None] = {}
         self.given: dict[Fact, list[int]] = {}
         self.taken: dict[Fact, int] = {}
 
@@ -103,8 +117,8 @@ class Local:
         at = max(self.time, sent) + 1
         self.part.visit(at)
         self.part.arriving.setdefault(at, {}).setdefault(relation, {})[made] = None
-        if self.recorded:
-            self.arrivals.append(Arrival(relation, made, sent, at))
+        if self.telling:
+            self.coming.setdefault(at, []).append(Arrival(relation, made, sent, at))
         return at
 
     def give(self, relation: Any, row: Any) -> Row:
@@ -118,7 +132,8 @@ class Local:
             self.given[fact][1] += 1
         else:
             self.given[fact] = [self.taken.pop(fact, self.time + 1), 1]
-            self.stood.pop((*fact, self.time), None)
+            if self.telling:
+                self.fresh[fact] = None
             self.part.standing.setdefault(relation, {})[made] = None
             self.touched.setdefault(relation, set()).add(made)
         return made
@@ -135,8 +150,6 @@ class Local:
         self.touched.setdefault(relation, set()).add(row)
         if since <= self.time:
             self.taken[fact] = since
-            if self.recorded:
-                self.stood[relation, row, self.time] = since
 
     # -------------------------------------------------------------------------------------------------------- steps
 
@@ -162,15 +175,40 @@ class Local:
                 raise
             self._sift(time, outside, error)
             touched = part.step(time, self.touched)
-        self.touched, self.time, self.taken = touched, time, {}
+        self.touched = touched
+        self._tick(time)
         part.events.pop(time, None)
         part.arriving.pop(time, None)
         sent, part.out = part.out, []
+        part.messages.clear()
+        self.clock.chosen.clear()
         if not self.recorded:
-            part.messages.clear()
-            self.clock.chosen.clear()
             part.forget()
         return sent
+
+    def _tick(self, time: int) -> None:
+        """Let it be another time, and tell what happened then, and what ended before."""
+        ended = [Standing(*fact, since, self.time) for fact, since in self.taken.items()]
+        self.time, self.taken = time, {}
+        if self.telling:
+            self._tell(ended)
+
+    def _tell(self, ended: list[Standing]) -> None:
+        begun = [Standing(*fact, self.given[fact][0], None) for fact in self.fresh if fact in self.given]
+        entry = Entry(
+            self.time,
+            self.due() is None,
+            list(self.part.messages),
+            self.coming.pop(self.time, []),
+            [one for one in begun if one.since <= self.time],
+            ended,
+            self.part.choices(),
+        )
+        self.fresh = {}
+        if self.recorded:
+            self.entries.append(entry)
+        if self.record is not None:
+            self.record(entry)
 
     def _from_outside(self, time: int) -> list[Change]:
         """What is there for the first time, or no longer, and is nothing of ours."""
@@ -198,11 +236,11 @@ class Local:
         port, (name, row), comes = change
         if not comes:
             self.given[name, row] = [self.taken.pop((name, row)), 0]
-            self.stood.pop((name, row, self.time), None)
         elif port is self.part.standing.get(name):
             self.given[name, row][0] = LAST
         else:
-            self.arrivals = [one for one in self.arrivals if (one.at, one.relation, one.row) != (time, name, row)]
+            coming = self.coming.get(time, [])
+            coming[:] = [one for one in coming if (one.relation, one.row) != (name, row)]
         which = "" if comes else "the end of "
         self.refused.append(f"{which}{_short(row)} of {name} makes a timestep fail: {why}")
 
@@ -214,7 +252,10 @@ class Local:
         due = self.due()
         if due == self.time + 1 or due in self.part.arriving:
             return self.step()
-        self.time, self.taken = self.time + 1, {}
+        if self.taken or self.fresh:
+            self._tick(self.time + 1)
+        else:
+            self.time += 1
         self.part.changed = {}
         return []
 
@@ -230,15 +271,13 @@ class Local:
 
     def diary(self) -> Diary:
         """All that came and went, if it was recorded."""
-        standing = [Standing(name, row, since, until) for (name, row, until), since in self.stood.items()]
-        standing += [Standing(*fact, since, None) for fact, (since, _) in self.given.items() if since <= self.time]
-        choices = self.part.model().choices
         intervals = {name: rows for name, rows in self.part.intervals.items() if name in self.placement.arities}
-        resting = self.due() is None
-        return Diary(
-            self.location, self.start, self.time, resting, list(self.part.messages), list(self.arrivals),
-            standing, choices, intervals,
-        )  # fmt: skip
+        return Diary.of_entries(self.location, self.start, [*self.entries, self.last()], intervals)
+
+    def last(self) -> Entry:
+        """The last entry of a diary: what is, and has ended, without another timestep."""
+        ended = [Standing(*fact, since, self.time) for fact, since in self.taken.items()]
+        return Entry(self.time, self.due() is None, ended=ended)
 
 
 @define

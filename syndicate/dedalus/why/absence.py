@@ -94,7 +94,8 @@ class Attempt:
                 for message, loss in zip(self.messages, self.losses, strict=True):
                     by = " or ".join(str(Constant(sender)) for sender in message.senders if sender != "")
                     times = " and ".join(map(str, message.arrive))
-                    fate = f"arriving at {times}" if times else f"and lost{loss}"
+                    gone = "and nobody knows when it arrived" if message.unknown else f"and lost{loss}"
+                    fate = f"arriving at {times}" if times else gone
                     yield f"  sent at {message.sent}{by and f' by {by}'}, {fate}"
         if isinstance(self.because, WhyNot):
             yield from ("    " + line for line in self.because.told())

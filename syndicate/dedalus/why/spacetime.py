@@ -92,10 +92,11 @@ class _Drawing:
             if self.crashes.get(sender, message.sent + 1) <= message.sent and sender != receiver:
                 continue
             cause = net.cause(sender, receiver, message.sent) if net is not None else None
-            lost = not message.arrive or cause is not None
+            lost = not message.unknown and (not message.arrive or cause is not None)
             by = net.late.get((sender, receiver, message.sent), 0) if net is not None else 0
             slow = f", {delaying(sender, receiver, message.sent, by)}" if by else ""
-            fate = f"arrives at {times}{slow}" if not lost else f"lost by {cause}" if cause else "lost"
+            arrival = "nobody knows when it arrives" if message.unknown else f"arrives at {times}{slow}"
+            fate = arrival if not lost else f"lost by {cause}" if cause else "lost"
             yield Mark(message.sent, "message", sender, receiver, lost, f"{told}, {fate}")
         for at in message.arrive:
             if at != message.sent + 1 and at <= self.model.until:

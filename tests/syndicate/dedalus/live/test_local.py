@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndicate.dedalus import Program
-from syndicate.dedalus.live.diary import Diary, together
+from syndicate.dedalus.live.diary import Diary, Entry, Writing, together
 from syndicate.dedalus.live.local import FURTHEST, Local
-from syndicate.dedalus.live.placement import Placement
 from syndicate.dedalus.model import Message, Model
+from syndicate.dedalus.placement import Placement
 from syndicate.errors import DedalusArithmetic, DedalusRejected, RowMisfit, ScheduleError
 
 PLACES = ("a", "b", "c")
@@ -201,14 +203,16 @@ def test_what_others_make_up_is_refused(relation: Any, row: Any, sent: Any, why:
 
 
 def test_nothing_is_kept_of_the_past() -> None:
-    """Without a record an agent is as large after a thousand messages as after a few; with one it knows them all."""
+    """An agent is as large after a thousand messages as after a few, also if it tells its diary; unless it keeps it."""
     text = """
         seen(L, X)@next :- in(L, X); first(L, X) :- in(L, X)@1, seen(L, _); all(L, X)@async :- seen(L, X);
         one(L, X)@next :- in(L, X), choose((L), (X)); out("b", X)@async :- seen(L, X);
     """
-    sizes: dict[bool, list[int]] = {}
-    for recorded in (False, True):
-        one = local(text, recorded=recorded)
+    sizes: dict[str, list[int]] = {}
+    told: list[Entry] = []
+    options: dict[str, Any] = {"nothing": {}, "told": {"record": told.append}, "kept": {"recorded": True}}
+    for recorded, option in options.items():
+        one = local(text, **option)
         sizes[recorded] = []
         for number in range(60):
             one.arrive("in", ("a", number))
@@ -219,13 +223,17 @@ def test_nothing_is_kept_of_the_past() -> None:
                 part.events,
                 part.arriving,
                 one.clock.chosen,
-                one.arrivals,
+                one.entries,
+                one.coming,
+                one.fresh,
                 part.times,
                 *part.intervals.values(),
             ]
             sizes[recorded].append(sum(map(len, kept)))
-    assert max(sizes[False]) == sizes[False][2] < 20
-    assert sizes[True][-1] > 4 * 60
+    assert max(sizes["nothing"]) == sizes["nothing"][2] < 20
+    assert sizes["told"] == sizes["nothing"]
+    assert sizes["kept"][-1] > 4 * 60
+    assert Diary.of_entries("a", 1, told) == one.diary()
 
 
 FAILING = [
@@ -404,6 +412,86 @@ def test_subprograms() -> None:
     assert client.rows("answer") == [("tea", 3)]
     diaries = [client.diary(), server.diary()]
     assert differences(program, diaries, program.run(**together(diaries))) == []
+
+
+def test_a_diary_is_what_was_written(tmp_path: Path) -> None:
+    """Whatever has happened, and whenever the writing ends, a file has all entries whose lines are whole."""
+    path = tmp_path / "a.diary"
+    writing = Writing(path, "a")
+    rules = 'n("a", count<W>) :- here("a", W); m("b", X)@async :- in("a", X), choose((), (X)); persist[n, 2];'
+    one = local(f"{rules} here(L, X)@next :- none(L, X);", recorded=True, record=writing.write)
+    whole: dict[int, Diary] = {path.stat().st_size: Diary.of_entries("a", 1, [])}
+    for number in range(6):
+        one.arrive("in", ("a", f"{number} \n ä"), 3 * number)
+        if number % 2:
+            one.give("here", ("a", number))
+        elif number:
+            one.take("here", ("a", number - 1))
+        while one.due() is not None:
+            one.step()
+            whole[path.stat().st_size] = Diary.of_entries("a", 1, one.entries)
+    one.take("here", ("a", 5))
+    end = path.stat().st_size
+    writing.write(one.last())
+    writing.close()
+    whole[path.stat().st_size] = one.diary()
+    assert Diary.load(path) == one.diary()
+    data = path.read_bytes()
+    for size in range(len(data)):
+        path.write_bytes(data[:size])
+        known = [diary for at, diary in whole.items() if at <= size + 1]  # a line is whole but for its end
+        if known:
+            assert Diary.load(path) == known[-1]
+        else:
+            with pytest.raises(ScheduleError, match="no diary"):
+                Diary.load(path)
+    for at in range(0, end, 7):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
+        with pytest.raises(ScheduleError, match="not what was written"):
+            Diary.load(path)
+
+
+LONELY = """
+    friend("a", "b"); friend("a", "c"); friend("b", "a"); say("a", "hi")@2; say("b", "ho")@1; say("b", "later")@9;
+    heard(F, X)@async :- say(A, X), friend(A, F); heard(A, X)@next :- heard(A, X);
+    said(A, X)@next :- say(A, X); said(A, X)@next :- said(A, X);
+"""
+
+
+@pytest.mark.parametrize("agents", [False, True])
+def test_of_a_place_without_a_diary_nothing_is_known(agents: bool) -> None:
+    """Its rows and messages are not made up, what it sent has arrived, and what went there is unknown, not lost."""
+    text = LONELY
+    if agents:  # the same as subprograms: b's relations are those of an agent
+        text = """
+            agent a: say, heard, said; agent b: ask, got;
+            say("a", "hi")@2; ask("b", "ho")@1; ask("b", "later")@9;
+            got("b", X)@async :- say("a", X); heard("a", X)@async :- ask("b", X); heard(A, X)@next :- heard(A, X);
+            said(A, X)@next :- say(A, X); said(A, X)@next :- said(A, X); got(B, X)@next :- got(B, X);
+        """
+    program = Program.parse(text)
+    one = Local(Placement(program.statements), "a", recorded=True)
+    to_rest(one)
+    one.arrive("heard", ("a", "ho"), 6)
+    to_rest(one)
+    again = json.loads(json.dumps(together([one.diary()]) | {"events": None}))
+    events = together([one.diary()])["events"]
+    model = program.run(**{**again, "events": events})
+    assert differences(program, [one.diary()], model) == []
+    assert model.at(model.until)["heard"] == [("a", "ho")]
+    assert model.at(model.until)["said"] == [("a", "hi")]
+    assert all(not rows for name in ("ask", "got") if agents for rows in model.intervals[name].values())
+    assert [row[0] for rows in model.intervals.values() for row in rows if row[0] == "b"] == []
+    sent = [(message.row[0], message.arrive, message.unknown) for message in model.messages]
+    assert sent == ([("b", (), True)] if agents else [("b", (), True), ("c", (), True)])
+    drawn = model.diagram()
+    assert "nobody knows when it arrives" in drawn
+    assert "lost" not in drawn
+    relation = "got" if agents else "heard"
+    assert "nobody knows when it arrived" in str(model.why_not(relation, ("b", "hi"), model.until))
+    repeated = program.run(1, model.until, schedule={**again["schedule"], **model.schedule()}, events=events)
+    assert repeated.to_json() == model.to_json()
+    assert [message.unknown for message in repeated.messages] == [message.unknown for message in model.messages]
 
 
 def test_diaries_that_do_not_belong_together() -> None:

@@ -16,13 +16,15 @@ A *specification* looks at all locations at once, and so is at none: its rules a
 
 Contract: rules keep their numbers; what all locations derive together is what the program derives.
 
-Source: seed 002, distribution model; reference/dedalus.md, section 1.3.
+Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), distribution model.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import Final
+
+from attrs import evolve
 
 from syndicate.dedalus.ast import Agent, Aggregate, Atom, Computed, Constant, Row, Rule, Statement, Value, Wildcard
 from syndicate.dedalus.checks import Diagnostic, check
@@ -38,8 +40,10 @@ SPECIFICATION: Final = ("pre", "post")
 class Placement:
     """Where everything of a program is."""
 
-    def __init__(self, statements: Sequence[Statement], specification: Iterable[str] = SPECIFICATION) -> None:
-        """Of a program; raises :class:`DedalusRejected` if its locations cannot run apart."""
+    def __init__(
+        self, statements: Sequence[Statement], specification: Iterable[str] = SPECIFICATION, *, apart: bool = True
+    ) -> None:
+        """Of a program; raises :class:`DedalusRejected` if its locations cannot run *apart*, unless they need not."""
         rules = core(statements)
         seeing = observing(rules, specification)
         spared = {str(rule) for rule in rules if rule.head.relation in seeing}
@@ -52,6 +56,8 @@ class Placement:
         self.placeless = {
             rule.head.relation for rule in rules if not rule.head.terms or not _plain(rule.head)
         } | {atom.relation for rule in rules for atom in rule.atoms if not atom.terms}  # fmt: skip
+        if not apart:
+            return
         found = [one for one in check(statements, locations=not self.owner or None) if one.rule not in spared]
         found = found or list(self._apart())
         if found:
@@ -68,10 +74,18 @@ class Placement:
         """The rules and facts of a location; others are replaced by ``NOTHING``."""
         return [rule if rule is NOTHING or self._here(rule, location) else NOTHING for rule in self.rules]
 
+    def facts_at(self, locations: Container[Value], rules: Iterable[Rule], never: int) -> list[Rule]:
+        """Rules, of which the facts at other locations are true at a time that never comes."""
+        return [rule if not rule.fact or self._among(rule, locations) else _put(rule, never) for rule in rules]
+
+    def _among(self, fact: Rule, locations: Container[Value]) -> bool:
+        row = tuple(term.value for term in fact.head.terms if isinstance(term, Constant))
+        place = self.of(fact.head.relation, row)
+        return place is None or place in locations
+
     def _here(self, rule: Rule, location: Value) -> bool:
         if rule.fact:
-            row = tuple(term.value for term in rule.head.terms if isinstance(term, Constant))
-            return self.of(rule.head.relation, row) in (None, location)
+            return self._among(rule, (location,))
         place = self._place(rule)
         return place.value == location if isinstance(place, Constant) else place in (None, location) or not self.owner
 
@@ -125,6 +139,10 @@ class Placement:
         if first is None:
             return f"{name} has no first column, which would be its location"
         return f"the first column of {name} is no location: that is a value or a variable, not {first}"
+
+
+def _put(fact: Rule, time: int) -> Rule:
+    return evolve(fact, head=evolve(fact.head, time=time))
 
 
 def _plain(atom: Atom) -> bool:
