@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import random
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final, Literal, TypeVar
 
@@ -51,6 +51,9 @@ F = TypeVar("F", bound=Callable[[Ref], object])
 Encoding = Literal["msgpack", "preserves", "text"]
 """The bytes that a client speaks: ours, or those of other Syndicate programs, binary or as text."""
 
+FOUND_OUT: Final[tuple[Encoding, ...]] = ("msgpack", "preserves")
+"""What is tried, in this order, with a peer of which nobody has said what it speaks."""
+
 _SHORTEST: Final = 0.2
 _LONGEST: Final = 30.0
 """Bounds on the seconds between attempts, the first and the longest; each is twice the one before."""
@@ -65,7 +68,7 @@ def connect(
     *,
     attempts: int | None = None,
     reconnect: bool = True,
-    encoding: Encoding = "msgpack",
+    encoding: Encoding | None = None,
     tls: Tls | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Callable[[F], F]:
@@ -84,7 +87,8 @@ def connect(
     For ever, by default; one line in the log tells of each outage.  *attempts* bounds how often it is tried to get a
     first connection, and without *reconnect* the first is the only one: then a :class:`~syndicate.errors.ConnectError`
     is raised in the calling actor.  *tls* says whom to trust, for ``tls://`` and ``wss://``: by default the system's
-    CAs.  The server has ``limits.opening`` seconds for its first answer.
+    CAs.  The server has ``limits.opening`` seconds for its first answer.  *encoding* is found out, if it is not given:
+    ours is tried first, and Preserves, which the published servers speak, where a peer does not understand that.
 
     Raises :class:`~syndicate.errors.AddressError`, :class:`~syndicate.errors.TextError` (for *cap*) and
     :class:`~syndicate.errors.CertificateError` (for *tls*) at once.
@@ -99,13 +103,15 @@ def connect(
             f"{address!r} names no command to start: write stdio:COMMAND, as in stdio:python -m my_service"
         )
     what = parse_ref(cap) if isinstance(cap, str) else cap
-    _codec(encoding, limits)
+    encodings = FOUND_OUT if encoding is None else (encoding,)
+    for each in encodings:
+        _codec(each, limits)
     context = (tls or Tls()).client_context() if where.secure else None
 
     def install(fn: F) -> F:
         current("connect")
         expect_function("connect", fn, 1)
-        wanted = _Wanted(where, what, encoding, context, limits, ref(_Arrivals(fn)))
+        wanted = _Wanted(where, what, encodings, context, limits, ref(_Arrivals(fn)))
         spawn(_keep, wanted, attempts, reconnect, name=f"relay {where}", linked=True)
         return fn
 
@@ -132,7 +138,7 @@ class _Wanted:
 
     address: Address
     cap: SturdyRef | None
-    encoding: Encoding
+    encodings: Sequence[Encoding]
     tls: ssl.SSLContext | None
     limits: Limits
     arrival: Ref
@@ -171,17 +177,14 @@ class _Keeper:
         self.facet = facet
         self.wanted = wanted
         self.ever = False
+        self.encodings = wanted.encodings
         self._failures = 0
         self._told = False
         self._log = logger(peer=str(wanted.address))
 
     async def run(self, attempts: int | None, reconnect: bool) -> None:
         while True:
-            attempt = _Attempt(self)
-            try:
-                await attempt.run()
-            except ConnectError as e:
-                attempt.reason = str(e)
+            attempt = await self._attempt()
             if not self.facet.alive:
                 return
             self._failures = 1 if attempt.lasted >= _STEADY else self._failures + 1
@@ -193,6 +196,24 @@ class _Keeper:
                 self._told = True
                 self._log.warning("no connection, trying again until there is one", reason=attempt.reason)
             await trio.sleep(random.uniform(0, min(_LONGEST, _SHORTEST * 2.0 ** min(self._failures - 1, 20))))
+
+    async def _attempt(self) -> _Attempt:
+        """Try to connect, in each encoding that may be the peer's; the first one's reason is that of all."""
+        first = None
+        for encoding in self.encodings:
+            attempt = _Attempt(self, encoding)
+            try:
+                await attempt.run()
+            except ConnectError as e:
+                attempt.reason = str(e)
+            if attempt.understood:
+                self.encodings = (encoding,)
+                return attempt
+            first = first or attempt
+            if not attempt.mute or not self.facet.alive:
+                break
+        assert first is not None
+        return first
 
     def arrived(self) -> None:
         """There is a connection."""
@@ -207,8 +228,10 @@ class _Attempt(Entity):
 
     raw: ClassVar[bool] = True
 
-    def __init__(self, keeper: _Keeper) -> None:
+    def __init__(self, keeper: _Keeper, encoding: Encoding) -> None:
         self.reason = ""
+        self.encoding = encoding
+        self.mute = False
         self.silent = False
         self._since: float | None = None
         self._keeper = keeper
@@ -237,6 +260,12 @@ class _Attempt(Entity):
         # Before its first word, the stream knows best who does not answer; after it, the session.
         first, second = (ended, known) if self._heard else (known, ended)
         self.reason = first or second or f"{wanted.address} has closed the connection"
+        self.mute = not (self.understood or known)
+
+    @property
+    def understood(self) -> bool:
+        """Whether the peer has said something that we could read."""
+        return self._session is not None and self._session.packets_in > 0
 
     @property
     def lasted(self) -> float:
@@ -246,7 +275,7 @@ class _Attempt(Entity):
     def _begin(self, stream: Connection) -> None:
         wanted = self._keeper.wanted
         on_stop_or_crash(self._stopped)
-        self._session = open_link(stream, codec=_codec(wanted.encoding, wanted.limits), limits=wanted.limits)
+        self._session = open_link(stream, codec=_codec(self.encoding, wanted.limits), limits=wanted.limits)
         first, turn = self._session.membrane.expect(0), current("connect")
         if wanted.cap is not None:
             turn.assert_(first, resolve(wanted.cap, ref(self)))

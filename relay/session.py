@@ -336,8 +336,9 @@ class Session:
                     turn.enqueue(self.facet.actor, (ENTER, self.facet, self._go_on, None))
                     return
                 self._next = None
+                packet = read(form)
                 self.packets_in += 1
-                self.receive(read(form))
+                self.receive(packet)
         except ProtocolError as e:
             self.fail(e)
             return

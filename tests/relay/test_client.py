@@ -11,7 +11,7 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, MutableMapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -23,11 +23,13 @@ import trustme
 
 from relay import Tls, connect
 from relay.broker import Broker
+from relay.codec import Preserves
 from relay.config import Config, Listening
 from relay.gatekeeper import bind
-from relay.limits import Limits
+from relay.limits import DEFAULT, Limits
+from relay.packets import Error, write
 from relay.sturdy import mint
-from relay.transport import Address, open_listener
+from relay.transport import Address, open_listener, open_stream
 from syndicate import (
     Ref,
     assert_,
@@ -43,6 +45,7 @@ from syndicate import (
 )
 from syndicate.errors import AddressError, CertificateError, ConnectError, NotCallable, NotInTurn
 from syndicate.turn import Handle
+from syndicate.values import FALSE
 from syndicate.verbs import ref
 from tests.work import PATIENCE
 
@@ -224,6 +227,52 @@ async def test_encodings(scheme: str, encoding: str, tmp_path: Path, files: tupl
         open_system(lambda: present(place.first, "alice", seen, encoding=encoding)),
     ):
         await until(lambda: seen == [("+", "alice")])
+
+
+@pytest.mark.parametrize("speaks", ["preserves", "closes", "silent"])
+async def test_what_the_peer_speaks_is_found_out(speaks: str, tmp_path: Path, files: tuple[Listening, Tls]) -> None:
+    """A server that speaks only Preserves, as the published ones do, whatever it makes of other bytes."""
+    first_bytes: list[int] = []
+    seen: list[tuple[str, str]] = []
+    listener = await open_listener(Address.parse("tcp://127.0.0.1:0"))
+
+    async with serving("tcp", tmp_path, files) as place, trio.open_nursery() as nursery:
+        server = Address.parse(place.first)
+
+        async def welcome(stream: Any) -> None:
+            nursery.start_soon(talk, stream)
+
+        async def talk(stream: Any) -> None:
+            data = await stream.receive()
+            first_bytes.append(data[0])
+            if 0x80 <= data[0] < 0x90 or 0xB0 <= data[0] < 0xC0:
+                inner = await open_stream(server)
+                await inner.send([data])
+                async with trio.open_nursery() as both:
+                    both.start_soon(passing, inner, stream)
+                    await passing(stream, inner)
+            elif speaks == "preserves":
+                await stream.send([Preserves().encode(write(Error("expected a Preserves value", FALSE)))])
+            elif speaks == "silent":
+                await trio.sleep(1.0)
+            await stream.close()
+
+        async def passing(one: Any, other: Any) -> None:
+            with suppress(trio.ClosedResourceError, trio.BrokenResourceError):
+                while data := await one.receive():
+                    await other.send([data])
+                await other.close()
+
+        nursery.start_soon(listener.serve, welcome)
+        options: dict[str, Any] = {"attempts": 1, "limits": Limits(opening=0.5) if speaks == "silent" else DEFAULT}
+        for _ in range(2):
+            async with open_system(lambda: present(str(listener.address), "alice", seen, **options)):
+                await until(lambda: seen == [("+", "alice")])
+            await until(lambda: not place.sessions)
+            seen.clear()
+        nursery.cancel_scope.cancel()
+    listener.close()
+    assert [0x90 <= byte < 0xB0 for byte in first_bytes] == [True, False] * 2
 
 
 # ---------------------------------------------------------------------------------------------------- reconnection
