@@ -8,9 +8,13 @@ process; :func:`attenuate` narrows what one can do with a reference.  Commands: 
 
 from __future__ import annotations
 
-from relay.caveats import attenuate
-from relay.client import connect
-from relay.inferior import serve
-from relay.transport import Tls
+from relay.origin import expect_ours
+
+expect_ours()  # before anything else of ours looks for it
+
+from relay.caveats import attenuate  # noqa: E402
+from relay.client import connect  # noqa: E402
+from relay.inferior import serve  # noqa: E402
+from relay.transport import Tls  # noqa: E402
 
 __all__ = ["Tls", "attenuate", "connect", "serve"]

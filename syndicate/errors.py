@@ -54,7 +54,7 @@ class NotInTurn(SyndicateError, RuntimeError):
 
 
 class AlreadyRunning(SyndicateError, RuntimeError):
-    """``run`` was called inside an actor, or inside a trio program."""
+    """A system was to be run where it cannot: inside an actor, in a trio program (``run``), where asyncio runs."""
 
 
 class DataflowLoop(SyndicateError, RuntimeError):

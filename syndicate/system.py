@@ -355,16 +355,18 @@ def _token() -> trio.lowlevel.TrioToken | None:
         return None
 
 
-def _expect_trio(what: str) -> None:
-    """Raise :class:`AlreadyRunning` where asyncio has the thread, whose loop is not ours."""
+def _asyncio_runs() -> bool:
+    """Whether asyncio's loop has this thread."""
     asyncio = sys.modules.get("asyncio")
-    if _token() is None and asyncio is not None and asyncio._get_running_loop() is not None:
-        raise AlreadyRunning(
-            f"{what}() needs trio, and asyncio runs here, as in a notebook or in FastAPI: run the actors in a thread "
-            "of their own, threading.Thread(target=run, args=[boot]).start(), where the actor that is to be called "
-            "says prevent_inert_check(), and call it by facet.enter_from_thread(fn).  Or let trio be a guest of "
-            "asyncio's loop, trio.lowlevel.start_guest_run(), and use open_system() there"
-        )
+    return asyncio is not None and asyncio._get_running_loop() is not None
+
+
+_ASYNCIO: Final = (
+    "() needs trio, and asyncio runs here, as in a notebook or in FastAPI: run the actors in a thread of their own, "
+    "threading.Thread(target=run, args=[boot]).start(), where the actor that is to be called says "
+    "prevent_inert_check(), and call it by facet.enter_from_thread(fn).  Or let trio be a guest of asyncio's loop, "
+    "trio.lowlevel.start_guest_run(main, ...), and use open_system() in that"
+)
 
 
 @contextmanager
@@ -398,7 +400,12 @@ async def open_system(
     >>> trio.run(main)
     world
     """
-    _expect_trio("open_system")
+    if _token() is None:
+        raise AlreadyRunning(
+            "open_system" + _ASYNCIO
+            if _asyncio_runs()
+            else "open_system() is for trio programs: call it in what trio.run(main) runs, or use run(boot)"
+        )
     system = System()
     system.embedded = True
     error: BaseException | None = None
@@ -448,7 +455,8 @@ def run(boot: Callable[..., object], *args: Any, name: str | None = None, clock:
             "run() makes an event loop of its own, and one is running here: use `async with open_system(boot)` in a "
             "trio program, and spawn(boot) in an actor"
         )
-    _expect_trio("run")
+    if _asyncio_runs():
+        raise AlreadyRunning("run" + _ASYNCIO)
     thresholds = gc.get_threshold()
     if thresholds[0]:
         gc.set_threshold(max(thresholds[0], YOUNG), *thresholds[1:])

@@ -27,7 +27,7 @@ PLAN = """
     syndicate.storage syndicate.flow syndicate.lattice syndicate.plan syndicate.bloom syndicate.dedalus
     syndicate.views syndicate.spark syndicate.testing
 
-    relay.limits relay.packets relay.codec relay.observer relay.passage relay.caveats relay.membrane
+    relay.origin relay.limits relay.packets relay.codec relay.observer relay.passage relay.caveats relay.membrane
     relay.sturdy relay.gatekeeper
     relay.backlog relay.outbox relay.standing relay.session relay.lobby relay.transport relay.clock
     relay.link relay.client

@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import signal
 import sys
 import threading
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
@@ -56,7 +58,7 @@ from syndicate import (
     timer_driver,
 )
 from syndicate.actor import Actor
-from syndicate.errors import NotInTurn, SyndicateError, SystemStopped
+from syndicate.errors import AlreadyRunning, NotInTurn, SyndicateError, SystemStopped
 from syndicate.facet import Facet
 from syndicate.system import System
 from syndicate.testing import Seen, settled, watch
@@ -708,6 +710,97 @@ def test_a_nested_run_is_refused() -> None:
     run(boot, clock=jumping())
     assert isinstance(errors[0], SyndicateError)
     assert "open_system" in str(errors[0])
+
+
+async def _open() -> None:
+    async with open_system():
+        pass
+
+
+async def _run() -> None:
+    run(lambda: None)
+
+
+@pytest.mark.parametrize("start", [_open, _run])
+def test_under_asyncio_an_error_says_what_to_do(start: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """In a notebook, in FastAPI: which host, which call."""
+    with pytest.raises(AlreadyRunning, match="asyncio runs here") as raised:
+        asyncio.run(start())
+    for remedy in ("threading.Thread(target=run, args=[boot])", "enter_from_thread", "start_guest_run"):
+        assert remedy in str(raised.value)
+
+
+def test_nowhere_at_all() -> None:
+    """Without any event loop, as when somebody drives a coroutine by hand."""
+    with pytest.raises(AlreadyRunning, match=r"trio\.run"):
+        _open().send(None)
+
+
+@pytest.mark.parametrize("signalled", [False, True])
+def test_a_guest_of_asyncio(signalled: bool) -> None:
+    """What that error recommends: trio beside asyncio's tasks, with actors in it, which Ctrl-C ends in order."""
+    log: list[str] = []
+
+    def boot() -> None:
+        prevent_inert_check()
+        on_stop(lambda: log.append("stopped"))
+        after(0.01, lambda: log.append("actor"))
+
+    async def guest() -> str:
+        async with open_system(boot):
+            with trio.move_on_after(60 if signalled else 0.1):
+                await trio.sleep_forever()
+        return "guest"
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        done: asyncio.Future[str] = loop.create_future()
+
+        def over(outcome: Any) -> None:
+            try:
+                done.set_result(outcome.unwrap())
+            except BaseException as error:
+                done.set_result(type(error).__name__)
+
+        trio.lowlevel.start_guest_run(
+            guest,
+            run_sync_soon_threadsafe=loop.call_soon_threadsafe,
+            done_callback=over,
+            host_uses_signal_set_wakeup_fd=True,
+        )
+        await asyncio.sleep(0.05)
+        if signalled:
+            signal.raise_signal(signal.SIGTERM)
+        log.append(await done)
+
+    asyncio.run(main())
+    assert log == ["actor", "stopped", "SystemExit" if signalled else "guest"]
+
+
+@pytest.mark.parametrize("awaited", [False, True])
+def test_actors_in_a_thread_beside_asyncio(awaited: bool) -> None:
+    """The other thing that it recommends: calls go in by enter_from_thread, and answers out by call_soon_threadsafe."""
+
+    async def main() -> int:
+        loop = asyncio.get_running_loop()
+        ready: asyncio.Future[Facet] = loop.create_future()
+        answer: asyncio.Future[int] = loop.create_future()
+
+        def boot() -> None:
+            prevent_inert_check()
+            loop.call_soon_threadsafe(ready.set_result, current_facet())
+
+        thread = threading.Thread(target=run, args=[boot])
+        thread.start()
+        facet = await ready
+        if awaited:
+            facet.enter_from_thread(lambda: loop.call_soon_threadsafe(answer.set_result, 42))
+            assert await answer == 42
+        facet.enter_from_thread(stop_actor)
+        await asyncio.to_thread(thread.join)
+        return 0
+
+    assert asyncio.run(main()) == 0
 
 
 def test_observing_by_hand() -> None:

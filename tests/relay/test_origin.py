@@ -1,0 +1,72 @@
+"""Another distribution's package ``syndicate`` over ours: whoever imports the relay, or starts a command, is told."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import relay
+
+HOUSE = Path(relay.__file__).parents[1]
+
+THEIRS = {
+    "without its needs": "import nothing_that_is_here\n",
+    "another": '__version__ = "0.19.3"\n',
+    "another with like names": "class dataspace: pass\nclass Actor: pass\nrun = None\n",
+}
+
+
+def overlaid(place: Path, theirs: str, *, known: bool) -> None:
+    """A copy of both packages, with another's face; *known*: its installer has left a note."""
+    for name in ("syndicate", "relay"):
+        shutil.copytree(HOUSE / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+    (place / "syndicate" / "__init__.py").write_text(theirs)
+    if known:
+        note = place / "syndicate_py-0.19.3.dist-info"
+        note.mkdir()
+        (note / "METADATA").write_text("Metadata-Version: 2.1\nName: syndicate-py\nVersion: 0.19.3\n")
+        (note / "RECORD").write_text("syndicate/__init__.py,,\n")
+
+
+def said(place: Path, program: str) -> tuple[int, list[str]]:
+    """How a program ends there, and what it says."""
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; sys.path.insert(0, '.')\n" + program],
+        cwd=place,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return done.returncode, done.stderr.splitlines()
+
+
+CASES = [(theirs, known) for theirs in THEIRS for known in (True, False)]
+CASES.remove(("without its needs", False))  # that could as well be ours, without its needs
+
+
+@pytest.mark.parametrize(("theirs", "known"), CASES)
+def test_another_package_of_that_name(tmp_path: Path, theirs: str, known: bool) -> None:
+    """Named, with the remedy; a command says that and nothing else."""
+    overlaid(tmp_path, THEIRS[theirs], known=known)
+    code, lines = said(tmp_path, "import relay")
+    assert code == 1
+    assert lines[-1].startswith("ImportError: the package `syndicate` here is not that of syndicate-dataspace")
+    assert "syndicate-py" in lines[-1]
+    assert "pip uninstall syndicate-py" in lines[-1]
+    for command in ("syndicate", "syndicate-server", "syndicate-console"):
+        code, lines = said(tmp_path, f"sys.argv[0] = '/usr/bin/{command}'; import relay.cli")
+        assert code == 1
+        assert len(lines) == 1
+        assert "pip uninstall syndicate-py" in lines[0]
+
+
+def test_our_own_package_that_lacks_something(tmp_path: Path) -> None:
+    """That is what is told then."""
+    overlaid(tmp_path, "import nothing_that_is_here\n", known=False)
+    code, lines = said(tmp_path, "import relay")
+    assert code == 1
+    assert lines[-1] == "ModuleNotFoundError: No module named 'nothing_that_is_here'"
