@@ -15,7 +15,8 @@ the CRC-32 of what is in it: a byte that a disk has changed may still make a for
 >>> unpacked(packed(form)) == form
 True
 
-Contract: one process has the journal at a time; SQLite's lock goes with the process, however that ends.  The file is
+Contract: one process has the journal at a time; the lock goes with the process, however that ends.  What a crash has
+torn off the end of the log is left out, and Spark gives that batch again; any other damage is refused.  The file is
 synchronized to the disk at each commit.  It belongs to the source that made it (the record's fields, the key, the
 columns' types, what counts as a change) and to one query of Spark's: another one is refused, and so is a checkpoint
 that is older or newer.
@@ -36,8 +37,10 @@ from typing import Any, Final
 
 import msgpack
 
-from syndicate.errors import SourceJournalError
+from syndicate.errors import SourceJournalError, StateError
 from syndicate.spark.standing import Standing
+from syndicate.storage import wal
+from syndicate.storage.lock import Lock
 from syndicate.values import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag
 
 FORMAT: Final = 3
@@ -95,8 +98,18 @@ class Journal:
     def __init__(self, path: str | Path, about: Mapping[str, str]) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()  # a batch that is being written when the source stops is written to its end
-        with self._explained():
-            self._db = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        self._file_lock = Lock(f"{self.path}.lock")
+        try:
+            self._file_lock.take(f"the journal {self.path}", "give each source its own", patience=_PATIENCE)
+        except StateError as error:
+            raise SourceJournalError(str(error)) from None
+        try:
+            with self._explained():
+                self._check_log()
+                self._db = sqlite3.connect(self.path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
+        except BaseException:
+            self._file_lock.release()
+            raise
         try:
             with self._explained():
                 self._open(about)
@@ -108,8 +121,14 @@ class Journal:
                 self.place: str | None = last[2]
                 self.clock: Frozen | None = None if last[3] is None else unpacked(last[3])
         except BaseException:
-            self._db.close()
+            self.close()
             raise
+
+    def _check_log(self) -> None:
+        """Before SQLite sees it, which would cut it off where it is damaged and forget the batches after that."""
+        log = Path(f"{self.path}-wal")
+        if log.exists() and wal.damage(log.read_bytes()) is not None:
+            raise sqlite3.DatabaseError("malformed")
 
     def _open(self, about: Mapping[str, str]) -> None:
         self._db.execute("PRAGMA locking_mode = EXCLUSIVE")
@@ -139,6 +158,7 @@ class Journal:
         self._db.execute("COMMIT")
         if self._one("PRAGMA quick_check(1)")[0] != "ok":
             raise sqlite3.DatabaseError("malformed")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # each life begins with an empty log, as wal demands
         known = dict(self._db.execute("SELECT name, text FROM about"))
         for name, text in about.items():
             if known.get(name) != text:
@@ -226,6 +246,7 @@ class Journal:
         """Close the file, after a batch that is being committed."""
         with self._lock:
             self._db.close()
+            self._file_lock.release()
 
     # ------------------------------------------------------------------------------------------------ SQLite
 

@@ -30,7 +30,6 @@ Source: the project's design, 6.7; issue 7, point 2; the reference on Spark, sec
 from __future__ import annotations
 
 import base64
-import fcntl
 import json
 import os
 import time
@@ -41,10 +40,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from syndicate.errors import SinkError
+from syndicate.errors import SinkError, StateError
 from syndicate.spark.columns import forms
 from syndicate.spark.engine.directory import remove, sync
 from syndicate.spark.failure import explained
+from syndicate.storage.lock import Lock
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -85,18 +85,15 @@ class Table:
         self.session = session
         self.names: list[str] = list(schema.names)
         self._check_names()
-        self._lock = -1
+        self._lock = Lock(self.root / "_lock", 0o666)
         with _explained(self.root):
             for part in ("changes", "snapshot"):
                 (self.root / part).mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.root / "_lock", os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            try:
-                fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
-                raise SinkError(
-                    f"{self.root} is in use by another sink: stop that one, or give each a directory of its own"
-                ) from None
+            self._lock.take(f"the sink's directory {self.root}", "give each a directory of its own")
+        except StateError as error:
+            raise SinkError(str(error)) from None
+        try:
             self.manifest = load(self.root) or self._empty()
             self._check_columns()
             with _explained(self.root):
@@ -163,9 +160,7 @@ class Table:
 
     def close(self) -> None:
         """Let another process open the table."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        self._lock.release()
 
     # ------------------------------------------------------------------------------------------------ opening
 

@@ -17,16 +17,17 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from pathlib import Path
 
 from syndicate.errors import StateError
 
 
 class Lock:
-    """Possession of what the file *path* stands for."""
+    """Possession of what the file *path* stands for, which is made with this *mode*."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+    def __init__(self, path: str | os.PathLike[str], mode: int = 0o600) -> None:
+        self.path, self.mode = Path(path), mode
         self._file: int | None = None
 
     @property
@@ -34,15 +35,25 @@ class Lock:
         """Whether it is ours."""
         return self._file is not None
 
-    def take(self, place: str, elsewhere: str) -> None:
-        """Take possession of a *place*; raises :class:`~syndicate.errors.StateError` that says to go *elsewhere*."""
+    def take(self, place: str, elsewhere: str, *, patience: float = 0.0) -> None:
+        """Take possession of a *place*, after at most *patience* seconds; raises
+        :class:`~syndicate.errors.StateError`, which says to go *elsewhere*.
+        """
+        until = time.monotonic() + patience
+        while not self._taken(place, elsewhere, last=time.monotonic() >= until):
+            time.sleep(0.02)
+
+    def _taken(self, place: str, elsewhere: str, *, last: bool) -> bool:
         try:
-            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, self.mode)
         except OSError as error:
             raise StateError(f"cannot keep state in {place}: {error.strerror}: {elsewhere}") from None
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
+            if isinstance(error, BlockingIOError) and not last:
+                os.close(file)
+                return False
             holder = os.pread(file, 20, 0).decode(errors="replace").strip() or "of unknown number"
             os.close(file)
             if not isinstance(error, BlockingIOError):
@@ -51,6 +62,7 @@ class Lock:
             raise StateError(f"{place} is in use by process {holder}{end} it or {elsewhere}") from None
         os.pwrite(file, b"%-19d\n" % os.getpid(), 0)
         self._file = file
+        return True
 
     def __del__(self) -> None:
         self.release()

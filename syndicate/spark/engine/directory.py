@@ -18,7 +18,6 @@ Source: reference/spark.md, section 4 (design); reference/reliability.md (rename
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -28,6 +27,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from syndicate.errors import StateError
+from syndicate.storage.lock import Lock
 
 VERSION: Final = 2
 
@@ -42,20 +42,14 @@ class Directory:
         self.data = self.root / "data"
         try:
             self.data.mkdir(parents=True, exist_ok=True)
-            self._lock = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise StateError(f"{self.root} cannot hold the state of an engine: {error.strerror}") from error
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(self._lock)
-            raise StateError(
-                f"{self.root} is in use by another engine: close that one, or give this one another state="
-            ) from None
+        self._lock = Lock(self.root / "lock")
+        self._lock.take(f"the state of an engine, {self.root},", "give this one another state=")
         try:
             self.manifest: dict[str, Any] | None = self._read()
         except StateError:
-            os.close(self._lock)
+            self.close()
             raise
 
     def _read(self) -> dict[str, Any] | None:
@@ -109,9 +103,7 @@ class Directory:
 
     def close(self) -> None:
         """Give the lock back."""
-        if self._lock >= 0:
-            os.close(self._lock)
-            self._lock = -1
+        self._lock.release()
 
 
 def remove(path: Path) -> None:

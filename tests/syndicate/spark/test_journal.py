@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import random
 import sqlite3
 import subprocess
 import sys
@@ -118,7 +120,7 @@ def test_a_journal_of_another_source(path: Path) -> None:
 def test_a_journal_in_use(path: Path) -> None:
     """One source has it at a time, in this process and in others; the lock goes with the process."""
     journal = Journal(path, ABOUT)
-    assert "is in use by another source: stop that one, or give each its own" in refused(path)
+    assert f"is in use by process {os.getpid()}, this one: close it or give each source its own" in refused(path)
     program = f"""
 from syndicate.errors import SourceJournalError
 from syndicate.spark.journal import Journal
@@ -128,7 +130,7 @@ except SourceJournalError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "is in use by another source" in done.stdout
+    assert f"is in use by process {os.getpid()}: stop it" in done.stdout
     journal.close()
     Journal(path, ABOUT).close()
 
@@ -201,6 +203,38 @@ def test_a_changed_byte(path: Path) -> None:
     again.close()
 
 
+def test_a_changed_bit_of_the_log(path: Path, tmp_path: Path) -> None:
+    """After a crash the log holds what was committed: a bit that is another is told, or takes back the last batch, as a
+    torn end does, and no batch before it.
+    """
+    journal = Journal(path, ABOUT)
+    standing = journal.standing()
+    for batch in range(5):
+        standing.change(Step([(f"form {batch}", 1)]))
+        journal.write(standing, batch)
+        journal.commit()
+    log, copy = Path(f"{path}-wal").read_bytes(), tmp_path / "copy"
+    whole = path.read_bytes()
+    journal.close()
+    rng = random.Random(1)
+    lasts = []
+    for at in rng.sample(range(len(log)), 150):
+        bad = bytearray(log)
+        bad[at] ^= 1 << rng.randrange(8)
+        copy.write_bytes(whole)
+        Path(f"{copy}-wal").write_bytes(bad)
+        try:
+            again = Journal(copy, ABOUT)
+        except SourceJournalError as error:
+            assert "is damaged" in str(error)  # noqa: PT017  # or there is none
+            lasts.append(-1)
+            Path(f"{copy}-wal").unlink()
+        else:
+            lasts.append(again.last)
+            again.close()
+    assert {-1, 3} <= set(lasts) <= {-1, 3, 4}
+
+
 def test_a_journal_that_is_closed(path: Path) -> None:
     """A batch that comes when the source has stopped is not in the journal, and nobody is told of damage."""
     journal = Journal(path, ABOUT)
@@ -217,8 +251,9 @@ def test_a_journal_that_is_closed(path: Path) -> None:
 
 def test_a_place_where_nothing_can_be(tmp_path: Path) -> None:
     """A directory that is not there, and a directory in the place of the file."""
-    for place in (tmp_path / "nowhere" / "j", tmp_path):
-        assert "cannot be opened for writing: see that its directory is there and writable" in refused(place)
+    assert "cannot keep state in the journal" in (told := refused(tmp_path / "nowhere" / "j"))
+    assert "No such file or directory: give each source its own" in told
+    assert "cannot be opened for writing: see that its directory is there and writable" in refused(tmp_path)
 
 
 def test_a_full_disk(path: Path) -> None:

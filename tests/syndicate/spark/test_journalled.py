@@ -266,7 +266,7 @@ async def test_a_journal_of_other_rows(tmp_path: Path, monkeypatch: pytest.Monke
     async with sourced(**options) as run:
         await run.until(len)
         async with sourced(**options) as other:
-            assert "is in use by another source" in str(await other.end())
+            assert "is in use by process" in str(await other.end())
     assert starts == [True]
     async with sourced(**options, to=Crate2) as run:
         assert 'its record is "Crate(name, size)", and here it is "Crate2(name, size)"' in str(await run.end())

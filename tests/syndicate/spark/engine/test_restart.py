@@ -143,7 +143,7 @@ def test_directories(spark: SparkSession, tmp_path: Path) -> None:
     other.sink("out", other.source("b").distinct())
     with SparkEngine(one, spark, state=tmp_path) as engine:
         engine.step({"a": {1: 1}})
-        with pytest.raises(StateError, match="in use by another engine: close that one"):
+        with pytest.raises(StateError, match=r"in use by process \d+, this one: close it or give"):
             SparkEngine(one, spark, state=tmp_path)
         engine.snapshot(tmp_path / "copy")
         with pytest.raises(StateError, match="holds a state already"):
