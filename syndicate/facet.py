@@ -15,10 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
+from syndicate.block import Block, Settling
 from syndicate.errors import EndlessStop
 from syndicate.event import ENTER
-from syndicate.field import Block, settle
 from syndicate.turn import Handle, Turn, expect_function, here
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Facet:
         self.vital = False  # if it is all that its parent is there for, so that what fails in it fails there
         self.children: dict[Facet, None] = {}
         self.handles: dict[Handle, None] = {}
-        self.blocks: list[Block] = []
+        self.blocks: dict[ref[Block], None] = {}  # the fields that they read keep them
         self.hooks: list[tuple[Callable[[], object], bool]] = []
         self.tasks: dict[Any, None] = {}
         if parent is not None:
@@ -71,7 +72,7 @@ class Facet:
 
     def run(self, turn: Turn, fn: Callable[[], object]) -> None:
         """Run *fn* with this facet as the current one."""
-        outer, outer_block = turn.facet, turn.block
+        outer, outer_block = turn.facet, turn.block  # what it reads is its own affair; what it sets, the block's
         turn.facet, turn.block = self, None
         try:
             fn()
@@ -134,20 +135,22 @@ class Facet:
             if rounds > _ROUNDS:
                 raise EndlessStop(f"the stop handlers in {self!r} make facets without end while it stops")
 
-    def block(self, fn: Callable[[], object]) -> Block:
+    def block(self, fn: Callable[[], object], height: int = 0) -> Block:
         """A new dataflow block in this facet, yet to be run; it never runs if the facet has stopped."""
-        block = Block(self, fn)
+        block = Block(self, fn, height)
         if self.alive:
-            self.blocks.append(block)
+            self.blocks[ref(block, self.blocks.pop)] = None
         return block
 
     def release(self) -> None:
         """Cancel the tasks and forget the blocks of a facet that is dead."""
         for task in list(self.tasks):
             task.cancel()
-        for block in self.blocks:
-            block.forget()
-        self.blocks = []
+        blocks, self.blocks = self.blocks, {}
+        for each in list(blocks):  # forgetting one may be the end of others
+            block = each()
+            if block is not None:
+                block.forget()
 
     def fail(self, turn: Turn, error: BaseException | None) -> None:
         """Stop in order, because an actor that it is linked to has ended, by *error* if by any.
@@ -199,15 +202,16 @@ class Facet:
 
 def settle_facets(turn: Turn) -> None:
     """Run damaged dataflow blocks and stop the facets that turned out to be inert, until neither is left to do."""
-    runs = rounds = 0
-    limit = 0
+    settling = Settling(turn)
+    rounds = limit = 0
     while turn.damaged or turn.suspects:
-        runs = settle(turn, runs)
+        ran = settling.total
+        settling.settle()
         suspects, turn.suspects = turn.suspects, {}
         for facet in suspects:
             if facet.alive and not facet.stopping and facet.inert:
                 facet.stop(turn)
-        rounds += 1
+        rounds += settling.total == ran  # those with blocks are bounded by these
         if rounds > _ROUNDS:  # each facet that is there may need a round, in a chain of facets that become inert
             limit = limit or rounds + len(turn.actor.root.below())
             if rounds > limit:

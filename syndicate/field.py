@@ -1,12 +1,12 @@
 """Fields: an actor's variables, whose readers run again when they change.
 
 A *dataflow block* runs once at once, and notes which fields it reads.  When a turn has changed some of these, the
-block runs again at the end of that turn, once however many changed; blocks may change fields, so this goes on until
-nothing is damaged.
+block runs again at the end of that turn, once however many changed, and after the blocks that set what it reads (see
+:mod:`syndicate.block`); this goes on until nothing is damaged.
 
 Contract: at a turn's end every block of a live facet has seen the latest value of each field it read, or the turn has
-failed: with the block's own error, or with :class:`DataflowLoop` when one block ran more than ``LIMIT`` times without
-settling.
+failed: with the block's own error, or with :class:`~syndicate.errors.DataflowLoop` when one block ran more than
+``block.LIMIT`` times without settling.
 
 >>> from syndicate import after, run
 >>> def boot():
@@ -17,7 +17,7 @@ settling.
 the count is 1
 the count is 2
 
-Source: the reference, section 1.5 (the peers either loop without a bound or lose late changes; we do neither).
+Source: dataflow as in Garnock-Jones, "Conversational Concurrency", 2017, section 7.3; ``docs/design/dataflow.md``.
 """
 
 from __future__ import annotations
@@ -25,28 +25,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from syndicate.errors import DataflowLoop, NotAValue, NotInTurn, WrongActor
+from syndicate.block import Block
+from syndicate.errors import NotAValue, NotInTurn, WrongActor
 from syndicate.turn import Turn, current, expect_function, here
-from syndicate.values import Symbol, freeze, freeze_as
+from syndicate.values import Ref, Symbol, freeze_as, identical, immutable
 
 if TYPE_CHECKING:
     from syndicate.facet import Facet
 
 T = TypeVar("T")
 
-LIMIT: Final = 10_000
-"""How many rounds of blocks may follow each other in one turn: longer than any sensible chain of fields."""
-
-_COMPARED: Final = frozenset({int, str, bytes, bool, Symbol, type(None)})
-"""Types whose equal values are surely the same value; a change to anything else counts as one (a list may have
-changed inside).
-"""
+_ATOMS: Final = frozenset({int, str, bytes, bool, Symbol, Ref, type(None)})
+"""Types whose values are the same value if they are equal and of one type."""
 
 
 class Field(Generic[T]):
     """A variable of one actor.  Read ``.value``, and set it or call :meth:`set`; made by :func:`field`."""
 
-    __slots__ = ("_turn", "_value", "actor", "name", "readers")
+    __slots__ = ("__weakref__", "_turn", "_value", "actor", "name", "readers", "writers")
 
     def __init__(self, turn: Turn, value: T, name: str | None) -> None:
         self._turn = turn  # the one object that serves all turns of the system
@@ -54,6 +50,7 @@ class Field(Generic[T]):
         self._value = value
         self.name = name or "field"
         self.readers: dict[Block, None] = {}
+        self.writers: dict[Block, None] = {}
 
     @property
     def value(self) -> T:
@@ -63,20 +60,35 @@ class Field(Generic[T]):
             self._refuse("read")
         block = turn.block
         if block is not None:
+            if self.writers:
+                for writer in self.writers:
+                    if writer.height >= block.height or block.unordered:
+                        for each in list(self.writers):
+                            block.await_writer(each, turn)
+                        break
             block.reads[self] = None
             self.readers[block] = None
         return self._value
 
     @value.setter
     def value(self, value: T) -> None:
-        if self._turn.actor is not self.actor:
+        """An identical value that cannot have changed inside is no change."""
+        turn = self._turn
+        if turn.actor is not self.actor:
             self._refuse("set")
         old = self._value
         self._value = value
-        if type(value) is not type(old) or (
-            freeze(value) != freeze(old) if type(old) is float else type(old) not in _COMPARED or value != old
-        ):
-            self.changed()
+        writer = turn.writer
+        if writer is not None and writer not in self.writers:
+            writer.wrote(self)
+        if self.readers:
+            kind = type(value)
+            if kind in _ATOMS:
+                if kind is type(old) and value == old:
+                    return
+            elif _unchanged(old, value):
+                return
+            turn.damaged.update(self.readers)
 
     def set(self, value: T) -> None:
         """As ``.value = value``, where only an expression may stand: ``after(1, lambda: shown.set(True))``."""
@@ -84,10 +96,13 @@ class Field(Generic[T]):
 
     def changed(self) -> None:
         """Say that the value changed inside; its readers run again at the end of the turn."""
-        if self._turn.actor is not self.actor:
+        turn = self._turn
+        if turn.actor is not self.actor:
             self._refuse("changed")
+        if turn.writer is not None and turn.writer not in self.writers:
+            turn.writer.wrote(self)
         if self.readers:
-            self._turn.damaged.update(self.readers)
+            turn.damaged.update(self.readers)
 
     def _refuse(self, what: str) -> None:
         if here.turn is None:
@@ -101,52 +116,21 @@ class Field(Generic[T]):
         return f"<Field {self.name} = {self._value!r}>"
 
 
+def _unchanged(old: Any, new: Any) -> bool:
+    """Whether *new* is the same value as *old*, and neither can have changed inside: a list may have."""
+    if type(new) in _ATOMS or type(old) in _ATOMS or not (immutable(old) and immutable(new)):
+        return False
+    try:
+        return identical(old, new)
+    except NotAValue:  # too deep, or too large: as one that may have changed
+        return False
+
+
 def _refuse_field(field: Field[Any], depth: int) -> Any:
     raise NotAValue(f"{field!r} is a field, and not a value: give what is in it, assert_(ds, lambda: Box(field.value))")
 
 
 freeze_as(Field, _refuse_field)
-
-
-class Block:
-    """A dataflow block: a function, the facet it runs in, and what it read last."""
-
-    __slots__ = ("facet", "fn", "reads")
-
-    def __init__(self, facet: Facet, fn: Callable[[], object]) -> None:
-        self.facet = facet
-        self.fn = fn
-        self.reads: dict[Field[Any], None] = {}
-
-    def run(self, turn: Turn) -> None:
-        """Run it in its facet, noting what it reads anew; not if that has stopped."""
-        facet = self.facet
-        if not facet.alive:
-            return
-        if self.reads:
-            self.forget()
-        outer_block, outer_facet = turn.block, turn.facet
-        turn.block, turn.facet = self, facet
-        try:
-            self.fn()
-        finally:
-            turn.block, turn.facet = outer_block, outer_facet
-        if not self.facet.alive:  # it stopped itself, and may have read on
-            self.forget()
-
-    def forget(self) -> None:
-        """Stop being run by what it read."""
-        for read in self.reads:
-            read.readers.pop(self, None)
-        self.reads.clear()
-
-    @property
-    def names(self) -> str:
-        """The names of the fields it read last."""
-        return ", ".join(sorted(read.name for read in self.reads))
-
-    def __repr__(self) -> str:
-        return getattr(self.fn, "__qualname__", repr(self.fn))
 
 
 def field(value: T, name: str | None = None) -> Field[T]:
@@ -165,24 +149,5 @@ def dataflow(fn: Callable[[], object]) -> Callable[[], object]:
     turn = current("dataflow")
     expect_function("dataflow", fn)
     facet: Facet = turn.facet
-    facet.block(fn).run(turn)
+    facet.block(fn).begin(turn)
     return fn
-
-
-def settle(turn: Turn, rounds: int) -> int:
-    """Run damaged blocks until none is left; raises :class:`DataflowLoop`.
-
-    *rounds* is how many this turn has needed so far; the answer, how many by now.
-    """
-    while turn.damaged:
-        damaged, turn.damaged = turn.damaged, {}
-        rounds += 1
-        if rounds > LIMIT:
-            blocks = ", ".join(sorted({f"{block!r} (reads {block.names})" for block in damaged}))
-            raise DataflowLoop(
-                f"after {LIMIT} rounds in one turn, dataflow blocks still change what they read: {blocks}. Let a block "
-                "set a field only when the value differs, and to something that it does not then change again."
-            )
-        for block in damaged:
-            block.run(turn)
-    return rounds

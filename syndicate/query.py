@@ -29,9 +29,25 @@ from syndicate.errors import PatternError
 from syndicate.field import Field
 from syndicate.skeleton.analysis import analyse
 from syndicate.turn import Entity, current
-from syndicate.values import Dictionary, Ref, Value, ValueSet, freeze
+from syndicate.values import Dictionary, Ref, Value, ValueSet, freeze, freeze_as, freezers
 
 Hook = Callable[..., object] | None
+
+
+class _LiveSet(ValueSet):
+    """One that changes; to be told from one that cannot."""
+
+    __slots__ = ()
+
+
+class _LiveDictionary(Dictionary):
+    """One that changes; to be told from one that cannot."""
+
+    __slots__ = ()
+
+
+freeze_as(_LiveSet, freezers[ValueSet])
+freeze_as(_LiveDictionary, freezers[Dictionary])
 
 
 class _Query(Entity):
@@ -79,7 +95,7 @@ def _expect_captures(what: str, pattern: Any, count: int) -> None:
 
 def query_set(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None) -> Field[ValueSet]:
     """A field with the set of captures: bare where the pattern has one capture, tuples where it has more."""
-    known = ValueSet()
+    known = _LiveSet()
     followed = _field("query_set", known)
 
     def add(captures: Any) -> None:
@@ -118,7 +134,7 @@ def query_hash(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = Non
     """
     _expect_captures("query_hash", pattern, 2)
     all_known: dict[Any, dict[Any, Value]] = {}
-    known = Dictionary()
+    known = _LiveDictionary()
     followed = _field("query_hash", known)
 
     def add(captures: Any) -> None:
@@ -146,7 +162,7 @@ def query_count(
 
     *key* makes the key of the captures; the first capture is the default, and without any capture there is one key, ().
     """
-    known = Dictionary()
+    known = _LiveDictionary()
     followed = _field("query_count", known)
 
     keys: dict[Any, Value] = {}  # as chosen when they came: *key* may answer otherwise when they go

@@ -75,6 +75,7 @@ class Timer:
             if turn.actor is not self.facet.actor:
                 raise WrongActor(f"a timer of {self.facet.actor!r} can be cancelled by that actor only")
             self.active = False
+            self.fn = int  # what it would have run need not wait for the deadline
             self.facet.preventers -= 1
             turn.suspects[self.facet] = None
 
@@ -82,13 +83,13 @@ class Timer:
         """In a turn of its facet: run, and go on or end."""
         if not self.active:
             return
-        system = self.facet.actor.system
+        system, fn = self.facet.actor.system, self.fn
         if self.period is None:
             self.cancel()
         else:  # from the deadline, so that it does not drift; missed ticks are left out
             missed = (system.now() - deadline) // self.period
             system.set_timer(deadline + (missed + 1) * self.period, self)
-        self.fn()
+        fn()
 
 
 def _start(what: str, seconds: float, fn: Callable[[], object]) -> Timer:

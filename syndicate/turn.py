@@ -34,8 +34,8 @@ from syndicate.event import ASSERT, MESSAGE, RETRACT, SYNC, Batch, Event
 from syndicate.values import Frozen, Ref, Value, freeze, thaw
 
 if TYPE_CHECKING:
+    from syndicate.block import Block
     from syndicate.facet import Facet
-    from syndicate.field import Block
     from syndicate.skeleton.analysis import Skeleton
     from syndicate.system import System
 
@@ -140,6 +140,8 @@ class Turn:
         "suspects",
         "system",
         "tracing",
+        "waiting",
+        "writer",
     )
 
     def __init__(self, queue: deque[Batch], system: System) -> None:
@@ -151,7 +153,9 @@ class Turn:
         self.pending: dict[Any, list[Event]] = {}
         self.late: dict[Any, list[Event]] = {}
         self.damaged: dict[Block, None] = {}
-        self.block: Block | None = None
+        self.waiting: list[int] = []  # the heights of damaged blocks that have their place in a settling
+        self.block: Block | None = None  # that reads
+        self.writer: Block | None = None  # that sets fields, in a facet below it too
         self.suspects: dict[Facet, None] = {}
         self.afterwards: list[Callable[[], None]] = []
 
@@ -252,7 +256,8 @@ class Turn:
         pending, self.pending, self.afterwards = self.pending, {}, []
         self.damaged.clear()
         self.suspects.clear()
-        self.block = None
+        self.block = self.writer = None
+        self.waiting = []
         return pending
 
 

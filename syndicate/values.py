@@ -451,6 +451,32 @@ def identical(a: Value, b: Value) -> bool:
     return bool(freeze(a) == freeze(b))
 
 
+def immutable(value: object) -> bool:
+    """Whether *value* cannot change inside: an atom, or a tuple, record, set or dictionary of such that is frozen.
+
+    >>> immutable((1, frozenset(["a"]))), immutable(([],)), immutable(print)
+    (True, False, False)
+    """
+    to_come = [value]
+    seen = set()
+    while to_come:  # no recursion: it may be deeper than Python's stack
+        part = to_come.pop()
+        kind = type(part)
+        if kind in _ATOMS or id(part) in seen:
+            continue
+        seen.add(id(part))
+        if kind is tuple or kind is frozenset or kind is ValueSet:
+            to_come.extend(part)  # type: ignore[arg-type]  # it is one of these
+        elif kind is Dictionary:
+            to_come.extend(each for item in part._entries.values() for each in item)  # type: ignore[attr-defined]
+        elif is_record(part):
+            to_come.append(label_of(part))
+            to_come.extend(fields_of(part))
+        else:
+            return False
+    return True
+
+
 def same(self: object, other: object) -> Any:
     """``__eq__`` of all compounds of ours: equal are those that are the same value."""
     if self is other:

@@ -25,6 +25,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, overload
 
 from syndicate.actor import Actor, Task
+from syndicate.block import ABOVE_ALL
 from syndicate.errors import ArgumentError, NotCallable, NotInTurn, WrongActor
 from syndicate.event import MESSAGE
 from syndicate.facet import Facet
@@ -87,8 +88,8 @@ class Computed:
         self.target = target
         self.fn: Callable[[], Value | None] | None = fn
         self.handle: Handle | None = None
-        self.block = self.facet.block(self._renew)
-        self.block.run(turn)
+        self.block = self.facet.block(self._renew, ABOVE_ALL)
+        self.block.begin(turn)
 
     def _renew(self) -> None:
         if self.fn is not None:
@@ -138,7 +139,7 @@ class Computed:
         else:
             self.fn = None
             self._show(value)
-        self.block.run(turn)
+        self.block.begin(turn)
         return self
 
 

@@ -21,7 +21,8 @@ PLAN = """
     syndicate.errors syndicate.log syndicate.depth syndicate.values syndicate.record syndicate.pattern
     syndicate.text syndicate.bag syndicate.absent syndicate.quarantine
     syndicate.event syndicate.skeleton
-    syndicate.trace syndicate.turn syndicate.signals syndicate.field syndicate.facet syndicate.actor syndicate.dataspace
+    syndicate.trace syndicate.turn syndicate.signals syndicate.block syndicate.field
+    syndicate.facet syndicate.actor syndicate.dataspace
     syndicate.verbs syndicate.during syndicate.query syndicate.timer syndicate.supervise syndicate.system
     syndicate
     syndicate.storage syndicate.flow syndicate.lattice syndicate.plan syndicate.bloom syndicate.dedalus

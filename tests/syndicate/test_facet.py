@@ -14,6 +14,7 @@ from syndicate import (
     assert_,
     capture,
     current_facet,
+    dataflow,
     dataspace,
     during,
     field,
@@ -426,3 +427,23 @@ def test_the_order_of_a_stop_is_that_of_the_recursive_definition() -> None:
         stage.enter(top[0], stop)
         assert stage.actor.error is None
         assert log == expected(forest), seed
+
+
+def test_blocks_run_between_the_stops_of_a_deep_chain() -> None:
+    """What a stop handler changes is settled before the next facet is looked at, however many there are."""
+    counts: list[int] = []
+    last: list[Facet] = []
+
+    def boot(ds: Ref) -> None:
+        prevent_inert_check()
+        count = field(0, name="count")
+        dataflow(lambda: counts.append(count.value))
+        facets = _chain(
+            20_000, lambda number: (on_stop(lambda: count.set(number)), number == 19_999 and prevent_inert_check())
+        )
+        last.append(facets[-1])
+
+    stage = Stage(boot)
+    stage.enter(last[0], stop)
+    assert stage.actor.error is None
+    assert counts == [0, *range(19_999, -1, -1)]

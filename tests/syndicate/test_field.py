@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from syndicate import (
+    Dictionary,
     Field,
     Record,
     Ref,
+    Symbol,
+    ValueSet,
     assert_,
     capture,
     current_facet,
@@ -22,6 +25,7 @@ from syndicate import (
     on_message,
     on_stop,
     prevent_inert_check,
+    query_set,
     react,
     send,
     spawn,
@@ -84,6 +88,54 @@ def test_an_equal_value_changes_nothing_but_a_look_alike_does() -> None:
     for value, count in ((1, 1), (True, 2), (1.0, 3), ("x", 4), ("x", 4), ([], 5), ([], 6)):
         stage.act(lambda value=value: setattr(stage.a, "value", value))
         assert len(runs) == count
+
+
+@pytest.mark.parametrize(
+    ("value", "same", "different"),
+    [
+        ((1, ("a",)), (1, ("a",)), (True, ("a",))),
+        (float("nan"), float("nan"), 0.0),
+        (0.0, 0.0, -0.0),
+        (P((1, 2)), P((1, 2)), P((1.0, 2))),
+        (Record("r", [1]), Record("r", [1]), Record("s", [1])),
+        (frozenset([1]), frozenset([1]), frozenset([1.0])),
+        (ValueSet([1, True]), ValueSet([True, 1]), ValueSet([1])),
+        (Dictionary({1: 2}), Dictionary({1: 2}), Dictionary({1: 2.0})),
+        (Symbol("a"), Symbol("a"), "a"),
+        (10**30, 10**30, float(10**30)),
+    ],
+)
+def test_an_identical_value_is_no_change(value: Any, same: Any, different: Any) -> None:
+    """Identity is that of values, for compounds too."""
+    runs: list[Any] = []
+    stage = Stage(lambda s: (s.a.set(value), dataflow(lambda: runs.append(s.a.value))))
+    stage.act(lambda: stage.a.set(same))
+    assert len(runs) == 1
+    stage.act(lambda: stage.a.set(different))
+    assert len(runs) == 2
+
+
+def test_what_may_have_changed_inside_is_a_change() -> None:
+    """The very same object as well, at whatever depth; a live collection of a query is one."""
+    known: list[Field[Any]] = []
+
+    def boot(s: Stage) -> None:
+        known.append(query_set(s.ds, P(capture())))
+        dataflow(lambda: runs.append(1))
+        dataflow(lambda: (runs.append(2), s.a.value))
+
+    deep: Any = ()
+    for _ in range(100_000):
+        deep = (deep,)
+    runs: list[int] = []
+    stage = Stage(boot)
+    for value in ([1], ([1],), P([1]), {"a": 1}, bytearray(b"a"), object(), known[0].value, (known[0].value,), deep):
+        stage.act(lambda value=value: stage.a.set(value))
+        before = len(runs)
+        stage.act(lambda value=value: stage.a.set(value))
+        assert len(runs) == before + 1, value if value is not deep else "deep"
+    while deep:  # to free it level by level
+        (deep,) = deep
 
 
 def test_a_list_changed_inside_is_told_by_changed() -> None:
