@@ -42,7 +42,7 @@ from syndicate.errors import AddressError, ConnectError
 from syndicate.facet import Facet
 from syndicate.log import logger
 from syndicate.text import unparse_form
-from syndicate.turn import Entity, Handle, current, expect_function
+from syndicate.turn import Entity, Handle, current, decorator, expect_function
 from syndicate.values import Frozen, Ref, Value
 from syndicate.verbs import current_facet, linked_task, on_stop_or_crash, react, ref, send, spawn
 
@@ -115,7 +115,7 @@ def connect(
         spawn(_keep, wanted, attempts, reconnect, name=f"relay {where}", linked=True)
         return fn
 
-    return install
+    return decorator("connect", install)
 
 
 def _codec(encoding: Encoding, limits: Limits) -> Codec:

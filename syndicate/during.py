@@ -30,7 +30,7 @@ from syndicate.actor import Actor
 from syndicate.errors import ArgumentError
 from syndicate.facet import Facet
 from syndicate.skeleton.interest import interest
-from syndicate.turn import Entity, Turn, current, expect_function, expect_ref
+from syndicate.turn import Entity, Turn, current, decorator, expect_function, expect_ref
 from syndicate.values import TRUE, Ref
 from syndicate.verbs import Lifeline
 
@@ -129,7 +129,7 @@ def on_message(ds: Ref, pattern: Any) -> Callable[[F], F]:
         _observe("on_message", ds, pattern, _OnMessage(fn), fn)
         return fn
 
-    return install
+    return decorator("on_message", install)
 
 
 def on_asserted(ds: Ref, pattern: Any) -> Callable[[F], F]:
@@ -139,7 +139,7 @@ def on_asserted(ds: Ref, pattern: Any) -> Callable[[F], F]:
         _observe("on_asserted", ds, pattern, _OnAsserted(fn), fn)
         return fn
 
-    return install
+    return decorator("on_asserted", install)
 
 
 def on_retracted(ds: Ref, pattern: Any) -> Callable[[F], F]:
@@ -149,7 +149,7 @@ def on_retracted(ds: Ref, pattern: Any) -> Callable[[F], F]:
         _observe("on_retracted", ds, pattern, _OnRetracted(fn), fn)
         return fn
 
-    return install
+    return decorator("on_retracted", install)
 
 
 def during(ds: Ref, pattern: Any, *, spawn: bool = False, name: str | None = None) -> Callable[[F], F]:
@@ -166,7 +166,7 @@ def during(ds: Ref, pattern: Any, *, spawn: bool = False, name: str | None = Non
         _observe("during", ds, pattern, entity, fn)
         return fn
 
-    return install
+    return decorator("during", install)
 
 
 def stop_when(
@@ -189,4 +189,4 @@ def stop_when(
         _observe("stop_when", ds, pattern, entity_of(stopping), fn)
         return fn
 
-    return install
+    return decorator("stop_when", install)

@@ -86,6 +86,11 @@ class Facet:
             self.children or self.tasks or self.preventers or self.lasting or (self.handles and self.parent is not None)
         )
 
+    def look(self, turn: Turn) -> None:
+        """Stop if it has become inert."""
+        if self.alive and not self.stopping and self.inert:
+            self.stop(turn)
+
     def stop(self, turn: Turn, then: Callable[[], object] | None = None) -> None:
         """Stop in order; *then* runs as the last stop handler.
 
@@ -208,9 +213,8 @@ def settle_facets(turn: Turn) -> None:
         ran = settling.total
         settling.settle()
         suspects, turn.suspects = turn.suspects, {}
-        for facet in suspects:
-            if facet.alive and not facet.stopping and facet.inert:
-                facet.stop(turn)
+        for suspect in suspects:
+            suspect.look(turn)
         rounds += settling.total == ran  # those with blocks are bounded by these
         if rounds > _ROUNDS:  # each facet that is there may need a round, in a chain of facets that become inert
             limit = limit or rounds + len(turn.actor.root.below())

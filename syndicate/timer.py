@@ -26,7 +26,7 @@ from syndicate.errors import ArgumentError, WrongActor
 from syndicate.pattern import ANY, capture, quote, unquote
 from syndicate.record import record
 from syndicate.skeleton.interest import Observe
-from syndicate.turn import current, expect_function
+from syndicate.turn import current, decorator, expect_function
 from syndicate.values import Record, Ref
 from syndicate.verbs import assert_
 
@@ -115,7 +115,9 @@ def after(seconds: float, fn: Callable[[], object] = _BELOW) -> Any:
 
     Without *fn* a decorator.  Raises :class:`~syndicate.errors.ArgumentError` for seconds that are none.
     """
-    return _start("after", seconds, fn) if fn is not _BELOW else lambda later: _start("after", seconds, later)
+    if fn is not _BELOW:
+        return _start("after", seconds, fn)
+    return decorator("after", lambda later: _start("after", seconds, later))
 
 
 @overload
@@ -127,7 +129,9 @@ def every(seconds: float, fn: Callable[[], object] = _BELOW) -> Any:
 
     Without *fn* a decorator.  Raises :class:`~syndicate.errors.ArgumentError` for seconds that are none.
     """
-    return _start("every", seconds, fn) if fn is not _BELOW else lambda each: _start("every", seconds, each)
+    if fn is not _BELOW:
+        return _start("every", seconds, fn)
+    return decorator("every", lambda each: _start("every", seconds, each))
 
 
 def now() -> float:

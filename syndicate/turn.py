@@ -22,12 +22,13 @@ are processed before removed ones); ``docs/design/turns.md``.
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS
-from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, Final
+from types import FrameType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
 
 from syndicate.errors import NotAValue, NotCallable, NotInTurn, WrongActor, WrongSystem
 from syndicate.event import ASSERT, MESSAGE, RETRACT, SYNC, Batch, Event
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
     from syndicate.facet import Facet
     from syndicate.skeleton.analysis import Skeleton
     from syndicate.system import System
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Entity:
@@ -156,7 +159,7 @@ class Turn:
         self.waiting: list[int] = []  # the heights of damaged blocks that have their place in a settling
         self.block: Block | None = None  # that reads
         self.writer: Block | None = None  # that sets fields, in a facet below it too
-        self.suspects: dict[Facet, None] = {}
+        self.suspects: dict[Suspect, None] = {}
         self.afterwards: list[Callable[[], None]] = []
 
     # ------------------------------------------------------------------------------------------------ actions
@@ -298,6 +301,49 @@ def expect_ref(what: str, target: object) -> Ref:
     raise NotAValue(
         f"{what}() needs a reference as its target, such as dataspace() makes: {what}(ds, ...), and not {target!r}"
     )
+
+
+class Suspect(Protocol):
+    """What must be looked at before a turn ends."""
+
+    def look(self, turn: Turn) -> None:
+        """Act on it, or raise."""
+
+
+class _Unapplied:
+    """A decorator that has not got its function yet, and where it was written."""
+
+    __slots__ = ("file", "line", "what")
+
+    def __init__(self, what: str, caller: FrameType) -> None:
+        self.what = what
+        self.file = caller.f_code.co_filename
+        self.line = caller.f_lineno
+
+    def look(self, turn: Turn) -> None:
+        """Refuse it."""
+        raise NotCallable(
+            f"{self.what}() in {self.file}, line {self.line}, has got no function in the turn that called it, so that "
+            f"it does nothing: write @{self.what}(...) above the function, or {self.what}(...)(fn)"
+        )
+
+
+def decorator(what: str, install: F) -> F:
+    """*install* as the answer of the decorator *what*: it must be applied before the turn ends, now or later in it.
+
+    To be called by the decorator itself, whose caller the message names.
+    """
+    turn = here.turn
+    if turn is None:
+        return install  # which will say so
+    unapplied = _Unapplied(what, sys._getframe(2))
+    turn.suspects[unapplied] = None
+
+    def apply(fn: object) -> object:
+        turn.suspects.pop(unapplied, None)
+        return install(fn)
+
+    return cast("F", apply)
 
 
 def expect_function(what: str, fn: Any, given: int = 0, pattern: Any = None) -> None:

@@ -14,6 +14,7 @@ import attrs
 import pytest
 import trio
 
+from relay import connect
 from syndicate import (
     ANY,
     Record,
@@ -387,3 +388,65 @@ def test_stop_actor_in_a_stop_handler() -> None:
 
     run(boot)
     assert ended == [[("+", "own"), ("-", "own")], "inner", "middle", "root", (False, None)]
+
+
+DECORATORS: dict[str, Callable[[Any], Callable[[Any], Any]]] = {
+    "on_message": lambda ds: on_message(ds, ["x", capture()]),
+    "on_asserted": lambda ds: on_asserted(ds, ["x", capture()]),
+    "on_retracted": lambda ds: on_retracted(ds, ["x", capture()]),
+    "during": lambda ds: during(ds, ["x", capture()]),
+    "during(spawn)": lambda ds: during(ds, ["x", capture()], spawn=True),
+    "stop_when": lambda ds: stop_when(ds, ["x", capture()]),
+    "after": lambda ds: after(1),
+    "every": lambda ds: every(1),
+    "connect": lambda ds: connect("tcp://127.0.0.1:1"),
+}
+
+
+@pytest.mark.parametrize("where", ["boot", "a later turn", "a facet", "a stop handler", "a block"])
+@pytest.mark.parametrize("what", DECORATORS)
+def test_a_decorator_without_a_function(what: str, where: str) -> None:
+    """It is told when the turn ends, with file and line; the actor crashes, and nothing else."""
+    seen: list[Any] = []
+
+    def forgets(ds: Ref) -> None:
+        prevent_inert_check()
+        seen.append(current_facet())
+        forget = partial(DECORATORS[what], ds)
+        if where == "boot":
+            forget()
+        elif where == "a facet":
+            react(lambda: (forget(), None)[1])
+        elif where == "a stop handler":
+            stop(react(lambda: (on_stop(forget), None)[1]))
+        elif where == "a block":
+            dataflow(forget)
+
+    system = settled(lambda: spawn(forgets, dataspace(), name="forgets"))
+    if where == "a later turn":
+        seen[-1].enter(lambda: (DECORATORS[what](dataspace()), None)[1])
+        system.drain()
+    (error,) = [facet.actor.error for facet in seen]
+    assert type(error) is NotCallable
+    assert f"{what.removesuffix('(spawn)')}() in {__file__}, line " in str(error)
+    assert "has got no function in the turn that called it" in str(error)
+
+
+@pytest.mark.parametrize("what", [what for what in DECORATORS if what != "connect"])
+def test_a_decorator_that_is_applied_later_in_its_turn(what: str) -> None:
+    """Kept in a variable, and applied once or twice; also one whose turn raises is no matter of ours."""
+    seen: list[Any] = []
+
+    def handler(*captures: Any) -> None:
+        """It does nothing."""
+
+    def keeps(ds: Ref) -> None:
+        prevent_inert_check()
+        decorate = DECORATORS[what](ds)
+        seen.append(current_facet())
+        react(lambda: (decorate(handler), None)[1])
+        decorate(handler)
+
+    settled(lambda: spawn(keeps, dataspace()))
+    assert type(seen[0].actor.error) is not NotCallable  # timers say that there is no trio here
+    assert seen[0].actor.error is None or what in ("after", "every")
