@@ -1,19 +1,21 @@
 """The local engine: a circuit executed in process, one epoch a step.
 
 A step is a transaction.  Inputs are checked first; then the nodes that have something to do run (see
-:mod:`syndicate.flow.scope`); if anything raises, each change of state is taken back from a log, and the circuit is at
-the last good step.  State is never copied: a change and its inverse are all that the log holds.
-
-Source: DESIGN, decision 5 and 6.4; reference/flow.md, sections 7 and 11.
+:mod:`syndicate.flow.scope`).  Whatever ends it, a function's error, Ctrl-C, a cancellation, the lack of memory, at
+whatever instruction: each change of state is taken back from a log (:mod:`syndicate.flow.undo`), and the circuit is as
+it was.  If that is ended, too, the next call goes on with it.  A step has happened when the log is emptied, which is
+one instruction; what ends it from there on ends what comes after the step.
 """
 
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from sys import getsizeof
-from typing import TYPE_CHECKING, Any, Final
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from syndicate.errors import CircuitError, StepFailed, SyndicateError, UnknownStream
 from syndicate.flow.columns import SMALL_COLUMNS, Columns
@@ -23,6 +25,7 @@ from syndicate.flow.loop import Loop
 from syndicate.flow.measure import Measures
 from syndicate.flow.node import Carries, GlobalId, Node, Port
 from syndicate.flow.scope import Scope
+from syndicate.flow.undo import Log, note_whole, take_back
 from syndicate.flow.zset import IndexedZSet, ZSet, batch_of, delta_of, elements_of
 
 if TYPE_CHECKING:
@@ -52,6 +55,10 @@ class Outputs(dict[str, Any]):
         return self[name] if name in self._empties else default
 
 
+Entries: TypeAlias = list[tuple[Key, Key | None]]
+"""Primary keys with their elements, or None for none."""
+
+
 class Upserts:
     """The elements of a source with a primary key, so that a new one replaces the old."""
 
@@ -61,8 +68,8 @@ class Upserts:
         self.key = key
         self.current: dict[Key, Key] = {}
 
-    def delta(self, given: Any) -> tuple[dict[Key, int], list[tuple[Key, Key | None]]]:
-        """The batch that makes what is given current, and the entries to restore if the step fails."""
+    def delta(self, given: Any) -> tuple[dict[Key, int], Entries, Entries]:
+        """The batch that makes what is given current, the entries that it changes, and what they become."""
         wanted = {key_of(key): None if element is None else key_of(element) for key, element in self.pairs(given)}
         weights: list[tuple[Key, int]] = []
         saved: list[tuple[Key, Key | None]] = []
@@ -72,10 +79,7 @@ class Upserts:
                 continue
             saved.append((key, old))
             weights += [(element, weight) for element, weight in ((old, -1), (new, 1)) if element is not None]
-        batch = add_up(Mixed(), weights)
-        for key, _ in saved:
-            self.put(key, wanted[key])
-        return batch, saved
+        return add_up(Mixed(), weights), saved, [(key, wanted[key]) for key, _ in saved]
 
     def pairs(self, given: Any) -> Iterator[tuple[Any, Any]]:
         """What is given, as keys with their new elements or None; raises :class:`CircuitError`."""
@@ -110,9 +114,9 @@ class Upserts:
         else:
             self.current[key] = element
 
-    def restore(self, saved: list[tuple[Key, Key | None]]) -> None:
-        """Take a step back."""
-        for key, element in saved:
+    def write(self, entries: Entries) -> None:
+        """Let elements be current."""
+        for key, element in entries:
             self.put(key, element)
 
 
@@ -157,7 +161,7 @@ class LocalEngine:
     def __init__(self, circuit: Circuit) -> None:
         self.circuit = circuit
         self.epoch = 0
-        self.undo: list[tuple[Callable[[Any], None], Any]] = []
+        self.undo: Log = []
         self.commits: list[Any] = []
         self.states: dict[GlobalId, list[Any]] = {}
         self.measures: Measures | None = None
@@ -169,6 +173,7 @@ class LocalEngine:
         }
         self.inspect: Callable[[Outputs], object] | None = None
         self._busy = False
+        self._collecting = False  # whether the step that runs has stopped the garbage collector
         self.root = Scope(self, circuit)
         self._sources = {name: self.root.slots[Port(node.id)] for name, node in circuit.sources.items()}
         self._takers = takers(circuit)
@@ -196,29 +201,60 @@ class LocalEngine:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a step is running, or was interrupted."""
-        return self._busy
+        """Whether a step is running."""
+        return self._busy and self._is_on_a_stack()
+
+    def _is_on_a_stack(self) -> bool:
+        """Whether a thread runs a step of this engine: what ended one may have ended the end of it, too."""
+        for frame in [*sys._current_frames().values()]:
+            at: FrameType | None = frame
+            while at is not None:
+                if at.f_code is _RUN and at.f_locals.get("self") is self:
+                    return True
+                at = at.f_back
+        return False
+
+    def recover(self) -> None:
+        """Finish taking back a step, if that was ended as well."""
+        if self._busy or self.undo:
+            self._roll_back()
 
     def step(self, deltas: Mapping[str, Any]) -> Outputs:
         """One epoch; see :meth:`syndicate.flow.circuit.Circuit.step`."""
         if not issubclass(type(deltas), Mapping):
             known = ", ".join(f"{name!r}: ..." for name in self._sources)
             raise CircuitError(f"a step takes a mapping {{{known}}} of sources to their changes, not {deltas!r}")
-        if self._busy:
+        if self.is_busy:
             raise StepFailed(
-                "a step of this circuit was interrupted, or is running and called for another: a function of a circuit "
-                "must not step it; after an interrupt build it anew, or restore a snapshot"
+                "a step of this circuit is running, and called for another: a function of a circuit must not step it"
             )
-        self._busy = True  # for good, if it is interrupted
+        self.recover()
+        self._busy = True
+        try:
+            outputs = self._run(deltas)
+            self._busy = False
+            del self.undo[:]  # here the step happens
+            return outputs
+        except BaseException as error:
+            self._roll_back()
+            if isinstance(error, SyndicateError) or not isinstance(error, Exception):
+                raise
+            raise StepFailed(
+                f"{type(error).__name__}: {error}, in no node: if no element's __eq__ or __hash__ raises it, "
+                "it is a defect of syndicate.flow. The circuit is as it was before this step."
+            ) from error
+
+    def _run(self, deltas: Mapping[str, Any]) -> Outputs:
+        """All of a step: each change of what is kept is noted in the log before it is made."""
         root = self.root
         if self.measures is not None:
             self.measures.begin()
         outputs = self.outputs = Outputs(self._empties)
+        self.keeps_columns = False
         # The collector would walk the whole state again and again while a large step adds to it: half of the time of a
         # first load (measured).  A step makes no cycles.
-        collecting = gc.isenabled()
+        self._collecting = gc.isenabled()
         gc.disable()
-        self.keeps_columns = False
         try:
             for name, given in deltas.items():
                 batch = self._batch(name, given)
@@ -231,32 +267,27 @@ class LocalEngine:
                 root.put(slot, batch)
             root.run()
             delayed = root.finish()
-            if self.inspect is not None:
-                self.inspect(outputs)
-        except Exception as error:
-            self._roll_back()
-            self._busy = False
-            if isinstance(error, SyndicateError):
-                raise
-            raise StepFailed(
-                f"{type(error).__name__}: {error}, in no node: if no element's __eq__ or __hash__ raises it, "
-                "it is a defect of syndicate.flow. The circuit is as it was before this step."
-            ) from error
-        else:
             for changed in self.commits:
-                changed.commit()
+                changed.commit(self.undo)
         finally:
-            if collecting:
-                gc.enable()
-        root.delayed = delayed
+            self._collect()
         self.commits.clear()
-        self.undo.clear()
         self.outputs = Outputs(self._empties)  # what a step gave is the caller's alone
+        self.undo.append((self._put_back, (root.delayed, self.epoch)))
+        root.delayed = delayed
         self.epoch += 1
         if not self.epoch % _SELDOM:
             self._give_back()
-        self._busy = False
         return outputs
+
+    def _put_back(self, what: tuple[dict[int, Any], int]) -> None:
+        self.root.delayed, self.epoch = what
+
+    def _collect(self) -> None:
+        """Let the collector work again, if it did before the step."""
+        if self._collecting:
+            gc.enable()
+            self._collecting = False
 
     def _give_back(self) -> None:
         """Make tables anew, in place, that have lost most of what they held: Python's never shrink by themselves.
@@ -267,18 +298,24 @@ class LocalEngine:
             for state in states:
                 table = getattr(state, "index", state)
                 if type(table) is dict and getsizeof(table) > 4096 + 400 * len(table):
+                    note_whole(self.undo, table)
                     kept = list(table.items())
                     table.clear()
                     table.update(kept)
 
     def _roll_back(self) -> None:
-        for take_back, what in reversed(self.undo):
-            take_back(what)
-        for changed in self.commits:
-            changed.discard()
-        self.undo.clear()
+        """Be as before the step; to be done again if it is interrupted."""
+        self._collect()
+        take_back(self.undo)
+        for states in self.states.values():
+            for state in states:
+                if hasattr(state, "commit"):
+                    state.discard()
         self.commits.clear()
         self.root.reset()
+        self.outputs = Outputs(self._empties)
+        self.undo.clear()
+        self._busy = False
 
     def _batch(self, name: str, given: Any) -> Any:
         if name not in self._sources:
@@ -290,8 +327,9 @@ class LocalEngine:
                 raise CircuitError(f"the source {name!r} has a key: it takes elements, not Columns with weights")
             return self._columnar(name, given)
         if upserts is not None:
-            batch, saved = upserts.delta(given)
-            self.undo.append((upserts.restore, saved))
+            batch, saved, entries = upserts.delta(given)
+            self.undo.append((upserts.write, saved))
+            upserts.write(entries)
             return batch
         rows = given if type(given) is dict else delta_of(given, f"the source {name!r}").batch
         if name in self._unique:
@@ -339,9 +377,19 @@ class LocalEngine:
             return None
         return None if self._sources[name] in self._ready().by_rows else table_of(rows)
 
-    def settled(self) -> AbstractContextManager[None]:
-        """All that is kept is in dictionaries meanwhile, for who reads them between steps."""
-        return nullcontext() if self.readied is None else self.readied.settled()
+    @contextmanager
+    def settled(self) -> Iterator[None]:
+        """All that is kept is in dictionaries meanwhile, for who reads them between steps; then where it was."""
+        if not self.is_busy:
+            self.recover()
+        start = len(self.undo)
+        try:
+            if self.readied is not None:
+                self.readied.settle()
+            yield
+        finally:
+            take_back(self.undo, start)
+            del self.undo[start:]
 
     def in_columns(self) -> list[tuple[Node, int]]:
         """How many entries of a node are in columns and no dictionary."""
@@ -361,6 +409,7 @@ class LocalEngine:
         return step if len(inputs) == 1 else step_of_several
 
 
+_RUN: Final = LocalEngine.step.__code__
 _EMPTY: dict[Carries, Any] = {Carries.ZSET: {}, Carries.INDEXED: []}
 
 

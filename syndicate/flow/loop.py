@@ -183,7 +183,7 @@ class Loop(Scope):
                 raise
             raise blamed from error
         for taker in closing:
-            self.undo.append((taker.undo, (taker.close(now), now)))
+            taker.close(now, self.undo)
         return taken
 
 

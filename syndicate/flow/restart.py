@@ -26,6 +26,7 @@ from syndicate.flow.element import Key, Mixed, MixedRows, add_up, meet
 from syndicate.flow.node import Port
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.operators.distinct import paired, unpaired
+from syndicate.flow.undo import Log, note, note_attribute, note_whole, take_back
 
 if TYPE_CHECKING:
     from syndicate.flow.loop import Loop
@@ -50,11 +51,12 @@ class Integral:
             meet(paired(batch), self.total)
         self.batch = batch
 
-    def commit(self) -> None:
+    def commit(self, undo: Log) -> None:
         """The step has succeeded."""
         batch = paired(self.batch)
         if type(batch) is Mixed and type(self.total) is not Mixed:
             self.total = Mixed(self.total)
+        note(undo, self.total, batch)
         add_up(self.total, batch.items())
         self.batch = None
 
@@ -120,8 +122,7 @@ class Restart:
             totals, _ = loop.iterate(batches, budget, counted=budget < float("inf"))
             if totals is not None:
                 return totals
-            for take_back, what in reversed(loop.undo[mark:]):
-                take_back(what)
+            take_back(loop.undo, mark)
             del loop.undo[mark:]
             loop.reset()
         return self.start()
@@ -149,10 +150,10 @@ class Restart:
         loop, undo = self.loop, self.loop.undo
         before = [dict(old) for old, _ in self.exported]
         for state in (*self.derived, *self.entered):
-            undo.append((_refill, (state, dict(state))))
+            note_whole(undo, state)
             state.clear()
         for arrangement in self.arrangements:
-            undo.append((_reindex, (arrangement, arrangement.index)))
+            note_attribute(undo, arrangement, "index")
             arrangement.index = {}
         totals, work = loop.iterate([(slot, self.whole(slot, outer)) for slot, outer in loop.imports])
         self.learn(work)
@@ -192,12 +193,3 @@ def _difference(total: dict[Key, int], before: dict[Key, int], *, typed: bool) -
     change.update((key, 1) for key in total if key not in before)
     change.update((key, -1) for key in before if key not in total)
     return change
-
-
-def _refill(what: tuple[dict[Key, Any], dict[Key, Any]]) -> None:
-    what[0].clear()
-    what[0].update(what[1])
-
-
-def _reindex(what: tuple[TimedArrangement, Any]) -> None:
-    what[0].index = what[1]

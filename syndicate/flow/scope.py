@@ -26,6 +26,7 @@ from syndicate.flow.operators.blame import found_element
 from syndicate.flow.operators.nested import History
 from syndicate.flow.operators.traces import Ageing, Delay, View
 from syndicate.flow.time import Time, lub
+from syndicate.flow.undo import Log
 
 if TYPE_CHECKING:
     from syndicate.flow.circuit import Circuit
@@ -60,7 +61,7 @@ class Scope:
         self.above = above
         self.position = position
         self.depth: int = circuit.depth
-        self.undo: list[tuple[Callable[[Any], None], Any]] = engine.undo
+        self.undo: Log = engine.undo
         self.prefix: Any = ()
         self.now: Any = 0
         self.lub: Callable[[Any, Any], Any] = max if self.depth < 2 else lub
@@ -307,7 +308,7 @@ class Scope:
         if self.traces:
             self._absorb_traces()
         for arrangement in self.closing:
-            self.undo.append((arrangement.undo, (arrangement.close(self.now), self.now)))
+            arrangement.close(self.now, self.undo)
         self.closing.clear()
         self.clear()
         return taken
@@ -318,9 +319,8 @@ class Scope:
         lacking = [(delay, delay.lacking()) for delay in self.traces.values() if delay.base is not delay]
         for delay in self.traces.values():
             if delay.arrived:
-                self.undo.append((delay.take_back, delay.arrived))
                 self.engine.commits.append(Ageing(delay.trace, delay.arrived, self.engine.epoch))
-                delay.take_in()
+                delay.take_in(self.undo)
         for delay, groups in lacking:
             self.undo.append((delay.restore, delay.owed.groups))
             delay.restore(groups)
@@ -336,8 +336,10 @@ class Scope:
         self.touched.clear()
 
     def reset(self) -> None:
-        """Forget a tick that failed."""
-        self.clear()
+        """Forget a tick that failed, wherever it did."""
+        for slot, cell in enumerate(self.cells):
+            self.cells[slot] = View(cell.base) if type(cell) is View else self.empties[slot]
+        self.touched.clear()
         self.queue.clear()
         self.dirty = bytearray(len(self.steps))
         for arrangement in self.closing:

@@ -77,7 +77,7 @@ def snapshot(engine: LocalEngine) -> bytes:
     Raises :class:`UnwritableElement`, which names the type and the node; :class:`StepFailed` within a step.
     """
     if engine.is_busy:
-        raise StepFailed("a snapshot cannot be taken within a step, or after one that was interrupted")
+        raise StepFailed("a snapshot cannot be taken within a step")
     held = kept(engine)
     frames = [packed([structure(engine.circuit), engine.epoch, len(held)])]
     with no_collection():

@@ -6,8 +6,7 @@ whose rankings cost what changed.  A key is in the head or in the tail, never in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
@@ -17,11 +16,11 @@ from syndicate.flow.columnar.parts import all_encoded, plain_keys, weights_of
 from syndicate.flow.columnar.sums import Entries, emitted
 from syndicate.flow.columnar.table import Array, ByRows, Leaf, Table, joined, kind_of, row_shape, traced
 from syndicate.flow.columnar.tail import Patience, Run, Tail, gathered, parted
-from syndicate.flow.element import Key, MixedRows, Rows, is_rearranging, natural, naturals
-from syndicate.flow.operators.arrangement import Index, add_rows
+from syndicate.flow.element import Key, MixedRows, is_rearranging, natural, naturals
+from syndicate.flow.operators.arrangement import Index, put_rows
 from syndicate.flow.operators.groups import GroupView
-from syndicate.flow.operators.linear import negated_rows
 from syndicate.flow.scope import Cell
+from syndicate.flow.undo import note, note_whole
 
 if TYPE_CHECKING:
     from syndicate.flow.node import Node
@@ -51,7 +50,7 @@ class ExtremeTail:
         self.aggregate: Aggregate = node.params["aggregate"]
         self.undo = scope.undo
         self.engine = scope.engine
-        self.tail = Tail()
+        self.tail = Tail(scope.undo)
         self.patience = Patience()
 
     def __len__(self) -> int:
@@ -89,9 +88,7 @@ class ExtremeTail:
         if headed:
             self._put_on_head(run, changed, new, has)
         else:
-            before = list(self.tail.runs)
-            self.tail.append(parted(run, before))
-            self.undo.append((self._restore, before))
+            self.tail.append(parted(run, self.tail.runs))
         return made if len(made) else None
 
     def _found(self, changed: Entries, runs: list[Run]) -> list[tuple[Run, tuple[Array, Array]]]:
@@ -114,25 +111,19 @@ class ExtremeTail:
         keys = plain_keys(changed.keys.elements(changed.keys.shape))
         if type(rows) is MixedRows:
             raise ByRows
-        self.undo.append((self._take_back, (rows, keys, list(map(self.results.get, keys)))))
-        add_rows(self.groups, rows)
-        self._write(keys, [result if there else None for result, there in zip(new.tolist(), has.tolist(), strict=True)])
+        self.undo.append((self._write, (keys, list(map(self.results.get, keys)))))
+        put_rows(self.groups, rows, self.undo)
+        results = [result if there else None for result, there in zip(new.tolist(), has.tolist(), strict=True)]
+        self._write((keys, results))
 
-    def _take_back(self, what: tuple[Rows, list[Key], list[Any]]) -> None:
-        rows, keys, results = what
-        add_rows(self.groups, negated_rows(rows))
-        self._write(keys, results)
-
-    def _write(self, keys: list[Key], results: list[Any]) -> None:
+    def _write(self, what: tuple[list[Key], list[Any]]) -> None:
+        keys, results = what
         for key, result in zip(keys, results, strict=True):
             self.caches.pop(key, None)
             if result is None:
                 self.results.pop(key, None)
             else:
                 self.results[key] = result
-
-    def _restore(self, runs: list[Run]) -> None:
-        self.tail.runs = runs
 
     def _push(self, like: Table) -> None:
         rows = [(key, value, weight) for key, group in self.groups.items() for value, weight in group.items()]
@@ -142,6 +133,8 @@ class ExtremeTail:
         self._clear()
 
     def _clear(self) -> None:
+        note_whole(self.undo, self.groups)
+        note_whole(self.undo, self.results)
         for each in (self.groups, self.results, self.caches):
             each.clear()
 
@@ -151,22 +144,7 @@ class ExtremeTail:
 
     def settle(self) -> None:
         """Let the head hold everything."""
-        tables = [run.trimmed().table for run in self.tail.runs]
-        self.tail.runs = []
-        self._put(tables)
-
-    @contextmanager
-    def settled(self) -> Iterator[None]:
-        """The head holds everything meanwhile."""
-        runs = list(self.tail.runs)
-        was_empty = not self.groups
-        self.settle()
-        try:
-            yield
-        finally:
-            if was_empty:
-                self.tail.runs = runs
-                self._clear()
+        self._put(self.tail.take_all())
 
     def _put(self, tables: list[Table]) -> None:
         pulled: dict[Key, None] = {}
@@ -174,8 +152,9 @@ class ExtremeTail:
             rows = table.rows(indexed=True)
             if type(rows) is MixedRows:
                 self.typed.value = True
-            add_rows(self.groups, rows)
+            put_rows(self.groups, rows, self.undo)
             pulled.update(dict.fromkeys([row[0] for row in rows]))
+        note(self.undo, self.results, pulled)
         for key in pulled:
             group: Any = self.groups.get(key, {})
             result = self.aggregate.of(GroupView(group) if self.typed.value else group)

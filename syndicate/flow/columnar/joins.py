@@ -11,8 +11,7 @@ Source: reference/flow.md, sections 3.12 and 11.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +31,8 @@ from syndicate.flow.columnar.table import (
 )
 from syndicate.flow.columnar.tail import Parted, Patience, Run, Tail, gathered, parted
 from syndicate.flow.element import Key, Rows, natural, naturals
-from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, add_rows
+from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, put_rows
+from syndicate.flow.undo import note_whole
 
 if TYPE_CHECKING:
     from syndicate.flow.local import LocalEngine
@@ -50,7 +50,7 @@ class ArrangedTail:
     def __init__(self, arrangement: Arrangement, engine: LocalEngine) -> None:
         self.arrangement = arrangement
         self.engine = engine
-        self.tail = Tail()
+        self.tail = Tail(engine.undo)
         self.table: Table | None = None
         self._run: Run | None = None
         self._parted: tuple[list[Run], Parted] | None = None  # and of which runs
@@ -107,6 +107,7 @@ class ArrangedTail:
         columns = all_encoded(pairs, like.shape, like.columns)
         run = Run.of(Table(columns, weights_of([row[2] for row in rows]), like.shape))
         self.tail.append(parted(run, self.tail.runs))
+        note_whole(self.engine.undo, index)
         index.clear()
         self.put = 0
 
@@ -124,29 +125,13 @@ class ArrangedTail:
 
     def settle(self) -> None:
         """Let the head hold everything."""
-        tables = [run.trimmed().table for run in self.tail.runs]
-        self.tail.runs = []
-        self._put(tables)
-
-    @contextmanager
-    def settled(self) -> Iterator[None]:
-        """The head holds everything meanwhile."""
-        runs = list(self.tail.runs)
-        was_empty = not self.arrangement.index
-        self.settle()
-        try:
-            yield
-        finally:
-            if was_empty:
-                self.tail.runs = runs
-                self.arrangement.index.clear()
-                self.put = 0
+        self._put(self.tail.take_all())
 
     def _put(self, tables: list[Table]) -> None:
         for table in tables:
             if not table.is_plain:
                 self.arrangement.mixed = True
-            add_rows(self.arrangement.index, table.each_row())
+            put_rows(self.arrangement.index, Rows(table.each_row()), self.engine.undo)
             self.put += len(table)
 
     def commit(self) -> None:

@@ -6,8 +6,7 @@ step finds that it cannot: see :class:`~.table.ByRows`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
@@ -62,14 +61,6 @@ class Readied:
         """Let the heads hold everything."""
         for _, tail in self.tails:
             tail.settle()
-
-    @contextmanager
-    def settled(self) -> Iterator[None]:
-        """The heads hold everything meanwhile; those that held nothing before give it up again."""
-        with ExitStack() as stack:
-            for _, tail in self.tails:
-                stack.enter_context(tail.settled())
-            yield
 
     def _arrange(self, scope: Scope) -> None:
         """Give arrangements tails, if all who read them know of tails, and so do those that they are joined with."""

@@ -7,8 +7,7 @@ number from each run.  Of a large change by rows the keys are looked up in the h
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
@@ -34,6 +33,7 @@ from syndicate.flow.columnar.table import (
 )
 from syndicate.flow.columnar.tail import RATIO, Patience
 from syndicate.flow.element import Key, is_rearranging, keys_of, naturals
+from syndicate.flow.undo import note, note_attribute, note_whole
 
 if TYPE_CHECKING:
     from syndicate.flow.scope import Scope
@@ -168,12 +168,9 @@ class SummedTail:
         new = [total + numbers for total, numbers in zip(old, entries.numbers, strict=True)]
         made = self.form.emitted(entries, old, new)
         runs = _appended(self.runs, entries)
-        self.undo.append((self._restore, self.runs))
+        note_attribute(self.undo, self, "runs")
         self.runs = runs
         return made if made is not None and len(made) else None
-
-    def _restore(self, runs: Runs) -> None:
-        self.runs = runs
 
     def _on_head(self, entries: Entries) -> Table | None:
         keys = plain_keys(entries.keys.elements(entries.keys.shape))
@@ -199,7 +196,10 @@ class SummedTail:
         columns = all_encoded(naturals(self.head), like.shape, like.columns)
         numbers = self.form.opened(list(self.head.values()))
         keys = Table(columns, np.ones(len(self.head), np.int64), like.shape)
-        self.runs = _appended(self.runs, Entries.of(keys, numbers))
+        runs = _appended(self.runs, Entries.of(keys, numbers))
+        note_attribute(self.undo, self, "runs")
+        note_whole(self.undo, self.head)
+        self.runs = runs
         self.head.clear()
 
     def pull(self, keys: Iterable[Key]) -> None:
@@ -219,10 +219,12 @@ class SummedTail:
             for total, numbers in zip(totals, run.numbers, strict=True):
                 for place, number in zip(where.tolist(), numbers[places].tolist(), strict=True):
                     total[place] += number
+                self.undo.append((_put_back, (numbers, places, numbers[places])))
                 numbers[places] = 0
             self.pulled += len(where)
         self._put(dict(zip(keys_of(elements)[0], zip(*totals, strict=True), strict=True)))
         if 2 * self.pulled > sum(map(len, self.runs)):
+            note_attribute(self.undo, self, "runs")
             self.runs = [left for run in self.runs if len(left := run.taken(np.flatnonzero(_any(run.numbers))))]
             self.pulled = 0
 
@@ -235,27 +237,21 @@ class SummedTail:
                 old = totals.get(key)
                 totals[key] = tuple(numbers if old is None else map(operator.add, old, numbers))
         self._put(totals)
+        note_attribute(self.undo, self, "runs")
         self.runs = []
-
-    @contextmanager
-    def settled(self) -> Iterator[None]:
-        """The head holds everything meanwhile."""
-        runs = list(self.runs)
-        was_empty = not self.head
-        self.settle()
-        try:
-            yield
-        finally:
-            if was_empty:
-                self.runs = runs
-                self.head.clear()
 
     def _put(self, totals: dict[Key, tuple[int, ...]]) -> None:
         """Put keys with their numbers into the head, which does not hold them."""
         kept = [key for key, numbers in totals.items() if any(numbers)]
         numbers = list(zip(*map(totals.__getitem__, kept), strict=True))
         if kept:
+            note(self.undo, self.head, kept)
             self.head.update(zip(kept, self.form.closed(*numbers), strict=True))
+
+
+def _put_back(what: tuple[Array, Array, Array]) -> None:
+    numbers, places, olds = what
+    numbers[places] = olds
 
 
 def _bounded(bounds: list[list[int]]) -> None:

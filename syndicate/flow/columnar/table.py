@@ -72,8 +72,8 @@ def row_shape(columns: int) -> Shape:
 
 def traced(function: Callable[..., Any], *shapes: Shape) -> Shape:
     """The shape of what a rearranging function makes; raises :class:`ByRows` if it does more, or fails."""
-    Leaf.asked = True
     try:
+        Leaf.asked = True
         made = function(*shapes)
         _check(made)
     except Exception as error:

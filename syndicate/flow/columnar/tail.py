@@ -35,6 +35,7 @@ from syndicate.flow.columnar.table import (
     signature,
 )
 from syndicate.flow.element import Element, Key
+from syndicate.flow.undo import Log, note_attribute
 
 if TYPE_CHECKING:
     from syndicate.flow.operators.arrangement import Index
@@ -104,13 +105,18 @@ class Run:
         first = np.concatenate((self.codes[:1] == self.codes[:1], self.codes[1:] != self.codes[:-1]))
         return plain_keys(keys.taken(first).elements(keys.shape))
 
-    def take(self, codes: Array, columns: Sequence[Array]) -> Table:
+    def take(self, codes: Array, columns: Sequence[Array], undo: Log) -> Table:
         """Take the rows of some keys out, each key given once."""
         _, found = self.matches(codes, columns)
         taken = self.table.taken(found)
+        undo.append((self._put_back, (found, taken.weights, self.gone)))
         self.table.weights[found] = 0
         self.gone += len(found)
         return taken
+
+    def _put_back(self, what: tuple[Array, Array, int]) -> None:
+        rows, weights, self.gone = what
+        self.table.weights[rows] = weights
 
     def without(self, rows: Array) -> Run:
         """The same without some rows; this run stays as it is."""
@@ -236,10 +242,11 @@ def gathered(index: Index, met: Run, like: Table | None, limit: float = inf) -> 
 class Tail:
     """The sorted runs of one arrangement."""
 
-    __slots__ = ("runs",)
+    __slots__ = ("runs", "undo")
 
-    def __init__(self) -> None:
+    def __init__(self, undo: Log) -> None:
         self.runs: list[Run] = []
+        self.undo = undo
 
     def __len__(self) -> int:
         return sum([len(run) - run.gone for run in self.runs])
@@ -258,6 +265,7 @@ class Tail:
             taken.append(runs[at])
             size += len(runs[at])
         made = merged(taken, whole=at == 0) if len(taken) > 1 else run
+        note_attribute(self.undo, self, "runs")
         self.runs = [*runs[:at], made] if len(made) else runs[:at]
 
     def take(self, keys: Iterable[Element]) -> list[Table]:
@@ -267,9 +275,17 @@ class Tail:
         run = self.runs[0]
         columns = encoded(keys, run.table.shape[0], run.table.columns[: run.width])
         codes, _ = coded(columns[0], len(columns[1]))
-        taken = [run.take(codes, columns[0]) for run in self.runs] if len(codes) else []
+        taken = [run.take(codes, columns[0], self.undo) for run in self.runs] if len(codes) else []
+        note_attribute(self.undo, self, "runs")
         self.runs = _in_shape(self.runs)
         return [table for table in taken if len(table)]
+
+    def take_all(self) -> list[Table]:
+        """Take all rows out."""
+        tables = [run.trimmed().table for run in self.runs]
+        note_attribute(self.undo, self, "runs")
+        self.runs = []
+        return tables
 
 
 def _in_shape(runs: list[Run]) -> list[Run]:

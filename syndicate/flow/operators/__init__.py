@@ -1,8 +1,8 @@
 """The operators of the local engine, one file for each family.
 
 A maker takes a scope and a node, and gives the node's step: a function without arguments that reads the cells of the
-inputs and returns the batch.  State is changed in one of two ways, both of which a failed step takes back: at once,
-with an entry in the undo log that says how (a delta is its own inverse), or at the end of the step (arrangements).
+inputs and returns the batch.  State is changed at once, or at the end of the step (arrangements); what was there is
+noted in the undo log before (:mod:`syndicate.flow.undo`).
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from syndicate.flow.element import Key, MixedRows, Rows, meet
+from syndicate.flow.undo import Log, note_attribute
 
 if TYPE_CHECKING:
     from syndicate.flow.columnar.joins import ArrangedTail
@@ -73,14 +74,15 @@ class Arrangement(Arriving):
         if type(rows) is MixedRows:
             meet_rows(self.grouped(), self.index)
 
-    def commit(self) -> None:
+    def commit(self, undo: Log) -> None:
         """The step has succeeded: its rows are of the past now."""
         if self.tail is not None:
             self.tail.commit()
         if self._grouped is not None and not self.index:
+            note_attribute(undo, self, "index")
             self.index = self._grouped
         else:
-            add_rows(self.index, self.rows)
+            put_rows(self.index, self.rows, undo)
         self.discard()
 
     def discard(self) -> None:
@@ -120,6 +122,41 @@ def add_rows(index: Index, rows: Iterable[tuple[Key, Key, int]]) -> None:
                 del index[key]
 
 
+def put_rows(index: Index, rows: Rows, undo: Log) -> None:
+    """The same, with a note of the weight that each row meets."""
+    olds: list[int | None] = []
+    undo.append((_take_rows_back, (index, rows, olds)))
+    get, save = index.get, olds.append
+    for key, value, weight in rows:
+        group = get(key)
+        if group is None:
+            save(None)
+            index[key] = {value: weight}
+            continue
+        old = group.get(value)
+        save(old)
+        if old is None:
+            group[value] = weight
+        elif total := old + weight:
+            group[value] = total
+        else:
+            del group[value]
+            if not group:
+                del index[key]
+
+
+def _take_rows_back(what: tuple[Index, Rows, list[int | None]]) -> None:
+    index, rows, olds = what
+    for (key, value, _), old in zip(reversed(rows[: len(olds)]), reversed(olds), strict=True):
+        group = index.setdefault(key, {})
+        if old is None:
+            group.pop(value, None)
+        else:
+            group[value] = old
+        if not group:
+            del index[key]
+
+
 class TimedArrangement(Arriving):
     """The rows of a stream in a loop, by key and time, less those of the running iteration."""
 
@@ -129,36 +166,38 @@ class TimedArrangement(Arriving):
         super().__init__()
         self.index: dict[Key, dict[Any, dict[Key, int]]] = {}
 
-    def close(self, time: Any) -> Rows:
-        """The iteration is over: the rows are of the past now.  Returns them, so that they can be taken back."""
+    def close(self, time: Any, undo: Log) -> None:
+        """The iteration is over: the rows are of the past now."""
         rows = self.rows
         if type(rows) is MixedRows:
             meet_rows(
                 self.grouped(), {key: self.index[key].get(time, ()) for key in self.grouped() if key in self.index}
             )
-        self.add(rows, time, 1)
+        self.add(rows, time, undo)
         self.discard()
-        return rows
 
-    def undo(self, what: tuple[Rows, Any]) -> None:
-        """Take the rows of a time back."""
-        self.add(*what, -1)
-
-    def add(self, rows: Rows, time: Any, sign: int) -> None:
-        """Add rows at a time, with their weights times *sign*."""
+    def add(self, rows: Rows, time: Any, undo: Log) -> None:
+        """Add rows at a time, with a note of the weight that each meets."""
         index = self.index
-        get = index.get
+        olds: list[int | None] = []
+        undo.append((self.take_back, (rows, time, olds)))
+        get, save = index.get, olds.append
         for key, value, weight in rows:
             levels = get(key)
             if levels is None:
-                index[key] = {time: {value: weight * sign}}
+                save(None)
+                index[key] = {time: {value: weight}}
                 continue
             group = levels.get(time)
             if group is None:
-                levels[time] = {value: weight * sign}
+                save(None)
+                levels[time] = {value: weight}
                 continue
-            total = group.get(value, 0) + weight * sign
-            if total:
+            old = group.get(value)
+            save(old)
+            if old is None:
+                group[value] = weight
+            elif total := old + weight:
                 group[value] = total
             else:
                 del group[value]
@@ -166,3 +205,19 @@ class TimedArrangement(Arriving):
                     del levels[time]
                     if not levels:
                         del index[key]
+
+    def take_back(self, what: tuple[Rows, Any, list[int | None]]) -> None:
+        """Put back what some rows met."""
+        rows, time, olds = what
+        index = self.index
+        for (key, value, _), old in zip(reversed(rows[: len(olds)]), reversed(olds), strict=True):
+            levels = index.setdefault(key, {})
+            group = levels.setdefault(time, {})
+            if old is None:
+                group.pop(value, None)
+            else:
+                group[value] = old
+            if not group:
+                del levels[time]
+                if not levels:
+                    del index[key]

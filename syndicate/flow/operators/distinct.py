@@ -23,15 +23,18 @@ Source: seed 003, 2.9.3, 2.9.11, 2.9.18; reference/flow.md, sections 3.3, 3.11, 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from syndicate.flow.element import Key, Mixed, MixedRows, Rows, add_up, collect_keys, key_of, meet, natural
+from syndicate.flow.element import Key, Mixed, MixedRows, Rows, collect_keys, key_of, meet, natural
 from syndicate.flow.node import Node
+from syndicate.flow.undo import note
 
 if TYPE_CHECKING:
     from syndicate.flow.operators import Step
     from syndicate.flow.scope import Scope
 
+_ABSENT: Final = (None,)
 Profile: TypeAlias = tuple[int, ...]
 """The derivations of one element: iteration, weight, next iteration, weight, ...; a tuple, since there are many and
 nearly all are alike."""
@@ -82,16 +85,18 @@ def make_flat_distinct(scope: Scope, node: Node) -> Step:
     """``distinct`` of a flat stream; gives pairs where the stream is indexed."""
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     state: dict[Key, int] = scope.state(node, {})
-    get = state.get
 
     def step() -> Any:
         batch = paired(cells[i])
         out = like(batch)
         if type(batch) is Mixed:
             meet(batch, state)
-        undo.append((take_back, batch))
-        for key, weight in batch.items():
-            old = get(key, 0)
+        for (key, weight), old in zip(batch.items(), note(undo, state, batch), strict=True):
+            if old is None:
+                state[key] = weight
+                if weight > 0:
+                    out[key] = 1
+                continue
             new = old + weight
             if new:
                 state[key] = new
@@ -103,9 +108,6 @@ def make_flat_distinct(scope: Scope, node: Node) -> Step:
             elif new <= 0:
                 out[key] = -1
         return out
-
-    def take_back(batch: dict[Key, int]) -> None:
-        add_up(state, ((key, -weight) for key, weight in batch.items()))
 
     return step
 
@@ -127,27 +129,27 @@ def make_monotone_distinct(scope: Scope, node: Node) -> Step:  # noqa: C901  # o
         if len(batch) == 1 and not (wanted or orphans or typed.value) and type(batch) is dict:
             ((key, weight),) = batch.items()
             if weight > 0 and key not in derived:  # all there is to a step along a chain
+                out: dict[Key, int] = {key: 1}
+                undo.append((take_back, (batch, _ABSENT, out, now)))
                 derived[key] = (now, weight)
                 entered[key] = now
-                out: dict[Key, int] = {key: 1}
-                undo.append((take_back, (batch, out, now)))
                 return out
         if type(batch) is Mixed:
             typed.value = True
             meet(batch, derived, entered, orphans)
         out = Mixed() if typed.value else {}
-        undo.append((take_back, (batch, out, now)))
         later: dict[int, list[Key]] = {}
         look, since = derived.get, entered.get
+        profiles = list(map(look, batch))
+        undo.append((take_back, (batch, profiles, out, now)))
         once = (now, 1)
         due = wanted.pop(now, {})
-        for key, weight in batch.items():
-            profile = look(key)
+        for (key, weight), profile in zip(batch.items(), profiles, strict=True):
             if profile is None and key not in orphans:
                 if weight > 0:
+                    out[key] = 1
                     derived[key] = once if weight == 1 else (now, weight)
                     entered[key] = now
-                    out[key] = 1
                 else:
                     derived[key] = (now, weight)
                 continue
@@ -155,9 +157,9 @@ def make_monotone_distinct(scope: Scope, node: Node) -> Step:  # noqa: C901  # o
                 derived[key] = added(profile, now, weight)  # one derivation more of what is in the set
                 continue
             at = since(key)
-            profile = added(profile, now, weight)
-            if profile:
-                derived[key] = profile
+            new = added(profile, now, weight)
+            if new:
+                derived[key] = new
                 if orphans:
                     orphans.discard(key)
             else:
@@ -165,7 +167,7 @@ def make_monotone_distinct(scope: Scope, node: Node) -> Step:  # noqa: C901  # o
                 if at is not None and at > now:
                     orphans.add(key)
             if at is None or at == now:
-                decide(key, profile, at, now, out, later)
+                decide(key, new, at, now, out, later)
             elif weight < 0 and now < at:
                 later.setdefault(at, []).append(key)
         for key in due:
@@ -189,27 +191,26 @@ def make_monotone_distinct(scope: Scope, node: Node) -> Step:  # noqa: C901  # o
             total += profile[n + 1]
         if total > 0:
             if at is None:
+                out[key] = 1  # before the change: it notes what was there
                 entered[key] = now
-                out[key] = 1
             return
         if at is not None:
-            del entered[key]
             out[key] = -1
+            del entered[key]
             orphans.discard(key)
         if following:
             later.setdefault(following, []).append(key)
 
-    def take_back(what: tuple[dict[Key, int], dict[Key, int], int]) -> None:
-        batch, out, time = what
-        for key, weight in batch.items():
-            profile = added(derived.get(key, ()), time, -weight)
-            if profile:
-                derived[key] = profile
+    def take_back(what: tuple[dict[Key, int], Sequence[Profile | None], dict[Key, int], int]) -> None:
+        batch, profiles, out, time = what
+        for key, profile in zip(batch, profiles, strict=True):
+            if profile is None:
+                derived.pop(key, None)
             else:
-                del derived[key]
-        for key, weight in out.items():
+                derived[key] = profile
+        for key, weight in out.items():  # what left had entered at this time
             if weight > 0:
-                del entered[key]
+                entered.pop(key, None)
             else:
                 entered[key] = time
 

@@ -24,6 +24,7 @@ from syndicate.flow.element import ATOMS, Element, Key, MixedRows, Typed, add_up
 from syndicate.flow.node import Node
 from syndicate.flow.operators.arrangement import Index, add_rows, meet_rows
 from syndicate.flow.operators.ranking import LARGE_GROUP, Ranking
+from syndicate.flow.undo import note_groups
 
 if TYPE_CHECKING:
     from syndicate.flow.operators import Step
@@ -343,7 +344,8 @@ def _make_grouped(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
             meet_rows(arrived, groups)
             meet(arrived, results, rankings)
         saved: list[tuple[Key, Element]] = []
-        undo.append((take_back, arrived))
+        note_groups(undo, groups, arrived)
+        undo.append((forget, arrived))
         undo.append((restore, saved))
         found = []
         for key, change in arrived.items():
@@ -368,12 +370,8 @@ def _make_grouped(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
             found.append((key, old, new))
         return changes(found)
 
-    def take_back(arrived: Index) -> None:
-        for key, change in arrived.items():
+    def forget(arrived: Index) -> None:
+        for key in arrived:
             rankings.pop(key, None)
-            group = groups.setdefault(key, {})
-            add_up(group, ((value, -weight) for value, weight in change.items()))
-            if not group:
-                del groups[key]
 
     return step

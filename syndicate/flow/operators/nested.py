@@ -21,6 +21,7 @@ from syndicate.flow.node import Node
 from syndicate.flow.operators.arrangement import Index
 from syndicate.flow.operators.distinct import paired
 from syndicate.flow.operators.groups import GroupView, by_key, keyed_result
+from syndicate.flow.undo import Log
 
 if TYPE_CHECKING:
     from syndicate.flow.operators import Step
@@ -48,9 +49,11 @@ class History(Generic[W]):
         else:
             times[time] = total
 
-    def commit(self) -> None:
+    def commit(self, undo: Log) -> None:
         """The epoch is over: now is past."""
         past = self.past
+        saved = [(key, None if (times := past.get(key)) is None else dict(times)) for key in self.now]
+        undo.append((self.take_back, saved))
         for key, times in self.now.items():
             old = past.get(key)
             if old is None:
@@ -66,6 +69,14 @@ class History(Generic[W]):
             if not old:
                 del past[key]
         self.now = {}
+
+    def take_back(self, saved: list[tuple[Key, dict[Inner, W] | None]]) -> None:
+        """Put back the past of some keys."""
+        for key, times in saved:
+            if times is None:
+                self.past.pop(key, None)
+            else:
+                self.past[key] = dict(times)
 
     def discard(self) -> None:
         """The epoch has failed."""

@@ -23,6 +23,7 @@ from syndicate.flow.operators.distinct import paired, unpaired, whole
 from syndicate.flow.operators.nested import change_of_set, corners
 from syndicate.flow.time import Time, parts
 from syndicate.flow.trace import NO_VALUE, Times, Trace
+from syndicate.flow.undo import Log
 from syndicate.flow.zset import grouped
 
 if TYPE_CHECKING:
@@ -115,16 +116,12 @@ class Delay:
             owed.add(key, value, time, -weight)
         return owed.groups
 
-    def take_in(self) -> None:
+    def take_in(self, undo: Log) -> None:
         """Keep what has arrived."""
+        note_pairs(undo, self.trace, self.arrived)
         for key, value, time, weight in self.arrived:
             self.trace.add(key, value, time, weight)
         self.added = self.arrived = []
-
-    def take_back(self, arrived: list[Entry]) -> None:
-        """Undo that."""
-        for key, value, time, weight in arrived:
-            self.trace.add(key, value, time, -weight)
 
     def restore(self, owed: dict[Key, dict[Key, Times]]) -> None:
         """Be owed this."""
@@ -138,6 +135,25 @@ def _entries(trace: Trace) -> Iterator[Entry]:
                 yield key, value, time, weight
 
 
+def note_pairs(undo: Log, trace: Trace, entries: list[Entry]) -> None:
+    """Note what a trace has of the pairs of some entries."""
+    pairs = dict.fromkeys((key, value) for key, value, _, _ in entries)
+    saved = [(key, value, dict(trace.groups.get(key, {}).get(value, {}))) for key, value in pairs]
+    undo.append((_put_pairs_back, (trace, saved)))
+
+
+def _put_pairs_back(what: tuple[Trace, list[tuple[Key, Key, Times]]]) -> None:
+    trace, saved = what
+    for key, value, times in saved:
+        values = trace.groups.setdefault(key, {})
+        if times:
+            values[value] = dict(times)
+        else:
+            values.pop(value, None)
+            if not values:
+                del trace.groups[key]
+
+
 class Ageing:
     """What a trace took in during an epoch; when that has succeeded, it is merged with the past."""
 
@@ -148,8 +164,9 @@ class Ageing:
         self.entries = entries
         self.epoch = epoch
 
-    def commit(self) -> None:
+    def commit(self, undo: Log) -> None:
         """The epoch is over."""
+        note_pairs(undo, self.trace, self.entries)
         for key, value, _, _ in self.entries:
             self.trace.advance(key, value, self.epoch + 1)
 
