@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, Final, TypeAlias
 
@@ -452,7 +453,15 @@ class Session:
         current("feed").enqueue(self.facet.actor, (ENTER, self.facet, self._hop, None))
 
     def _hop(self) -> None:
-        # The first time the targets have had their turns, or have them next; the second time, those whom they told.
+        # The first time the targets have had their turns, or are in the midst of them; the second time, those whom they
+        # told.
+        system = self.facet.actor.system
+        if system.lanes:
+            system.when_handled(partial(self.facet.enter, self._hopped))
+        else:
+            self._hopped()
+
+    def _hopped(self) -> None:
         self._hops -= 1
         if self._hops:
             current("feed").enqueue(self.facet.actor, (ENTER, self.facet, self._hop, None))

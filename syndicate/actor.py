@@ -64,8 +64,10 @@ class Actor:
 
     # ------------------------------------------------------------------------------------------------ turns
 
-    def take(self, turn: Turn, events: list[Event]) -> None:
-        """Handle one batch of events as a turn."""
+    def take(self, turn: Turn, events: list[Event], whole: list[Event] | None = None, last: bool = True) -> bool:
+        """Handle one batch of events as a turn; or a slice of the *whole* batch, after which the turn goes on unless it
+        is the *last*.  True if it goes on.
+        """
         turn.actor = self
         try:
             for kind, target, value, handle in events:
@@ -89,28 +91,31 @@ class Actor:
                         value()
                 else:
                     self._take_each(turn, kind, target, value, handle)
+            if not last:
+                return True
             if turn.damaged or turn.suspects:
                 settle_facets(turn)
         except Exception as error:
             cut_traceback(error)
-            self.crash(turn, error, events)
+            self.crash(turn, error, whole or events)
         except BaseException as error:  # Ctrl-C, sys.exit(): undone as well, and then out of the system
-            self.crash(turn, error, events)
+            self.crash(turn, error, whole or events)
             raise
         else:
             if turn.late:
                 turn.seal()
-            if turn.tracing is not None:
-                turn.tracing(turn, events)
-            if turn.afterwards:
-                self._commit(turn, events)
+            if turn.afterwards or turn.tracing is not None:
+                self._commit(turn, whole or events)
             elif turn.pending:  # the rest of Turn.commit, without a call: most turns end here
                 turn.queue.extend(turn.pending.items())
                 turn.pending = {}
         finally:
             turn.facet = turn.actor = None  # type: ignore[assignment]  # as in Turn
+        return False
 
     def _commit(self, turn: Turn, events: list[Event]) -> None:
+        if turn.tracing is not None:
+            turn.tracing(turn, events)
         try:
             turn.commit()
         except BaseException as error:  # what runs in a commit (a console that cannot write) belongs to this actor

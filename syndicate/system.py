@@ -33,6 +33,7 @@ import trio
 from syndicate.actor import Actor
 from syndicate.errors import AlreadyRunning, SystemStopped
 from syndicate.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Batch, Event
+from syndicate.lane import LARGE, Lane
 from syndicate.log import logger
 from syndicate.signals import Signals
 from syndicate.timer import Timer
@@ -57,6 +58,7 @@ class System:
         self.queue: deque[Batch] = deque()
         self.taken = 0
         """Events that were handled so far."""
+        self.lanes: dict[Actor, Lane] = {}
         self.turn = Turn(self.queue, self)
         self.actors: dict[Actor, None] = {}
         self._tracers: list[Tracer] = []
@@ -203,6 +205,7 @@ class System:
         """Run turns until none is left, or about *seconds* have passed."""
         queue, turn = self.queue, self.turn
         end = perf_counter() + seconds
+        most = -1 if self.lanes else LARGE
         outer, here.turn = here.turn, turn
         try:
             while perf_counter() < end:
@@ -212,11 +215,52 @@ class System:
                         self.taken += 16 - left
                         return
                     actor, events = queue.popleft()
-                    actor.take(turn, events)
-                    left -= len(events)
+                    size = len(events)
+                    if size > most:
+                        left -= self._take_aside(actor, events)
+                        most = -1 if self.lanes else LARGE
+                    else:
+                        actor.take(turn, events)
+                        left -= size
                 self.taken += 16 - left
         finally:
             here.turn = outer
+
+    def _take_aside(self, actor: Any, events: list[Event]) -> int:
+        """Handle a batch while there are lanes, or one that needs a lane; answers how many events, or 1 for none."""
+        if type(actor) is Lane:
+            lane = actor
+        elif actor in self.lanes:
+            self.lanes[actor].put(events)
+            self.taken -= 1
+            return 1
+        elif len(events) > LARGE:
+            lane = self.lanes[actor] = Lane(actor, events)
+        else:
+            actor.take(self.turn, events)
+            return len(events)
+        try:
+            return lane.take(self.turn)
+        finally:
+            if lane.over:
+                del self.lanes[lane.actor]
+            else:
+                self.queue.append((lane, []))
+
+    def when_handled(self, then: Callable[[], None]) -> None:
+        """Call *then*, between turns, once each turn that is underway now and what waits behind it has been handled."""
+        left = len(self.lanes)
+
+        def one() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                then()
+
+        for lane in self.lanes.values():
+            lane.put(one)
+        if not left:
+            then()
 
     def _fire_timers(self) -> None:
         timers = self._timers

@@ -150,9 +150,12 @@ class Turn:
     def __init__(self, queue: deque[Batch], system: System) -> None:
         self.queue = queue
         self.system = system
+        self.tracing: Callable[[Turn, list[Event]], None] | None = None
+        self._begin()
+
+    def _begin(self) -> None:
         self.actor: Any = None
         self.facet: Facet = None  # type: ignore[assignment]  # none between turns, when nobody can look
-        self.tracing: Callable[[Turn, list[Event]], None] | None = None
         self.pending: dict[Any, list[Event]] = {}
         self.late: dict[Any, list[Event]] = {}
         self.damaged: dict[Block, None] = {}
@@ -220,6 +223,19 @@ class Turn:
         note = self.defer if actor in self.late else self.enqueue
         note(actor, (SYNC, target, peer, None))
 
+    # ------------------------------------------------------------------------------------------------ its pauses
+
+    def suspend(self) -> tuple[Any, ...]:
+        """Set aside what was noted so far, for other turns to be taken; the answer is for :meth:`resume`."""
+        state = tuple([getattr(self, name) for name in _NOTED])
+        self._begin()
+        return state
+
+    def resume(self, state: tuple[Any, ...]) -> None:
+        """Go on with a turn that was suspended."""
+        for name, noted in zip(_NOTED, state, strict=True):
+            setattr(self, name, noted)
+
     # ------------------------------------------------------------------------------------------------ its end
 
     def seal(self) -> None:
@@ -262,6 +278,10 @@ class Turn:
         self.block = self.writer = None
         self.waiting = []
         return pending
+
+
+_NOTED: Final = tuple([name for name in Turn.__slots__ if name not in ("queue", "system", "tracing")])
+"""The attributes that are a single turn's."""
 
 
 class _Here(threading.local):

@@ -22,7 +22,7 @@ PLAN = """
     syndicate.text syndicate.bag syndicate.absent syndicate.quarantine
     syndicate.event syndicate.skeleton
     syndicate.trace syndicate.turn syndicate.signals syndicate.block syndicate.field
-    syndicate.facet syndicate.actor syndicate.dataspace
+    syndicate.facet syndicate.actor syndicate.lane syndicate.dataspace
     syndicate.verbs syndicate.during syndicate.query syndicate.timer syndicate.supervise syndicate.system
     syndicate
     syndicate.storage syndicate.flow syndicate.lattice syndicate.plan syndicate.bloom syndicate.dedalus

@@ -31,6 +31,9 @@ from syndicate.values import SEQ, Frozen, Ref
 
 Captures: TypeAlias = tuple[Frozen, ...]
 
+_TOGETHER: Final = 64
+"""The most observers that one event is for."""
+
 Group: TypeAlias = tuple[Any, bool, tuple[Ref, ...]]
 """Observers that are served alike: their actor, whether they want frozen forms, and the references."""
 
@@ -96,7 +99,7 @@ class Handler:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The observers by actor, as of now.
+        """The observers by actor, as of now, so many at a time that one event for them is soon handled.
 
         Rebuilt after a change only when somebody is to be told, which costs as much anyway.
         """
@@ -107,7 +110,13 @@ class Handler:
             )
             for ref in members:
                 by_actor.setdefault((ref.facet.actor, ref.raw), []).append(ref)
-            self._groups = tuple([(actor, raw, tuple(refs)) for (actor, raw), refs in by_actor.items()])
+            self._groups = tuple(
+                [
+                    (actor, raw, tuple(refs[at : at + _TOGETHER]))
+                    for (actor, raw), refs in by_actor.items()
+                    for at in range(0, len(refs), _TOGETHER)
+                ]
+            )
         return self._groups
 
 
