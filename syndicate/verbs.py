@@ -27,10 +27,10 @@ from typing import Any, overload
 from syndicate.actor import Actor, Task
 from syndicate.block import ABOVE_ALL
 from syndicate.errors import ArgumentError, NotCallable, NotInTurn, WrongActor
-from syndicate.event import MESSAGE
+from syndicate.event import ASSERT, MESSAGE, Event
 from syndicate.facet import Facet
 from syndicate.turn import Entity, Handle, Turn, current, expect_function, expect_ref, foreign, here
-from syndicate.values import Ref, Value, freeze, freezers, thaw
+from syndicate.values import Frozen, Ref, Value, freeze, freezers, thaw
 
 # ---------------------------------------------------------------------------------------------------- telling
 
@@ -80,7 +80,7 @@ def assert_(target: Ref, value: Value | Callable[[], Value | None]) -> Handle | 
 class Computed:
     """The handle of an assertion that a function computes from fields."""
 
-    __slots__ = ("block", "facet", "fn", "handle", "target")
+    __slots__ = ("block", "early", "facet", "fn", "handle", "target")
 
     def __init__(self, target: Ref, fn: Callable[[], Value | None]) -> None:
         turn = current("assert_")
@@ -88,6 +88,7 @@ class Computed:
         self.target = target
         self.fn: Callable[[], Value | None] | None = fn
         self.handle: Handle | None = None
+        self.early: tuple[list[Event], int] | None = None  # where it is noted, if that was before this turn settled
         self.block = self.facet.block(self._renew, ABOVE_ALL)
         self.block.begin(turn)
 
@@ -104,11 +105,32 @@ class Computed:
             self.handle = None
         else:
             form = freeze(value)
-            if old is not None and form == old.form:
-                return
+            if old is not None:
+                if form == old.form:
+                    return
+                if self.early is not None and self._amend(turn, old, form):
+                    return
             self.handle = turn.assert_form(self.facet, self.target, form)
+            if self.block.unordered and self.handle.live:
+                events = turn.pending[self.target.facet.actor]
+                self.early = events, len(events) - 1
+                turn.suspects[self] = None
         if old is not None:
             turn.retract(old)  # after the new one, so that nobody sees neither
+
+    def _amend(self, turn: Turn, handle: Handle, form: Frozen) -> bool:
+        """Let a value that this turn noted before it had settled never have been; whether it is still to be seen."""
+        assert self.early is not None
+        events, place = self.early
+        if turn.pending.get(self.target.facet.actor) is not events or events[place][3] is not handle:
+            return False
+        handle.form = form
+        events[place] = (ASSERT, self.target, form if self.target.raw else thaw(form), handle)
+        return True
+
+    def look(self, turn: Turn) -> None:
+        """The turn has settled: what is noted stands."""
+        self.early = None
 
     def _own(self, what: str) -> Turn:
         turn = current("replace" if what == "replaced" else "retract")

@@ -290,6 +290,32 @@ def test_a_computed_assertion_follows_its_fields() -> None:
     assert [(mark, type(value), value) for mark, value in stage.seen] == [(m, type(v), v) for m, v in ones]
 
 
+def test_a_computed_assertion_shows_only_what_its_turn_has_settled() -> None:
+    """Also when it is made before the block that sets what it reads, or in the middle of a turn; in its place."""
+
+    def boot(s: Stage) -> None:
+        assert_(s.ds, lambda: P((s.a.value, s.b.value)))
+        s.b.value = 0
+        dataflow(lambda: setattr(s.b, "value", 2 * s.a.value))
+
+    stage = Stage(boot)
+    assert stage.seen == [("+", (1, 2))]
+    handles: list[Any] = []
+
+    def middle() -> None:
+        stage.a.value = 5
+        handles.append(assert_(stage.ds, lambda: P(("made", stage.a.value, stage.b.value))))
+        handles[0].replace(lambda: P(("again", stage.a.value, stage.b.value)))
+        stage.a.value = 6
+
+    stage.act(middle)
+    assert set(stage.seen[1:]) == {("+", ("again", 6, 12)), ("+", (6, 12)), ("-", (1, 2))}
+    stage.act(lambda: stage.a.set(7))
+    stage.act(handles[0].retract)
+    assert stage.seen[-1] == ("-", ("again", 7, 14))
+    assert len(stage.seen) == 9
+
+
 def test_a_computed_assertion_can_be_replaced_and_retracted() -> None:
     """By a value, by another function, by nothing; without a gap, and without computing more than needed."""
     computed: list[Any] = []
