@@ -27,6 +27,7 @@ Source: reference/bloom.md, 1.7.
 
 from __future__ import annotations
 
+import atexit
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -75,8 +76,8 @@ class Running:
     # ------------------------------------------------------------------------------------------------ begin and end
 
     def run_bg(self) -> None:
-        """Run in a thread of its own, until :meth:`stop`, ``halt``, or an error, which is logged; after :meth:`pause`,
-        go on.
+        """Run in a thread of its own, until :meth:`stop`, ``halt``, the process ends, or an error, which is logged;
+        after :meth:`pause`, go on.
 
         Raises :class:`AlreadyRunning`, :class:`ProgramStopped`.
         """
@@ -84,6 +85,7 @@ class Running:
             return
         ready = threading.Event()
         self._thread = threading.Thread(target=self._main, args=(ready,), name=type(self).__name__, daemon=True)
+        atexit.register(self.stop)
         self._thread.start()
         ready.wait()
 
@@ -115,6 +117,7 @@ class Running:
         except Exception as error:
             logger(actor=type(self).__name__).error("a program crashed", exc_info=error)
         finally:
+            atexit.unregister(self.stop)
             ready.set()
 
     def _live(self, ready: threading.Event) -> None:

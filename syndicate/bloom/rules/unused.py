@@ -110,8 +110,9 @@ class _Block:
         for node in _statements(self.tree):
             if isinstance(node, ast.Expr):
                 yield from self._alone(node.value)
-            elif isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-                name = node.targets[0].id
+            elif isinstance(node, (ast.Assign, ast.AnnAssign)) and node.value is not None:
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                name = targets[0].id if len(targets) == 1 and isinstance(targets[0], ast.Name) else "_"
                 if name not in self.loaded and not name.startswith("_") and self._is_rows(node.value):
                     yield node.value, f"{name} is in no rule: write t <= {name}, or leave it out"
 

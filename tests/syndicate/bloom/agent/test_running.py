@@ -263,6 +263,21 @@ def test_each_function_of_on_shutdown_is_called() -> None:
         assert called[-3:] == [f"{failing}.{n}" for n in range(3)]
 
 
+@pytest.mark.parametrize("end", ["", "raise KeyboardInterrupt", "sys.exit(3)", "p.stop()"])
+def test_the_end_of_a_process_stops_what_runs_in_the_background(end: str) -> None:
+    """In order: the functions of on_shutdown are called, once, however the main thread came to its end."""
+    program = f"""
+import sys
+from syndicate.bloom import Bloom, periodic
+class P(Bloom):
+    timer = periodic(1)
+p = P(); p.on_shutdown(lambda: print("shutdown", flush=True)); p.run_bg(); print("up", flush=True)
+{end}
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout == "up\nshutdown\n"
+
+
 def test_by_hand() -> None:
     """Without anybody to run it, the same functions tick."""
     p = Adder()

@@ -103,6 +103,9 @@ class Mistakes:
     def nobody_reads_it(self: Any) -> None:
         got = join([self.a, self.b], [self.a.x, self.b.x])  # here
 
+    def nobody_reads_it_though_it_has_a_type(self: Any) -> None:
+        got: Any = self.a.map(lambda r: r)  # here
+
     def in_a_branch(self: Any) -> None:
         for one in (self.a, self.b):
             if not quick:
