@@ -255,7 +255,7 @@ class Bloom(Running, Looking):
             try:
                 for one in kept:
                     rows = store.load(one._name, one._columns)
-                    self._states[one._name].inserted.update(dict.fromkeys(map(key_of, rows)))
+                    self._state_of(one).restored.update(dict.fromkeys(map(key_of, rows)))
             except BaseException:
                 store.close()
                 raise

@@ -79,6 +79,9 @@ class TableState:
         self.next = Standing()
         self.never = Standing()
         self.replacing = Standing()
+        self.restored: dict[Key, None] = {}
+        """Rows of an earlier run, which the first tick finds; *dropped* are those that it is to delete or replace."""
+        self.dropped: dict[Key, None] = {}
         self.leaving: dict[Key, None] = {}
         self.arriving: dict[Key, None] = {}
         self.outside: tuple[dict[Key, None], ...] = ()
@@ -92,6 +95,7 @@ class TableState:
             or self.unfed
             or self.doomed
             or self.leaving
+            or self.restored
             or self.next.moved()
             or self.replacing.moved()
             or self.never.moved()
@@ -101,6 +105,8 @@ class TableState:
     def prepare(self) -> Delta:
         """What to tell the circuit at the start of a tick: deletions first, then insertions."""
         arriving = {**self.next.new, **self.replacing.new, **self.inserted, **self.upserted}
+        if self.restored:
+            arriving = self._with_restored(arriving)
         leaving = {**self.doomed, **self.deleted}
         # A plain row that replaces stays as it is; a merged one may have grown since.
         replacing = self.replacing.rows if isinstance(self.contents, Merged) else self.replacing.new
@@ -111,12 +117,21 @@ class TableState:
         for row in [row for row in leaving if row in self.next.rows or row in self.replacing.rows or row in arriving]:
             del leaving[row]
         self.leaving, self.arriving = leaving, arriving
-        self.outside = (self.inserted, self.upserted)
+        self.outside = (self.inserted, self.upserted, self.restored)
         given = self.given
         delta = {row: -1 for row in leaving if row in given}
         delta.update({row: 1 for row in self.unfed if row not in leaving and row not in given})
         delta.update({row: 1 for row in arriving if row not in given})
         return delta
+
+    def _with_restored(self, arriving: dict[Key, None]) -> dict[Key, None]:
+        """What arrives in the first tick, and the rows of an earlier run, less those deleted or replaced since."""
+        key = self.contents.key
+        replaced = {key(row) for row in self.upserted}
+        self.dropped = {
+            row: None for row in self.restored if row not in arriving and (row in self.deleted or key(row) in replaced)
+        }
+        return {**{row: None for row in self.restored if row not in self.dropped}, **arriving}
 
     def lost(self, out: Mapping[Key, int]) -> list[Key]:
         """The rows that a table has and no rule derives any more."""
@@ -152,6 +167,8 @@ class TableState:
             self.doomed = {}
         if self.inserted or self.deleted or self.upserted:
             self.discard()
+        if self.restored:
+            self.restored, self.dropped = {}, {}
 
     def waits(self) -> bool:
         """Whether another tick would change something."""

@@ -198,7 +198,7 @@ class Ticking:
             if growth is not None:
                 told_of = Changes({name: delta for name, delta in changes.items() if delta}, growth.later())
             self.inspect(told_of, out)
-            if self.store is not None and (kept := {n: changes[n] for n in self.durable if changes.get(n)}):
+            if self.store is not None and (kept := self._kept(changes)):
                 self.store.write(kept)
         except Exception:
             self._undo(told)
@@ -229,6 +229,15 @@ class Ticking:
                 raise KeyConflict(f"{error}. The rules: {', '.join(sites)}" if sites else str(error)) from None
             if self.wiring.lattices.get(name):
                 self._check_deferred(name, state, out)
+
+    def _kept(self, changes: Mapping[str, Mapping[Any, int]]) -> dict[str, Mapping[Any, int]]:
+        """What is to be stored: the changes of durable tables, and the rows of an earlier run that never came back."""
+        kept = {name: changes[name] for name in self.durable if changes.get(name)}
+        for name in self.durable:
+            state = self.states[name]
+            if isinstance(state, TableState) and state.dropped:
+                kept[name] = {**dict.fromkeys(state.dropped, -1), **kept.get(name, {})}
+        return kept
 
     def _sites(self, name: str) -> list[str]:
         return [rule.site for rule in self.wiring.rules if rule.head == name]

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from syndicate import Dictionary, Symbol
-from syndicate.bloom import Bloom, bloom, durable, import_module, lmax, scratch
+from syndicate.bloom import Bloom, bloom, bootstrap, durable, import_module, lmax, scratch
 from syndicate.bloom.state.store import StateFile, Store
 from syndicate.errors import BloomDeclaration, KeyConflict, StateError
 from syndicate.flow.encoding import encoded
@@ -114,6 +114,81 @@ def test_tables_of_modules_and_lattices(tmp_path: Path) -> None:
     assert run((None, 1), ("one", 5)) == [[1], [5], []]
     assert run((None, 3), ("one", 2), ("other", 7)) == [[3], [5], [7]]
     assert run() == [[3], [5], [7]]
+
+
+class Both(Bloom):
+    """A plain table, one with a lattice, one that is all key, and what follows from them."""
+
+    plain = durable(["k"], ["v"])
+    best = durable(["k"], ["v"], v=lmax)
+    key = durable(["k", "v"], [])
+    follows = durable(["k", "v"], [])
+
+    @bloom
+    def rules(self) -> None:
+        """Of the plain one."""
+        self.follows <= self.plain
+
+
+class Bootstrapped(Both):
+    """Which does the first thing by itself."""
+
+    first: Callable[[Any], object] = staticmethod(lambda p: None)
+
+    @bootstrap
+    def begin(self) -> None:
+        """As the test says."""
+        type(self).first(self)
+
+
+TABLES = ("plain", "best", "key")
+FIRST: dict[str, Callable[[Any], object]] = {
+    "nothing": lambda p: None,
+    "delete": lambda p: [getattr(p, name).delete([("a", 1)]) for name in TABLES],
+    "delete another value": lambda p: [getattr(p, name).delete([("a", 5)]) for name in TABLES],
+    "upsert": lambda p: [getattr(p, name).upsert([("a", 3), ("c", 1)]) for name in TABLES],
+    "upsert less": lambda p: [getattr(p, name).upsert([("b", 1)]) for name in TABLES],
+    "upsert and delete": lambda p: [(t.delete([("a", 1)]), t.upsert([("a", 1)])) for t in (p.plain, p.best, p.key)],
+    "insert": lambda p: [getattr(p, name).insert([("a", 1), ("c", 1)]) for name in TABLES],
+    "insert more": lambda p: p.best.insert([("a", 7)]),
+    "conflict": lambda p: p.plain.insert([("a", 7)]),
+    "discard": lambda p: (p.plain.insert([("d", 7)]), p.discard()),
+}
+
+
+@pytest.mark.parametrize("boot", [False, True])
+@pytest.mark.parametrize("first", FIRST)
+def test_what_is_done_before_the_first_tick(first: str, tmp_path: Path, *, boot: bool) -> None:
+    """Is done to the rows of the run before, as it would be after that tick: in the tables and in the file."""
+
+    def run(name: str, cls: type[Both], then: Callable[[Any], object]) -> Any:
+        p: Any = Both(state=tmp_path / name)
+        for table in (p.plain, p.best, p.key):
+            table <= [("a", 1), ("b", 2)]
+        p.tick()
+        p.close()
+        found: list[Any] = []
+        for program, act in ((cls, then), (Both, lambda p: p.tick())):
+            p = None
+            try:
+                p = program(state=tmp_path / name)
+                act(p)
+                p.run()
+                tables = (p.plain, p.best, p.key)
+            except KeyConflict as error:
+                found.append(str(error).partition(". The rules")[0])
+            else:
+                found.append([sorted((row.k, getattr(row.v, "content", row.v)) for row in one) for one in tables])
+            finally:
+                if p is not None:
+                    p.close()
+        return found
+
+    act = FIRST[first]
+    cls = type("Made", (Bootstrapped,), {"first": staticmethod(act)}) if boot else Both
+    now = run("now.db", cls, lambda p: None if boot else act(p))
+    assert now == run("later.db", Both, lambda p: (p.tick(), act(p)))
+    assert first != "delete" or now[1] == [[("b", 2)]] * 3
 
 
 # ------------------------------------------------------------------------------------------------------- power cuts
