@@ -11,7 +11,7 @@ Reason classes: ``reserved``, ``time``, ``arity``, ``unsafe``, ``unstratifiable`
 A body is read within one timestep, so that only deductive rules can make a cycle; a relation at a constant time counts
 as the relation itself, which it is at that time.
 
-Source: reference/dedalus.md, section 1.4; seed 002, distribution model.
+Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), safety, stratification, distribution model.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ from syndicate.dedalus.ast import (
     variables,
 )
 from syndicate.dedalus.desugar import core
+from syndicate.dedalus.succession import is_clock, limits
+from syndicate.dedalus.succession import wrong as no_number
 
 RESERVED: Final = frozenset({*BUILT_IN, "choose"})
 
@@ -130,10 +132,10 @@ def _times(rule: Rule, strict: bool) -> Iterator[Diagnostic]:
         )
     elif time is not None and not rule.fact:
         yield wrong(f"only a fact is true at a constant time, as {time}: a rule's head has none, or @next and its like")
-    elif any(atom.relation in BUILT_IN for atom in rule.atoms) and rule.head.relation not in RESERVED:
-        clock = next(atom for atom in rule.atoms if atom.relation in BUILT_IN)
-        told = f"{clock.relation} says how the times of head and body are related: the head needs a time, as p(X)@S"
-        yield wrong(told, clock.place)
+    elif rule.head.relation not in RESERVED:
+        for atom in rule.atoms:
+            if is_clock(atom) and len(atom.terms) == BUILT_IN[atom.relation]:
+                yield wrong(no_number(rule, atom), atom.place, "time" if atom.negated or atom.time else "unsafe")
     if len(rule.times) > 1:
         names = " and ".join(map(str, rule.times))
         yield wrong(f"a body has one time, but here are {names}: use one of them for all atoms")
@@ -261,7 +263,7 @@ def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
 
 
 def _limited(rule: Rule, computing: Iterable[Computed]) -> bool:
-    compared = {name for goal in rule.body if isinstance(goal, Comparison) for name in variables(goal)}
+    compared = {name for goal in rule.body if limits(goal) for name in variables(goal)}
     return all(not (found := set(variables(term))) or found & compared for term in computing)
 
 

@@ -15,12 +15,12 @@ n(X1)@S :- n_group(X1)@T, successor(T, S);
 
 Contract: ``short`` undoes ``explicit``; a hidden variable never has the name of one of the user's.
 
-Source: seed 002, asynchronous rules; reference/dedalus.md, sections 1.1 and 2.
+Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), asynchronous rules.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from attrs import evolve
 
@@ -39,16 +39,17 @@ from syndicate.dedalus.ast import (
     text_of,
     variables,
 )
+from syndicate.dedalus.succession import is_clock, with_numbers
 
 __all__ = ["core", "explicit", "fresh", "grouped", "short", "split", "text_of"]
 
 
 def core(statements: Iterable[Statement]) -> list[Rule]:
-    """The rules and facts of a program in short form, with those that ``persist`` stands for."""
+    """The rules and facts of a program in short form, with those that ``persist`` stands for, and without a clock."""
     found: list[Rule] = []
     for statement in statements:
         if isinstance(statement, Rule):
-            found.append(short(statement))
+            found.append(with_numbers(short(statement)))
         elif isinstance(statement, Persist):
             found.append(_frame(statement))
     return found
@@ -138,7 +139,9 @@ def short(rule: Rule) -> Rule:
     data = [variable for goal in rule.body for variable in _data(goal)] + list(variables(*rule.head.terms))
     when = now if now in data else None
     body = tuple(
-        evolve(goal, time=when) if isinstance(goal, Atom) and not isinstance(goal.time, int) else goal
+        evolve(goal, time=when)
+        if isinstance(goal, Atom) and not isinstance(goal.time, int) and not is_clock(goal)
+        else goal
         for goal in rule.body
     )
     return evolve(rule, body=body)
@@ -149,26 +152,29 @@ def _data(goal: Goal) -> Iterator[Variable]:
 
 
 def _untimed(rule: Rule, then: Variable) -> Rule:
-    clocks = [atom for atom in rule.atoms if atom.relation in BUILT_IN]
-    chosen = [choice for choice in rule.choices if choice.chosen == (then,)]
+    """The rule without the time of its head; other relations of the clock are data, and stay."""
+    clocks = [atom for atom in rule.atoms if is_clock(atom) and not atom.negated]
     now = next(iter(rule.times), None)
     for clock in clocks:
         if clock.relation == "successor" and clock.terms[1:] == (WILD,) and isinstance(clock.terms[0], Variable):
             now = now or clock.terms[0]
+    anchors = [clock for clock in clocks if clock.terms == (now, WILD)]
+    links = [clock for clock in clocks if clock.terms in ((now, then), (then,)) and then != now]
+    chosen = [choice for choice in rule.choices if choice.chosen == (then,)]
     kind: Kind
-    dropped: list[Choice] = []
-    match [(clock.relation, clock.terms) for clock in clocks if clock.terms != (now, WILD)], len(chosen):
+    gone: list[Goal] = [*anchors, *links]
+    match [clock.relation for clock in links], len(chosen):
         case [], _ if then == now:
             kind = "deductive"
-        case [("successor", (first, second))], 0 if (first, second) == (now, then):
+        case ["successor"], 0:
             kind = "next"
-        case [("time", (only,))], 1 if only == then:
-            kind, dropped = "async", chosen
-        case [("after", (first, second))], 1 if (first, second) == (now, then):
-            kind, dropped = "later", chosen
+            if then in variables(*rule.head.terms, *(goal for goal in rule.body if goal not in links)):
+                gone = list(anchors)  # which the time of the head is, too
+        case ["time" | "after" as only], 1:
+            kind = "async" if only == "time" else "later"
+            gone += chosen
         case _:
             return rule
-    gone: Sequence[Goal] = [*clocks, *dropped]
     body = tuple(goal for goal in rule.body if goal not in gone)
     fact = not body and kind == "deductive"
     made = Rule(evolve(rule.head, time=None), kind, body)
