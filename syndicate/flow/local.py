@@ -267,6 +267,8 @@ class LocalEngine:
                 root.put(slot, batch)
             root.run()
             delayed = root.finish()
+            if self.inspect is not None:
+                self.inspect(outputs)
             for changed in self.commits:
                 changed.commit(self.undo)
         finally:
