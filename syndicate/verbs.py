@@ -147,7 +147,10 @@ class Computed:
 
     def retract(self) -> None:
         """Take it back, and compute it no more."""
-        self._own("retracted")
+        turn = self._own("retracted")
+        if self.early is not None:
+            self.early = None
+            turn.suspects.pop(self, None)
         self.fn = None
         self.block.forget()
         if self.handle is not None:
