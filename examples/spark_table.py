@@ -73,7 +73,7 @@ def shop(ds: Ref, path: Path) -> None:
 
 def boot(path: Path) -> None:
     """Open the shop."""
-    spawn(shop, dataspace(), path)
+    spawn(shop, dataspace(), path, linked=True)  # what ends the shop, ends the program
 
 
 if __name__ == "__main__":

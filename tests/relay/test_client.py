@@ -32,18 +32,22 @@ from relay.sturdy import mint
 from relay.transport import Address, open_listener, open_stream
 from syndicate import (
     Ref,
+    after,
     assert_,
     capture,
     current_facet,
     during,
+    link,
     on_message,
     on_stop,
     open_system,
     run,
     send,
+    spawn,
     stop_actor,
+    supervise,
 )
-from syndicate.errors import AddressError, CertificateError, ConnectError, NotCallable, NotInTurn
+from syndicate.errors import ActorCrashed, AddressError, CertificateError, ConnectError, NotCallable, NotInTurn
 from syndicate.turn import Handle
 from syndicate.values import FALSE
 from syndicate.verbs import ref
@@ -617,3 +621,41 @@ def test_connect_says_at_once_what_it_cannot_call() -> None:
         connect(boot)  # type: ignore[arg-type]  # the mistake
     with pytest.raises(NotInTurn, match=r"connect\(\)"):
         connect("tcp://127.0.0.1:1")(print)
+
+
+def ends_by_a_failure(place: str) -> None:
+    """A source that is linked to the connection dies."""
+
+    def source() -> None:
+        after(0, lambda: 1 / 0)
+
+    @connect(place, attempts=1)
+    def connected(ds: Ref) -> None:
+        spawn(source, linked=True)
+
+
+def ends_by_a_linked_supervisor(place: str) -> None:
+    """What the connection is linked to gives up."""
+
+    @connect(place, attempts=1)
+    def connected(ds: Ref) -> None:
+        link(supervise(lambda: 1 / 0, intensity=0))
+
+
+def ends_by_a_supervisor(place: str) -> None:
+    """What was started there gives up, and nobody is linked to it."""
+
+    @connect(place, attempts=1)
+    def connected(ds: Ref) -> None:
+        supervise(lambda: 1 / 0, intensity=0)
+
+
+@pytest.mark.parametrize("boot", [ends_by_a_failure, ends_by_a_linked_supervisor, ends_by_a_supervisor])
+async def test_what_fails_in_a_connection_ends_the_program(
+    boot: Callable[[str], None], tmp_path: Path, files: tuple[Listening, Tls], logs: list[Any]
+) -> None:
+    """It does not live on with a connection in which nothing is."""
+    async with serving("tcp", tmp_path, files) as place:
+        with pytest.raises((ZeroDivisionError, ActorCrashed)) as raised:
+            await trio.to_thread.run_sync(run, boot, place.first)
+        assert isinstance(raised.value.__cause__ or raised.value, ZeroDivisionError)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 import threading
@@ -17,6 +18,7 @@ from typing import Any, TypeVar
 
 import pytest
 
+from syndicate import Ref, dataspace, run
 from syndicate.bloom import (
     Bloom,
     bloom,
@@ -530,3 +532,27 @@ def test_no_time_in_a_rule(what: str, column: str) -> None:
         p.tick()
     with pytest.raises(IllegalRule, match=rf"test_running\.py:\d+: {what} cannot be used in a rule"):
         Early()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("way", ["actor", "foreground"])
+def test_signals_shut_a_program_down(number: signal.Signals, way: str) -> None:
+    """As after stop(): on_shutdown is called once, in an actor and in the foreground; then the signal's error comes."""
+    log: list[str] = []
+
+    def watched(*ds: Ref) -> Adder:
+        p = Adder(*ds)
+        p.on_shutdown(lambda: log.append("shut down"))
+        p.callback("double", lambda rows: signal.raise_signal(number))
+        p.number <= [(1,)]
+        return p
+
+    def program() -> None:
+        if way == "foreground":
+            watched().run_fg()
+        else:
+            run(lambda: watched(dataspace()))
+
+    with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else SystemExit):
+        program()
+    assert log == ["shut down"]
