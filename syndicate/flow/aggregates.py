@@ -16,8 +16,8 @@ and so costs what ``sum`` does whatever the group's size; or else a function of 
 >>> top_k(2, lambda row: row[1]).of({("a", 2): 1, ("b", 5): 1, ("c", 3): 1})
 (('b', 5), ('c', 3))
 
-Source: "DBSP: Automatic Incremental View Maintenance for Rich Query Languages" (Budiu, McSherry, Ryzhyk, Tannen, 2023),
-section 7.2 (aggregation).
+Source: "DBSP: Automatic Incremental View Maintenance for Rich Query Languages" (Budiu, Chajed, McSherry, Ryzhyk,
+Tannen, 2023), on grouping and aggregation.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ ZSet({})
 >>> evaluate(p, {"likes": [("ann", "ramen")]})
 {'food': frozenset({('ramen',)})}
 
-Source: DESIGN, decision 6.
+A given relation is a set: see docs/design/flow.md.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Equality is value identity, as in joins: ``1``, ``1.0`` and ``True`` are three v
 >>> sorted(Holds(print, "a", Arith("*", "b", 2)).attributes())
 ['a', 'b']
 
-Source: reference/flow.md, section 8 (selection, constraints); DESIGN, decision 1.
+What was decided about comparisons says docs/design/flow.md.
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ searched for.
 Contract: a group whose result stays the same gives nothing; a group that lost its last value only retracts, and takes
 no room any more.
 
-Source: seed 003, 2.9.1; reference/flow.md, section 3.1.
+Source: "DBSP: Automatic Incremental View Maintenance for Rich Query Languages" (Budiu, Chajed, McSherry, Ryzhyk,
+Tannen, 2023), on grouping and aggregation.
 """
 
 from __future__ import annotations
