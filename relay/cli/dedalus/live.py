@@ -105,6 +105,10 @@ def live_command(
         if record is not None:
             diary = Writing(record, place)
             agent.recorded = diary.write
+            if diary.former is not None:
+                click.echo(
+                    f"syndicate dedalus live: what {record} had of a life before is {diary.former} now", err=True
+                )
     except SyndicateError as error:
         if debug:
             raise

@@ -26,6 +26,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, Final
 from zlib import crc32
@@ -181,9 +182,13 @@ class Writing:
     """A diary that is written to a file as it happens, an entry a line: what is written survives the process."""
 
     def __init__(self, path: str | Path, location: Value, start: int = 1) -> None:
-        """Begin anew; raises :class:`ScheduleError`."""
+        """Begin anew; the diary of a life before is kept beside it, as *former*; raises :class:`ScheduleError`."""
         self.path = path
+        self.former: Path | None = None
         try:
+            if Path(path).is_file() and Path(path).stat().st_size:
+                self.former = next(one for n in count(1) if not (one := Path(f"{path}.{n}")).exists())
+                Path(path).rename(self.former)
             self.file = Path(path).open("wb", buffering=0)  # noqa: SIM115 - as long as the agent lives
         except OSError as error:
             raise ScheduleError(f"cannot write {path}: {error.strerror}") from None

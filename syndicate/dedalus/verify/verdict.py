@@ -409,5 +409,7 @@ class _Search:
         told = f"after {self.limit} runs there is no verdict; none of fewer than {size} faults is a counterexample"
         if not self.ground.open:
             return f"{told}: raise the limit, or lower eot, eff, crashes or late"
-        covered = "whatever is chosen" if size else "and not all choices have been tried, even without faults"
-        return f"{told}, {covered}: raise the limit, lower eot, eff, crashes or late, or try the choices of one seed"
+        if not size:
+            told = f"after {self.limit} runs there is no verdict; not all choices have been tried, even without faults"
+        covered = ", whatever is chosen" if size else ""
+        return f"{told}{covered}: raise the limit, lower eot, eff, crashes or late, or try the choices of one seed"

@@ -182,15 +182,16 @@ def stable_models(
     lossless: bool,
     most: int,
     causal: bool = False,
+    more: str = "",
 ) -> set[Truth] | None:
-    """The stable models, projected on relations; None if there are more than *most*."""
+    """The stable models, with *more* rules, projected on relations; None if there are more than *most*."""
     import clingo
 
     arity = {one.relation: len(one.terms) for one in _atoms(rules)}
     text = encoded(rules, start, until, later=later, lossless=lossless, causal=causal)
     shown = "".join(f"#show r_{name}/{arity[name] + 1}.\n" for name in relations)
     control = clingo.Control([str(most + 1), "--project=show", "--warn=none"], logger=lambda *_: None)
-    control.add("base", [], text + "#show.\n" + shown)
+    control.add("base", [], text + more + "#show.\n" + shown)
     control.ground([("base", [])])
     found: set[Truth] = set()
     with control.solve(yield_=True) as handle:

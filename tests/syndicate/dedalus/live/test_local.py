@@ -451,6 +451,19 @@ def test_a_diary_is_what_was_written(tmp_path: Path) -> None:
             Diary.load(path)
 
 
+def test_a_diary_of_a_life_before_is_kept(tmp_path: Path) -> None:
+    """A location that is started again begins anew, and does not write over what happened before."""
+    path = tmp_path / "a.diary"
+    lives = []
+    for life in range(3):
+        writing = Writing(path, "a")
+        writing.write(Entry(life + 1, True))
+        writing.close()
+        lives.append(writing.former)
+    assert lives == [None, tmp_path / "a.diary.1", tmp_path / "a.diary.2"]
+    assert [Diary.load(one or path).time for one in [*lives[1:], None]] == [1, 2, 3]
+
+
 LONELY = """
     friend("a", "b"); friend("a", "c"); friend("b", "a"); say("a", "hi")@2; say("b", "ho")@1; say("b", "later")@9;
     heard(F, X)@async :- say(A, X), friend(A, F); heard(A, X)@next :- heard(A, X);
