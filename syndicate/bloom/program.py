@@ -65,7 +65,7 @@ class Bloom(Running, Looking):
     collections.  Without one it is ticked by hand, or run by :meth:`run_bg`.
 
     *address* is what channels' locations are compared with; *clock* gives the time in seconds, *write* takes the lines
-    of terminals, *state* is the file of durable tables (or a :class:`~syndicate.storage.disk.Disk`), *channel_filter* a
+    of terminals, *state* is the file of durable tables (``":memory:"`` for none), *channel_filter* a
     :data:`~syndicate.bloom.state.inbox.Filter`.
     Without *semi_naive*, methods of lattices are applied to whole values each time, which is for comparison.
     *engine* makes what runs the circuit: ``lambda circuit: SparkEngine(circuit, session)``; the local engine otherwise.
@@ -91,7 +91,7 @@ class Bloom(Running, Looking):
         address: Any = "localhost",
         clock: Callable[[], float] = time.time,
         write: Callable[[str], None] = write_line,
-        state: str | Path | Disk | None = None,
+        state: str | Path | Disk | Store | None = None,
         channel_filter: Filter | None = None,
         semi_naive: bool = True,
         engine: Callable[[Circuit], Any] | None = None,
@@ -244,20 +244,21 @@ class Bloom(Running, Looking):
         rules.append(Rule(head._name, op, body, site, self._root._block, len(rules) + 1))
         return rules[-1]
 
-    def _open(self, place: str | Path | Disk | None) -> None:
+    def _open(self, place: str | Path | Disk | Store | None) -> None:
         kept = [one for one in self.collections() if one._kind is Kind.DURABLE]
         if kept and place is None:
             raise BloomDeclaration(
                 f"{kept[0]._declaration.site}: {kept[0]._name} is durable: give {type(self).__name__}(state=PATH)"
             )
-        self._store = store = None if place is None else Store(place)
+        self._shares_store = isinstance(place, Store)
+        self._store = store = Store(place) if place is not None and not isinstance(place, Store) else place
         if store is not None:
             try:
                 for one in kept:
                     rows = store.load(one._name, one._columns)
                     self._state_of(one).restored.update(dict.fromkeys(map(key_of, rows)))
             except BaseException:
-                store.close()
+                self._close_store()
                 raise
         durable = [one._name for one in kept]
         self._engine = Ticking(
@@ -281,8 +282,11 @@ class Bloom(Running, Looking):
     def close(self) -> None:
         """Close the file of durable tables, and the engine."""
         self._root._engine.close()
-        if self._root._store is not None:
-            self._root._store.close()
+        self._root._close_store()
+
+    def _close_store(self) -> None:
+        if self._store is not None and not self._shares_store:
+            self._store.close()
 
     def _boot(self) -> None:
         for module in self._modules.values():

@@ -133,6 +133,23 @@ class _Meta:
         db.execute("INSERT OR REPLACE INTO meta VALUES (1, ?, ?, ?, ?, ?, ?, ?)", (*self.columns, self.crc))
 
 
+class MemoryDisk:
+    """A disk that is gone with its program, for who wants to keep nothing."""
+
+    def open(self) -> None:
+        """As :class:`Disk` says."""
+
+    def load(self, decode: Callable[[bytes], Frozen], *, salvage: bool = False) -> Loaded:
+        """There is nothing."""
+        return Loaded(1, True, 0, 0, [])
+
+    def commit(self, changes: Changes) -> None:
+        """Nothing is read again."""
+
+    def close(self, *, clean: bool = True) -> None:
+        """As :class:`Disk` says."""
+
+
 class SqliteDisk:
     """The disk in a *file*, which is made if it is not there.
 

@@ -154,7 +154,7 @@ def test_plot(carts: Path) -> None:
         (["repl", "carts:Wrong"], 1, "t depends on itself"),
         (["repl", "carts:Nobody"], 2, "there is no Nobody"),
         (["plot", "carts:Cart", "--output", "no/such/place"], 1, "cannot write no/such/place: No such file"),
-        (["repl", "carts:Kept", "--state", "/dev/null/x"], 1, "no state of a program can be kept here"),
+        (["repl", "carts:Kept", "--state", "/dev/null/x"], 1, "cannot keep state in /dev/null/x"),
     ],
 )
 def test_mistakes(words: list[str], code: int, says: str) -> None:

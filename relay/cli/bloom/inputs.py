@@ -14,14 +14,12 @@ import pkgutil
 import sys
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Any
 
 from syndicate.bloom import Bloom
+from syndicate.bloom.state.store import IN_MEMORY
 from syndicate.errors import ProgramNotFound, SyndicateError
 from syndicate.plan.heading import listed, meant
-
-IN_MEMORY: Final = ":memory:"
-"""SQLite's name for a file that is none: where durable tables are while nobody gave them a file."""
 
 
 def find_program(text: str) -> type[Bloom]:

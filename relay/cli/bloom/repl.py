@@ -21,11 +21,12 @@ from typing import Any, Final
 
 import click
 
-from relay.cli.bloom.inputs import IN_MEMORY, find_program, make
+from relay.cli.bloom.inputs import find_program, make
 from relay.cli.ending import SETTINGS, Command, ending
 from syndicate.bloom import Bloom
 from syndicate.bloom.repl.session import HELP, Session
 from syndicate.bloom.repl.workbench import Workbench
+from syndicate.bloom.state.store import IN_MEMORY
 
 _EXAMPLES: Final = """\b
 Examples:

@@ -28,6 +28,8 @@ def carry(old: Any, new: Any) -> None:
             state.prepare()  # changes nothing: it says what leaves and what arrives
             to.inserted.update({row: None for row in state.contents.rows if row not in state.leaving})
             to.inserted.update(state.arriving)
+            to.restored = {}
+            to.dropped = {row: None for row in (*state.dropped, *state.leaving) if row not in to.inserted}
         elif not isinstance(state, (CellState, TableState)) and not isinstance(to, (CellState, TableState)):
             to.inserted.update(state.inserted)
             to.inserted.update(state.next.rows)

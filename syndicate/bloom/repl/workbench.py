@@ -36,6 +36,7 @@ from syndicate.bloom.block import Imported, bloom
 from syndicate.bloom.declaration import Declaration
 from syndicate.bloom.insight.memory import remember
 from syndicate.bloom.repl.carrying import carry
+from syndicate.bloom.state.store import Store
 from syndicate.errors import IllegalRule
 
 BREAKPOINT: Final = "breakpoint"
@@ -54,12 +55,17 @@ class Workbench:
 
     def __init__(self, base: type[surface.Bloom] = surface.Bloom, **options: Any) -> None:
         """On top of a class; raises what making one raises."""
-        self.base, self.options = base, options
+        self.store = None if options.get("state") is None else Store(options["state"])
+        self.base, self.options = base, {**options, "state": self.store}
         self.declared: dict[str, Any] = {}
         self.rules: dict[int, str] = {}
         self.names: dict[str, Any] = {name: getattr(surface, name) for name in surface.__all__}
         self._next: surface.Bloom | None = None
-        self.view = self._made({}, {})
+        try:
+            self.view = self._made({}, {})
+        except BaseException:
+            self._close_store()
+            raise
         self.given = len(self.view.statements)
         self._number = self.given
         remember(self.view)
@@ -166,6 +172,11 @@ class Workbench:
         """Close files."""
         self.view.close()
         self.newest.close()
+        self._close_store()
+
+    def _close_store(self) -> None:
+        if self.store is not None:
+            self.store.close()
 
     def _change(self, declared: Mapping[str, Any], rules: Mapping[int, str]) -> None:
         new = self._made(declared, rules)

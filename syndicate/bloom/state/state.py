@@ -167,7 +167,7 @@ class TableState:
             self.doomed = {}
         if self.inserted or self.deleted or self.upserted:
             self.discard()
-        if self.restored:
+        if self.restored or self.dropped:
             self.restored, self.dropped = {}, {}
 
     def waits(self) -> bool:

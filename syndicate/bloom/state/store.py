@@ -25,12 +25,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from syndicate.errors import JournalDamaged, JournalError, SnapshotError, StateError
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.flow.encoding import decoded, encoded
-from syndicate.storage.disk import Changes, Disk, Row, SqliteDisk
+from syndicate.storage.disk import Changes, Disk, MemoryDisk, Row, SqliteDisk
+
+IN_MEMORY: Final = ":memory:"
+"""In place of a file: durable tables are no more durable than others."""
 
 
 class StateFile(SqliteDisk):
@@ -48,7 +51,7 @@ class Store:
     def __init__(self, place: str | Path | Disk) -> None:
         """Take possession, verify, and read."""
         self.place = place
-        self.disk: Disk = StateFile(place) if isinstance(place, (str, Path)) else place
+        self.disk = _disk(place)
         self.numbers: dict[Key, int] = {}
         self.columns: dict[str, tuple[str, ...]] = {}
         self.rows: dict[str, list[tuple[Any, ...]]] = {}
@@ -72,7 +75,7 @@ class Store:
                 self.numbers[key] = number
 
     def load(self, name: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
-        """The rows of a table; raises :class:`StateError` if they have other columns."""
+        """The rows of a table, for the first who asks; raises :class:`StateError` if they have other columns."""
         known = self.columns.get(name)
         if known is None:
             self.columns[name] = columns
@@ -118,6 +121,12 @@ class Store:
             clean, self.over, self.closed = not self.over, "it is closed", True
             with _told():
                 self.disk.close(clean=clean)
+
+
+def _disk(place: str | Path | Disk) -> Disk:
+    if isinstance(place, (str, Path)):
+        return MemoryDisk() if str(place) == IN_MEMORY else StateFile(place)
+    return place
 
 
 def _element(data: bytes) -> Key:

@@ -355,6 +355,10 @@ def test_durable_tables(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     talk("/insert t 1", "/tick", "u = table(['x'], [])", "u <= t", "/insert t 2", "/tick", base=Kept, state=path)
     assert talk("/tick", "/dump t", base=Kept, state=path) == ["tick 0: t +2", "(x=1)", "(x=2)"]
+    gone = ("gone = scratch(['x'], [])", "t < -gone", "/insert gone 1", "/tick")
+    said = talk(*gone, "v = table(['x'], [])", "/tick", "/dump t", base=Kept, state=path)  # which another program does
+    assert said[-1:] == ["(x=2)"]
+    assert talk("/tick", "/dump t", base=Kept, state=path) == ["tick 0: t +1", "(x=2)"]
 
 
 def test_help_names_each_command() -> None:
