@@ -115,8 +115,9 @@ def test_as_one_sees_it(spark: SparkSession) -> None:
 
 
 @pytest.mark.spark
-def test_ctrl_c() -> None:
-    """Ctrl-C ends it at once, with the exit code of that, no traceback, and no process left."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals(number: signal.Signals) -> None:
+    """Ctrl-C and SIGTERM end it at once, with the exit code of that, no traceback, and no process left."""
     pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     demo = subprocess.Popen([*DEMO, "--data", str(DAY)], start_new_session=True, **pipes)
     with demo:
@@ -124,9 +125,12 @@ def test_ctrl_c() -> None:
         for line in demo.stdout:
             if "Spark reads the flights" in line:
                 break
-        os.killpg(demo.pid, signal.SIGINT)
+        if number == signal.SIGINT:
+            os.killpg(demo.pid, number)  # as a terminal does it
+        else:
+            demo.send_signal(number)
         rest, _ = demo.communicate(timeout=PATIENCE)
-    assert demo.returncode == 130
+    assert demo.returncode == 128 + number
     assert "Traceback" not in rest
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -462,12 +461,12 @@ def test_a_turn_that_does_not_end_in_a_trio_program() -> None:
     assert "in endless" in err
 
 
-def test_told_twice_by_a_terminal_is_told_once() -> None:
-    """A shell and the system both tell a job that the terminal has gone; it ends in order all the same."""
+def test_two_signals_of_one_moment_are_one() -> None:
+    """A service manager sends SIGTERM and SIGHUP, a shell and the system both tell a job that the terminal has gone."""
     with start(WAITING) as process:
         assert line(process) == "up"
-        os.kill(process.pid, HUP)
-        os.kill(process.pid, HUP)
+        for number in (signal.SIGSTOP, HUP, TERM, signal.SIGCONT):  # both wait for the process, and meet it at once
+            process.send_signal(number)
         out, _ = process.communicate()
     assert out == "stopped\nunwound\n"
     assert process.returncode == 128 + HUP
