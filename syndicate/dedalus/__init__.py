@@ -9,7 +9,7 @@
 >>> model.at(3)["log"]
 [('b', 'hi')]
 
-Source: seed 002; reference/dedalus.md; DESIGN, 6.6.
+Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011); ``docs/design/dedalus.md``.
 """
 
 from __future__ import annotations

@@ -11,8 +11,6 @@ have led to it, its rule is matched again here, with indexes for the columns tha
 
 Contract: comparisons without arithmetic are asked as soon as their variables are known, all others last, in the order
 of the body.
-
-Source: reference/dedalus.md, sections 1.4 and 3.
 """
 
 from __future__ import annotations

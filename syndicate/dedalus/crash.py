@@ -10,8 +10,6 @@ down("a")@3;
 down(X)@next :- down(X);
 
 Contract: rules keep their numbers, by which what is drawn is drawn.
-
-Source: reference/dedalus.md, section 1.3 (crash).
 """
 
 from __future__ import annotations

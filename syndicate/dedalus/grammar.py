@@ -1,7 +1,4 @@
-"""The grammar, compiled once, and its terminals in words, for messages.
-
-Source: reference/dedalus.md, section 2.
-"""
+"""The grammar, compiled once, and its terminals in words, for messages."""
 
 from __future__ import annotations
 

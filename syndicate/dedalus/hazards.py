@@ -8,7 +8,7 @@ delivery 'later'
 program:1:47: r is read at 3 at all times: that is for specifications and questions
     q(X) :- r(X)@3, d(X);
 
-Source: reference/dedalus.md, sections 1.1 (constant time) and 1.4 (temporal stratifiability).
+Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), stratification over time.
 """
 
 from __future__ import annotations

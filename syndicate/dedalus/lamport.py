@@ -13,7 +13,7 @@ p(X1, X2)@next :- p_wait(X1, X2, N)@M, N < M;
 
 The seed's ``persist[p, 2]`` belongs to the program, where that is meant.
 
-Source: seed 002, Lamport clocks.
+Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), Lamport clocks.
 """
 
 from __future__ import annotations

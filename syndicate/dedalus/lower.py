@@ -10,8 +10,6 @@ looks at it; such a rule has one more output, its body without the time, which s
 >>> made = lower(core(parse("p(X)@next :- p(X), notin q(X);")), lambda *_: [])
 >>> made.plan.step({"+p": [("a",), ("b",)], "+q": [("a",)]})["next 0"]
 ZSet({('b',): 1})
-
-Source: reference/dedalus.md, sections 5.2 and 5.3; DESIGN, decision 6.
 """
 
 from __future__ import annotations

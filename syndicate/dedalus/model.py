@@ -6,8 +6,6 @@ nothing.
 >>> model = Model({"p": {("a",): ((1, 4),), ("b",): ((3, 6),)}}, start=1, until=5, messages=[])
 >>> model.at(3)["p"], model.at(5)["p"], model.to_json()
 ([('a',), ('b',)], [('b',)], {'p': {'1': [['a']], '2': [['a']], '3': [['a'], ['b']], '4': [['b']], '5': [['b']]}})
-
-Source: DESIGN, 6.6; reference/dedalus.md, section 5.3.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ it does not depend on the order of evaluation.  Messages overtake each other whe
 Contract: the sender is the first column of the first atom of the body, the receiver the first column of the head.  A
 message to oneself is never lost, late or doubled.
 
-Source: reference/dedalus.md, sections 1.3, 4.3 and 5.1.
+Source: ``docs/design/dedalus.md``, verdicts.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Net:
 
     @classmethod
     def of(cls, given: Any) -> Net:
-        """From JSON, as ``net`` in ``cases/dedalus`` and with the fields of this class; other keys are ignored."""
+        """From JSON, as ``net`` in a schedule, with the fields of this class; other keys are ignored."""
         try:
             fixed = given.get("fixed") or {}
             drop = frozenset((one, other, int(sent)) for one, other, sent in fixed.get("drop") or ())

@@ -10,8 +10,6 @@ syndicate.errors.DedalusSyntax: program:1:13: the text ends here; expected ',', 
 
 Comments are ``//``, ``/* */``, ``#`` outside parentheses, and ``%`` where no operand stands before it.  A word in lower
 case where a value is expected is a string: ``p(a)`` is ``p("a")``.
-
-Source: reference/dedalus.md, section 2.
 """
 
 from __future__ import annotations

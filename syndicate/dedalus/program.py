@@ -15,8 +15,6 @@ The same with Python objects; ``rel`` makes what stands for a relation:
 >>> made.rule(lamp(X).next, lamp(X), ~tick(X))
 >>> made.core() == program.core()
 True
-
-Source: DESIGN, 6.6; reference/dedalus.md, section 5.1.
 """
 
 from __future__ import annotations

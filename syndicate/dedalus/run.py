@@ -9,7 +9,7 @@ model, as :class:`DedalusParadox` says.
 
 Contract: the result depends on the program, the seed and the schedule alone.
 
-Source: reference/dedalus.md, sections 1.1, 5.3 and 5.4; seed 002.
+Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011).
 """
 
 from __future__ import annotations

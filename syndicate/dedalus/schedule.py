@@ -10,8 +10,6 @@ evaluation, nor on Python's own hashes.
 ((2, 6), (4,))
 
 Without a schedule and without a seed, each message takes one timestep.
-
-Source: reference/dedalus.md, sections 4.1, 4.3 and 5.4.
 """
 
 from __future__ import annotations
@@ -64,7 +62,7 @@ class Schedule:
 
     @classmethod
     def of(cls, given: Mapping[str, Any], *, default: int | None = 1) -> Schedule:
-        """From JSON as in ``cases/dedalus``; raises :class:`ScheduleError`.
+        """From JSON, as for ``syndicate dedalus run --schedule``; raises :class:`ScheduleError`.
 
         *default* is the delay where the JSON has none; None is a free choice.
         """

@@ -1,7 +1,4 @@
-"""``syndicate dedalus``: programs of logic in time, checked, run, explained and put to the test.
-
-Source: DESIGN, 6.6.
-"""
+"""``syndicate dedalus``: programs of logic in time, checked, run, explained and put to the test."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``syndicate dedalus check``: what is wrong with a program.
-
-Source: DESIGN, 6.6; reference/dedalus.md, sections 1.4 and 4.2.
-"""
+"""``syndicate dedalus check``: what is wrong with a program."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``syndicate dedalus explore``: all outcomes within a bound, and how two of them come about.
-
-Source: DESIGN, 6.6; reference/dedalus.md, sections 4.1 and 5.5.
-"""
+"""``syndicate dedalus explore``: all outcomes within a bound, and how two of them come about."""
 
 from __future__ import annotations
 

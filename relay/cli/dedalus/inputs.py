@@ -1,7 +1,4 @@
-"""What the commands of ``syndicate dedalus`` share: the files that they read and write.
-
-Source: DESIGN, 6.6; reference/dedalus.md, section 4.
-"""
+"""What the commands of ``syndicate dedalus`` share: the files that they read and write."""
 
 from __future__ import annotations
 

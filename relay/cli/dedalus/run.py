@@ -1,7 +1,4 @@
-"""``syndicate dedalus run``: what is true, and when.
-
-Source: DESIGN, 6.6; reference/dedalus.md, section 4.
-"""
+"""``syndicate dedalus run``: what is true, and when."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How a program is run, as the commands that run one are told: time, seed, schedule, and what goes wrong.
-
-Source: DESIGN, 6.6; reference/dedalus.md, sections 1.3 and 5.1.
-"""
+"""How a program is run, as the commands that run one are told: time, seed, schedule, and what goes wrong."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``syndicate dedalus why``: how something came to be true, or what kept it from being so.
-
-Source: DESIGN, 6.6; reference/dedalus.md, section 5.5.
-"""
+"""``syndicate dedalus why``: how something came to be true, or what kept it from being so."""
 
 from __future__ import annotations
 

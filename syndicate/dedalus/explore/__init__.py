@@ -1,7 +1,4 @@
-"""All outcomes of a program within a bound; :mod:`~syndicate.dedalus.explore.explorer` is where to begin.
-
-Source: reference/dedalus.md, section 5.5; DESIGN, 6.6.
-"""
+"""All outcomes of a program within a bound; :mod:`~syndicate.dedalus.explore.explorer` is where to begin."""
 
 from __future__ import annotations
 

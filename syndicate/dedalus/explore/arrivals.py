@@ -13,8 +13,6 @@ timestep: what can be left out is found for each location by itself.
 True
 >>> is_local(core(parse(sends + "p(L, X)@next :- q(L, X), r(X, L);")))
 False
-
-Source: reference/dedalus.md, section 5.5 (partial-order reduction).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What may be asked of an exploration, and what of it makes no sense.
-
-Source: DESIGN, 6.6; reference/dedalus.md, section 4.1.
-"""
+"""What may be asked of an exploration, and what of it makes no sense."""
 
 from __future__ import annotations
 

@@ -19,8 +19,6 @@ itself is dropped by :mod:`syndicate.dedalus.explore.founded`.
 [{}, {'p': {'1': [[1]]}, 'q': {'1': [[1]]}}, {'q': {'2': [[1]]}}]
 
 Contract: the outcomes are those of trying all schedules and all choices, neither more nor less.
-
-Source: reference/dedalus.md, sections 1.5, 4.1 and 5.5; DESIGN, 6.6.
 """
 
 from __future__ import annotations

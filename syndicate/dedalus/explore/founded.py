@@ -11,7 +11,8 @@ totals and choices taken as given, all that is true in it is derived again from 
 
 Contract: a total is founded when all that it counts gives it; of ``min`` and ``max`` that is the extreme alone.
 
-Source: seed 002 (choice, stable models); reference/dedalus.md, section 1.5.
+Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), choice; "Putting Logic-Based Distributed Systems on
+Stable Grounds" (Ameloot et al. 2015).
 """
 
 from __future__ import annotations

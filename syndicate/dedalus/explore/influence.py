@@ -6,7 +6,7 @@
 >>> sorted(Influence(rules).on(["s"])), Influence(rules).soft(), Influence(rules[:2]).soft()
 (['in', 's'], set(), {'s'})
 
-Source: reference/dedalus.md, section 5.5 (points of order); seed 002.
+Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011).
 """
 
 from __future__ import annotations

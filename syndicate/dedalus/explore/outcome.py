@@ -7,8 +7,6 @@
 {'finals': [{'s': [[1], [2]]}], 'confluent': True}
 >>> program.run(until=3, schedule=found.outcomes[0].schedule()).at(3)["s"]
 [(1,), (2,)]
-
-Source: DESIGN, 6.6; reference/dedalus.md, sections 4.1 and 5.5.
 """
 
 from __future__ import annotations
@@ -129,7 +127,7 @@ class Exploration:
         return False if len(self.outcomes) > 1 else True if self.complete else None
 
     def to_json(self) -> dict[str, Any]:
-        """As in ``cases/dedalus``: ``models``, or ``finals`` and ``confluent``; ``complete`` where it is not."""
+        """As JSON: ``models``, or ``finals`` and ``confluent``; ``complete`` where it is not."""
         made: dict[str, Any]
         if self.mode == "all-models":
             made = {"models": [outcome.times() for outcome in self.outcomes]}

@@ -1,7 +1,4 @@
-"""Runs by decisions that were taken before, one by one.
-
-Source: reference/dedalus.md, section 5.4.
-"""
+"""Runs by decisions that were taken before, one by one."""
 
 from __future__ import annotations
 

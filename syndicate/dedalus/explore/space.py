@@ -14,8 +14,6 @@ A rule with ``choose`` is made two: its *candidates*, and the rule itself, which
 >>> found = space.at(1, frozenset({("a", (1,)), ("a", (2,)), (chosen_of(0), (2,))}))
 >>> found.true["one"], found.next
 (frozenset({(2,)}), frozenset({('kept', (2,))}))
-
-Source: reference/dedalus.md, section 5.5.
 """
 
 from __future__ import annotations

@@ -3,8 +3,6 @@
 >>> lane = Lane().with_due([(3, ("p", (1,)))])
 >>> lane.at(2), lane.at(3)
 (frozenset(), frozenset({('p', (1,))}))
-
-Source: reference/dedalus.md, section 5.5.
 """
 
 from __future__ import annotations

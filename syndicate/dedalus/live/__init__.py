@@ -1,6 +1,6 @@
 """Programs that run live: each location an actor, messages through a dataspace, and so through the relay.
 
-Source: issue 6, point 6; seed 002, distribution model.
+Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), distribution model.
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 Contract: timesteps never overlap, and one turn has one at most; what strangers send is refused or there once, and
 never more than that; a life that has stopped takes no more, and what it showed is retracted.
-
-Source: issue 6, point 6; :mod:`syndicate.bloom.agent`, for Bloom.
 """
 
 from __future__ import annotations

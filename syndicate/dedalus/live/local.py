@@ -22,7 +22,7 @@ later than that: if need be, the clock waits for it, or jumps.  So clocks are La
 Contract: nothing is kept of timesteps that are over, but what is true now, unless *recorded*; what comes from outside,
 or is taken away, cannot make the timestep fail in which it comes, or goes.
 
-Source: seed 002, Lamport clocks and distribution model; reference/dedalus.md, sections 1.3 and 5.3.
+Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), Lamport clocks and distribution model.
 """
 
 from __future__ import annotations

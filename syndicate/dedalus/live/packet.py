@@ -7,8 +7,6 @@ person writes 0 for a row that is an event.  A row that an agent shows, or is gi
 
 >>> Packet("b", "log", ("b", "hi"), 3)
 Packet(to='b', relation='log', row=('b', 'hi'), sent=3)
-
-Source: issue 6, point 6.
 """
 
 from __future__ import annotations

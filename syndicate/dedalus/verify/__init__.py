@@ -1,6 +1,6 @@
 """Faults that break a specification, or a proof that there are none; see :mod:`~syndicate.dedalus.verify.verdict`.
 
-Source: reference/dedalus.md, sections 4.3 and 5.5.
+Source: "Lineage-driven fault injection" (Alvaro, Rosen and Hellerstein, 2015).
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A run explained: why something is there, why it is not, and nodes and messages in space and time.
-
-Source: reference/dedalus.md, section 5.5.
-"""
+"""A run explained: why something is there, why it is not, and nodes and messages in space and time."""
 
 from __future__ import annotations
 

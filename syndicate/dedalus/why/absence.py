@@ -17,8 +17,6 @@ log("b", "hi") is not there at 2
 log("b", "ho") is not there at 2
   log(M, P)@async :- bcast(N, P), node(N, M);
     not sent at 1: no bcast(N, "ho")@1
-
-Source: reference/dedalus.md, section 5.5.
 """
 
 from __future__ import annotations

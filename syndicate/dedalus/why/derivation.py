@@ -16,8 +16,6 @@ log("b", "hi")@4, kept since 2 by log(X1, X2)@next :- log(X1, X2);
     node("a", "b")@1: a fact
 
 Contract: each step is an instance of its rule in the model, and nothing rests on itself within a timestep.
-
-Source: reference/dedalus.md, sections 5.1 and 5.5.
 """
 
 from __future__ import annotations

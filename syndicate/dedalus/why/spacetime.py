@@ -14,8 +14,6 @@ time  a           b           c
 
 A node that has crashed is drawn with dots from then on, and what it would have sent is not.  As ``mermaid`` the same is
 a sequence diagram.
-
-Source: reference/dedalus.md, section 5.5.
 """
 
 from __future__ import annotations
