@@ -141,7 +141,8 @@ def verdict(_engine: str, **case: Any) -> dict[str, float]:
     begin = perf_counter()
     found = program.verify(eot=case["eot"], eff=case["eff"], crashes=case["max_crashes"], nodes=case["nodes"])
     seconds = perf_counter() - begin
-    if found.to_json() != {name: case[name] for name in ("violation_exists", "min_faults", "min_counterexamples")}:
+    told = found.to_json()
+    if any(told[name] != case[name] for name in ("violation_exists", "min_faults", "min_counterexamples")):
         raise SystemExit(f"the verdict is wrong: {found}")
     return {"s": seconds}
 
