@@ -33,8 +33,6 @@ Values are stored as the msgpack of :mod:`relay.codec.msgpack`, which writes a f
 
 Contract: what is on the disk is always the outcome of a prefix of the sealed turns; :meth:`Journal.run` tells nobody
 before all is committed that was sealed when they asked; after a failure it tells nobody.
-
-Source: the reference on reliability, section 9; invariants I34 to I36.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A block is a method: a subclass that defines one of the same name overrides it, an empty one removes its rules.  An
 imported program keeps its own: nothing of the importer overrides them.
 
-Source: seed 001, "Modularity and Encapsulation"; reference/bloom.md, 1.6.
+Source: Alvaro et al., "Consistency Analysis in Bloom: a CALM and Collected Approach", 2011,
+"Modularity and Encapsulation".
 """
 
 from __future__ import annotations

@@ -2,8 +2,6 @@
 
 The same object is both.  While a program is made, operators record rules; afterwards ``t <= rows`` and
 ``t.insert(rows)`` give rows to the next tick, and ``sorted(t)``, ``len(t)``, ``row in t`` look.
-
-Source: DESIGN 6.5.
 """
 
 from __future__ import annotations

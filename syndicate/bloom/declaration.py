@@ -13,7 +13,7 @@ syndicate.errors.BloomDeclaration: ...a channel has one column marked @, its loc
 A value column may hold lattice values, which are merged where keys are equal.  To name the lattice of a column,
 ``table(["from", "to"], ["cost"], cost=lmin)``, is to have plain values made such, and others refused.
 
-Source: seed 001, "State in Bloom"; reference/bloom.md, 1.1 to 1.4, 3.3.
+Source: Alvaro et al., "Consistency Analysis in Bloom: a CALM and Collected Approach", 2011, "State in Bloom".
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@
 >>> p = Reach(); p.link <= [(1, 2), (2, 3)]; p.tick(); sorted(p.path)
 [(from=1, to=2), (from=1, to=3), (from=2, to=3)]
 
-Source: seed 001; DESIGN 6.5; reference/bloom.md, 1.6, 1.7.
+Source: Alvaro et al., "Consistency Analysis in Bloom: a CALM and Collected Approach", 2011.
 """
 
 from __future__ import annotations

@@ -20,8 +20,6 @@ torn off the end of the log is left out, and Spark gives that batch again; any o
 synchronized to the disk at each commit.  It belongs to the source that made it (the record's fields, the key, the
 columns' types, what counts as a change) and to one query of Spark's: another one is refused, and so is a checkpoint
 that is older or newer.
-
-Source: the reference on Spark, section 3 ("Restart rules").
 """
 
 from __future__ import annotations

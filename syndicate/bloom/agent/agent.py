@@ -35,8 +35,6 @@ it as an error, once, with its file and line.
 Contract: ticks never overlap; what was sent to a program in one turn is there in one tick, unless two rows have one
 key (:mod:`~syndicate.bloom.state.inbox`), a row is refused, or a filter decides otherwise; timers stop with the facet;
 ``halt`` stops the facet.
-
-Source: DESIGN 6.5; issue 5, part 5; reference/bloom.md, 1.2, 1.7.
 """
 
 from __future__ import annotations

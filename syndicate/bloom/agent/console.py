@@ -2,8 +2,6 @@
 
 Those that come in are read by a thread, since a terminal, a pipe and a file are read in one way by nothing else; and by
 ``os.read``, so that no lock of Python's is held while nobody types, and the process may end.
-
-Source: reference/bloom.md, 1.1 (stdio), 1.2 (the terminal).
 """
 
 from __future__ import annotations

@@ -16,8 +16,6 @@ syndicate.errors.RowMisfit: ('a',) has 1 columns, but there are 2: k, v
 
 Contract: what :func:`arrived` answers can be an element of a circuit; whatever else a peer sends raises
 :class:`RowMisfit`, and nothing else.
-
-Source: DESIGN 6.5 ("its channels then ride on the relay"), decision 9; reference/bloom.md, 1.2, 3.3.
 """
 
 from __future__ import annotations

@@ -21,8 +21,6 @@ in the calling thread.  In an actor, and where it runs already, neither is neede
 **Who may do what.**  From any thread, rows may be given and looked at, and all the functions below called; those that
 wait do so between two ticks.  In the thread in which it runs, nothing may wait: use callbacks.  A program that nobody
 runs is ticked by hand, and then its timers fire by hand too (:meth:`~syndicate.bloom.program.Bloom.fire`).
-
-Source: reference/bloom.md, 1.7.
 """
 
 from __future__ import annotations

@@ -10,8 +10,6 @@ fires, is the program's own; but rows that replace each other by ``<+-`` do so i
 
 Contract: *n* rows, of which *k* are refused or must come apart from others, take at most 2 + 2 *k* (1 + log2 *n*)
 ticks, and keep their order.
-
-Source: DESIGN, decision 9; reference/bloom.md, 1.8.
 """
 
 from __future__ import annotations

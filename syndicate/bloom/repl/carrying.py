@@ -3,8 +3,6 @@
 What a tick begins with goes over: the rows of tables, less those that were to be deleted, and what waits for the next
 tick.  What rules derive in a tick is derived anew, by the rules that there are then.  So a table keeps what a rule gave
 that is gone.
-
-Source: reference/bloom.md, 1.9 (removing a rule does not retract what a table holds).
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ side: of a collection one, of a join as many as are joined.
 
 ``t <= a and b``, and the chain ``t <= a <= b``, ask for the truth of something here, and are refused.
 
-Source: seed 001, "Bloom Statements"; reference/bloom.md, 1.5.
+Source: Alvaro et al., "Consistency Analysis in Bloom: a CALM and Collected Approach", 2011, "Bloom Statements".
 """
 
 from __future__ import annotations

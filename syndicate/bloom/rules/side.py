@@ -2,8 +2,6 @@
 
 An expression has one side, a join of n has n: so many rows its functions take.  A column of a side is an attribute of
 the algebra's heading; two columns that a join has equated are one attribute.
-
-Source: reference/bloom.md, 1.5 (joins).
 """
 
 from __future__ import annotations

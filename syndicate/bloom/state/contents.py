@@ -5,8 +5,6 @@
 >>> held.checked({("a", 2): 1})  # doctest: +ELLIPSIS
 Traceback (most recent call last):
 syndicate.errors.KeyConflict: t: two rows have the key k = 'a': ('a', 1) and ('a', 2). A key has one row: ...
-
-Source: reference/bloom.md, 1.4 (key constraints).
 """
 
 from __future__ import annotations

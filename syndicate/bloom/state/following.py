@@ -10,8 +10,6 @@ told to the circuit once; *wanted* says what is to change with the next tick.
 ...     fed = state.prepare(); state.commit(fed, fed, {}); seen.append(sorted(state.contents.rows))
 >>> state.wanted = {("a",): False}; fed = state.prepare(); state.commit(fed, fed, {}); seen, sorted(state.contents.rows)
 ([[('a',), ('b',)], [('a',)], [('a',)]], [])
-
-Source: issue 5, part 5; DESIGN, section 3 ("each turn's events are one tick's input delta").
 """
 
 from __future__ import annotations

@@ -9,8 +9,6 @@ Contract: :meth:`undo` makes all as it was at the last :meth:`commit`.
 ({('a',): ('a', 2)}, {('a', 2): 1})
 >>> held.undo(); held.rows
 {}
-
-Source: reference/bloom.md, 3.3, 3.4.
 """
 
 from __future__ import annotations

@@ -15,8 +15,6 @@ what it postpones; the rest is lost.  It is where a test loses, delays, reorders
 
 Contract: rows of one key keep their order; what a filter postpones is offered again in the next tick, and makes none;
 without a filter, a tick costs what it takes, however much waits.
-
-Source: reference/bloom.md, 1.2 (the channel filter, the key constraint); DESIGN, decision 9.
 """
 
 from __future__ import annotations

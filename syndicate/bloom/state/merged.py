@@ -11,7 +11,8 @@ in another column is a key conflict, as ever; a lattice value in a key column is
 Traceback (most recent call last):
 syndicate.errors.LatticeMismatch: rules.py:3: best: ...
 
-Source: seed 000, "Collections with embedded lattice values"; reference/bloom.md, 3.3.
+Source: Conway et al., "Logic and Lattices for Distributed Programming", 2012,
+"Collections with embedded lattice values".
 """
 
 from __future__ import annotations

@@ -13,8 +13,6 @@ Deferred rules (``<+ <- <+-``) are relations of the circuit too, of what holds f
 changed is looked at: what was inserted once is there, and a deletion matters only for rows that are (*doomed*).
 
 Contract: :meth:`prepare` changes nothing, so that a tick that fails did not happen; :meth:`commit` takes it in.
-
-Source: reference/bloom.md, 1.8 and 2; DESIGN, decision 6.
 """
 
 from __future__ import annotations

@@ -8,8 +8,6 @@
 Where lattices are in play, the circuit steps as often as these grow (:mod:`~syndicate.bloom.tick.growth`).  A tick
 that finds lattice values in rows of a collection where nobody knew of any is taken back, the program wired anew, and
 the tick starts again.
-
-Source: reference/bloom.md, 1.8; DESIGN, decision 6.
 """
 
 from __future__ import annotations

@@ -4,8 +4,6 @@ A collection is a relation of the plan.  The rules of ``<+``, ``<-``, ``<+-`` an
 ``"buffer <-"``, which nothing reads: so they lie in the last stratum, and no cycle leads through them.  Where lattices
 are in play, the plan of all rules says what the strata are, and the circuit is made of those that are its own
 (:mod:`syndicate.bloom.tick.division`).
-
-Source: DESIGN, decision 6; reference/bloom.md, 1.8 (stratification).
 """
 
 from __future__ import annotations

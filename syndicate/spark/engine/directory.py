@@ -12,8 +12,6 @@ Contract: the manifest names only files that were written, and synced, before it
 (4, None, 11, None)
 >>> again = Directory(place.root); again.manifest, again.clean({kept.name}), again.close()
 ({'epoch': 3}, 1, None)
-
-Source: reference/spark.md, section 4 (design); reference/reliability.md (rename as commit).
 """
 
 from __future__ import annotations
