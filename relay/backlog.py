@@ -34,7 +34,7 @@ Source: reliability, section 8, layer 2, and invariants I2, I6, I10, I33; the pr
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias, TypeVar
 
 from relay.packets import WireRef
@@ -91,6 +91,7 @@ class Backlog:
 
     def put(self, notes: Iterable[Note]) -> None:
         """Add what happened in a turn, in order."""
+        scale = Scale()
         for note in notes:
             kind, proxy, value, handle = note
             if kind == ASSERT:
@@ -104,7 +105,7 @@ class Backlog:
             else:
                 self._close()
                 self._closed.append(note)
-                self._messages += weight(value) + ENTRY
+                self._messages += scale.weigh(value) + ENTRY
         self.entries = len(self._closed) + len(self._additions) + len(self._removals)
 
     def _retract(self, proxy: Any, handle: Any) -> None:
@@ -188,7 +189,14 @@ def weight(form: Frozen) -> int:
     (16, 1052)
     """
     if type(form) is tuple:
-        return _NODE + sum(map(weight, form))
+        total = _NODE * (1 + len(form))
+        for item in form:
+            kind = type(item)
+            if kind is str or kind is bytes:
+                total += len(item)
+            elif kind is tuple or kind is Symbol or kind is WireRef:
+                total += weight(item) - _NODE
+        return total
     if type(form) is str or type(form) is bytes:
         return _NODE + len(form)
     if type(form) is Symbol:
@@ -198,7 +206,36 @@ def weight(form: Frozen) -> int:
     return _NODE
 
 
-def pieces(items: Sequence[T], most: int, size: int) -> Iterator[Sequence[T]]:
+class Scale:
+    """Weighs the values of one turn's notes.  A large part that is in many of them is looked at once."""
+
+    __slots__ = ("_last", "_parts", "_weight")
+
+    def __init__(self) -> None:
+        self._last: Frozen = None
+        self._weight = 0
+        self._parts: dict[int, int] = {}
+
+    def weigh(self, value: Frozen) -> int:
+        """The weight of *value*."""
+        if value is not self._last:
+            self._last = value
+            self._weight = self._captures(value) if type(value) is tuple else weight(value)
+        return self._weight
+
+    def _captures(self, value: Frozen) -> int:
+        total = weight(value[0])
+        for item in value[1:]:
+            if type(item) is not tuple:
+                total += len(item) + _NODE if type(item) is str else weight(item)
+            elif id(item) in self._parts:
+                total += self._parts[id(item)]
+            else:
+                total += self._parts.setdefault(id(item), weight(item))
+        return _NODE + total
+
+
+def pieces(items: Sequence[T], most: int, size: int, weigh: Callable[[T], int] = weight) -> Iterator[Sequence[T]]:
     """*items* in runs of at most *most*, and of at most about *size* bytes, but at least one.
 
     >>> [len(piece) for piece in pieces([("x" * 100,)] * 10, 4, 350)]
@@ -206,7 +243,7 @@ def pieces(items: Sequence[T], most: int, size: int) -> Iterator[Sequence[T]]:
     """
     start = total = 0
     for i, item in enumerate(items):
-        cost = weight(item)
+        cost = weigh(item)
         if i > start and (i - start == most or total + cost > size):
             yield items[start:i]
             start, total = i, 0

@@ -26,7 +26,8 @@ class Limits:
     longer than 50 ms to decode.  *nodes* is what a Turn of 4096 small events needs, at twelve each, and no more: nodes
     are what a packet's time and memory go to.
 
-    **A session.** *handles* are the assertions that a peer has standing with us, *asserted* their bytes of memory,
+    **A session.** *handles* are the assertions that a peer has standing with us, and, if it has come to us, those that
+    its interests have us keep standing with it; *asserted* are the first ones' bytes of memory,
     about, with 256 for each; *oids* the references that it has made us know, or that we keep exported for it;
     *resolves* its requests to the gatekeeper that wait for an answer; *debt* the bytes of it that we have read and not
     yet handled, beyond which it is not read on.

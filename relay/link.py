@@ -85,6 +85,9 @@ class Link:
                     self._finishing = True
                     self._writing.deadline = trio.current_time() + CLOSING
                     self._ready.set()
+            gone = trio.Event()
+            self.session.facet.enter(functools.partial(self.session.withdraw, gone.set))
+            await gone.wait()
         finally:
             watched.end()
             self.session.forget()

@@ -6,7 +6,8 @@ one turn goes out as one Turn packet when that turn has committed, as long as th
 happens waits in a :class:`~relay.backlog.Backlog`, and becomes packets when the peer takes them.
 
 A packet is a turn, and so one atomic patch, in both directions: in none that we send is a retraction before an addition
-or a message, and those of programs that do otherwise are put in order here.
+or a message, and those of programs that do otherwise are put in order here.  One that may tell too many becomes several
+turns (:mod:`relay.reach`), its retractions in the last of them.
 
 A session knows no transport, and waits for nothing.  :meth:`Session.feed` is given bytes, in a turn of the session's
 facet; :meth:`Session.take` is asked for packets, at any time; *wake* is called when there are some.  Who reads and who
@@ -25,6 +26,7 @@ Source: the reference, sections 5.3 to 5.5; reliability, section 8 and invariant
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -33,7 +35,7 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from attrs import frozen
 
-from relay.backlog import ENTRY, Backlog, Note, pieces, weight
+from relay.backlog import ENTRY, Backlog, Note, Scale, pieces, weight
 from relay.codec import Codec, codec_for
 from relay.limits import DEFAULT, Limits
 from relay.membrane import Crossing, Membrane
@@ -41,6 +43,7 @@ from relay.observer import heard
 from relay.outbox import Entry, Outbox, fitting
 from relay.packets import A, Error, Event, M, Nop, Packet, R, Turn, read, write
 from relay.packets import S as SYNCED
+from relay.reach import ENOUGH, Reach
 from relay.standing import Standing, Told
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
@@ -49,8 +52,11 @@ from syndicate.log import logger
 from syndicate.turn import Entity, current
 from syndicate.values import SEQ, TRUE, Frozen, Ref, Symbol, thaw
 
+_FEW: Final = 64
+"""The most events that are encoded without a look at their size: nobody's turn is longer for what they hold."""
+
 _PIECE: Final = 1024
-"""The most events that are encoded without a look at their size."""
+"""The most events that are taken from the backlog at once."""
 
 _SMALL: Final = 1 << 14
 """Bytes of a peer that are taken for handled with its turn, for a mark costs as much as a small packet."""
@@ -96,6 +102,11 @@ def _replaces(events: list[_Understood]) -> bool:
     return RETRACT in kinds and ASSERT in kinds[kinds.index(RETRACT) :]
 
 
+def _place(event: _Understood) -> int:
+    """Where an event stands in its turn: what retracts comes after what asserts and sends, and a sync after all."""
+    return 2 if event[0] == SYNC else event[0] == RETRACT
+
+
 class Session:
     """One peer.  Lives in the facet that is current when it is made, and ends with it.
 
@@ -133,6 +144,8 @@ class Session:
         self.outbox.codec = codec
         self.standing = Standing(limits.handles, limits.asserted)
         self.backlog = Backlog()
+        self.told = 0
+        self.most_told: float = limits.handles if codec is None else math.inf
         self.debt = 0
         self.busy = False
         self.packets_in = self.events_in = self.bytes_in = 0
@@ -143,6 +156,7 @@ class Session:
         self._fed: deque[bytes] = deque()
         self._packets: Iterator[Frozen] = iter(())
         self._next: Frozen | None = None
+        self._acts: list[_Understood] = []
         self._silent = False
         self._small = min(_SMALL, limits.debt // 64)
         self._handled = self._marked = self._hops = 0
@@ -151,6 +165,8 @@ class Session:
 
     def note(self, note: Note) -> None:
         """Add an event to what this turn tells the peer."""
+        if self._silent:
+            return
         if not self._noted:
             current("note").afterwards.append(self._flush)
         self._noted.append(note)
@@ -161,13 +177,13 @@ class Session:
             return
         if self.backlog.entries or self.outbox.waiting > self.limits.ahead:
             self._keep(notes)
-        elif len(notes) <= _PIECE:
+        elif len(notes) <= _FEW:
             self._encode(notes)
             if self.outbox.said:
                 self._bound()
         else:
-            told = 0
-            for piece in pieces(notes, self.limits.events, fitting(self.limits)):
+            told, weigh = 0, Scale().weigh
+            for piece in pieces(notes, self.limits.events, fitting(self.limits), lambda note: weigh(note[2])):
                 self._encode(piece)
                 told += len(piece)
                 self._wake()
@@ -205,7 +221,7 @@ class Session:
 
     def ping(self) -> None:
         """Let the peer hear something."""
-        if self.codec is not None:
+        if self.codec is not None and not self._silent:
             self.outbox.put(self.codec.encode(write(Nop())))
 
     def _encode(self, notes: Sequence[Note]) -> None:
@@ -325,26 +341,50 @@ class Session:
         Each packet is a turn of the peer's: what comes later does not overtake what it retracts.
         """
         turn = current("feed")
+        reach: Reach | None = None
+        first: Sequence[_Understood] | None = None
         enough = self.events_in + _SHARE
         try:
-            while (form := next(self._packets, None) if self._next is None else self._next) is not None:
+            while self._acts or (form := next(self._packets, None) if self._next is None else self._next) is not None:
                 if self._silent or not self.facet.alive:  # an earlier one was the last
                     return
-                if turn.late:
-                    turn.hand_over()
-                if self.events_in >= enough:
-                    self._next = form
-                    turn.enqueue(self.facet.actor, (ENTER, self.facet, self._go_on, None))
-                    return
-                self._next = None
-                packet = read(form)
-                self.packets_in += 1
-                self.receive(packet)
+                if not self._acts:
+                    if turn.late:
+                        turn.hand_over()
+                    if self.events_in >= enough:
+                        self._next = form
+                        turn.enqueue(self.facet.actor, (ENTER, self.facet, self._go_on, None))
+                        return
+                    self._next = None
+                    packet = read(form)
+                    self.packets_in += 1
+                    self.receive(packet)
+                acts = self._acts
+                if first is not None or len(acts) > 1:  # one goes at any rate
+                    if reach is None:
+                        reach = Reach()
+                        reach.fitting(first or ())
+                    if reach.fitting(acts) < len(acts):
+                        if first is None:
+                            self._divide(acts)
+                        turn.enqueue(self.facet.actor, (ENTER, self.facet, self._go_on, None))
+                        return
+                first, self._acts = first or acts, []
+                for kind, target, value, told in acts:
+                    self._act(kind, target, value, told)
         except ProtocolError as e:
             self.fail(e)
             return
         self.busy = False
         self._repaid()
+
+    def _divide(self, acts: Sequence[_Understood]) -> None:
+        """Do the first part of what is too much for a turn of its own; the rest waits."""
+        acts = sorted(acts, key=_place)
+        fitting = max(1, Reach().fitting(acts))
+        self._acts = acts[fitting:]
+        for kind, target, value, told in acts[:fitting]:
+            self._act(kind, target, value, told)
 
     def _done(self, size: int) -> None:
         self._handled += size
@@ -355,31 +395,27 @@ class Session:
             self._mark()
 
     def receive(self, packet: Packet) -> None:
-        """Do what a packet says, in a turn of the session's facet; or do nothing, and raise :class:`ProtocolError`."""
+        """Understand what a packet says, which is done next; or do nothing, and raise :class:`ProtocolError`."""
         if type(packet) is Turn:
             if len(packet.entries) > self.limits.events:
                 raise self._exceeded("events", f"a turn of {len(packet.entries)} events", self.limits.events)
             self.events_in += len(packet.entries)
             # First all that may fail, then all that has effects.
             events = [self._understood(oid, event) for oid, event in packet.entries]
-            if len(events) > 1 and _replaces(events):
-                self._patch(events)
-            else:
-                for kind, target, value, told in events:
-                    self._act(kind, target, value, told)
+            self._acts = self._patch(events) if len(events) > 1 and _replaces(events) else events
         elif type(packet) is Nop:
             self.pings = True
         elif type(packet) is Error:
             self.end(f"the peer gave up: {packet.message}")
 
-    def _patch(self, events: list[_Understood]) -> None:
-        """Do the *events* of a turn in which something is asserted after a retraction.
+    def _patch(self, events: list[_Understood]) -> list[_Understood]:
+        """What is to be done for the *events* of a turn in which something is asserted after a retraction.
 
         A value that is retracted and asserted again, at the same target, has never gone: our handle for it is from now
         on the new one's.  An observer of ours, which is told of a value once, would else hear of it twice.
         """
         gone: dict[Any, list[Told]] = {}
-        syncs: list[_Understood] = []
+        acts = list[_Understood]()
         for event in events:
             kind, target, value, told = event
             if kind == RETRACT and told is not None and told.handle is not None:
@@ -388,14 +424,10 @@ class Session:
                 old = alike.pop()
                 told.handle = old.handle
                 self.membrane.release(old.pins)
-            elif kind == SYNC:
-                syncs.append(event)
             else:
-                self._act(*event)
-        for told in chain.from_iterable(gone.values()):
-            self._act(RETRACT, None, None, told)
-        for event in syncs:
-            self._act(*event)
+                acts.append(event)
+        acts.extend([(RETRACT, None, None, told) for told in chain.from_iterable(gone.values())])
+        return sorted(acts, key=_place)
 
     def _understood(self, oid: int, event: Event) -> _Understood:
         kind = event[0]
@@ -496,10 +528,26 @@ class Session:
         self._silent = True
 
     def end(self, reason: str) -> None:
-        """Stop the session's facet: all that the peer had asserted is retracted."""
+        """Retract all that the peer had asserted, and stop the session's facet; in a turn of it."""
         if self.reason is None:
             self.reason = reason
-        self.facet.stop(current("end"))
+        self._silent = True
+        self.withdraw(lambda: self.facet.stop(current("end")))
+
+    def withdraw(self, then: Callable[[], object]) -> None:
+        """Retract all that the peer had asserted, in as many turns as that takes, and do *then* in the last."""
+        self._acts = []
+        standing, turn = self.standing, current("end")
+        going = standing.oldest(ENOUGH)
+        events: list[_Understood] = [(RETRACT, None, None, told) for _, told in going]
+        fitting = Reach().fitting(events)
+        for number, told in going[: max(1, fitting)]:
+            standing.remove(number)
+            self._act(RETRACT, None, None, told)
+        if len(standing):
+            turn.enqueue(self.facet.actor, (ENTER, self.facet, partial(self.withdraw, then), None))
+        else:
+            then()
 
     def forget(self) -> None:
         """Let go of everything: the connection is gone.  Whoever still holds a proxy holds nothing else."""
@@ -514,6 +562,7 @@ class Session:
         self.backlog.clear()
         self.debt = self._handled = self._marked = 0
         self._fed.clear()
+        self._acts = []
         self._packets, self._next = iter(()), None
 
     def statistics(self) -> Statistics:
@@ -554,10 +603,15 @@ class Proxy(Entity):
 
     def assert_(self, form: Frozen, handle: Any) -> None:
         """Assert it there."""
-        self.session.note((ASSERT, self, form, handle))
+        session = self.session
+        session.told += 1
+        if session.told > session.most_told:
+            session.cut("handles", f"more than {session.most_told} assertions would be told to the peer")
+        session.note((ASSERT, self, form, handle))
 
     def retract(self, handle: Any) -> None:
         """Retract it there, if it was ever told."""
+        self.session.told -= 1
         self.session.note((RETRACT, self, None, handle))
 
     def message(self, form: Frozen) -> None:

@@ -14,6 +14,7 @@ of them takes n steps for the next.  Equal values, which many actors behind one 
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import Final
 
 from relay.membrane import Crossing
@@ -85,6 +86,10 @@ class Standing:
             else:
                 self._leave(told, alike)  # type: ignore[arg-type]  # another Told would be alone
         return told
+
+    def oldest(self, most: int) -> list[tuple[int, Told]]:
+        """The first *most* assertions, with their numbers."""
+        return list(islice(self._told.items(), most))
 
     def _join(self, told: Told, alike: Told | dict[Frozen, int]) -> None:
         if isinstance(alike, Told):

@@ -30,7 +30,7 @@ PLAN = """
 
     relay.origin relay.limits relay.packets relay.codec relay.observer relay.passage relay.caveats relay.membrane
     relay.sturdy relay.gatekeeper
-    relay.backlog relay.outbox relay.standing relay.session relay.lobby relay.transport relay.clock
+    relay.backlog relay.outbox relay.standing relay.reach relay.session relay.lobby relay.transport relay.clock
     relay.link relay.client
     relay.inferior relay.nested
     relay

@@ -6,7 +6,8 @@ The canonical form sorts entries and members by their own encodings; on the wire
 >>> Encoder(Limits()).encode(freeze([Record("A", ["hello", 1]), True])).hex(" ")
 'b5 b4 b3 01 41 b1 05 68 65 6c 6c 6f b0 01 01 84 81 84'
 
-Contract: what :meth:`Encoder.encode` accepts, a decoder with the same limits accepts.
+Contract: what :meth:`Encoder.encode` accepts, a decoder with the same limits accepts; and it stops when it is beyond
+them, so that it takes no more time and memory than the largest packet, whatever it is given.
 
 Source: the Preserves specification, binary syntax; the reference, section 5.2.
 """
@@ -68,14 +69,13 @@ class Encoder:
         self.limits = limits
         self._symbols = _Symbols(limits.symbols)
         self._forget = min(KNOWN, limits.symbols // 2)
-        self._more = 0
-        self._keyed = 0
+        self._more = self._keyed = self._bytes = 0
 
     def encode(self, form: Frozen) -> bytes:
         """The bytes of *form*; raises :class:`NotAValue` if it is beyond the limits, or has no encoding."""
         if len(self._symbols) > self._forget:
             self._symbols.clear()
-        self._more = self._keyed = self._symbols.long = 0
+        self._more = self._keyed = self._symbols.long = self._bytes = 0
         parts: list[bytes] = []
         try:
             self._put((form,), parts, 0)
@@ -106,19 +106,27 @@ class Encoder:
                     continue
                 if depth >= self.limits.depth + ENVELOPE:
                     raise excess("a value nested too deeply", self.limits.depth)
+                if len(parts) > self.limits.nodes:
+                    raise excess("a packet of too many nested values", self.limits.nodes)
                 self._put(item[1:] if head is SEQ else item, parts, depth + 1)
                 add(b"\x84")
             elif kind is Symbol:
                 add(self._symbols[item])
             elif kind is str:
                 data = item.encode()
-                add(_HEADS[len(data)] + data if len(data) < 128 else counted(0xB1, data))
+                add(_HEADS[len(data)] + data if len(data) < 128 else self._long(0xB1, data))
             elif kind is int:
                 add(_SMALL.get(item) or integer(item))
             elif kind is bytes:
-                add(counted(0xB2, item))
+                add(self._long(0xB2, item))
             else:
                 self._reference(item, parts, depth)
+
+    def _long(self, tag: int, data: bytes) -> bytes:
+        self._bytes += len(data)
+        if self._bytes > self.limits.frame:
+            raise excess("a packet of too many bytes", self.limits.frame)
+        return counted(tag, data)
 
     def _tagged(self, form: Frozen, parts: list[bytes], depth: int) -> None:
         head = form[0]

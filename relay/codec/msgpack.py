@@ -72,6 +72,9 @@ _PLAIN: Final = re.compile(rb"(?s)\x92[\x00\x01](?:[\x00-\x7f]|\xcc.|\xcd..|\xce
 _BUFFER: Final = 4096
 """Bytes that the library's packer begins with, and each connection holds: its own choice is 256 KiB."""
 
+_PIECE: Final = 15
+"""The most items of an array whose head is one byte."""
+
 _SMALLEST: Final = 32
 """The bytes of a reference that is not measured before it is read."""
 
@@ -124,7 +127,12 @@ class Msgpack:
             self._written.forget()
         self._nodes = self._keyed = self._written.long = 0
         try:
-            data: bytes = self._packer.pack(self._native(form, 0) if type(form) is tuple else form)
+            native = self._native(form, 0) if type(form) is tuple else form
+            data: bytes = (
+                self._packer.pack(native)
+                if type(native) is not tuple or len(native) <= _PIECE
+                else self._packed(native)
+            )
         except UnicodeEncodeError as e:
             raise NotAValue(f"a string with a lone surrogate has no encoding: {e.object[e.start : e.end]!r}") from None
         if len(data) > self.limits.frame or self._nodes > self.limits.nodes:
@@ -134,8 +142,22 @@ class Msgpack:
             )
         return data
 
+    def _packed(self, native: tuple[Any, ...]) -> bytes:
+        """The bytes of a packet, for which no more is packed than fits: the same large value may be in each event."""
+        packer = self._packer
+        parts: list[bytes] = [packer.pack_array_header(len(native))]
+        left = self.limits.frame
+        for start in range(0, len(native), _PIECE):
+            parts.append(packer.pack(native[start : start + _PIECE])[1:])
+            left -= len(parts[-1])
+            if left < 0:
+                raise excess("a packet of too many bytes", self.limits.frame)
+        return b"".join(parts)
+
     def _native(self, form: Frozen, depth: int) -> Any:
         self._nodes += len(form)
+        if self._nodes > self.limits.nodes:
+            raise excess("a packet of too many nested values", self.limits.nodes)
         head = form[0]
         if type(head) is Tag and head is not SEQ:
             if head is BOOL:

@@ -172,6 +172,35 @@ class Index:
         for further, below in _moves(node, stack):
             self._send(further, form, below)
 
+    # ------------------------------------------------------------------------------------------------ its cost
+
+    def reach(self, head: Frozen) -> int:
+        """The most observers that a value of this constructor can be told to: a look-up."""
+        if self._root.tables:
+            return self._root.users
+        node = self._classes.get(OBSERVE if head is INTEREST else head)
+        return 0 if node is None else node.users
+
+    def audience(self, form: Frozen) -> int:
+        """How many observers a message would be told to; costs what the message does."""
+        if type(form) is tuple and form[0] is INTEREST:
+            form = expand(form)
+        node = self._classes.get(form[0] if type(form) is tuple else None)
+        count = sum([table.audience(form) for table in self._root.tables])
+        return count if node is None else count + self._audience(node, form, (form, None))
+
+    def _audience(self, node: Node, form: Frozen, stack: Any) -> int:
+        count = sum([table.audience(form) for table in node.tables])
+        return count + sum([self._audience(further, form, below) for further, below in _moves(node, stack)])
+
+    def population(self, skeleton: Skeleton) -> int:
+        """The most values that an observer of this skeleton can be told of."""
+        if not skeleton.shape:
+            return sum(map(len, self.bags.values()))
+        head = skeleton.shape[0][1]
+        count = len(self.bags.get(head, ()))
+        return count + len(self.bags.get(INTEREST, ())) if head == OBSERVE else count
+
     def _reshaped(self, heads: Iterable[Frozen]) -> None:
         """Nodes or tables came or went: look anew whether values of these constructors may take the shortcut."""
         self._otherwise = None if self._root.tables else NO_TABLES

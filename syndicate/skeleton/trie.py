@@ -98,6 +98,11 @@ class Handler:
         return self.observers is None
 
     @property
+    def audience(self) -> int:
+        """How many observers there are."""
+        return len(self.observers) if isinstance(self.observers, dict) else self.observers is not None
+
+    @property
     def groups(self) -> tuple[Group, ...]:
         """The observers by actor, as of now, so many at a time that one event for them is soon handled.
 
@@ -177,6 +182,11 @@ class Table:
     def _key(self, form: Frozen) -> Constants:
         key = interpret(form, self.skeleton.places, self.skeleton.checks)
         return key[0] if key is not MISSING and len(key) == 1 else key
+
+    def audience(self, form: Frozen) -> int:
+        """How many observers a message would be told to."""
+        handler = self.handlers.get(self._key(form))
+        return 0 if handler is None else handler.audience
 
     def _keep(self, key: Constants, form: Frozen) -> None:
         if self.skeleton.places:
