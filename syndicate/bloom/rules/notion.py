@@ -226,14 +226,21 @@ def is_below(one: Any, other: Any, *, many: bool, test: bool) -> bool:
         return True
     if test:
         return isinstance(other, Thing) and other.value is True
+    if many and isinstance(one, Items) and isinstance(other, Items):
+        rows = [row for row in one.items if not is_nothing(row, many=False, test=False)]
+        return all(any(is_same(row, another) for another in other.items) for row in rows)
+    return is_same(one, other)
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether two notions are of one value, whatever that is."""
     if isinstance(one, Thing) and isinstance(other, Thing):
-        return type(one.value) is type(other.value) and bool(one.value == other.value)
-    return (
-        many
-        and isinstance(one, Items)
-        and isinstance(other, Items)
-        and {*map(id, one.items)} <= {*map(id, other.items)}
-    )
+        simple = type(one.value) is type(other.value) and type(one.value) in (int, str, bytes, bool)
+        return one.value is other.value or (simple and bool(one.value == other.value))
+    if isinstance(one, Items) and isinstance(other, Items) and not one.loose and not other.loose:
+        alike = one.kind is other.kind and len(one.items) == len(other.items) and not one.keys and not other.keys
+        return alike and all(map(is_same, one.items, other.items))
+    return one is other
 
 
 def may_show(shown: Shown) -> bool:

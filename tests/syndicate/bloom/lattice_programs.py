@@ -28,7 +28,9 @@ class LatticeMaker(programs.Maker):
 
     def source(self) -> Body:
         """A collection of plain rows, or what a lattice says."""
-        kind = self.rng.randrange(8)
+        kind = self.rng.randrange(10)
+        if kind in (8, 9):
+            return self.asked() if kind == 8 else self.called()
         if kind == 0:
             return self.threshold()
         if kind == 1:
@@ -90,6 +92,74 @@ class LatticeMaker(programs.Maker):
             e.firm,
         )
 
+    def asked(self) -> Body:
+        """Rows that a function gives, or lets pass, as it finds a variable: it must see all of it, or not."""
+        e, n = self.body(0), self.rng.randrange(4)
+        see: list[tuple[Callable[[Any, Any], Any], bool]] = [
+            (lambda r, x: r if x.lt_eq(n).content else None, True),
+            (lambda r, x: None if x.gt_eq(n).content else r, True),
+            (lambda r, x: (r[0], 1 if x.gt(n).content else 2), True),
+            (lambda r, x: (r[0], x.reveal() or 0), True),
+            (lambda r, x: low(x, n).when_true(lambda: r), True),
+            (lambda r, x: r if not low(x, n).content or r[0] > n else None, False),
+            (lambda r, x: r if x.gt_eq(n).content and x.gt(0).content else None, False),
+            (lambda r, x: (r[0], n) if x.gt_eq(n).content or r[1] == n else None, False),
+            (lambda r, x: x.gt(n).when_true(lambda: (n, r[0])), False),
+        ]
+        choice = self.rng.randrange(len(see))
+        function, firm = see[choice]
+        firm = firm or choice == 5  # monotone, but not by what its methods say of themselves
+        return Body(
+            lambda p: e.build(p).map(lambda r: function(r, p.cx.value)).map(lambda r: (r[0], r[1]), columns=["a", "b"]),
+            lambda env: frozenset(
+                (one[0], one[1]) for r in e.rows(env) if (one := function(r, cell(env, "cx"))) is not None
+            ),
+            *(e.reads | {"cx"}, e.firm | ({"cx"} if firm else frozenset())),
+        )
+
+    def called(self) -> Body:
+        """The same of a column, or of a set's elements."""
+        name = self.rng.choice(list(MERGED))
+        match self.rng.randrange(4):
+            case 0:
+                return Body(
+                    lambda p: (
+                        getattr(p, name)
+                        .flat_map(lambda r: [(r[0], x) for x in revealed(r[1])])
+                        .map(lambda r: (r[0], r[1]), columns=["a", "b"])
+                    ),
+                    lambda env: frozenset((r[0], x) for r in env[name] for x in revealed(r[1])),
+                    *(frozenset([name]), frozenset([name])),
+                )
+            case 1:
+                test = TESTS[MERGED[name]]
+                return Body(
+                    lambda p: (
+                        getattr(p, name)
+                        .filter(lambda r: not test(r[1]).content)
+                        .map(lambda r: (r[0], 2), columns=["a", "b"])
+                    ),
+                    lambda env: frozenset((r[0], 2) for r in env[name] if not test(r[1]).content),
+                    *(frozenset([name]), frozenset([name])),
+                )
+            case 2:
+                e = self.body(0)
+                return Body(
+                    lambda p: (
+                        e.build(p)
+                        .flat_map(lambda r: [(x, r[1]) for x in p.cs.reveal() if x != r[0]])
+                        .map(lambda r: (r[0], r[1]), columns=["a", "b"])
+                    ),
+                    lambda env: frozenset((x, r[1]) for r in e.rows(env) for x in cell(env, "cs").reveal() if x != r[0]),
+                    *(e.reads | {"cs"}, e.firm),
+                )
+        e = self.body(0)
+        return Body(
+            lambda p: e.build(p).filter(lambda r: r[0] not in p.cr.reveal()),
+            lambda env: frozenset(r for r in e.rows(env) if r[0] not in cell(env, "cr").reveal()),
+            *(e.reads | {"cr"}, e.firm | {"cr"}),
+        )
+
     def looked_at(self) -> Body:
         """What is not monotone: counting the rows, a negation of them, or revealing."""
         name = self.rng.choice(list(MERGED))
@@ -123,7 +193,7 @@ class LatticeMaker(programs.Maker):
         name = self.rng.choice(names)
         cells = [one for one, other in CELLS.items() if other is cls]
         one = self.rng.choice(cells)
-        match self.rng.randrange(7) if depth else self.rng.randrange(2):
+        match self.rng.randrange(8) if depth else self.rng.randrange(2):
             case 0:
                 return Body(lambda p: getattr(p, name), lambda env: env[name], frozenset([name]))
             case 1:
@@ -161,6 +231,13 @@ class LatticeMaker(programs.Maker):
                     lambda env: frozenset((r[1], s[1]) for r in e.rows(env) for s in env[name] if r[0] == s[0]),
                     *(e.reads | {name}, e.firm),
                 )
+            case 6:
+                test = TESTS[cls]
+                return Body(
+                    lambda p: getattr(p, name).map(lambda r: (r[0], r[1] if test(r[1]).content else cls.of(1))),
+                    lambda env: frozenset((r[0], r[1] if test(r[1]).content else cls.of(1)) for r in env[name]),
+                    *(frozenset([name]), frozenset([name])),
+                )
         return Body(
             lambda p: getattr(p, name).map(lambda r: ((r[0] + 1) % 4, STEPS[cls](r[1]))),
             lambda env: frozenset(((r[0] + 1) % 4, STEPS[cls](r[1])) for r in env[name]),
@@ -185,6 +262,15 @@ class LatticeMaker(programs.Maker):
             )
         e = self.body(self.rng.randrange(2))
         make: Callable[[Any], Any] = (lambda x: x > 2) if cls is Bool else lambda x: x
+        if self.rng.random() < 0.3:
+            n = self.rng.randrange(4)
+            return Body(
+                lambda p: e.build(p).map(lambda r: None if p.cn.lt(n).content else make(r[1])),
+                lambda env: joined(
+                    cls, [value(cls, make(r[1])) for r in e.rows(env) if not cell(env, "cn").lt(n).content]
+                ),
+                *(e.reads | {"cn"}, e.firm | {"cn"}),
+            )
         return Body(
             lambda p: e.build(p).map(lambda r: make(r[1])),
             lambda env: joined(cls, [value(cls, make(r[1])) for r in e.rows(env)]),
@@ -207,7 +293,13 @@ class LatticeMaker(programs.Maker):
                     return x.eqjoin(y, {0: 0} if by > 9 else {}, lambda e, f: (e + f) % 4)
             return x.product(y).project(lambda e: (e[0] + e[1] + by) % 4)
 
-        how = self.rng.randrange(5)
+        how = self.rng.randrange(6)
+        if how == 5:
+            return Body(
+                lambda p: getattr(p, a).project(lambda x: (x + by) % 4 if p.cx.lt_eq(by).content else x),
+                lambda env: cell(env, a).project(lambda x: (x + by) % 4 if cell(env, "cx").lt_eq(by).content else x),
+                *(frozenset([a, "cx"]), frozenset(["cx"])),
+            )
         return Body(
             lambda p: apply(getattr(p, a), getattr(p, b), how),
             lambda env: apply(cell(env, a), cell(env, b), how),
@@ -254,6 +346,17 @@ STEPS: dict[type[Lattice], Callable[[Any], Any]] = {
     Max: lambda v: (v + 1).min_of(3),
     Min: lambda v: v + 1,
 }
+
+
+def low(x: Any, limit: int) -> Any:
+    """Not monotone."""
+    return x.lt_eq(limit)
+
+
+def revealed(x: Any) -> list[Any]:
+    """The content of any lattice, as a list: not monotone, for a reader that is told no class."""
+    content = x.reveal()
+    return sorted(content) if hasattr(content, "__iter__") else [] if content is None else [content]
 
 
 def _beside(e: Any, mentioned: Any) -> Any:

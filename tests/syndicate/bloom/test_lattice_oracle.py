@@ -51,10 +51,15 @@ def test_random_programs(seed: int, declared: bool, semi_naive: bool) -> None:
     try:
         naive.levels()
     except Cyclic:
-        with pytest.raises(Unstratifiable):
-            program(rules, declared=declared)()
+        if declared:  # otherwise, only lattice values that turn up in a tick make it so
+            with pytest.raises(Unstratifiable):
+                program(rules, declared=declared)()
         return
-    p = program(rules, declared=declared)(address="elsewhere", semi_naive=semi_naive)
+    try:
+        p = program(rules, declared=declared)(address="elsewhere", semi_naive=semi_naive)
+    except Unstratifiable:  # of a column of which nobody says what it holds, the worst is thought
+        assert not declared
+        return
     for _ in range(8):
         inputs = random_input(rng)
         for (name, op), rows in inputs.items():
