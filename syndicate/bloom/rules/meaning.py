@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
@@ -42,6 +43,14 @@ from syndicate.lattice.lattice import Lattice
 from syndicate.lattice.method import mark_of
 
 ABSENT: Final = object()
+PLAIN_MODULES: Final = frozenset(
+    {
+        *("builtins", "re", "datetime", "decimal", "fractions", "uuid", "operator", "enum", "collections"),
+        *("syndicate.values", "syndicate.flow.element"),
+    }
+)
+"""Whose objects know of nothing but what they were made of, or are given."""
+
 SIGNS: Final = {"+": "__add__", "-": "__sub__"}
 DOWN: Final = frozenset({"<=", "<"})
 
@@ -49,15 +58,23 @@ DOWN: Final = frozenset({"<=", "<"})
 class Meaning:
     """What things mean; *judge* says what a function gives that a method is given."""
 
-    def __init__(self, judge: Callable[[Reader, Sequence[Outcome], bool], Of]) -> None:
-        """*judge* takes outcomes, and whether they are tests, and gives the attributes that they are of."""
-        self.reader = Reader(self)
+    def __init__(
+        self, judge: Callable[[Reader, Sequence[Outcome], bool], Of], mentioned: Of = NOBODY, limit: int = 0
+    ) -> None:
+        """*judge* takes outcomes, and whether they are tests, and gives the attributes that they are of.
+
+        *mentioned* are those of variables, which an object may know of that is there already; *limit* is the reader's.
+        """
+        self.reader = Reader(self, limit)
+        self.mentioned = mentioned
         self.judge = judge
 
     def unseen(self, parts: Sequence[Notion], callee: Any) -> None:
         """Note that lattice values go where nobody sees what becomes of them."""
         name = callee if isinstance(callee, str) else _name(callee)
         for part in parts:
+            if is_strange(part):
+                self.reader.offend(self.mentioned, Unseen(name))
             if isinstance(part, (Shown, Test)):
                 self.reader.offend(part.of, "reveal()")
             elif is_growing(part):
@@ -131,7 +148,12 @@ class Meaning:
             return self._thing(value.func, [*map(Thing, value.args), *given], {**more, **named}, way, depth)
         if isinstance(value, FunctionType):
             function = closure_of(value)
-            return self.reader.read(function, _bound(function, given, named), way, depth + 1)
+            try:
+                return self.reader.read(function, _bound(function, given, named), way, depth + 1)
+            except Unreadable:
+                if (value.__module__ or "").partition(".")[0] not in sys.stdlib_module_names:
+                    raise
+                return self._opaque(Thing(value), given, named, way)
         if value is bool and len(given) == 1:
             truth = self.reader.truth(given[0])
             return [(way, truth if isinstance(truth, Test) else Plain(chosen(given)))]
@@ -325,6 +347,19 @@ def settled(notion: Notion) -> Notion:
 
 def _grown(cell: Any) -> Grown:
     return Grown(frozenset([cell_attribute(cell)]), cell._lattice)
+
+
+def is_strange(notion: Notion) -> bool:
+    """Whether it is an object of which nobody knows what it knows of."""
+    if isinstance(notion, Method):
+        return is_strange(notion.receiver)
+    if isinstance(notion, Items):
+        return any(map(is_strange, notion.items))
+    if not isinstance(notion, Thing) or isinstance(notion.value, (type, ModuleType, Lattice)):
+        return False
+    if type(notion.value) in (tuple, list, set, frozenset, dict):
+        return any(is_strange(Thing(one)) for one in notion.value)
+    return type(notion.value).__module__ not in PLAIN_MODULES and not is_cell(notion.value)
 
 
 def closure_of(function: FunctionType) -> Closure:

@@ -44,7 +44,6 @@ Step: TypeAlias = tuple[object, Of, bool]
 Way: TypeAlias = tuple[Step, ...]
 Outcome: TypeAlias = tuple[Way, Notion]
 
-MOST_CODES: Final = 20_000
 MOST_CALLS: Final = 20
 """How deep functions call each other."""
 
@@ -81,11 +80,11 @@ class State:
 class Reader:
     """Reads one function; *offences* say why an attribute is not read in a monotone way."""
 
-    def __init__(self, calls: Any) -> None:
-        """*calls* answers what attributes, calls and operators give."""
+    def __init__(self, calls: Any, limit: int) -> None:
+        """*calls* answers what attributes, calls and operators give; *limit* bounds the byte codes that are read."""
         self.offences: dict[str, str] = {}
         self.calls = calls
-        self.steps = 0
+        self.left = limit
 
     def offend(self, attributes: Of, why: str) -> None:
         """Note that some attributes are not read in a monotone way; what is seen counts more than what is not."""
@@ -141,8 +140,8 @@ class Frame:
         while self.pending:
             state = self.pending.pop()
             while state.at >= 0:
-                self.reader.steps += 1
-                if self.reader.steps > MOST_CODES:
+                self.reader.left -= 1
+                if self.reader.left < 0:
                     raise Unreadable
                 step = self.steps[state.at]
                 state.at += 1

@@ -55,6 +55,10 @@ ELEMENT: Final = "element"
 PERHAPS: Final = "perhaps"
 """In place of a lattice: a column that may hold lattice values, and of which nothing is known."""
 
+MOST_CODES: Final = 20_000
+FEW_CODES: Final = 2_000
+"""How many byte codes are read of a function that is given lattice values, and of one that is perhaps."""
+
 Kinds = Mapping[str, "type[Lattice] | str | None"]
 """Attributes that hold lattice values, with the lattice if it is known, or :data:`PERHAPS`."""
 
@@ -127,14 +131,15 @@ def reading(
 ) -> Reading:
     """What a function does that is called with *given*; *then* is done with what it gives."""
     purpose = purpose or Purpose()
-    meaning = Meaning(_inner)
+    grown = NOBODY.union(*map(of_growing, [*given, Thing(function)]))
+    mentioned = of_growing(Thing(function))
+    meaning = Meaning(_inner, mentioned, MOST_CODES if grown else FEW_CODES)
     try:
         outcomes = meaning.call(Thing(function), list(given), {}, (), 0)
         for after in then:
             outcomes = _passed_on(meaning, outcomes, after)
         came = judge(meaning.reader, outcomes, purpose)
     except (Unreadable, RecursionError):
-        grown = NOBODY.union(*map(of_growing, [*given, Thing(function)]))
         return Reading(dict.fromkeys(grown, Unseen(_said(function))), dict.fromkeys(range(99), PERHAPS), grown)
     return Reading(meaning.reader.offences, _columns(outcomes, purpose), came)
 
@@ -248,6 +253,8 @@ def _columns(outcomes: Sequence[Outcome], purpose: Purpose) -> dict[int, type[La
             if isinstance(column, Grown) and column.sure:
                 other = found.get(at, column.lattice)
                 found[at] = column.lattice if other in (column.lattice, PERHAPS) else None
+            elif isinstance(column, Items) and is_growing(column):  # within a tuple
+                found[at] = None
             elif not isinstance(column, Thing):
                 found.setdefault(at, PERHAPS)
     return found

@@ -126,12 +126,29 @@ class Ordering:
             return expression
         if isinstance(expression, (plan.FlatMap, plan.Selection)):
             source = self._marked(expression.source)
-            offences = self.reading(expression).offences
+            offences = {**self._compared(expression), **self.reading(expression).offences}
             mine = {name: why for name, why in offences.items() if name in expression.source.heading}
-            if mine:
-                source = self._firm(source, mine)
-            return over(expression, [source])
-        return over(expression, [self._marked(part) for part in parts])
+            return over(expression, [self._firm(source, mine) if mine else source])
+        return over(expression, self._matched(expression, [self._marked(part) for part in parts]))
+
+    def _compared(self, expression: plan.FlatMap | plan.Selection) -> dict[str, str]:
+        """Attributes with lattice values that a selection compares, without a function."""
+        if isinstance(expression, plan.FlatMap):
+            return {}
+        asked = [one for one in expression.conditions if not isinstance(one, plan.Holds)]
+        kinds = self.kinds(expression.source)
+        return {name: "==" for one in asked for name in one.attributes() if kinds.get(name, PERHAPS) != PERHAPS}
+
+    def _matched(self, expression: plan.Expression, parts: Sequence[plan.Expression]) -> list[plan.Expression]:
+        """The parts of a join, marked where lattice values must be equal: what is equal may grow apart."""
+        if not isinstance(expression, (plan.NaturalJoin, plan.SemiJoin, plan.AntiJoin)):
+            return list(parts)
+        names = [name for part in parts for name in part.heading]
+        found = []
+        for part in parts:
+            grown = [name for name, kind in self.kinds(part).items() if kind != PERHAPS and names.count(name) > 1]
+            found.append(self._firm(part, dict.fromkeys(grown, "==")) if grown else part)
+        return found
 
     def _firm(self, expression: plan.Expression, offences: Mapping[str, str]) -> plan.Expression:
         """The same, where what some attributes come from is marked."""

@@ -120,7 +120,23 @@ class LatticeMaker(programs.Maker):
     def called(self) -> Body:
         """The same of a column, or of a set's elements."""
         name = self.rng.choice(list(MERGED))
-        match self.rng.randrange(4):
+        match self.rng.randrange(6):
+            case 4:
+                return Body(
+                    lambda p: (
+                        (p.m1 * p.n1)
+                        .pairs(("v", "v"), lambda r, s: (r.k, s.k))
+                        .map(lambda r: (r[0], r[1]), columns=["a", "b"])
+                    ),
+                    lambda env: frozenset((r[0], s[0]) for r in env["m1"] for s in env["n1"] if r[1] == s[1]),
+                    *(frozenset(["m1", "n1"]), frozenset(["m1", "n1"])),
+                )
+            case 5:
+                return Body(
+                    lambda p: p.m1.include(1, Max(2)).map(lambda r: (r.k, 0), columns=["a", "b"]),
+                    lambda env: frozenset((r[0], 0) for r in env["m1"] if r == (1, Max(2))),
+                    *(frozenset(["m1"]), frozenset(["m1"])),
+                )
             case 0:
                 return Body(
                     lambda p: (
@@ -150,7 +166,9 @@ class LatticeMaker(programs.Maker):
                         .flat_map(lambda r: [(x, r[1]) for x in p.cs.reveal() if x != r[0]])
                         .map(lambda r: (r[0], r[1]), columns=["a", "b"])
                     ),
-                    lambda env: frozenset((x, r[1]) for r in e.rows(env) for x in cell(env, "cs").reveal() if x != r[0]),
+                    lambda env: frozenset(
+                        (x, r[1]) for r in e.rows(env) for x in cell(env, "cs").reveal() if x != r[0]
+                    ),
                     *(e.reads | {"cs"}, e.firm),
                 )
         e = self.body(0)

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from syndicate.bloom import Bloom, Network, bloom, channel, lmap, lmax, lset, periodic, scratch, table
+from syndicate.bloom import Bloom, Network, bloom, channel, const, lmap, lmax, lset, periodic, scratch, table
 from syndicate.errors import IllegalRule, Unstratifiable
 from syndicate.lattice import Max, monotone
 
@@ -24,6 +24,7 @@ class Growing(Bloom):
     best = table(["k"], ["v"], v=lmax)
     loose = table(["k"], ["v"])
     per = lmap()
+    twos = const(["k"], ["v"], rows=[("two", Max(2))])
     names = lset()
     flag = lset()
     out = table(["k"], [])
@@ -49,6 +50,22 @@ class Growing(Bloom):
 def low(x: Any) -> Any:
     """Not monotone."""
     return x.lt_eq(5)
+
+
+class Knowing:
+    """Gives whatever a variable has."""
+
+    def __init__(self, program: Any) -> None:
+        self.program = program
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.program.mx, name)
+
+
+def knowing(p: Any) -> Any:
+    """A function that finds a variable in a way that its code does not show, and mentions it in another."""
+    box = Knowing(p)
+    return lambda m: (m.k,) if p.mx.gt_eq(0).content and box.lt_eq(5).content else None
 
 
 Rule = Callable[[Any], Any]
@@ -84,6 +101,9 @@ READING: dict[str, Rule] = {
     "a map's keys": lambda p: (
         p.out <= p.per.project(lambda k: k if p.mx.lt_eq(5).content else None).to_collection(lambda k, v: (k,))
     ),
+    "a join by a lattice": lambda p: p.out <= (p.best * p.twos).pairs(("v", "v"), lambda b, t: (b.k,)),
+    "a row with a lattice": lambda p: p.out <= p.best.include("a", Max(2)).map(lambda b: (b.k,)),
+    "an object that knows of it": lambda p: p.out <= p.got.map(knowing(p)),
     "an inner function": lambda p: p.out <= p.got.map(lambda m: (lambda: low(p.mx.value))().when_true(lambda: (m.k,))),  # noqa: PLC3002
 }
 
