@@ -14,6 +14,7 @@ there into a facet, where it runs as a turn like any other: the actor's variable
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from syndicate import (
     ANY,
@@ -33,6 +34,7 @@ from syndicate import (
     spawn,
     stop_actor,
 )
+from syndicate.errors import FacetEnded
 
 PATIENCE = 0.5
 """Seconds for which a reading holds."""
@@ -66,7 +68,8 @@ def thermometer(ds: Ref) -> None:
         latest.value = Temperature(celsius)
 
     def call_back(celsius: float) -> None:
-        here.enter_from_thread(lambda: measured(celsius))
+        with suppress(FacetEnded):  # the library goes on a little longer than we do
+            here.enter_from_thread(lambda: measured(celsius))
 
     threading.Thread(target=sensor, args=[call_back]).start()
 

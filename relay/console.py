@@ -140,7 +140,7 @@ def console(
             stop_actor()
 
     facet = current_facet()
-    printer.outlet.wake = lambda: facet.enter_from_thread(catch_up)
+    printer.outlet.wake = lambda: facet.enter(catch_up)  # from the thread that writes
     if printer.outlet.error is not None:
         catch_up()
 

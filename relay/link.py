@@ -23,6 +23,7 @@ import trio
 from relay.clock import NEVER, watch
 from relay.codec import Codec
 from relay.limits import DEFAULT, Limits
+from relay.packets import Nop
 from relay.session import Session
 from relay.transport import CHUNK, Stream
 from syndicate.values import Ref
@@ -45,7 +46,7 @@ class Link:
         self._repaid: trio.Event | None = None
         self._finishing = False
         self._writing = trio.CancelScope(shield=True)
-        now = trio.current_time()
+        now = self._began = trio.current_time()
         self._heard = now  # the last bytes of the peer
         self._said = now  # the last bytes that it took
         self._patience = NEVER  # until when it may leave what is being sent
@@ -73,15 +74,14 @@ class Link:
 
     async def run(self) -> None:
         """Carry the session to its end."""
-        limits = self._limits
-        watched = watch(self._look, min(limits.ping, limits.idle, limits.opening, limits.stall, limits.grace))
+        self._watch()
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, nursery.cancel_scope)
                 try:
                     await self._read()
                 finally:
-                    watched.end()
+                    self._watched.end()
                     self._finishing = True
                     self._writing.deadline = trio.current_time() + CLOSING
                     self._ready.set()
@@ -89,7 +89,7 @@ class Link:
             self.session.facet.enter(functools.partial(self.session.withdraw, gone.set))
             await gone.wait()
         finally:
-            watched.end()
+            self._watched.end()
             self.session.forget()
             await self._stream.close()
 
@@ -133,6 +133,9 @@ class Link:
             session.facet.enter(functools.partial(session.feed, data))
             await repaid.wait()
             self._listening, self._heard = True, trio.current_time()
+            if session.ping < self._step:  # the peer has said that it waits for less
+                self._watched.end()
+                self._watch()
             partial = session.partial
             if not partial:
                 self._frame = NEVER
@@ -144,6 +147,12 @@ class Link:
 
     # ---------------------------------------------------------------------------------------------------- time
 
+    def _watch(self) -> None:
+        """Let the clock ask as often as the shortest limit needs."""
+        limits = self._limits
+        self._step = min(limits.ping, limits.idle, limits.opening, limits.stall, limits.grace, self.session.ping)
+        self._watched = watch(self._look, self._step)
+
     def _look(self, now: float) -> float:
         """Do what is due; answers when something will be."""
         session, limits = self.session, self._limits
@@ -152,7 +161,8 @@ class Link:
         silence = self._heard + limits.idle if session.pings and self._listening else NEVER
         frame = self._frame if self._listening else NEVER
         burden = NEVER if self._burdened is None else self._burdened + limits.grace
-        ping = NEVER if session.outbox.waiting else self._said + limits.ping
+        ping = NEVER if session.outbox.waiting else self._said + session.ping
+        unknown = self._began + limits.opening if limits.liveness and not session.lively else NEVER
         if now >= self._patience:
             session.cut("stall", f"the peer took nothing for {limits.stall:g} seconds, and something waited for it")
             self._writing.cancel()
@@ -170,12 +180,13 @@ class Link:
             )
         elif now >= silence:
             session.cut("idle", f"the peer pings, and was not heard for {limits.idle:g} seconds")
+        elif now >= unknown:
+            session.cut("liveness", f"within {limits.opening:g} seconds the peer has not said how often it is heard")
         elif now >= ping:
-            session.ping()
+            session.say(Nop())
             self._said = now
-            self.wake()
         else:
-            return min(self._patience, burden, self._opening, frame, silence, ping)
+            return min(self._patience, burden, self._opening, frame, silence, unknown, ping)
         return NEVER
 
 

@@ -42,6 +42,11 @@ S: Final = Symbol("S")
 
 ERROR: Final = Symbol("error")
 
+LIVENESS: Final = Symbol("liveness")
+"""``<liveness ping idle>``, an extension, in milliseconds: the sender says something at least every *ping*, and gives
+the receiver up after *idle* without a word.  Sent once, when the first packet of the other side has come.
+"""
+
 MINE: Final = 0
 """The sender exports the reference."""
 
@@ -84,6 +89,23 @@ class Extension:
     """A record that is none of the above.  To be ignored by those who do not know it."""
 
     form: Frozen
+
+
+def liveness(ping: float, idle: float) -> Extension:
+    """The packet that says how often the sender is heard, and how long it waits, in seconds.
+
+    >>> rhythm(liveness(10, 0.5))
+    (10.0, 0.5)
+    """
+    return Extension((LIVENESS, max(1, round(ping * 1000)), max(1, round(idle * 1000))))
+
+
+def rhythm(packet: Extension) -> tuple[float, float] | None:
+    """What :func:`liveness` was given; None for any other extension, and for times that are none."""
+    form = packet.form
+    if form[0] is LIVENESS and len(form) == 3 and all(type(time) is int and 0 < time < 1 << 40 for time in form[1:]):
+        return form[1] / 1000, form[2] / 1000
+    return None
 
 
 @frozen

@@ -41,7 +41,7 @@ from relay.limits import DEFAULT, Limits
 from relay.membrane import Crossing, Membrane
 from relay.observer import heard
 from relay.outbox import Entry, Outbox, fitting
-from relay.packets import A, Error, Event, M, Nop, Packet, R, Turn, read, write
+from relay.packets import A, Error, Event, Extension, M, Nop, Packet, R, Turn, liveness, read, rhythm, write
 from relay.packets import S as SYNCED
 from relay.reach import ENOUGH, Reach
 from relay.standing import Standing, Told
@@ -113,7 +113,8 @@ class Session:
     *codec* may come later, with the peer's first byte.  *publish* is what the peer finds under number 0.  *wake* is
     called when there is something to take, *repaid* when what was fed is done, and when the debt has shrunk, *admitted*
     when a peer that was a ``stranger`` has been given something by the gatekeeper that it finds under number 0.
-    ``reason`` says why the session ended, once it has; ``pings`` whether the peer sends Nops.
+    ``reason`` says why the session ended, once it has; ``pings`` whether the peer is known to send Nops, and ``lively``
+    whether it has said so at the start; ``ping`` is how often it is to hear something, in seconds.
     """
 
     def __init__(
@@ -134,7 +135,8 @@ class Session:
         self.limits = limits
         self.reason: str | None = None
         self.exceeded = ""
-        self.pings = False
+        self.pings = self.lively = False
+        self.ping = limits.ping
         self.membrane = Membrane(self._proxy, self._number, Ref(facet, Entity()))
         if publish is not None:
             self.membrane.publish(publish)
@@ -219,10 +221,11 @@ class Session:
             packets = outbox.take(most)
         return packets
 
-    def ping(self) -> None:
-        """Let the peer hear something."""
+    def say(self, packet: Packet) -> None:
+        """Let the peer hear something that is about the connection alone."""
         if self.codec is not None and not self._silent:
-            self.outbox.put(self.codec.encode(write(Nop())))
+            self.outbox.put(self.codec.encode(write(packet)))
+            self._wake()
 
     def _encode(self, notes: Sequence[Note]) -> None:
         """Queue them, each turn among them as one packet if the limits allow.  References cross here.
@@ -358,6 +361,8 @@ class Session:
                     self._next = None
                     packet = read(form)
                     self.packets_in += 1
+                    if self.packets_in == 1:
+                        self.say(liveness(self.limits.ping, self.limits.idle))
                     self.receive(packet)
                 acts = self._acts
                 if first is not None or len(acts) > 1:  # one goes at any rate
@@ -405,6 +410,11 @@ class Session:
             self._acts = self._patch(events) if len(events) > 1 and _replaces(events) else events
         elif type(packet) is Nop:
             self.pings = True
+        elif type(packet) is Extension:
+            times = rhythm(packet)
+            if times is not None:
+                self.pings = self.lively = True
+                self.ping = min(self.limits.ping, times[1] / 3)
         elif type(packet) is Error:
             self.end(f"the peer gave up: {packet.message}")
 

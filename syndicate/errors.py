@@ -73,6 +73,10 @@ class SystemStopped(SyndicateError, RuntimeError):
     """The actor system has ended, so that nothing can be run in it any more."""
 
 
+class FacetEnded(SyndicateError, RuntimeError):
+    """A facet that was to be entered from outside has ended, as one of a connection that is lost."""
+
+
 class WrongSystem(SyndicateError, ValueError):
     """A reference belongs to another open actor system than the actor that uses it."""
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
 from syndicate.block import Block, Settling
-from syndicate.errors import EndlessStop
+from syndicate.errors import EndlessStop, FacetEnded
 from syndicate.event import ENTER
 from syndicate.turn import Handle, Turn, expect_function, here
 
@@ -194,9 +194,16 @@ class Facet:
             self.actor.system.schedule(self.actor, (ENTER, self, fn, None))
 
     def enter_from_thread(self, fn: Callable[[], object]) -> None:
-        """As :meth:`enter`, from any thread."""
+        """As :meth:`enter`, from any thread; raises :class:`FacetEnded` if the facet, or its system, has ended.
+
+        What ends while *fn* waits for its turn takes *fn* with it: who must know that it has run lets *fn* say so.
+        """
         expect_function("enter_from_thread", fn)
-        self.actor.system.schedule_from_thread(self.actor, (ENTER, self, fn, None))
+        if not (self.alive and self.actor.system.schedule_from_thread(self.actor, (ENTER, self, fn, None))):
+            raise FacetEnded(
+                f"{self!r} has ended, so that nothing runs in it any more: in @connect, take the facet of the new "
+                "connection, current_facet(), each time that the function is called"
+            )
 
     def __repr__(self) -> str:
         depth, facet = 0, self

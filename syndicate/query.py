@@ -63,6 +63,14 @@ class _Query(Entity):
         self.on_remove = on_remove
         self.known: dict[Any, Any] = {}
 
+    def cancel(self) -> None:
+        """Its facet has ended: nothing is known any more, such as through a connection that is lost."""
+        known, self.known = self.known, {}
+        for value in known.values():
+            self.remove(value)
+        if known:
+            self.followed.changed()
+
     def assert_(self, value: Any, handle: Any) -> None:
         self.known[handle] = value
         self.add(value)
@@ -76,6 +84,14 @@ class _Query(Entity):
         self.followed.changed()
         if self.on_remove is not None:
             self.on_remove(*value)
+
+
+def _follow(what: str, ds: Ref, pattern: Any, query: _Query) -> None:
+    """Let a query know what matches, as long as the current facet lives."""
+    _observe(what, ds, pattern, query, query.on_add, query.on_remove)
+    facet = current(what).facet
+    if facet.alive:
+        facet.tasks[query] = None
 
 
 def _one(captures: tuple[Value, ...]) -> Value:
@@ -104,7 +120,7 @@ def query_set(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None
     def remove(captures: Any) -> None:
         del known._entries[freeze(_one(captures))]
 
-    _observe("query_set", ds, pattern, _Query(followed, add, remove, on_add, on_remove), on_add, on_remove)
+    _follow("query_set", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
     return followed
 
 
@@ -122,7 +138,7 @@ def query_value(ds: Ref, pattern: Any, default: Any = None, on_add: Hook = None,
         del known[freeze(captures)]
         followed.value = next(reversed(known.values()), default)
 
-    _observe("query_value", ds, pattern, _Query(followed, add, remove, on_add, on_remove), on_add, on_remove)
+    _follow("query_value", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
     return followed
 
 
@@ -151,7 +167,7 @@ def query_hash(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = Non
         else:
             del all_known[key], known._entries[key]
 
-    _observe("query_hash", ds, pattern, _Query(followed, add, remove, on_add, on_remove), on_add, on_remove)
+    _follow("query_hash", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
     return followed
 
 
@@ -183,5 +199,5 @@ def query_count(
         change(keys.pop(freeze(captures)), -1)
 
     query = _Query(followed, add, remove, on_add, on_remove)
-    _observe("query_count", ds, pattern, query, on_add, on_remove)
+    _follow("query_count", ds, pattern, query)
     return followed

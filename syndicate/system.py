@@ -92,13 +92,15 @@ class System:
         self.queue.append((actor, [event]))
         self._awaken()
 
-    def schedule_from_thread(self, actor: Actor, event: Event) -> None:
-        """Queue an event from any thread; no effect once the system has ended."""
-        if self._token is not None:
-            try:
-                self._token.run_sync_soon(self.schedule, actor, event)
-            except trio.RunFinishedError:
-                return
+    def schedule_from_thread(self, actor: Actor, event: Event) -> bool:
+        """Queue an event from any thread; False, and no effect, once the system has ended."""
+        if self._token is None:
+            return False
+        try:
+            self._token.run_sync_soon(self.schedule, actor, event)
+        except trio.RunFinishedError:
+            return False
+        return True
 
     def _look(self) -> None:
         """Let the pump look whether a signal has come; called wherever that strikes."""

@@ -29,7 +29,8 @@ def canonical(form: Frozen) -> bytes:
     return _Canonical(_UNLIMITED).encode(form)
 
 
-_UNLIMITED = Limits(**dict.fromkeys(["frame", "nodes", "entries", "bignum", "symbols", "keyed"], sys.maxsize))
+_MOST = sys.maxsize
+_UNLIMITED = Limits(frame=_MOST, nodes=_MOST, entries=_MOST, bignum=_MOST, symbols=_MOST, keyed=_MOST)
 
 
 class _Canonical(Encoder):

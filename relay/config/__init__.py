@@ -452,6 +452,7 @@ _ADMIN: Final[Mapping[str, _Kind[Any]]] = {"listen": _host_and_port, "remote": _
 _LIMITS: Final[Mapping[str, _Kind[Any]]] = {
     **{name: _positive(default) for name, default in asdict(DEFAULT_LIMITS).items()},
     "depth": _depth,
+    "liveness": _truth,
 }
 _OVERLOAD: Final[Mapping[str, _Kind[Any]]] = {name: _positive(default) for name, default in asdict(Overload()).items()}
 _LOG: Final[Mapping[str, _Kind[Any]]] = {

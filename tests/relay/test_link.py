@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import AsyncIterator, Callable, Iterable, MutableMapping, Sequence
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from relay.broker import Broker
 from relay.codec import Msgpack
 from relay.limits import DEFAULT, Limits
 from relay.link import open_link
-from relay.packets import MINE, A, Error, M, Nop, Packet, R, Turn, WireRef, read, write
+from relay.packets import MINE, A, Error, Extension, M, Nop, Packet, R, Turn, WireRef, liveness, read, write
 from relay.session import Session
 from relay.sturdy import DEFAULT as PUBLIC
 from relay.sturdy import parse_ref
@@ -429,11 +430,60 @@ async def test_pings(system: System) -> None:
     pinging.say(Nop())
     await trio.sleep(10.05)
     assert sessions[0].facet.alive, "it never pings, and so may be silent"
-    assert [round(time - began, 6) for time, _ in quiet.sent] == [1.0 * i for i in range(1, 11)]
-    assert {packet for _, packet in quiet.sent} == {Nop()}
+    assert [round(time - began, 6) for time, _ in quiet.sent] == [1.0 * i for i in range(11)]
+    assert quiet.sent[0][1] == liveness(1.0, 3.0), "the answer to the first packet"
+    assert {packet for _, packet in quiet.sent[1:]} == {Nop()}
     assert sessions[1].reason == "idle: the peer pings, and was not heard for 3 seconds"
     assert isinstance(pinging.sent[-1][1], Error)
     assert pinging.sent[-1][0] - began == pytest.approx(3.0)
+
+
+async def test_liveness_is_negotiated(system: System) -> None:
+    """Who has said how it lives is given up after our time, whatever it said before; and hears us in its own."""
+    talking, hurried, older = Fake(), Fake(), Fake()
+    sessions = [begin(system, stream) for stream in (talking, hurried, older)]
+    began = trio.current_time()
+    assert not sessions[0].lively
+    talking.say(liveness(1.0, 5.0))
+    hurried.say(liveness(0.1, 0.6))
+    older.say(Turn([]))
+    for _ in range(20):
+        talking.say(Turn([]))
+        hurried.say(Nop())
+        await trio.sleep(0.1)
+    assert [session.lively for session in sessions] == [True, True, False]
+    pings = [time for time, packet in hurried.sent if packet == Nop()]
+    assert [round(b - a, 1) for a, b in itertools.pairwise(pings)] == [0.2] * (len(pings) - 1)
+    assert len(pings) >= 8
+    await trio.sleep(5)
+    assert sessions[0].reason == "idle: the peer pings, and was not heard for 3 seconds"
+    assert talking.sent[-1][0] - began == pytest.approx(4.9, abs=0.1)
+    assert sessions[2].reason is None
+
+
+async def test_liveness_can_be_demanded(system: System) -> None:
+    """Who does not say how it lives is told so, and refused, whatever else it says."""
+    older, newer = Fake(), Fake()
+    sessions = [begin(system, stream, evolve(TIMES, liveness=True)) for stream in (older, newer)]
+    newer.say(liveness(1.0, 5.0))
+    for round_ in range(30):
+        if round_ < 19:
+            older.say(Nop())
+        newer.say(Nop())
+        await trio.sleep(0.1)
+    assert sessions[0].reason == "liveness: within 2 seconds the peer has not said how often it is heard"
+    assert isinstance(older.sent[-1][1], Error)
+    assert sessions[1].reason is None
+
+
+@pytest.mark.parametrize("times", [(0, 5), (5,), ("a", "b"), (5, -1), (2**70, 5), (5, 5, 5)])
+async def test_an_extension_that_is_no_liveness(system: System, times: tuple[Any, ...]) -> None:
+    """It is ignored, as any extension is."""
+    stream = Fake()
+    session = begin(system, stream)
+    stream.say(Extension(freeze(Record("liveness", times))))
+    await trio.sleep(0.1)
+    assert (session.lively, session.reason) == (False, None)
 
 
 async def test_who_is_heard_stays(system: System) -> None:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any, Literal, TypeAlias
 
 import pytest
@@ -41,7 +42,7 @@ from syndicate import (
     sync,
 )
 from syndicate.actor import Actor
-from syndicate.errors import ArgumentError, NotInTurn
+from syndicate.errors import ArgumentError, FacetEnded, NotInTurn
 from syndicate.facet import Facet
 from syndicate.system import System
 from syndicate.testing import Seen, settled, watch
@@ -837,7 +838,7 @@ async def test_a_task_acts_through_its_facet(system: System, settle: Settle) -> 
 
 
 async def test_a_thread_acts_through_its_facet(system: System, settle: Settle) -> None:
-    """``enter_from_thread`` works from any thread, in the order of calls, and does nothing once the facet is dead."""
+    """``enter_from_thread`` works from any thread, in the order of calls, and raises once the facet is dead."""
     seen: list[Seen] = []
     made: list[Any] = []
 
@@ -855,9 +856,16 @@ async def test_a_thread_acts_through_its_facet(system: System, settle: Settle) -
         for n in range(100):
             facet.enter_from_thread(lambda n=n: send(ds, P(n)))
         facet.enter_from_thread(stop)
-        facet.enter_from_thread(lambda: send(ds, P("never")))
+        with suppress(FacetEnded):  # it may have stopped already
+            facet.enter_from_thread(lambda: send(ds, P("never")))
         facet.enter(lambda: send(ds, P("never")))  # which notices that it is in another thread
 
+    def late() -> None:
+        with pytest.raises(FacetEnded, match="has ended, so that nothing runs in it any more"):
+            facet.enter_from_thread(lambda: send(ds, P("never")))
+
     await trio.to_thread.run_sync(work)
+    await settle()
+    await trio.to_thread.run_sync(late)
     await settle()
     assert seen == [[("!", n) for n in range(100)]]

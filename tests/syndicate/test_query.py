@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, MutableMapping
 from typing import Any
 
 import pytest
@@ -22,19 +23,22 @@ from syndicate import (
     dataflow,
     dataspace,
     on_message,
+    on_stop_or_crash,
     prevent_inert_check,
     query_count,
     query_hash,
     query_set,
     query_value,
+    react,
     send,
     spawn,
+    stop,
 )
 from syndicate.errors import PatternError
 from syndicate.system import System
 from syndicate.testing import settled
 from syndicate.values import freeze, identical
-from tests.strategies import ATOMS, PP, P
+from tests.strategies import ATOMS, PP, P, Q
 
 
 class Stage:
@@ -219,3 +223,50 @@ def test_queries_agree_with_a_recount(steps: list[tuple[int, Any, Any]]) -> None
         assert len(made["hash"].value) == len(set(keys))
         assert all((x, value) in distinct for x, value in made["hash"].value.items())
         assert made["value"].value in distinct if distinct else made["value"].value == "nothing"
+
+
+@pytest.mark.parametrize("ends", [stop, lambda: 1 / 0], ids=["stop", "crash"])
+@pytest.mark.parametrize(
+    ("query", "known", "unknown"),
+    [
+        (lambda ds: query_set(ds, P(capture())), ValueSet([1, 2]), ValueSet()),
+        (lambda ds: query_value(ds, P(capture()), default=0), 2, 0),
+        (lambda ds: query_hash(ds, Q(capture(), capture())), Dictionary([("a", 1)]), Dictionary()),
+        (lambda ds: query_count(ds, P(capture()), key=lambda n: "all"), Dictionary([("all", 2)]), Dictionary()),
+    ],
+    ids=["set", "value", "hash", "count"],
+)
+def test_what_a_facet_knew_ends_with_it(
+    query: Any, known: Any, unknown: Any, ends: Any, logs: list[MutableMapping[str, Any]]
+) -> None:
+    """The field is empty then, for those who still hold it, in the actor and out; its stop handlers see what it was."""
+    made: dict[str, Any] = {}
+    last: list[Any] = []
+    seen: list[Any] = []
+
+    def inner(ds: Ref) -> None:
+        made["field"] = query(ds)
+        made["facet"] = current_facet()
+        on_stop_or_crash(lambda: last.append(copy.deepcopy(made["field"].value)))
+
+    def boot() -> None:
+        made["ds"] = ds = dataspace()
+        for value in (P(1), P(2), Q("a", 1)):
+            assert_(ds, value)
+
+        def follower() -> None:
+            prevent_inert_check()
+            react(lambda: inner(ds))
+            dataflow(lambda: seen.append(copy.deepcopy(made["field"].value)))
+
+        spawn(follower)
+        prevent_inert_check()
+
+    system = settled(boot)
+    assert made["field"].value == known
+    made["facet"].enter(ends)
+    system.drain()
+    assert made["field"].value == unknown
+    assert last == [known]
+    if ends is stop:
+        assert seen[-1] == unknown

@@ -58,7 +58,7 @@ from syndicate import (
     timer_driver,
 )
 from syndicate.actor import Actor
-from syndicate.errors import AlreadyRunning, NotInTurn, SyndicateError, SystemStopped
+from syndicate.errors import AlreadyRunning, FacetEnded, NotInTurn, SyndicateError, SystemStopped
 from syndicate.facet import Facet
 from syndicate.system import System
 from syndicate.testing import Seen, settled, watch
@@ -451,7 +451,7 @@ async def test_a_system_inside_a_trio_program() -> None:
 
 
 async def test_the_end_of_a_system() -> None:
-    """Nothing can be started in it any more, and entering what is dead does nothing."""
+    """Nothing can be started in it any more; entering what is dead has no effect from within, and raises in a thread."""
     facets: list[Facet] = []
     async with open_system() as system:
         system.spawn(lambda: (prevent_inert_check(), facets.append(current_facet())))
@@ -459,7 +459,8 @@ async def test_the_end_of_a_system() -> None:
     with pytest.raises(SystemStopped, match="open another one"):
         system.spawn(lambda: None)
     facets[0].enter(lambda: 1 / 0)
-    facets[0].enter_from_thread(lambda: 1 / 0)
+    with pytest.raises(FacetEnded):
+        facets[0].enter_from_thread(lambda: 1 / 0)
     await trio.testing.wait_all_tasks_blocked()
 
 

@@ -109,7 +109,7 @@ def _many(count: int) -> list[Symbol]:
         ({"keyed": 10}, ValueSet([1, ValueSet([1, ("x", "y", "z")])]), "more than 10 values inside"),
     ],
 )
-def test_limits(codec: Any, limit: dict[str, int], value: Any, why: str | None) -> None:
+def test_limits(codec: Any, limit: dict[str, Any], value: Any, why: str | None) -> None:
     """Each limit stops what is beyond it, wherever it is cut, says what and how much, and stops the encoder too."""
     form, limits = freeze(value), Limits(**limit)
     data = codec(Limits()).encode(form)
