@@ -193,6 +193,7 @@ class Load:
         self.turns += 1
         model.stamps += 1
         events = [self.message("keep", freeze(["stamp", model.stamps]))]
+        retracted: list[tuple[Frozen, tuple[int, int]]] = []
         for _ in range(rng.randrange(5)):
             form = freeze(rng.choice(VALUES))
             kind = rng.choice(["assert", "assert", "retract", "keep", "forget"])
@@ -207,9 +208,11 @@ class Load:
                 if self.handles[form] == old:
                     del self.handles[form]
                 events.append((R, old))
-                model.act("retract", form, (0, old))
+                retracted.append((form, (0, old)))
         if model.stamp is not None:
             events.append(self.message("forget", freeze(["stamp", model.stamp])))
+        for form, who in retracted:  # what a turn retracts goes after all else that it does
+            model.act("retract", form, who)
         model.stamp = model.stamps
         model.states.append(frozenset(model.kept))
         number, event = wire.asked()

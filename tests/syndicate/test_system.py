@@ -451,7 +451,7 @@ async def test_a_system_inside_a_trio_program() -> None:
 
 
 async def test_the_end_of_a_system() -> None:
-    """Nothing can be started in it any more; entering what is dead has no effect from within, and raises in a thread."""
+    """Nothing can be started in it; entering what is dead has no effect from within, and raises in a thread."""
     facets: list[Facet] = []
     async with open_system() as system:
         system.spawn(lambda: (prevent_inert_check(), facets.append(current_facet())))
