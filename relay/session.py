@@ -422,15 +422,17 @@ class Session:
         """What is to be done for the *events* of a turn in which something is asserted after a retraction.
 
         A value that is retracted and asserted again, at the same target, has never gone: our handle for it is from now
-        on the new one's.  An observer of ours, which is told of a value once, would else hear of it twice.
+        on the new one's.  An observer of ours, which is told of a value once, would else hear of it twice.  Where the
+        turn also says something to that target it may be about the value (``<forget V>``), and so both are told.
         """
+        spoken = {target for kind, target, _, _ in events if kind == MESSAGE}
         gone: dict[Any, list[Told]] = {}
         acts = list[_Understood]()
         for event in events:
             kind, target, value, told = event
             if kind == RETRACT and told is not None and told.handle is not None:
                 gone.setdefault((told.handle.target, told.form), []).append(told)
-            elif kind == ASSERT and told is not None and (alike := gone.get((target, value))):
+            elif kind == ASSERT and told is not None and target not in spoken and (alike := gone.get((target, value))):
                 old = alike.pop()
                 told.handle = old.handle
                 self.membrane.release(old.pins)
