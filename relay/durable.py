@@ -10,8 +10,9 @@ asserts it, and it is written to disk.
   To withdraw a bind (see :mod:`relay.gatekeeper`) retracts what was asserted through it.
 * **It is a set of values.**  Who asserts a value that is there adopts it, after a reconnection or a restart as well: it
   asserts again what it wants, and so owns it again.  A value goes when the last of those who assert it *now* retracts.
-* ``<keep V>``, sent to it, keeps V although nobody asserts it; ``<forget V>`` removes V, whoever asserted it: those who
-  did are without effect until they assert it again.  Every other message passes through to the dataspace.
+* ``<keep V>``, sent to it, keeps V although nobody asserts it (:mod:`~relay.keep`); ``<forget V>`` removes V, whoever
+  asserted it: those who did are without effect until they assert it again.  Every other message passes through to the
+  dataspace.
 * **What cannot be kept is volatile**, as if it had been asserted through ``"syndicate"``: ``Observe``, which never is;
   and, with a warning in the log, what holds a live reference (a sturdy one is data) and what is beyond
   ``Limits.kept``.  In ``<keep V>`` such a V has no effect but that warning.  A sync is answered all the same.
@@ -41,11 +42,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any
 
 import trio
 
 from relay.journal import Journal
+from relay.keep import FORGET, KEEP
 from relay.limits import DEFAULT
 from relay.passage import Passage
 from syndicate.actor import Actor
@@ -53,28 +55,10 @@ from syndicate.errors import JournalError, NotAValue
 from syndicate.event import MESSAGE
 from syndicate.facet import Facet
 from syndicate.log import logger
-from syndicate.record import record
 from syndicate.skeleton.interest import INTEREST
 from syndicate.turn import Entity, Handle, current
-from syndicate.values import Frozen, Ref, Symbol, Value, thaw
+from syndicate.values import Frozen, Ref, Value, thaw
 from syndicate.verbs import current_turn, link, linked_task
-
-KEEP: Final = Symbol("keep")
-FORGET: Final = Symbol("forget")
-
-
-@record("keep")
-class Keep:
-    """Sent to a durable dataspace: keep *value* although nobody asserts it."""
-
-    value: Value
-
-
-@record("forget")
-class Forget:
-    """Sent to a durable dataspace: remove *value*, whoever asserted it."""
-
-    value: Value
 
 
 class _Kept:

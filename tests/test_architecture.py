@@ -29,7 +29,7 @@ PLAN = """
     syndicate.views syndicate.spark syndicate.testing
 
     relay.origin relay.limits relay.packets relay.codec relay.observer relay.passage relay.caveats relay.membrane
-    relay.sturdy relay.gatekeeper
+    relay.sturdy relay.gatekeeper relay.keep
     relay.backlog relay.outbox relay.standing relay.reach relay.session relay.lobby relay.transport relay.clock
     relay.link relay.client
     relay.inferior relay.nested

@@ -16,8 +16,9 @@ from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relay.durable import Durable, Forget, Keep, durable
+from relay.durable import Durable, durable
 from relay.journal import Journal
+from relay.keep import Forget, Keep
 from syndicate import (
     Dictionary,
     Observe,

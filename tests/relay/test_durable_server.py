@@ -11,14 +11,14 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from relay import connect
+from relay import connect, forget, keep
 from relay.codec import Msgpack
 from relay.packets import MINE, YOURS, A, Event, M, R, S, Turn, WireRef, read, write
 from relay.sturdy import mint
@@ -327,6 +327,39 @@ def test_a_client_of_ours_takes_back_what_it_stops(tmp_path: Path) -> None:
             time.sleep(0.01)
         watcher.settle(watcher.durable)
         watcher.close()
+        process.kill()
+    with server(tmp_path / "state") as (_, path):
+        again = Wire(path)
+        assert again.everything() == frozenset()
+        again.close()
+
+
+def test_what_a_client_of_ours_keeps_outlasts_it(tmp_path: Path) -> None:
+    """It is there after the program has ended in order and the server was killed, until it is forgotten."""
+
+    def through(path: Path, act: Callable[[Any], object]) -> None:
+        def boot() -> None:
+            @connect(f"unix://{path}", cap=mint("durable", b""))
+            def on_connected(ds: Any) -> None:
+                act(ds)
+                sync(ds, stop_actor)
+
+            del on_connected
+
+        run(boot)
+
+    job = Record("job", [1])
+    with server(tmp_path / "state") as (process, path):
+        Wire(path).close()  # it listens
+        through(path, lambda ds: keep(ds, job))
+        through(path, lambda ds: assert_(ds, Record("job", [2])))
+        process.kill()
+    with server(tmp_path / "state") as (process, path):
+        wire = Wire(path)
+        assert wire.everything() == {freeze(job)}
+        through(path, lambda ds: forget(ds, job))
+        assert wire.everything() == frozenset()
+        wire.close()
         process.kill()
     with server(tmp_path / "state") as (_, path):
         again = Wire(path)

@@ -1,0 +1,58 @@
+"""Keeping: what is to stay in a durable dataspace although nobody asserts it, and what is to go whoever asserts it.
+
+What is asserted through a durable dataspace (a server with ``--state``) survives crashes, restarts and lost
+connections, but it is an assertion still: it goes when the facet, the actor or the program that asserts it ends in
+order.  What is to outlast its author, such as an order or a setting, is kept instead::
+
+    @connect("tcp://127.0.0.1:8001", durable)
+    def connected(ds):
+        keep(ds, Order("tea", 3))
+        sync(ds, lambda: print("it is on the disk"))
+
+>>> from syndicate.values import freeze
+>>> freeze(Keep("V")) == (KEEP, "V")
+True
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from syndicate.record import record
+from syndicate.values import Ref, Symbol, Value
+from syndicate.verbs import send
+
+KEEP: Final = Symbol("keep")
+FORGET: Final = Symbol("forget")
+
+
+@record("keep")
+class Keep:
+    """Sent to a durable dataspace: keep *value* although nobody asserts it."""
+
+    value: Value
+
+
+@record("forget")
+class Forget:
+    """Sent to a durable dataspace: remove *value*, whoever kept or asserted it."""
+
+    value: Value
+
+
+def keep(ds: Ref, value: Value) -> None:
+    """Let *value* stand in a durable dataspace until somebody forgets it, whoever ends.
+
+    It is on the disk once a later ``sync(ds, ...)`` is answered.  To keep what is there already changes nothing.  A
+    dataspace that is not durable takes it for a message like others.
+
+    Raises:
+        NotInTurn: no turn is running.
+        NotAValue: *value* is none.
+    """
+    send(ds, Keep(value))
+
+
+def forget(ds: Ref, value: Value) -> None:
+    """Let *value* stand in a durable dataspace no longer, whoever kept or asserted it; raises as :func:`keep` does."""
+    send(ds, Forget(value))
