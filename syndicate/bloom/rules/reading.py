@@ -95,12 +95,18 @@ def followed(origin: Origin, many: bool, function: Function) -> Origin:
 class Reading:
     """Which attributes are not read in a monotone way, and why; and what comes out.
 
-    That is *of* some attributes, and has lattice values in its *columns*.
+    That is *of* some attributes, and has lattice values in its *columns*, of which None means that any may hold some.
     """
 
     offences: Mapping[str, str] = field(factory=dict)
-    columns: Mapping[int, type[Lattice] | str | None] = field(factory=dict)
+    columns: Mapping[int, type[Lattice] | str | None] | None = field(factory=dict)
     of: frozenset[str] = frozenset()
+
+    def kinds(self, heading: Names) -> dict[str, type[Lattice] | str | None]:
+        """The same of rows over *heading*."""
+        if self.columns is None:
+            return dict.fromkeys(heading, PERHAPS)
+        return {name: self.columns[at] for at, name in enumerate(heading) if at in self.columns}
 
 
 @frozen
@@ -140,7 +146,7 @@ def reading(
             outcomes = _passed_on(meaning, outcomes, after)
         came = judge(meaning.reader, outcomes, purpose)
     except (Unreadable, RecursionError):
-        return Reading(dict.fromkeys(grown, Unseen(_said(function))), dict.fromkeys(range(99), PERHAPS), grown)
+        return Reading(dict.fromkeys(grown, Unseen(_said(function))), None, grown)
     return Reading(meaning.reader.offences, _columns(outcomes, purpose), came)
 
 
@@ -242,12 +248,12 @@ def _check_bare(reader: Reader, notion: Notion, *, inner: bool) -> None:
             _plain(reader, notion)
 
 
-def _columns(outcomes: Sequence[Outcome], purpose: Purpose) -> dict[int, type[Lattice] | str | None]:
+def _columns(outcomes: Sequence[Outcome], purpose: Purpose) -> dict[int, type[Lattice] | str | None] | None:
     """Lattice values in the columns of rows; what is plain, as far as a reader can tell, may hold some."""
     found: dict[int, type[Lattice] | str | None] = {}
     for row in _rows(outcomes, many=purpose.many):
         if not isinstance(row, Items):
-            return dict.fromkeys(range(99), PERHAPS)
+            return None
         for at, one in enumerate(row.items):
             column = settled(one)
             if isinstance(column, Grown) and column.sure:

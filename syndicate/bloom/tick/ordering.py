@@ -82,8 +82,7 @@ class Ordering:
                 whole = expression.term._lattice if expression.rows is None else PERHAPS
                 return dict.fromkeys(expression.heading, whole)
             case plan.FlatMap():
-                columns = self.reading(expression).columns
-                return {name: columns[at] for at, name in enumerate(expression.heading) if at in columns}
+                return self.reading(expression).kinds(expression.heading)
             case plan.GroupBy() | plan.Map():
                 inner = self.kinds(expression.parts()[0])
                 return {name: inner.get(name, PERHAPS) for name in expression.heading}
@@ -100,7 +99,7 @@ class Ordering:
             call = expression.function
             if isinstance(call, (Fitting, Bare)):
                 return self._of(call, expression.source, Purpose(many=call.many, bare=isinstance(call, Bare)))
-            return Reading({}, dict.fromkeys(range(len(expression.heading)), PERHAPS))
+            return Reading({}, None)
         offences: dict[str, str] = {}
         for condition in expression.conditions:
             if isinstance(condition, plan.Holds) and isinstance(condition.function, Testing):
@@ -112,7 +111,7 @@ class Ordering:
         kinds = self.kinds(source)
         if origin is None:
             sure = [name for name, kind in kinds.items() if kind != PERHAPS]
-            return Reading(dict.fromkeys(sure, Unseen("a function")), dict.fromkeys(range(99), PERHAPS))
+            return Reading(dict.fromkeys(sure, Unseen("a function")), None)
         key = (origin, purpose, tuple(sorted(kinds.items(), key=lambda one: one[0])))
         if key not in self._read:
             self._read[key] = read_origin(origin, kinds, purpose)
