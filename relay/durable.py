@@ -56,9 +56,9 @@ from syndicate.event import MESSAGE
 from syndicate.facet import Facet
 from syndicate.log import logger
 from syndicate.skeleton.interest import INTEREST
-from syndicate.turn import Entity, Handle, current
-from syndicate.values import Frozen, Ref, Value, thaw
-from syndicate.verbs import current_turn, link, linked_task
+from syndicate.turn import Handle, current
+from syndicate.values import Frozen, Ref, thaw
+from syndicate.verbs import Answer, current_turn, link, linked_task
 
 
 class _Kept:
@@ -219,19 +219,9 @@ def durable(ds: Ref, journal: Journal, *, most: int = DEFAULT.kept, ready: Calla
 
     def begin() -> None:
         entity.recover()
-        current_turn(facet).sync(ds, Ref(facet, _Asserted(partial(outer.enter, ready))))
+        current_turn(facet).sync(ds, Ref(facet, Answer(ds, partial(outer.enter, ready))))
         facet.run(current_turn(facet), partial(linked_task, entity.write, outer))
 
     actor.boot(turn, begin)
     link(actor)
     return Ref(facet, entity, True)
-
-
-class _Asserted(Entity):
-    """Awaits the dataspace's word that it has handled what was recovered."""
-
-    def __init__(self, then: Callable[[], object]) -> None:
-        self._then = then
-
-    def message(self, value: Value) -> None:
-        self._then()

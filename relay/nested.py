@@ -259,7 +259,7 @@ class _Interests(Entity):
         """Withdraw an outer interest, unless somebody wants it again."""
         if key not in self.wanted and key in self.standing:
             self.standing.pop(key).retract()
-            sync(self.outer, self.once.end_run)
+            sync(self.outer, self.once.end_run, self.once.end_run)
 
 
 def _wanted(inside: Pattern) -> Pattern | None:

@@ -45,12 +45,14 @@ from relay.packets import A, Error, Event, Extension, M, Nop, Packet, R, Turn, l
 from relay.packets import S as SYNCED
 from relay.reach import ENOUGH, Reach
 from relay.standing import Standing, Told
+from syndicate.bag import Bag
+from syndicate.dataspace import Ended
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
 from syndicate.facet import Facet
 from syndicate.log import logger
 from syndicate.turn import Entity, current
-from syndicate.values import SEQ, TRUE, Frozen, Ref, Symbol, thaw
+from syndicate.values import FALSE, SEQ, TRUE, Frozen, Ref, Symbol, thaw
 
 _FEW: Final = 64
 """The most events that are encoded without a look at their size: nobody's turn is longer for what they hold."""
@@ -142,6 +144,7 @@ class Session:
             self.membrane.publish(publish)
         self.stranger = publish is not None and getattr(publish.entity, "guards", False)
         self.last_handle = 0
+        facet.hooks.append((self._unanswered, True))
         self.outbox = Outbox(limits, self.complain)
         self.outbox.codec = codec
         self.standing = Standing(limits.handles, limits.asserted)
@@ -151,6 +154,9 @@ class Session:
         self.debt = 0
         self.busy = False
         self.packets_in = self.events_in = self.bytes_in = 0
+        self.asked = Bag()
+        """Who waits for the peer's answer to a sync."""
+        self.ended = Ended("dataspace of a connection")
         self._wake = wake
         self._repaid = repaid
         self._admitted = admitted
@@ -561,6 +567,14 @@ class Session:
         else:
             then()
 
+    def _unanswered(self) -> None:
+        """The facet stops: the peer will not answer any more."""
+        turn = current("end")
+        for waiting, count in self.asked.items():
+            for _ in range(count):
+                turn.send(waiting, False)
+        self.asked.clear()
+
     def forget(self) -> None:
         """Let go of everything: the connection is gone.  Whoever still holds a proxy holds nothing else."""
         self._silent = True
@@ -632,7 +646,12 @@ class Proxy(Entity):
 
     def sync(self, peer: Ref) -> None:
         """Let the peer answer once it has handled everything before."""
+        self.session.asked.add(peer)
         self.session.note((SYNC, self, peer, None))
+
+    def unheard(self, form: Frozen, handle: Any) -> None:
+        """Say that it was asserted when the connection was lost."""
+        self.session.ended.note(form, handle)
 
 
 class _Echo(Entity):
@@ -649,7 +668,8 @@ class _Echo(Entity):
         pins, self.pins = self.pins, []
         if pins:  # only the first counts
             self.session.membrane.release(pins)
-            current("sync").send(self.waiting, True)
+            self.session.asked.remove(self.waiting)
+            current("sync").send(self.waiting, form != FALSE)
 
 
 class _Answer(Entity):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import trio
 
 from syndicate.errors import NotCallable, cut_traceback
-from syndicate.event import ASSERT, ENTER, MESSAGE, RETRACT, Event
+from syndicate.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.facet import Facet, settle_facets
 from syndicate.log import logger
 from syndicate.trace import Started, Stopped
@@ -83,8 +83,8 @@ class Actor:
                             target.entity.retract(handle)
                         else:
                             target.entity.sync(value)
-                    elif kind == ASSERT and not self.running:
-                        self._refuse(turn, target, value)
+                    elif kind in (ASSERT, SYNC):
+                        self._refuse(turn, kind, target, value, handle)
                 elif kind == ENTER:
                     if target.alive:
                         turn.facet = target
@@ -136,12 +136,15 @@ class Actor:
                 else:
                     ref.entity.retract(handle)
 
-    def _refuse(self, turn: Turn, target: Ref, value: Any) -> None:
-        """Tell an entity that cares (a link) that the actor had ended before *value* was asserted to it."""
-        refused = getattr(target.entity, "refused", None)
-        if refused is not None:
-            turn.facet = target.facet
-            refused(value)
+    def _refuse(self, turn: Turn, kind: int, target: Ref, value: Any, handle: Any) -> None:
+        """Its facet had ended before *value* came to *target*: tell who asked, and an entity that cares, such as a
+        link or a dataspace.
+        """
+        turn.facet = target.facet
+        if kind == SYNC:
+            turn.send(value, False)
+        elif (unheard := getattr(target.entity, "unheard", None)) is not None:
+            unheard(value, handle)
 
     def ended(self, turn: Turn) -> None:
         """Its root facet has stopped."""
@@ -181,9 +184,9 @@ class Actor:
             facet.release()
         turn.damaged.clear()
         turn.suspects.clear()
-        for kind, target, value, _ in events:  # links that came in this very turn were not answered
-            if kind == ASSERT and type(target) is Ref:
-                self._refuse(turn, target, value)
+        for kind, target, value, handle in events:  # links and syncs that came in this very turn were not answered
+            if kind in (ASSERT, SYNC) and type(target) is Ref:
+                self._refuse(turn, kind, target, value, handle)
         self.ended(turn)
         turn.seal()
         if turn.tracing is not None:

@@ -42,6 +42,26 @@ from syndicate.turn import Handle, Turn, current, foreign
 from syndicate.values import SEQ, Frozen, Ref
 
 
+class Ended:
+    """Tells who asserts in what has ended, the first time, the second, the fourth: each would let them fill the log."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.count = 0
+
+    def note(self, form: Frozen, handle: Any) -> None:
+        """*form* was asserted, and nobody will see it."""
+        self.count += 1
+        if self.count & (self.count - 1) == 0:
+            observed = type(form) is tuple and form[0] is INTEREST
+            asker = handle.facet.actor.name if type(handle) is Handle else "a dataspace"
+            logger(actor=asker).warning(
+                f"{'observed' if observed else 'asserted'} in a {self.what} that has ended, for nobody: do it within "
+                "what ends with it, the function of connect() or nested(), or look at handle.live",
+                so_far=self.count,
+            )
+
+
 class Dataspace:
     """The entity.  Wants frozen forms."""
 
@@ -51,6 +71,7 @@ class Dataspace:
         self.turn = turn
         self.index = Index(self.tell)
         self.message = self.index.send
+        self.ended = Ended("dataspace")
 
     # ------------------------------------------------------------------------------------------------ an entity
 
@@ -76,6 +97,10 @@ class Dataspace:
     def sync(self, peer: Ref) -> None:
         """Answer that everything earlier was handled."""
         self.turn.send(peer, True)
+
+    def unheard(self, form: Frozen, handle: Any) -> None:
+        """Say that *form* was asserted when the dataspace had ended: the first time, the second, the fourth ..."""
+        self.ended.note(form, handle)
 
     def retire(self) -> None:
         """Take back everything that observers were told, because the dataspace ends."""

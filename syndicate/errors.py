@@ -77,6 +77,10 @@ class FacetEnded(SyndicateError, RuntimeError):
     """A facet that was to be entered from outside has ended, as one of a connection that is lost."""
 
 
+class TargetEnded(SyndicateError, RuntimeError):
+    """What was to answer has ended: a dataspace whose facet has stopped, a peer whose connection is lost."""
+
+
 class WrongSystem(SyndicateError, ValueError):
     """A reference belongs to another open actor system than the actor that uses it."""
 

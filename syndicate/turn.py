@@ -88,8 +88,8 @@ class Handle:
 
     @property
     def live(self) -> bool:
-        """Whether it is still asserted."""
-        return self in self.facet.handles
+        """Whether it is still asserted: not retracted, and its target has not ended."""
+        return self in self.facet.handles and self.target.facet.alive
 
     def retract(self) -> None:
         """Take the assertion back; no effect if it is gone already."""
@@ -109,6 +109,7 @@ class Handle:
         if self.facet.actor is not turn.actor:
             self._refuse()
         if not self.live:
+            turn.retract(self)  # what was asserted in something that has ended is given up
             return None
         form = None if value is None else freeze(value)
         if form == self.form:
@@ -118,7 +119,7 @@ class Handle:
         return made
 
     def _refuse(self) -> None:
-        if self.live:
+        if self in self.facet.handles:
             raise WrongActor(
                 f"{self!r} is an assertion of {self.facet.actor!r}, which alone can retract it: "
                 "send that actor a message, or let it hand the assertion over with spawn(assertions=[handle])"

@@ -26,7 +26,7 @@ from typing import Any, overload
 
 from syndicate.actor import Actor, Task
 from syndicate.block import ABOVE_ALL
-from syndicate.errors import ArgumentError, NotCallable, NotInTurn, WrongActor
+from syndicate.errors import ArgumentError, NotCallable, NotInTurn, TargetEnded, WrongActor
 from syndicate.event import ASSERT, MESSAGE, Event
 from syndicate.facet import Facet
 from syndicate.turn import Entity, Handle, Turn, current, expect_function, expect_ref, foreign, here
@@ -99,13 +99,11 @@ class Computed:
     def _show(self, value: Value | None) -> None:
         turn: Turn = self.facet.actor.system.turn
         old = self.handle
-        if old is not None and not old.live:
-            old = None
         if value is None:
             self.handle = None
         else:
             form = freeze(value)
-            if old is not None:
+            if old is not None and old.live:
                 if form == old.form:
                     return
                 if self.early is not None and self._amend(turn, old, form):
@@ -116,7 +114,7 @@ class Computed:
                 self.early = events, len(events) - 1
                 turn.suspects[self] = None
         if old is not None:
-            turn.retract(old)  # after the new one, so that nobody sees neither
+            turn.retract(old)
 
     def _amend(self, turn: Turn, handle: Handle, form: Frozen) -> bool:
         """Let a value that this turn noted before it had settled never have been; whether it is still to be seen."""
@@ -168,19 +166,42 @@ class Computed:
         return self
 
 
-def sync(target: Ref, then: Callable[[], object]) -> None:
-    """Call *then*, in the current facet, once *target* has handled everything that this actor did before."""
+def sync(target: Ref, then: Callable[[], object], otherwise: Callable[[], object] | None = None) -> None:
+    """Call *then*, in the current facet, once *target* has handled everything that this actor did before.
+
+    If *target* has ended, or ends before it can answer, *otherwise* is called; without it the actor crashes with a
+    :class:`~syndicate.errors.TargetEnded`.
+    """
     turn = current("sync")
     expect_function("sync", then)
-    turn.sync(expect_ref("sync", target), Ref(turn.facet, _Answer(then)))
+    if otherwise is not None:
+        expect_function("sync", otherwise)
+    turn.sync(expect_ref("sync", target), Ref(turn.facet, Answer(target, then, otherwise)))
 
 
-class _Answer(Entity):
-    def __init__(self, then: Callable[[], object]) -> None:
+class Answer(Entity):
+    """Awaits the answer to a sync: True, or False of what has ended."""
+
+    def __init__(self, target: Ref, then: Callable[[], object], otherwise: Callable[[], object] | None = None) -> None:
+        self.target = target
         self.then = then
+        self.otherwise = otherwise
+        self.answered = False
 
     def message(self, value: Value) -> None:
-        self.then()
+        """The answer has come; only the first counts."""
+        if self.answered:
+            return
+        self.answered = True
+        if value is not False:
+            self.then()
+        elif self.otherwise is not None:
+            self.otherwise()
+        else:
+            raise TargetEnded(
+                f"sync() waited for {self.target!r}, which has ended: its connection is lost, or its facet "
+                "has stopped. Ask within what ends with it, or say what to do then: sync(ds, then, otherwise)"
+            )
 
 
 def ref(entity: Entity) -> Ref:
@@ -291,7 +312,7 @@ def spawn(
     for handle in handles:
         if type(handle) is not Handle:
             raise ArgumentError(f"{handle!r} cannot be handed over: it is not the handle of a value asserted once")
-        if not handle.live or handle.facet.actor is not turn.actor:
+        if handle not in handle.facet.handles or handle.facet.actor is not turn.actor:
             raise ArgumentError(f"{handle!r} is not a live assertion of this actor, so that it cannot be handed over")
     for handle in handles:
         del handle.facet.handles[handle]
@@ -345,7 +366,7 @@ class Lifeline(Entity):
         """The other side is gone."""
         self.root.fail(current("link"), handle.facet.actor.failure)
 
-    def refused(self, value: Value) -> None:
+    def unheard(self, value: Value, handle: Any) -> None:
         """This actor had ended before the assertion came."""
         if isinstance(value, Ref):
             current_turn(self.root).send(value, False)

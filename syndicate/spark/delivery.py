@@ -18,8 +18,9 @@ from attrs import define, field, frozen
 
 from syndicate.facet import Facet
 from syndicate.flow.snapshot import no_collection
-from syndicate.turn import Entity, Handle, Turn, current
+from syndicate.turn import Handle, Turn, current
 from syndicate.values import Frozen, Ref, Value, freeze
+from syndicate.verbs import Answer
 
 AHEAD: Final = 1000
 """How many rows may be on their way to the dataspace: a remote one would else cost a round trip for each step."""
@@ -66,16 +67,6 @@ class Move:
     removes: Sequence[Frozen]
     size: int
     clock: Frozen | None = None
-
-
-class _Synced(Entity):
-    """Goes on when the dataspace has handled what it was sent."""
-
-    def __init__(self, then: Callable[[], None]) -> None:
-        self.then = then
-
-    def message(self, value: Value) -> None:
-        self.then()
 
 
 @define(eq=False)
@@ -129,7 +120,7 @@ class Delivery:
                 self.facet.enter(lambda: self._take(moves, ahead, done))
                 return
         then = (lambda: self.acknowledged(done)) if move is None else (lambda: self._take(moves, 0, done))
-        turn.sync(self.ds, Ref(self.facet, _Synced(then)))
+        turn.sync(self.ds, Ref(self.facet, Answer(self.ds, then)))
 
     def send(self, turn: Turn, move: Move) -> None:
         """Assert and retract what a step says."""

@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from attrs import evolve
@@ -721,3 +721,76 @@ def test_histories_leave_nothing_behind(steps: list[tuple[bool, int, int]]) -> N
             life.do(9, 0)
     assert crossings(wire) == EMPTY
     assert wire.left.session.reason is wire.right.session.reason is None
+
+
+# ---------------------------------------------------------------------------------------------- what has ended
+
+
+@pytest.mark.parametrize("how", ["end", "crash", "fail", "forget"])
+@pytest.mark.parametrize("blocked", [False, True])
+def test_what_a_lost_peer_was_asked_fails(how: str, blocked: bool) -> None:
+    """A sync that it has not answered, be it on its way or yet to be sent, and one that comes later; each once."""
+    wire = Wire(lambda: ref(Entity()), evolve(DEFAULT, ahead=0))
+    heard: list[Any] = []
+    asking: list[Any] = []
+
+    def boot() -> None:
+        prevent_inert_check()
+        asking.append(current_facet())
+
+    wire.system.spawn(boot)
+    wire.system.drain()
+    facet = asking[0]
+
+    def ask(n: int) -> None:
+        sync(wire.remote, lambda: heard.append((n, "done")), lambda: heard.append((n, "ended")))
+
+    facet.enter(lambda: ask(0))
+    wire.system.drain()
+    assert heard == [(0, "done")]
+    wire.right.blocked, wire.left.blocked = True, blocked
+    handles: list[Handle] = []
+    facet.enter(lambda: handles.append(assert_(wire.remote, 1)))
+    facet.enter(lambda: ask(1))
+    facet.enter(lambda: ask(2))
+    wire.system.drain()
+    assert handles[0].live
+
+    def crash() -> None:
+        raise ValueError("on purpose")
+
+    session = wire.left.session
+    act = {
+        "end": lambda: session.end("by the test"),
+        "crash": crash,
+        "fail": lambda: session.cut("test", "by the test"),
+        "forget": lambda: (session.forget(), stop(session.facet)),
+    }[how]
+    wire.act(wire.left, act)
+    facet.enter(lambda: ask(3))
+    wire.system.drain()
+    assert heard == [(0, "done"), (1, "ended"), (2, "ended"), (3, "ended")]
+    assert not handles[0].live
+    assert facet.alive
+
+
+def test_a_peer_learns_that_what_it_asked_has_ended() -> None:
+    """Its sync to an entity of ours whose facet has stopped is answered, and not with success."""
+    made: list[Any] = []
+
+    def publish() -> Ref:
+        @react
+        def short() -> None:
+            prevent_inert_check()
+            made.append(dataspace())
+            made.append(ref(Entity()))
+
+        made.append(short)
+        return cast(Ref, made[1])
+
+    wire = Wire(publish)
+    heard: list[str] = []
+    made[2].enter(lambda: stop(made[2]))
+    wire.system.drain()
+    wire.act(wire.left, lambda: sync(wire.remote, lambda: heard.append("done"), lambda: heard.append("ended")))
+    assert heard == ["ended"]

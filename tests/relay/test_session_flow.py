@@ -26,6 +26,7 @@ from syndicate import (
     assert_,
     capture,
     dataspace,
+    on_message,
     prevent_inert_check,
     react,
     ref,
@@ -500,3 +501,40 @@ def test_a_read_of_many_events_lets_others_have_their_turns(wire: Wire, probe: P
     assert session.events_in == 1000
     assert session.debt == 0
     assert not session.busy
+
+
+def test_debt_is_owed_until_large_turns_are_handled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is handled in slices, by the dataspace and by those whom it tells, counts when it is done."""
+    wire = Wire(dataspace, Limits(debt=1))
+    ds = wire.right.session.membrane.exports[0].ref
+    session, heard = wire.right.session, [0]
+
+    def observe() -> None:
+        @on_message(ds, ["x", capture()])
+        def hear(n: int) -> None:
+            heard[0] += 1
+
+    for _ in range(2):
+        wire.system.spawn(lambda: [prevent_inert_check(), observe()])
+    wire.system.drain()
+    count = 3000
+    data = Msgpack().encode(write(turn(*[(M, (SEQ, "x", n)) for n in range(count)])))
+    for _ in range(3):
+        wire.right.hear(data)
+    looks = [0]
+    wrong: list[tuple[int, int]] = []
+
+    def clock() -> float:
+        looks[0] += 1
+        handled = heard[0] // (2 * count) * len(data)
+        if session.debt < 3 * len(data) - handled - len(data) or (not session.debt and heard[0] < 6 * count):
+            wrong.append((session.debt, heard[0]))
+        return float(looks[0])
+
+    monkeypatch.setattr("syndicate.system.perf_counter", clock)
+    while wire.system.queue:
+        wire.system.drain(1.5)
+    assert looks[0] > 20
+    assert wrong == []
+    assert heard[0] == 6 * count
+    assert session.debt == 0

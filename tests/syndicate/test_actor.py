@@ -304,7 +304,7 @@ SITES: dict[str, Site] = {
     "entity, message": (lambda ds, fatal: assert_(ds, PP("entity", ref(Raw(fatal, "message")))), _call(send)),
     "entity, sync": (
         lambda ds, fatal: assert_(ds, PP("entity", ref(Raw(fatal, "sync")))),
-        _call(lambda target, value: sync(target, print)),
+        _call(lambda target, value: sync(target, print, lambda: None)),
     ),
     "enter": (lambda ds, fatal: (prevent_inert_check(), current_facet().enter(fatal)), None),
     "enter from a task": (_in_a_task(), 1.0),
