@@ -434,16 +434,25 @@ class Session:
         spoken = {target for kind, target, _, _ in events if kind == MESSAGE}
         gone: dict[Any, list[Told]] = {}
         acts = list[_Understood]()
+        places = dict[Told, int]()  # of what this turn asserts
         for event in events:
             kind, target, value, told = event
-            if kind == RETRACT and told is not None and told.handle is not None:
-                gone.setdefault((told.handle.target, told.form), []).append(told)
-            elif kind == ASSERT and told is not None and target not in spoken and (alike := gone.get((target, value))):
-                old = alike.pop()
-                told.handle = old.handle
-                self.membrane.release(old.pins)
-            else:
+            if told is None:
                 acts.append(event)
+            elif kind == ASSERT and target not in spoken and (alike := gone.get((target, value))):
+                old = alike.pop()
+                if old in places:
+                    places[told] = place = places.pop(old)
+                    acts[place] = event
+                else:
+                    told.handle = old.handle
+                self.membrane.release(old.pins)
+            elif kind == ASSERT:
+                places[told] = len(acts)
+                acts.append(event)
+            else:
+                at = acts[places[told]][1] if told in places else told.handle and told.handle.target
+                gone.setdefault((at, told.form), []).append(told)
         acts.extend([(RETRACT, None, None, told) for told in chain.from_iterable(gone.values())])
         return sorted(acts, key=_place)
 

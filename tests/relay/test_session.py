@@ -754,19 +754,25 @@ def test_what_a_lost_peer_was_asked_fails(how: str, blocked: bool) -> None:
     facet.enter(lambda: ask(1))
     facet.enter(lambda: ask(2))
     wire.system.drain()
-    assert handles[0].live
 
     def crash() -> None:
         raise ValueError("on purpose")
 
     session = wire.left.session
-    act = {
+
+    def forget() -> None:
+        session.forget()
+        stop(session.facet)
+
+    acts: dict[str, Callable[[], object]] = {
         "end": lambda: session.end("by the test"),
         "crash": crash,
         "fail": lambda: session.cut("test", "by the test"),
-        "forget": lambda: (session.forget(), stop(session.facet)),
-    }[how]
-    wire.act(wire.left, act)
+        "forget": forget,
+    }
+    live = handles[0].live
+    wire.act(wire.left, acts[how])
+    assert live
     facet.enter(lambda: ask(3))
     wire.system.drain()
     assert heard == [(0, "done"), (1, "ended"), (2, "ended"), (3, "ended")]

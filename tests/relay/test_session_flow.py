@@ -510,12 +510,14 @@ def test_debt_is_owed_until_large_turns_are_handled(monkeypatch: pytest.MonkeyPa
     session, heard = wire.right.session, [0]
 
     def observe() -> None:
+        prevent_inert_check()
+
         @on_message(ds, ["x", capture()])
         def hear(n: int) -> None:
             heard[0] += 1
 
     for _ in range(2):
-        wire.system.spawn(lambda: [prevent_inert_check(), observe()])
+        wire.system.spawn(observe)
     wire.system.drain()
     count = 3000
     data = Msgpack().encode(write(turn(*[(M, (SEQ, "x", n)) for n in range(count)])))
