@@ -305,9 +305,9 @@ def _covers(row: Any, other: Any) -> bool:
     )
 
 
-def differs(text: str, purpose: Purpose, rng: random.Random, tries: int) -> bool:
+def differs(text: str, purpose: Purpose, rng: random.Random, tries: int, names: dict[str, Any] | None = None) -> bool:
     """Whether a function does not say all of it of something greater."""
-    function = eval(text, {"Max": Max, "Set": Set})  # of our own
+    function = eval(text, {"Max": Max, "Set": Set, **(names or {})})  # of our own
     for _ in range(tries):
         row = Row((rng.randrange(3), Max(rng.randrange(4)), Max(rng.randrange(4)), Set(rng.sample(range(4), 2))))
         more = Row(
@@ -338,4 +338,49 @@ def test_functions_without_offence_are_monotone(part: int) -> None:
         if not reading(function, [row], purpose).offences:
             clean += 1
             assert not differs(text, purpose, rng, 60), text
+    assert clean > 20
+
+
+def random_statements(rng: random.Random) -> str:
+    """The text of a function with assignments, branches, loops and early returns."""
+    lines = ["def f(r):", "    x = r.v", "    y = r.w", "    n = 0"]
+
+    def value() -> str:
+        return rng.choice(["r.v", "r.w", "(r.v + 1)", "x", "y", "r.s.size()"])
+
+    def test() -> str:
+        method, limit = rng.choice(["gt_eq", "gt_eq", "gt", "lt_eq"]), rng.randrange(4)
+        forms = [f"{value()}.{method}({limit}).content", f"not {value()}.{method}({limit}).content", "x >= y", "n > 1"]
+        return rng.choice([*forms, f"r.k > {limit}", f"{limit} in r.s.reveal()", f"{value()}.reveal() >= {limit}"])
+
+    def block(depth: int, indent: str) -> None:
+        for _ in range(rng.randrange(1, 3)):
+            simple = [f"n = {rng.randrange(3)}", f"x = {value()}", f"y = x.merge({value()})", "n += 1"]
+            simple += [f"n = [q for q in r.s.reveal() if {test()}] and 1 or 0", f"return {row()}"]
+            loops = [f"for i in range({rng.randrange(3)}):", "for i in (1, 2):", "for i in r.s.reveal():"]
+            if depth and rng.random() < 0.5:
+                lines.append(indent + rng.choice([f"if {test()}:", f"if {test()}:", *loops]))
+                block(depth - 1, indent + "    ")
+            else:
+                lines.append(indent + rng.choice(simple))
+
+    def row() -> str:
+        return rng.choice(["(r.k,)", "(r.k, x)", "(r.k, n)", "(n,)", "None", "None", "(r.k, r.v)", "(1,)"])
+
+    block(3, "    ")
+    return "\n".join([*lines, f"    return {row()}"])
+
+
+@pytest.mark.parametrize("part", range(2))
+def test_statements_without_offence_are_monotone(part: int) -> None:
+    """The same of functions with branches and loops."""
+    rng = random.Random(part)
+    row = row_of(("k", "v", "w", "s"), ("k", "v", "w", "s"), KINDS)
+    clean = 0
+    for _ in range(200):
+        text, made = random_statements(rng), dict[str, Any]()
+        exec(text, made)  # of our own
+        if not reading(made["f"], [row]).offences:
+            clean += 1
+            assert not differs("f", ONE, rng, 40, made), text
     assert clean > 20
