@@ -7,7 +7,10 @@ The same object is both.  While a program is made, operators record rules; after
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any
+
+from attrs import evolve
 
 from syndicate import plan
 from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind
@@ -70,10 +73,23 @@ class Collection(Head, Expression):
 
     def _right(self, given: Any, site: str) -> plan.Expression:
         expression = lifted_rows(given, None, None, site) if isinstance(given, Term) else to_expression(given, site)
-        if not self._columns and self._kind is Kind.TEMP:
-            columns = tuple(name for side in expression._known().sides for name in side.columns)
-            self._schema(columns, len(columns))
+        if self._kind is Kind.TEMP and (not self._columns or len(self._factor.sides) > 1):
+            expression = self._shaped(expression)
         return expression._body(self._columns, self._name, site, self)
+
+    def _shaped(self, expression: Expression) -> Expression:
+        """The rows of a temp without columns of its own, which stands for what the first rule gives it, a join too."""
+        sides = expression._known().sides
+        if len(sides) > 1:
+            expression = expression._flat()
+        if not self._columns:
+            columns = expression._known().sides[0].columns
+            self._schema(columns, len(columns))
+            if len(sides) > 1:
+                rest = iter(columns)
+                joined = [evolve(side, attributes=tuple(islice(rest, len(side.columns)))) for side in sides]
+                self._factor = Factor(self._factor.rows, tuple(joined))
+        return expression
 
     # --------------------------------------------------------------------------------------------------- from outside
 
@@ -215,8 +231,8 @@ class Collection(Head, Expression):
         return self._columns_of(range(self._keys, len(self._columns)))
 
     def _columns_of(self, places: Iterable[int]) -> Expression:
-        names = [self._known().sides[0].columns[at] for at in places]
-        return Expression(made(plan.Projection(self._factor.rows, names), self._name))
+        rows = self._known().rows
+        return Expression(made(plan.Projection(rows, [self._columns[at] for at in places]), self._name))
 
     def has_key(self, *key: Any) -> Any:
         """Outside, whether a row has this key; in a rule, that row, if it is there."""

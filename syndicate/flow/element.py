@@ -201,6 +201,9 @@ def _form(element: Element, depth: int) -> Any:
         pass
     if kind is frozenset:
         return (kind, frozenset([_form(item, depth + 1) for item in element]))
+    remedy = getattr(kind, "no_element", None)  # what stands for rows or values that are not there yet
+    if remedy is not None:
+        raise UnhashableElement(_REFUSED.format(kind=kind.__name__, element=short(element), remedy=remedy))
     try:
         hash(element)
     except (TypeError, SyndicateError):

@@ -142,9 +142,9 @@ def bool_or(column: Ref) -> GroupAggregate:
     return GroupAggregate("bool_or", _user(_any_of), (column,), exemplary=True)
 
 
-def accum(column: Ref) -> GroupAggregate:
-    """The frozen set of the values."""
-    return GroupAggregate("accum", _user(frozenset), (column,))
+def accum(column: Ref, *more: Ref) -> GroupAggregate:
+    """The frozen set of the values; of several columns, of their tuples: rows in a row."""
+    return GroupAggregate("accum", _user(frozenset), (column, *more))
 
 
 def accum_pair(first: Ref, second: Ref) -> GroupAggregate:

@@ -12,7 +12,7 @@ Source: reference/bloom.md, 1.5 (predicate forms).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from attrs import frozen
 
@@ -27,6 +27,8 @@ class Column:
     owner: Any
     name: str
     of: str
+
+    no_element: ClassVar[str] = "write a value; in a function of rows, row.column is one"
 
     def __eq__(self, other: object) -> Any:
         if isinstance(other, (Column, str)):

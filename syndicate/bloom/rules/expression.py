@@ -32,8 +32,9 @@ from syndicate.bloom.rules.function import (
     Testing,
     called,
     composed,
-    made_width,
+    made_columns,
     noted,
+    numbered,
     origin_of,
     picks,
     takes,
@@ -54,11 +55,11 @@ Function = Callable[..., Any]
 
 @frozen(eq=False)
 class Late:
-    """A function whose results are the rows, of *width* columns, or as many as there are where they go."""
+    """A function whose results are the rows, of *columns*, or of those that there are where they go."""
 
     call: Function
     many: bool
-    width: int | None
+    columns: Names | None
 
 
 class Expression(Asking, Signed, Refusing):
@@ -99,11 +100,11 @@ class Expression(Asking, Signed, Refusing):
         """The rows with their columns; raises :class:`IllegalRule` where nobody knows how many there are."""
         if self._late is None:
             return self._factor
-        if self._late.width is None:
+        if self._late.columns is None:
             raise IllegalRule(
                 f"{self._site}: how many columns do this function's rows have? Say map(function, columns=[...])"
             )
-        return self._settled(tuple(f"c{place}" for place in range(self._late.width)))
+        return self._settled(self._late.columns)
 
     def _settled(self, columns: Names) -> Factor:
         assert self._late is not None
@@ -157,7 +158,7 @@ class Expression(Asking, Signed, Refusing):
 
     def _mapped(self, function: Function, columns: Sequence[str] | None, *, many: bool) -> Expression:
         site = here()
-        if self._late is not None and self._late.width is None:
+        if self._late is not None and self._late.columns is None:
             factor, cells = mentioning(self._factor, function)
             call = composed(self._late.call, function, self._late.many, many, site)
             if cells:
@@ -181,7 +182,7 @@ class Expression(Asking, Signed, Refusing):
                     owned = evolve(projected.sides[0], owner=whole[0].owner, name=whole[0].name)
                     projected = Factor(projected.rows, (owned,))
                 return Expression(projected)
-        late = Expression(factor, Late(call, many, None if many else made_width(function)), site)
+        late = Expression(factor, Late(call, many, None if many else made_columns(function, factor.sides)), site)
         if columns is not None:
             late._settled(tuple(columns))
         return late
@@ -195,6 +196,13 @@ class Expression(Asking, Signed, Refusing):
 
     def _column_of(self, rows: plan.Expression, column: str) -> Expression:
         return Expression(fold.over(rows, (column,), (column,), column))
+
+    def _flat(self) -> Expression:
+        """The rows of a join as one row each, with the columns of all sides."""
+        factor = self._known()
+        names = distinct_names([name for side in factor.sides for name in side.columns])
+        attributes = tuple(a for side in factor.sides for a in side.attributes)
+        return Expression(fold.over(factor.rows, names, attributes, "flatten"))
 
     def _then(self, factor: Factor, function: Function | None) -> Expression:
         made_here = Expression(factor)
@@ -271,6 +279,14 @@ class Expression(Asking, Signed, Refusing):
         return late
 
     inject = reduce
+
+    def nested(self) -> Expression:
+        """One row with one column, ``rows``: the frozen set of all rows as tuples, also if there are none.
+
+        It costs all of them whenever one changes.  ``flat_map(lambda row: row.rows)`` makes rows of them again.
+        """
+        self._one_side("nested")
+        return Expression(fold.nested(self._known()))
 
     def sort(self, key: Function | None = None) -> Expression:
         """The same rows: a collection has no order of its own.  each_with_index() takes a *key*."""
@@ -416,11 +432,7 @@ class Product(Signed, Refusing):
 
     def flatten(self, *on: Any) -> Expression:
         """The combinations as rows with all columns, a name that is there before made distinct (``x_1``)."""
-        factor = self.pairs(*on)._known()
-        names = distinct_names([name for side in factor.sides for name in side.columns])
-        return Expression(
-            fold.over(factor.rows, names, tuple(a for side in factor.sides for a in side.attributes), "flatten")
-        )
+        return self.pairs(*on)._flat()
 
     def map(self, function: Function, *, columns: Sequence[str] | None = None) -> Expression:
         """What *function* makes of each combination."""
@@ -443,6 +455,9 @@ def made(rows: plan.Expression, name: str = "this expression") -> Factor:
 def values(*rows: Any) -> Expression:
     """Rows that are always there: ``values((1, 2), (3, 4))``.
 
+    Where a row holds a lattice, or a term, it follows what that is; where it holds a collection, or an expression, the
+    frozen set of the rows of that (:meth:`Expression.nested`).
+
     >>> values((1, 2), (3,))._known().rows
     Literal((1, 2), (3, None))
     """
@@ -450,15 +465,32 @@ def values(*rows: Any) -> Expression:
     for row in rows:
         if not is_row(row):
             raise RowMisfit(f"{site}: {row!r} is no row: write values(({row!r},))")
-        term = next((part for part in row if isinstance(part, Term)), None)
-        if term is not None:
-            raise IllegalRule(
-                f"{site}: a literal row does not follow {term} as that grows: let a function give the row, as in "
-                f"values(()).map(lambda row: (..., {term}))"
-            )
     width = max((len(row) for row in rows), default=0)
-    padded = [plain(row) + (None,) * (width - len(row)) for row in rows]
-    return Expression(made(plan.Literal(tuple(f"c{place}" for place in range(width)), padded), "values"))
+    names = numbered(width)
+    padded = [(*row, *(None,) * (width - len(row))) for row in rows]
+    following: list[Sequence[Any]] = []
+    fixed: list[Sequence[Any]] = []
+    for row in padded:
+        (following if any(isinstance(part, _FOLLOWED) for part in row) else fixed).append(row)
+    bodies: list[plan.Expression] = [_following(row, names, site) for row in following]
+    if fixed or not bodies:
+        bodies.append(plan.Literal(names, [*map(plain, fixed)]))
+    return Expression(made(plan.Union(*bodies) if len(bodies) > 1 else bodies[0], "values"))
+
+
+_FOLLOWED = (Term, Expression, Product)
+
+
+def _following(row: Sequence[Any], names: Names, site: str) -> plan.Expression:
+    """A literal row that holds variables and collections, as the product of what they are."""
+    fixed = [(name, part) for name, part in zip(names, row, strict=True) if not isinstance(part, _FOLLOWED)]
+    parts: list[plan.Expression] = [plan.Literal([name for name, _ in fixed], [plain(part for _, part in fixed)])]
+    for name, part in zip(names, row, strict=True):
+        if isinstance(part, _FOLLOWED):
+            one = to_expression(part, site)
+            rows = (one if isinstance(part, Term) else one.nested())._known().rows
+            parts.append(plan.Rename(rows, {rows.heading[0]: name}))
+    return plan.Projection(plan.NaturalJoin(*parts), names)
 
 
 def join_of(relations: Sequence[Any], *on: Any) -> Expression:

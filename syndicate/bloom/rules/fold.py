@@ -92,6 +92,18 @@ def reduced(factor: Factor, initial: Any, function: Callable[[Any, Any], Any], s
     return plan.Union(result, plan.AntiJoin(none, plan.Projection(factor.rows, ())))
 
 
+def nested(factor: Factor) -> Factor:
+    """One row of one column: the frozen set of all rows, of none the empty one."""
+    (side,) = factor.sides
+
+    def nest(group: Mapping[Any, int]) -> frozenset[tuple[Any, ...]]:
+        return frozenset(_rows(group, side.columns))
+
+    some = plan.GroupBy(factor.rows, (), [("rows", plan.Agg(nest, side.attributes))])
+    none = plan.AntiJoin(plan.Literal(("rows",), [(frozenset(),)]), plan.Projection(factor.rows, ()))
+    return over(plan.Union(some, none), ("rows",), ("rows",), f"nested {side.name}")
+
+
 def numbered(factor: Factor, key: Callable[[Any], Any] | None, site: str) -> Factor:
     """Each row with its index, from 0."""
     if key is not None:

@@ -9,8 +9,8 @@ function and the row.
 >>> edge = Side(None, "edge", ("a", "b"), ("a", "b"))
 >>> picks(lambda e: (e.b, 7), [edge], "rules.py:1")
 [('b', 'b'), ('c1', 7)]
->>> picks(lambda e: (e.a + 1,), [edge], "rules.py:1"), made_width(lambda e: (e.a + 1,))
-(None, 1)
+>>> picks(lambda e: (e.a + 1,), [edge], "rules.py:1"), made_columns(lambda e: (e.a + 1,), [edge])
+(None, ('c0',))
 
 Contract: functions are pure.  What is read off the byte code is what calling would give, since nothing but loads of
 columns and constants and the making of one tuple is accepted.
@@ -208,26 +208,51 @@ class Attribute(str):
     __slots__ = ()
 
 
-def made_width(function: Any) -> int | None:
-    """How many columns the rows of a function have, if all its results are tuples written out; else None."""
+def made_columns(function: Any, sides: Sequence[Side]) -> Names | None:
+    """The columns of a function's rows, if all its results are tuples written out, or the rows that it is given."""
     code = getattr(function, "__code__", None)
     if code is None:
         return None
-    widths = set()
+    rows: dict[str, Names] = {}
+    if inspect.isfunction(function) and code.co_argcount == len(sides):
+        rows = {name: side.columns for name, side in zip(code.co_varnames, sides, strict=False)}
+    found: set[Names] = set()
     before = None
-    for one in dis.get_instructions(code):
-        if one.opname == "RETURN_VALUE":
-            if before is None or before.opname != "BUILD_TUPLE":
-                if before is not None and before.opname == "LOAD_CONST" and before.argval is None:
-                    continue
+    steps = [one for one in dis.get_instructions(code) if one.opname not in ("CACHE", "NOP")]
+    ends = {one.offset for one in steps if one.opname == "RETURN_VALUE"}
+    rows = {name: columns for name, columns in rows.items() if not any(_changes(one, name) for one in steps)}
+    for one in steps:
+        if one.opname == "RETURN_VALUE" or (one.opname == "JUMP_FORWARD" and one.argval in ends):
+            if before is None:
                 return None
-            widths.add(before.argval)
-        elif one.opname == "RETURN_CONST":
-            if one.argval is not None:
+            if before.opname == "BUILD_TUPLE":
+                found.add(numbered(before.argval))
+            elif before.opname.startswith("LOAD_FAST") and before.argval in rows:
+                found.add(rows[before.argval])
+            elif before.opname == "LOAD_CONST" and type(before.argval) is tuple:
+                found.add(numbered(len(before.argval)))
+            elif before.opname != "LOAD_CONST" or before.argval is not None:
                 return None
-        elif one.opname not in ("CACHE", "NOP"):
-            before = one
-    return widths.pop() if len(widths) == 1 else None
+        elif (one.opname == "RETURN_CONST" and one.argval is not None) or ("JUMP" in one.opname and one.argval in ends):
+            return None
+        before = one
+    if len({len(columns) for columns in found}) != 1:
+        return None
+    columns = found.pop()
+    return columns if not found else numbered(len(columns))
+
+
+def _changes(one: dis.Instruction, name: str) -> bool:
+    return one.opname in ("STORE_FAST", "DELETE_FAST") and one.argval == name
+
+
+def numbered(width: int) -> Names:
+    """The names of columns that nobody has named.
+
+    >>> numbered(2)
+    ('c0', 'c1')
+    """
+    return tuple(f"c{place}" for place in range(width))
 
 
 def called(

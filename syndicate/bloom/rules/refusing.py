@@ -24,6 +24,11 @@ _BOTH = "for the rows of both, write a rule for each: t <= a; t <= b"
 class Refusing:
     """What stands in a rule, and takes no operator but ``*`` and the signs."""
 
+    no_element = (
+        "in a rule, a literal row may hold a collection, t <= [(1, a)], and follows it, or join with a.nested(); "
+        "outside of rules, write frozenset(...) of the rows that are meant"
+    )
+
     __add__ = __radd__ = _refused("+", _BOTH)
     __or__ = __ror__ = _refused("|", _BOTH)
     __sub__ = _refused("-", "for the rows of a that are not in b, write a.notin(b)")
