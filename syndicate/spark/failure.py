@@ -5,6 +5,11 @@ stack, in two languages.  One sentence among them says what is wrong; it is look
 
 >>> explained("Box", lambda: 1 + 1)
 2
+
+A table may also fail a reader for a reason that passes: it is being rewritten, so that files, the path or the table are
+away; a disk, a network or a database does not answer; an executor or a worker was lost.  These are told apart here, by
+Spark's name of the error or by Java's class of a cause, as :class:`Interrupted`.  Everything else stays as it is until
+somebody mends it: a column that is not there, a type that does not fit, a function that raises, a session that ended.
 """
 
 from __future__ import annotations
@@ -19,40 +24,87 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+class Interrupted(SourceError):
+    """The rows could not be had, for a reason that passes: to try again may help."""
+
+
 def explained(name: str, fn: Callable[P, T], /, *args: P.args, **named: P.kwargs) -> T:
-    """Call *fn*; raise :class:`SourceError`, about the rows of *name*, if it fails by an error of Spark's.
+    """Call *fn*; raise :class:`SourceError`, about the rows of *name*, if it fails by an error of Spark's, and
+    :class:`Interrupted` if the reason passes.
 
     Other errors pass as they are.
     """
     try:
         return fn(*args, **named)
     except Exception as error:
-        reason = _reason(error)
-        if reason is None:
+        said = _said(error)
+        if said is None:
             raise
-    raise SourceError(f"Spark could not deliver the rows of {name}: {reason}")
+        reason = _telling([text for _, text in said])
+        kind = Interrupted if reason != _ENDED and passes(said) else SourceError
+    raise kind(f"Spark could not deliver the rows of {name}: {reason}")
 
 
-def _reason(error: Exception) -> str | None:
+def reason_of(error: Exception) -> str | None:
     """What Spark says went wrong, in a line; None if it is not Spark's error."""
+    said = _said(error)
+    return None if said is None else _telling([text for _, text in said])
+
+
+def _said(error: Exception) -> list[tuple[str, str]] | None:
+    """The class and the message of an error of Spark's and of its causes; None if it is not Spark's."""
     if isinstance(error, (ConnectionError, EOFError)):
-        return _ENDED if _met_by_py4j(error) else None
+        return [("", _ENDED)] if _met_by_py4j(error) else None
     module = type(error).__module__.partition(".")[0]
     if module not in ("py4j", "pyspark") or isinstance(error, ImportError):
         return None
     java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
     if java is None:
-        return _line(str(error)) if module == "pyspark" else _ENDED
+        return [("", _line(str(error)) if module == "pyspark" else _ENDED)]
     said = []
     try:
         while java is not None:
-            said.append(java.getMessage() or java.toString())
+            said.append((java.getClass().getName(), java.getMessage() or java.toString()))
             java = java.getCause()
     except Exception as lost:
         if not _met_by_py4j(lost):
             raise
-        return _ENDED
-    return _telling(said)
+        return [("", _ENDED)]
+    return said
+
+
+def passes(said: Sequence[tuple[str, str]]) -> bool:
+    """Whether an error with these classes and messages, each the cause of the one before, is of a reason that passes.
+
+    >>> passes([("org.apache.spark.sql.AnalysisException", "[PATH_NOT_FOUND] Path does not exist: file:/t.")])
+    True
+    >>> passes([("org.apache.spark.SparkException", "Job aborted"), ("java.net.ConnectException", "refused")])
+    True
+    >>> passes([("org.apache.spark.sql.AnalysisException", "[UNRESOLVED_COLUMN.WITH_SUGGESTION] `di`")])
+    False
+    """
+    if any(_LASTING.search(text) for _, text in said):
+        return False
+    return any(_PASSING_CLASS.search(kind) or _PASSING.search(text) for kind, text in said)
+
+
+_PASSING: Final = re.compile(
+    r"\[(PATH_NOT_FOUND|TABLE_OR_VIEW_NOT_FOUND|UNABLE_TO_INFER_SCHEMA|FAILED_READ_FILE\.(FILE_NOT_EXIST|"
+    r"CANNOT_READ_FILE_FOOTER)|CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|DELTA_(PATH_DOES_NOT_EXIST|TABLE_NOT_FOUND|"
+    r"FILE_NOT_FOUND(_DETAILED)?|CONCURRENT_\w+)|CONCURRENT_\w+)[\].]"
+    r"|ExecutorLostFailure|Python worker exited unexpectedly|FileNotFoundException|NoSuchFileException"
+)
+"""Spark's names of what passes, and what it only quotes from a task."""
+
+_PASSING_CLASS: Final = re.compile(
+    r"^java\.(io\.(\w*IOException|FileNotFoundException|EOFException)|net\.\w+Exception|nio\.file\.\w+Exception"
+    r"|sql\.SQL(Transient\w*|Recoverable)Exception|util\.concurrent\.TimeoutException)$"
+    r"|\.(NotFoundException|NoSuchTableException|RuntimeIOException|ServiceUnavailableException)$"
+)
+"""Java's classes of it, and those of Iceberg and Hadoop's object stores."""
+
+_LASTING: Final = re.compile(r"\[(PARQUET_|FAILED_READ_FILE\.PARQUET_|UNSUPPORTED_)|AccessControlException")
+"""What comes in the same classes, and stays."""
 
 
 def _telling(said: Sequence[str]) -> str:

@@ -15,6 +15,7 @@ import trio
 from attrs import define, field, frozen
 
 from syndicate.errors import SourceError
+from syndicate.log import logger
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.failure import explained
 from syndicate.spark.progress import SparkProgress
@@ -61,6 +62,11 @@ class Follower:
     counted: int = field(default=0, init=False)
     # Of its own: what waits for Spark takes a thread all the time, and trio's usual threads are forty.
     limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(2), init=False)
+
+    @property
+    def log(self) -> Any:
+        """Where to say what nobody has to act upon at once."""
+        return logger(actor=self.delivery.facet.actor.name)
 
     async def opened(self, session: SparkSession | None) -> SparkSession:
         """The session that was given, or the one of this process."""

@@ -100,7 +100,8 @@ class Journal:
         try:
             self._file_lock.take(f"the journal {self.path}", "give each source its own", patience=_PATIENCE)
         except StateError as error:
-            raise SourceJournalError(str(error)) from None
+            nowhere = None if self.path.parent.is_dir() else _sentence_of(sqlite3.SQLITE_CANTOPEN, self.path)
+            raise SourceJournalError(nowhere or str(error)) from None
         try:
             with self._explained():
                 self._check_log()
@@ -263,10 +264,7 @@ class Journal:
         if isinstance(error, sqlite3.ProgrammingError):
             return f"the journal {self.path} is closed: its source has stopped"
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-        for codes, sentence in _SENTENCES:
-            if code in codes:
-                return sentence(str(self.path))
-        return f"the journal {self.path} cannot be used: {error}"
+        return _sentence_of(code, self.path) or f"the journal {self.path} cannot be used: {error}"
 
 
 _BOTH: Final = "put back the two that belong together, or remove both to begin anew"
@@ -291,6 +289,10 @@ _SENTENCES: Final[tuple[tuple[tuple[int, ...], Callable[[str], str]], ...]] = (
     ),
     ((sqlite3.SQLITE_IOERR,), lambda path: f"the disk with the journal {path} cannot be read or written"),
 )
+
+
+def _sentence_of(code: int, path: Path) -> str | None:
+    return next((sentence(str(path)) for codes, sentence in _SENTENCES if code in codes), None)
 
 
 def _entries(standing: Standing, touched: Iterable[Frozen]) -> Iterator[tuple[bytes, bytes | None, int, int]]:

@@ -16,9 +16,8 @@ take effect together.
 [Box(name='a', size=1), Box(name='b', size=Symbol('null'))]
 
 Contract: a column is the record's, the key's, the weight's, the sequence's, the clock's or ignored by name; one that is
-none of these is a mistake, and told before any row is read.
-
-Source: the project's design, 6.7; the reference on Spark, section 6 ("map by schema").
+none of these is a mistake, and told before any row is read, unless it came later
+(:mod:`syndicate.spark.source`).
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ from syndicate.values import Frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql.types import StructType
 
 
 @frozen
@@ -101,8 +99,7 @@ class Rows:
         needed.
         """
         found = Counter(columns)
-        needs = list(self._needs())
-        for column, need in needs:
+        for column, need in self._needs():
             if found[column] != 1:
                 there = f"{found[column]} columns" if column in found else "no column"
                 hint = "" if column in found else meant(column, columns)
@@ -110,18 +107,22 @@ class Rows:
                     f"the rows have {there} {column!r}{hint}, which {need}; their columns are {', '.join(columns)}: "
                     "select or rename them in the frame"
                 )
-        spare = list(dict.fromkeys(column for column in columns if column not in {*dict(needs), *self.ignore}))
-        if spare:
-            are = "a column" if len(spare) == 1 else "columns"
+        unknown = self.unknown(columns)
+        if unknown:
+            are = "a column" if len(unknown) == 1 else "columns"
             raise SourceError(
-                f"the rows have {are} that no field of {self.name} takes: {', '.join(spare)}; leave out what is not "
-                f"needed, with select in the frame or with ignore={spare!r}"
+                f"the rows have {are} that no field of {self.name} takes: {', '.join(unknown)}; leave out what is not "
+                f"needed, with select in the frame or with ignore={unknown!r}"
             )
 
+    def unknown(self, columns: Sequence[str]) -> list[str]:
+        """The columns that nothing needs and nobody ignores: a mistake at first, and later one that was added."""
+        return [column for column in self.spare(columns) if column not in self.ignore]
+
     def spare(self, columns: Sequence[str]) -> list[str]:
-        """The columns that are ignored, and of no use otherwise: they may be of any type."""
+        """The columns that are of no use: they may be of any type."""
         needed = {column for column, _ in self._needs()}
-        return [column for column in columns if column in self.ignore and column not in needed]
+        return [column for column in dict.fromkeys(columns) if column not in needed]
 
     def _needs(self) -> Iterable[tuple[str, str]]:
         yield from ((name, f"is a field of {self.name}") for name in fields_of(self.to))
@@ -221,33 +222,6 @@ class Rows:
                 f"weights are integers or one of {', '.join(self.words)}"
             )
         return weights
-
-
-def arrow_schema(schema: StructType) -> pa.Schema:
-    """The Arrow schema in which Spark hands over rows of *schema*.
-
-    Raises:
-        SourceError: Spark has no such type in Arrow: an interval of months is one.
-    """
-    import inspect
-
-    import pyarrow as pa
-    from pyspark.errors import PySparkException
-    from pyspark.sql.pandas.types import to_arrow_schema
-    from pyspark.sql.types import StructType
-
-    named = inspect.signature(to_arrow_schema).parameters
-    zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in named else {}
-    found = []
-    for member in schema:
-        try:
-            found += to_arrow_schema(StructType([member]), **zone)
-        except PySparkException:
-            raise SourceError(
-                f"the column {member.name!r} is of type {member.dataType.simpleString()}, which has no value: "
-                "cast it in the frame, to string for instance"
-            ) from None
-    return pa.schema(found)
 
 
 def _ordered() -> Sequence[Callable[[pa.DataType], bool]]:

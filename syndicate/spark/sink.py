@@ -35,9 +35,10 @@ from syndicate.record import record
 from syndicate.skeleton.analysis import analyse
 from syndicate.skeleton.interest import interest
 from syndicate.spark.arrays import Misfit, array_of, canonical, check_kind, kind_of
+from syndicate.spark.arrow import arrow_schema
 from syndicate.spark.columns import fields_of, hints_of
 from syndicate.spark.delivery import Delivery
-from syndicate.spark.rows import Step, arrow_schema
+from syndicate.spark.rows import Step
 from syndicate.spark.standing import Standing
 from syndicate.spark.table import WEIGHT, Table
 from syndicate.turn import Entity, Turn, current, expect_ref

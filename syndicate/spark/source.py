@@ -33,16 +33,18 @@ from attrs import define, field, frozen
 
 from syndicate.errors import SourceError
 from syndicate.flow.snapshot import no_collection
+from syndicate.spark.arrow import arrow_schema, arrow_table
 from syndicate.spark.columns import described
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.difference import Difference
-from syndicate.spark.failure import explained
+from syndicate.spark.failure import Interrupted
 from syndicate.spark.feed import WORDS, Feed, Named, feed_of
 from syndicate.spark.follower import Batch, Follower, check_call
 from syndicate.spark.journal import Journal
 from syndicate.spark.journal import described as properties
+from syndicate.spark.outage import Outage
 from syndicate.spark.query import Query, trigger_of
-from syndicate.spark.rows import Rows, Step, arrow_schema
+from syndicate.spark.rows import Rows, Step
 from syndicate.spark.standing import Standing
 from syndicate.turn import expect_ref
 from syndicate.values import Ref
@@ -103,7 +105,8 @@ def spark_source(
         changes: the rows are those of a change feed: ``"delta"`` and ``"iceberg"`` name the conventional columns, and a
             :class:`~syndicate.spark.feed.Feed` others; they stand for *weight* and *sequence*.  A batch DataFrame of
             this kind is asked for later commits each time; one commit must be there as a whole.
-        ignore: columns that no record takes; others that are not used are refused.
+        ignore: columns that no record takes.  Others that are not used are refused at the first start; those that are
+            added later, while the rows are followed or beside a journal, are left out, and the log says so once.
         clock: a ``@record`` class whose fields are columns that the sequence determines.  While a step is the latest
             one, the record of it is asserted, in the same turn as the step takes effect.
         journal: a file that keeps what stands and which batch was the last, so that after a crash nothing is lost or
@@ -122,6 +125,10 @@ def spark_source(
         keep: when a stream that was to end (``availableNow``) has ended, let the assertions stay until the actor is
             stopped.
         on_end: called in a turn of the actor when such a stream has ended, after the last step.
+
+    Once a table was read, a look at it that fails for a reason that passes (its files are being replaced, a disk or a
+    database does not answer, an executor was lost) is repeated, first after 0.1 and at most after 30 seconds; the log
+    tells when that begins and ends, and what stood stands.
 
     Raises:
         SourceError: (by the actor, which crashes with it) the DataFrame does not fit, or its query failed or ended by
@@ -215,8 +222,10 @@ class _Source(Follower):
     journal: Journal | None = None
     difference: Difference = field(factory=Difference)
     shape: dict[str, str] | None = None
+    added: set[str] = field(factory=set)
     place: str | None = None
     last: int = -1
+    looked: bool = False
 
     async def run(self, make: Callable[[SparkSession], DataFrame], session: SparkSession | None) -> bool:
         """Follow the rows; answer whether the assertions stay when that has ended."""
@@ -265,7 +274,8 @@ class _Source(Follower):
         self.journal = journal = await self.in_thread(Journal, self.options.journal, about, abandon=False)
         self.standing = await self.in_thread(journal.standing, keyed, self.standing.table, abandon=False)
         self.last, self.place = journal.last, journal.place
-        if self.last >= 0:
+        self.looked = self.last >= 0
+        if self.looked:
             there = self.standing.there()
             await self.deliver(Batch([Move(there, [], len(there), journal.clock)], self.last, 0, time.monotonic()))
 
@@ -279,7 +289,7 @@ class _Source(Follower):
             query = str(frame.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId"))
             if not self.journal.expects(number, query):
                 return None
-        table = explained(self.rows.name, frame.toArrow)
+        table = arrow_table(self.rows.name, frame)
         steps = self._differing(table) if self.options.mode == "complete" else self.rows.steps(table)
         return self._planned(steps, number, query, began)
 
@@ -292,7 +302,7 @@ class _Source(Follower):
 
         def look(frame: DataFrame) -> Batch | None:
             began = time.monotonic()
-            steps = self._differing(explained(self.rows.name, frame.toArrow))
+            steps = self._differing(arrow_table(self.rows.name, frame))
             return self._planned(steps, self.last + 1, "", began) if any(step.changes for step in steps) else None
 
         await self._repeat(look, frame, again)
@@ -307,7 +317,7 @@ class _Source(Follower):
             began = time.monotonic()
             if self.place is not None:
                 frame = frame.where(f.col(order) > f.lit(self.place).cast(frame.schema[order].dataType))
-            steps = self.rows.steps(explained(self.rows.name, frame.toArrow))
+            steps = self.rows.steps(arrow_table(self.rows.name, frame))
             return self._planned(steps, self.last + 1, "", began) if steps else None
 
         await self._repeat(look, frame, again)
@@ -315,18 +325,33 @@ class _Source(Follower):
     async def _repeat(
         self, look: Callable[[DataFrame], Batch | None], frame: DataFrame, again: Callable[[], DataFrame]
     ) -> None:
+        outage = Outage(self.name, self.log)
+        made: DataFrame | None = frame
         while True:
             due = trio.current_time() + self.options.every
-            batch = await self.in_thread(look, frame)
+            try:
+                batch = await self.in_thread(look, made if made is not None else await self.in_thread(again))
+            except (Interrupted, OSError) as error:
+                if not self.looked:
+                    raise
+                made = None
+                await trio.sleep(outage.delay(error))
+                continue
+            outage.over()
+            self.looked, made = True, None
             if batch is not None:
                 await self.deliver(batch)
             await trio.sleep_until(due)
-            frame = await self.in_thread(again)
 
     def _make(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
         """Make the frame, and see that its rows fit, and that they are as they were before."""
         frame = self.made(make, session)
-        self.rows.check(frame.columns)
+        unknown = self.rows.unknown(frame.columns)
+        if self.shape is None and not (self.options.journal is not None and self.options.journal.exists()):
+            self.rows.check(frame.columns)
+        elif news := sorted({*unknown} - self.added):
+            self.added.update(news)
+            self.log.warning("columns were added, which no field takes", source=self.name, columns=news)
         if spare := self.rows.spare(frame.columns):
             frame = frame.drop(*spare)
         shape = self.rows.shape(arrow_schema(frame.schema))

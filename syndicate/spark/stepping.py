@@ -20,8 +20,8 @@ from syndicate.flow.circuit import Circuit
 from syndicate.flow.encoding import decoded, encoded
 from syndicate.flow.local import LocalEngine
 from syndicate.flow.zset import ZSet
+from syndicate.spark.arrow import arrow_table
 from syndicate.spark.engine import SparkEngine
-from syndicate.spark.failure import explained
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -106,7 +106,7 @@ class LocalSteps:
             raise StateError(f"{path} cannot be written: {error.strerror}; the last step is done again") from error
 
     def _rows(self, frame: DataFrame) -> ZSet:
-        table = explained(self.source, frame.toArrow)
+        table = arrow_table(self.source, frame)
         weights = [1] * table.num_rows
         if self.weight is not None:
             if table.column(self.weight).null_count:

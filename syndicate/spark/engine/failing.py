@@ -20,7 +20,7 @@ from syndicate.flow.circuit import Circuit
 from syndicate.spark.engine.rows import OVERFLOW
 from syndicate.spark.engine.shape import FALLBACK
 from syndicate.spark.engine.workers import MARK, WorkerFailed
-from syndicate.spark.failure import _reason
+from syndicate.spark.failure import reason_of
 
 _OF_THE_DRIVER = frozenset({"source", "constant", "inspect"})
 _OVERFLOW = ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW", "CAST_OVERFLOW")
@@ -60,7 +60,7 @@ def _told(error: Exception, circuit: Circuit | None) -> SyndicateError | None:
     shipped = _unshippable(error, text, circuit)
     if shipped is not None:
         return shipped
-    reason = _reason(error)
+    reason = reason_of(error)
     if reason is None:
         return None
     if _has_ended(text, reason):
