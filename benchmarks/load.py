@@ -25,7 +25,7 @@ from attrs import define, field
 from benchmarks.figure import Broken
 from benchmarks.server import Server
 from relay.codec import Codec, Msgpack, Preserves
-from relay.packets import LIVENESS, MINE, A, S, WireRef
+from relay.packets import MINE, A, S, WireRef
 from relay.sturdy import DEFAULT, parse_ref
 from syndicate.values import SEQ, Dictionary, Frozen, Record, Symbol, freeze
 
@@ -105,8 +105,6 @@ class Peer:
             if not data:
                 raise Broken("the broker hung up")
             for packet in self._codec.feed(data):
-                if packet[0] is LIVENESS:
-                    continue
                 if type(packet) is not tuple or packet[0] is not SEQ:
                     raise Broken(f"the broker said {packet}")
                 self._heard += packet[1:]
@@ -199,7 +197,7 @@ class Unpacking:
         """Take what was read."""
         self._unpacker.feed(data)
         for packet in self._unpacker:
-            if packet is False or packet[0] == _LIVENESS:  # about the connection alone
+            if packet is False:
                 continue
             if packet[0] is not None:
                 raise Broken(f"the broker said: {packet[1:]}")
@@ -208,9 +206,6 @@ class Unpacking:
     def turn(self, packet: Any, now: float) -> None:
         """Look at a Turn: its items after the first are entries, and the last of an entry is the event."""
         raise NotImplementedError
-
-
-_LIVENESS: Final = LIVENESS.name.encode()
 
 
 def _same(code: int, data: bytes) -> bytes:

@@ -40,10 +40,10 @@ class Limits:
     nothing of what waits for it (64 KiB at once; for a larger packet accordingly longer), or in which no more than
     64 KiB come of a packet that it has begun, and not its end.
 
-    **A silent peer.** A Nop is sent after *ping* seconds in which nothing was sent.  When the first packet of a peer
-    has come it is told *ping* and *idle*; one that says the same of itself is given up after *idle* seconds without a
-    word, whatever came before, and is pinged three times as often as its own *idle* asks.  Of a peer that does not know
-    of this that holds once it has sent a Nop; until then only its operating system is asked (TCP keep-alive), which
+    **A silent peer.** A Nop is sent after *ping* seconds in which nothing was sent.  Who connects tells the other side
+    *ping* and *idle*, and is told the same in answer; such a peer is given up after *idle* seconds without a word,
+    whatever came before, and is pinged three times as often as its own *idle* asks.  Of a peer that does not know of
+    this that holds once it has sent a Nop; until then only its operating system is asked (TCP keep-alive), which
     answers for a program that hangs, too.  With *liveness* such a peer is refused, after *opening* seconds.
 
     **A stranger**, that is a peer to which the gatekeeper has given nothing yet: *opening* are the seconds until it has

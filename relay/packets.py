@@ -44,7 +44,8 @@ ERROR: Final = Symbol("error")
 
 LIVENESS: Final = Symbol("liveness")
 """``<liveness ping idle>``, an extension, in milliseconds: the sender says something at least every *ping*, and gives
-the receiver up after *idle* without a word.  Sent once, when the first packet of the other side has come.
+the receiver up after *idle* without a word.  Sent once: by who connects, when the first packet of the other side has
+come, and in answer by who was connected to.
 """
 
 MINE: Final = 0

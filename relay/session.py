@@ -138,6 +138,7 @@ class Session:
         self.reason: str | None = None
         self.exceeded = ""
         self.pings = self.lively = False
+        self._connects = codec is not None
         self.ping = limits.ping
         self.membrane = Membrane(self._proxy, self._number, Ref(facet, Entity()))
         if publish is not None:
@@ -367,7 +368,7 @@ class Session:
                     self._next = None
                     packet = read(form)
                     self.packets_in += 1
-                    if self.packets_in == 1:
+                    if self.packets_in == 1 and self._connects:
                         self.say(liveness(self.limits.ping, self.limits.idle))
                     self.receive(packet)
                 acts = self._acts
@@ -419,6 +420,8 @@ class Session:
         elif type(packet) is Extension:
             times = rhythm(packet)
             if times is not None:
+                if not (self.lively or self._connects):
+                    self.say(liveness(self.limits.ping, self.limits.idle))
                 self.pings = self.lively = True
                 self.ping = min(self.limits.ping, times[1] / 3)
         elif type(packet) is Error:
