@@ -22,7 +22,8 @@ from typing import Any, Final
 
 from attrs import define, field, fields
 
-from relay.session import Session, Statistics
+from relay.session import Session
+from relay.statistics import Statistics
 from relay.tap import Tap
 from syndicate.dataspace import dataspace
 from syndicate.during import during

@@ -33,8 +33,6 @@ from functools import partial
 from itertools import chain
 from typing import Any, ClassVar, Final, TypeAlias
 
-from attrs import frozen
-
 from relay.backlog import ENTRY, Backlog, Note, Scale, pieces, weight
 from relay.codec import Codec, codec_for
 from relay.limits import DEFAULT, Limits
@@ -45,6 +43,7 @@ from relay.packets import A, Error, Event, Extension, M, Nop, Packet, R, Turn, l
 from relay.packets import S as SYNCED
 from relay.reach import ENOUGH, Reach
 from relay.standing import Standing, Told
+from relay.statistics import Statistics
 from syndicate.bag import Bag
 from syndicate.dataspace import Ended
 from syndicate.errors import NotAValue, ProtocolError
@@ -72,30 +71,6 @@ _SHARE: Final = 64
 
 _Understood: TypeAlias = tuple[int, Ref | None, Frozen, Told | None]
 """An event of the peer's: its kind, its target here, its value as we have it, and the assertion that it is about."""
-
-
-@frozen
-class Statistics:
-    """What has passed in a session, and what is there: counts, and bytes where the name says so.
-
-    *handles* are the peer's assertions; *waiting_bytes* what has not been taken by the peer, about; *collapsed* the
-    assertions that came and went without being sent; *exceeded* the limit that ended the session, or ``""``.
-    """
-
-    packets_in: int
-    packets_out: int
-    events_in: int
-    events_out: int
-    bytes_in: int
-    bytes_out: int
-    handles: int
-    exports: int
-    imports: int
-    waiting_entries: int
-    waiting_bytes: int
-    debt: int
-    collapsed: int
-    exceeded: str
 
 
 def _replaces(events: list[_Understood]) -> bool:

@@ -30,8 +30,8 @@ PLAN = """
 
     relay.origin relay.limits relay.packets relay.codec relay.observer relay.passage relay.caveats relay.membrane
     relay.sturdy relay.gatekeeper relay.keep
-    relay.backlog relay.outbox relay.standing relay.reach relay.session relay.lobby relay.transport relay.clock
-    relay.link relay.client
+    relay.backlog relay.outbox relay.standing relay.reach relay.statistics relay.session relay.lobby relay.transport
+    relay.clock relay.link relay.client
     relay.inferior relay.nested
     relay
     relay.disk relay.journal relay.durable relay.config relay.tap relay.census relay.governor
