@@ -130,6 +130,7 @@ class Bloom(Running, Looking):
             self._arrived: Mapping[str, Mapping[Any, None]] = {}
             self._fired = 0
             self._done = 0
+            self._watchers: list[Callable[[], None]] = []
             self._time: float | None = None
             self.halted = False
             self.send: Send = self._nowhere
@@ -381,6 +382,8 @@ class Bloom(Running, Looking):
             self._ticking = 0
         self._has_read = False
         self._done += 1
+        for watch in list(self._watchers):  # before what was sent is gone
+            watch()
         self._post()
         self.halted = self.halted or bool(self._states["halt"].contents.rows)
         self._calling = True

@@ -316,3 +316,45 @@ def test_no_colour(tmp_path: Path) -> None:
     one.type("/quit\n")
     assert one.process.wait(PATIENCE) == 0
     os.close(one.ours)
+
+
+PATHS = """
+from syndicate.bloom import Bloom, bloom, channel, lset, table
+class Paths(Bloom):
+    link = table(["from", "to"]); path = table(["from", "to"]); more = channel(["@to", "end"]); some = lset()
+    @bloom
+    def rules(self):
+        self.path <= self.link
+        self.path <= (self.link * self.path).pairs(("to", "from"), lambda l, p: (l.from_, p.to))
+        self.link <= self.more.map(lambda m: (3, m.end))
+class Endless(Bloom):
+    n = table(["n"])
+    @bloom
+    def rules(self):
+        self.n < +self.n.map(lambda r: (r.n + 1,))
+"""
+
+
+def test_trace(carts: Path) -> None:
+    """Rows of the input come in their ticks; the run ends at rest; text, a page, JSON; mistakes name the line."""
+    (carts / "paths.py").write_text(PATHS)
+    lines = '{"into": "link", "rows": [[1, 2], [2, 3]]}\n\n{"into": "more", "rows": [["me", 4]], "tick": 2}\n'
+    lines += '{"into": "some", "rows": [7]}\n'
+    done = bloom("trace", "paths.py:Paths", "--input", "-", lines=lines)
+    assert (done.exit_code, done.stderr) == (0, "")
+    told = done.stdout.splitlines()
+    assert [line.partition(":")[0] for line in told if line.startswith("tick")] == ["tick 0", "tick 1", "tick 2"]
+    assert [line.partition(":")[0] for line in told if line.startswith("  + path")] == [
+        "  + path(1, 2)", "  + path(1, 3)", "  + path(2, 3)", "  + path(1, 4)", "  + path(2, 4)", "  + path(3, 4)",
+    ]  # fmt: skip
+    done = bloom("trace", "paths.py:Paths", "--input", "-", "--format", "html", "--output", "run.html", lines=lines)
+    assert (done.exit_code, done.stdout) == (0, "")
+    assert (carts / "run.html").read_text().startswith("<!doctype html>")
+    given = '{"into": "n", "rows": [[1]]}'
+    done = bloom("trace", "paths.py:Endless", "--input", "-", "--ticks", "3", "--format", "json", lines=given)
+    assert len(json.loads(done.stdout)["ticks"]) == 3
+    assert done.stderr == "note: more to come after 3 ticks; give a greater --ticks\n"
+    for wrong in ("[1]", "{", '{"into": "n"}', '{"into": "n", "rows": [[1]], "tick": -1}', '{"into": 3, "rows": []}'):
+        done = bloom("trace", "paths.py:Endless", "--input", "-", lines=f"{given}\n{wrong}\n")
+        assert done.exit_code == 2
+        assert "line 2 of the input says no rows" in done.stderr

@@ -1,7 +1,4 @@
-"""``syndicate bloom``: programs in Bloom, checked, drawn and tried out.
-
-Source: DESIGN, 6.2 and 6.5; issue 5, part 7.
-"""
+"""``syndicate bloom``: programs in Bloom, checked, drawn, traced and tried out."""
 
 from __future__ import annotations
 
@@ -12,12 +9,14 @@ import click
 from relay.cli.bloom.check import check_command
 from relay.cli.bloom.plot import plot_command
 from relay.cli.bloom.repl import repl_command
+from relay.cli.bloom.trace import trace_command
 from relay.cli.ending import SETTINGS
 
 _EXAMPLES: Final = """\b
 Examples:
   syndicate bloom check shop.py:Cart
   syndicate bloom plot shop.py:Cart --format dot | dot -Tsvg > cart.svg
+  syndicate bloom trace shop.py:Cart --input rows.jsonl --format html --output run.html
   syndicate bloom repl shop.carts:Cart
 """
 
@@ -27,5 +26,5 @@ def bloom() -> None:
     """Programs in Bloom: rules over collections, in ticks."""
 
 
-for command in (check_command, plot_command, repl_command):
+for command in (check_command, plot_command, trace_command, repl_command):
     bloom.add_command(command)
