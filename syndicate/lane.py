@@ -3,7 +3,8 @@
 A turn is handled at a stretch unless it has more than ``LARGE`` events.  Then its actor gets a *lane*, and after each
 slice everything else has its turn: other actors, timers, tasks, sockets.  Nobody sees half of it, for what a turn has
 noted is handed over when it commits, at the end of its last slice.  What comes for the actor meanwhile waits in the
-lane, in order, so that the actor is in one turn at a time; all others go on.
+lane, in order, so that the actor is in one turn at a time; all others go on.  Others go first only while
+nothing waits, so that who tells it ever more cannot outrun it: a lane is at most a turn behind.
 
 A handler, a dataflow block, or a step of a circuit is not divided: they are functions of the program.
 
@@ -32,12 +33,13 @@ STRETCH: Final = 256
 class Lane:
     """What is left of an actor's turn, and what waits behind it: batches, and functions to be called between turns."""
 
-    __slots__ = ("_at", "_events", "_suspended", "_waiting", "actor")
+    __slots__ = ("_at", "_events", "_suspended", "_waiting", "actor", "place")
 
     def __init__(self, actor: Actor, events: list[Event]) -> None:
         self.actor = actor
         self._events: list[Event] | None = events
         self._at = 0
+        self.place: list[Event] = []  # what stands for it in the run queue; another one there is out of date
         self._suspended: tuple[Any, ...] | None = None
         self._waiting: deque[list[Event] | Callable[[], None]] = deque()
 
@@ -49,6 +51,11 @@ class Lane:
     def put(self, what: list[Event] | Callable[[], None]) -> None:
         """Let it wait its turn."""
         self._waiting.append(what)
+
+    @property
+    def behind(self) -> bool:
+        """Whether more waits than the turn that it is at: then it goes on before the turns of others."""
+        return bool(self._waiting)
 
     def take(self, turn: Turn) -> int:
         """Handle a slice of the turn, or the batch that comes next; answers how many events."""

@@ -232,8 +232,14 @@ class System:
         """Handle a batch while there are lanes, or one that needs a lane; answers how many events, or 1 for none."""
         if type(actor) is Lane:
             lane = actor
+            if events is not lane.place:  # it has gone first meanwhile
+                self.taken -= 1
+                return 1
         elif actor in self.lanes:
-            self.lanes[actor].put(events)
+            lane = self.lanes[actor]
+            lane.put(events)
+            lane.place = []
+            self.queue.appendleft((lane, lane.place))
             self.taken -= 1
             return 1
         elif len(events) > LARGE:
@@ -246,8 +252,10 @@ class System:
         finally:
             if lane.over:
                 del self.lanes[lane.actor]
+            elif lane.behind:
+                self.queue.appendleft((lane, lane.place))
             else:
-                self.queue.append((lane, []))
+                self.queue.append((lane, lane.place))
 
     def when_handled(self, then: Callable[[], None]) -> None:
         """Call *then*, between turns, once each turn that is underway now and what waits behind it has been handled."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from syndicate import (
     ANY,
     Entity,
+    Observe,
     Ref,
     after,
     assert_,
@@ -25,6 +26,7 @@ from syndicate import (
     on_stop_or_crash,
     prevent_inert_check,
     query_set,
+    ref,
     run,
     send,
     spawn,
@@ -34,6 +36,7 @@ from syndicate import (
 from syndicate import lane as lanes
 from syndicate import system as systems
 from syndicate.facet import Facet
+from syndicate.lane import LARGE
 from syndicate.testing import Seen, settled, watch
 from syndicate.turn import Handle
 from tests.strategies import P
@@ -335,3 +338,28 @@ def test_slices_change_nothing(sizes: list[int], most: int) -> None:
         return seen
 
     assert heard_with(most) == heard_with(100_000)
+
+
+def test_who_tells_ever_more_does_not_outrun_a_lane() -> None:
+    """A turn of many events that calls for the next one at once: the dataspace is at most a turn behind."""
+    waiting: list[int] = []
+    heard = Counting()
+
+    def boot() -> None:
+        ds, me = dataspace(), current_facet()
+        prevent_inert_check()
+        assert_(ds, Observe(P(capture()), ref(heard)))
+
+        def step(left: int) -> None:
+            for n in range(2 * LARGE):
+                send(ds, P(n))
+            lanes_ = me.actor.system.lanes.values()
+            waiting.append(sum(len(lane._waiting) for lane in lanes_))
+            if left:
+                me.enter(lambda: step(left - 1))
+
+        step(100)
+
+    settled(boot)
+    assert heard.heard == 101 * 2 * LARGE
+    assert max(waiting) <= 1
