@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 from weakref import ref
 
-from syndicate.block import Block, Settling
+from syndicate.block import ABOVE_ALL, Block, Settling
 from syndicate.errors import EndlessStop, FacetEnded
 from syndicate.event import ENTER
 from syndicate.turn import Handle, Turn, expect_function, here
@@ -108,6 +108,8 @@ class Facet:
 
     def _end(self, turn: Turn, then: Callable[[], object] | None) -> Iterator[Facet]:
         """The steps of a stop; each child that it yields must have ended before it goes on."""
+        if turn.writer is not None:
+            self._show_last(turn)
         self.stopping = True
         if self.children:
             yield from self._ending_children()
@@ -128,6 +130,13 @@ class Facet:
             turn.suspects[self.parent] = None
         else:
             self.actor.ended(turn)
+
+    def _show_last(self, turn: Turn) -> None:
+        """Let computed assertions follow the fields once more: a dataflow block stops the facet, and they come last."""
+        for each in list(self.blocks):
+            block = each()
+            if block is not None and block.height == ABOVE_ALL and (block.queued or block in turn.damaged):
+                block.refresh(turn)
 
     def _ending_children(self) -> Iterator[Facet]:
         rounds = 0

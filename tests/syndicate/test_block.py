@@ -30,6 +30,7 @@ from syndicate import (
     send,
     stop,
 )
+from syndicate.facet import Facet
 from syndicate.testing import Seen, settled, watch
 from tests.strategies import P
 
@@ -322,3 +323,41 @@ def test_what_has_ended_leaves_nothing_in_a_long_lived_facet(kind: str) -> None:
     counts = trio.run(main)
     assert counts[-1] - counts[-2] < 100, counts
     assert not here[0].children
+
+
+@pytest.mark.parametrize("first", ["assertion", "block"])
+def test_a_block_that_stops_its_facet_lets_the_last_be_seen(first: str) -> None:
+    """What the fields say when a dataflow block stops the facet is asserted, and goes with it."""
+    facets: list[Facet] = []
+    seen: list[Any] = []
+    made: dict[str, Any] = {}
+
+    def counter(ds: Ref) -> None:
+        value, double = field(0), field(0)
+        made["value"] = value
+
+        def shown() -> None:
+            assert_(ds, lambda: ["at", value.value, double.value])
+
+        def stopping() -> None:
+            dataflow(lambda: stop() if value.value >= 3 else None)
+
+        for install in (shown, stopping) if first == "assertion" else (stopping, shown):
+            install()
+        dataflow(lambda: double.set(2 * value.value))
+        prevent_inert_check()
+
+    def boot() -> None:
+        ds = dataspace()
+        seen.append(watch(ds, ["at", capture(), capture()]))
+        facets.append(react(lambda: counter(ds)))
+        prevent_inert_check()
+
+    system = settled(boot)
+    for n in (1, 2, 3):
+        facets[0].enter(lambda n=n: made["value"].set(n))
+        system.drain()
+    values = [(mark, value, double) for mark, value, double in seen[0]]
+    assert [value for mark, value, _ in values if mark == "+"] == [0, 1, 2, 3]
+    assert [value for mark, value, _ in values if mark == "-"] == [0, 1, 2, 3]
+    assert all(double == 2 * value for _, value, double in values)
