@@ -256,6 +256,9 @@ def _collected(cls: type[S], elements: Iterable[Element]) -> S:
     return made(cls, Table(_rows_of(column)))
 
 
+_TEXTS: Final = frozenset({str, bytes})
+
+
 def _column(names: list[Any], *, whole: bool = False) -> Callable[[Any], Key]:
     """A function from an element to the key of its columns, each an index, an attribute or a function.
 
@@ -266,9 +269,12 @@ def _column(names: list[Any], *, whole: bool = False) -> Callable[[Any], Key]:
     ]
 
     single = getters[0] if len(getters) == 1 and not whole else None
+    textless = _TEXTS if int in map(type, names) else frozenset[type]()  # whose items are no columns
 
     def get(element: Any) -> Key:
         try:
+            if type(element) in textless:
+                raise TypeError(f"a {type(element).__name__} is one value")
             if single is not None:
                 return key_of(single(element))
             return key_of(tuple([getter(element) for getter in getters]))
