@@ -378,6 +378,12 @@ class Product(Signed, Refusing):
     def _bare(self, site: str) -> plan.Expression:
         return self.pairs()._bare(site)
 
+    def __getattr__(self, name: str) -> Any:
+        """What nothing is said of here is done with all combinations."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.pairs(), name)
+
     def _all(self) -> list[Factor]:
         return [one._known() for one in self._factors]
 
@@ -433,10 +439,6 @@ class Product(Signed, Refusing):
     def flatten(self, *on: Any) -> Expression:
         """The combinations as rows with all columns, a name that is there before made distinct (``x_1``)."""
         return self.pairs(*on)._flat()
-
-    def map(self, function: Function, *, columns: Sequence[str] | None = None) -> Expression:
-        """What *function* makes of each combination."""
-        return self.pairs().map(function, columns=columns)
 
     def __bool__(self) -> bool:
         return bool(self._factors[0])
