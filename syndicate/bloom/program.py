@@ -171,7 +171,12 @@ class Bloom(Running, Looking):
                     modules[name] = value
                 elif isinstance(value, Declaration):
                     old = found.get(name)
-                    if old is not None and old[0].schema() != value.schema() and old[1] is not Bloom:
+                    if old is not None and old[1] is Bloom:
+                        raise BloomDeclaration(
+                            f"{value.site}: {name} is a collection of every program, which says what it holds: give "
+                            "yours another name"
+                        )
+                    if old is not None and old[0].schema() != value.schema():
                         raise BloomDeclaration(
                             f"{value.site}: {name} is declared by {old[1].__name__} already ({old[0].site}), as "
                             f"another {old[0].kind.value}: give one of the two another name"

@@ -9,16 +9,17 @@ depends on may have gone; otherwise what is new is merged into what there was.
 
 Contract: :meth:`undo` takes a tick back.
 
-Source: seed 000, evaluation; reference/bloom.md, 3.3, 3.4.
+Source: Conway et al., "Logic and Lattices for Distributed Programming", 2012, section 3 and evaluation.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.embedded import LatticeFound
 from syndicate.bloom.site import placed
 from syndicate.bloom.state.held import Held
@@ -28,6 +29,7 @@ from syndicate.bloom.tick.division import Division, Growing
 from syndicate.bloom.tick.pipe import Pipe
 from syndicate.bloom.tick.spring import Spring
 from syndicate.errors import RuleFailed, SyndicateError
+from syndicate.flow.circuit import MAX_ITERATIONS
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.lattice import from_collection
 from syndicate.lattice.lattice import Lattice, grew, join
@@ -67,9 +69,12 @@ class Run:
         if self.pipe is not None:
             if not isinstance(state, CellState):
                 absorb = state.contents.absorb
-                while rows := self.pipe.pull():  # again, as long as it feeds itself
-                    absorb(rows, site)
-                return
+                for _ in range(MAX_ITERATIONS):
+                    rows = self.pipe.pull()
+                    if not rows:
+                        return
+                    absorb(rows, site)  # and again, as long as it feeds itself
+                raise restless([self.rule])
             rows = self.pipe.pull()
             if not rows:
                 return
@@ -271,7 +276,7 @@ class Growth:
                 outlet.run()
             if deltas := self._untold():
                 settle(deltas)
-            while True:
+            for _ in range(MAX_ITERATIONS):
                 busy = [run for run in runs if run.moved()]
                 for run in busy:
                     try:
@@ -289,6 +294,8 @@ class Growth:
                 if not deltas:
                     break
                 settle(deltas)
+            else:
+                raise restless([run.rule for run in runs if run.moved()] or [run.rule for run in runs])
 
     def replay(self, settle: Settle) -> None:
         """Tell the circuit, which is new, all that there is; rules do not run."""
@@ -340,6 +347,15 @@ class Growth:
         for name in self.fed if self.untouched else ():
             self.held[name].follow()
         self.once = True
+
+
+def restless(rules: Sequence[Rule]) -> RuleFailed:
+    """What is said of rules that grow for ever."""
+    places = ", ".join(dict.fromkeys(f"{rule.site}: {rule.head}" for rule in rules))
+    return RuleFailed(
+        f"{places} did not come to rest within {MAX_ITERATIONS} rounds, since what grows makes it grow again: bound it, "
+        "as by min_of() or a filter(), or let each tick take one step, by <+. The tick did not happen"
+    )
 
 
 def _foreign(where: str, error: Exception) -> RuleFailed:

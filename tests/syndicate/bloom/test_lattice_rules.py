@@ -194,16 +194,16 @@ def test_merged_now_and_in_the_next_tick() -> None:
     """``<=`` now, ``<+`` then."""
 
     def block(self: Any) -> None:
-        self.now <= self.given
+        self.soon <= self.given
         self.then < +self.given
         self.rows < +self.row.map(lambda r: r.a)
 
-    p = made(block, given=lset(), now=lset(), then=lset(), rows=lmax(), row=scratch(["a"], []))
+    p = made(block, given=lset(), soon=lset(), then=lset(), rows=lmax(), row=scratch(["a"], []))
     ticked(p, given=[1], row=[(3,)])
-    assert (p.now.value, p.then.value, p.rows.value) == (Set([1]), Set(), Max())
+    assert (p.soon.value, p.then.value, p.rows.value) == (Set([1]), Set(), Max())
     assert p.waits()
     ticked(p, given=[2])
-    assert (p.now.value, p.then.value, p.rows.value) == (Set([1, 2]), Set([1]), Max(3))
+    assert (p.soon.value, p.then.value, p.rows.value) == (Set([1, 2]), Set([1]), Max(3))
     p.run()
     assert p.then.value == Set([1, 2])
     assert not p.waits()
