@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from syndicate import ANY, Entity, Record, Ref, capture
+from syndicate import ANY, Entity, Record, Ref, assert_, capture, dataspace, on_message, send
 from syndicate.event import ASSERT, MESSAGE, RETRACT
 from syndicate.skeleton.analysis import analyse
 from syndicate.skeleton.index import Index
 from syndicate.skeleton.path import MISSING, class_of, move, project
+from syndicate.testing import Seen, settled, watch
 from syndicate.values import freeze
 
 OBSERVERS = [Ref(None, Entity()) for _ in range(6)]
@@ -35,6 +37,65 @@ def test_the_skeleton_of_the_example() -> None:
     assert skeleton.checks == (((2, 0), None), ((2, 2), None), ((3,), None))
     assert skeleton.captures == ((1,),)
     assert visit([path for path, _ in skeleton.shape]) == [(0, ()), (0, (0,)), (1, (2,)), (0, (1,))]
+
+
+PRESENT, SPEAK = rec("present").label, rec("speak").label
+INTERESTS = {
+    "any user's presence": rec(PRESENT, ANY),
+    "every time Alice speaks": rec(SPEAK, "Alice", ANY),
+    "each present user": rec(PRESENT, capture()),
+    "the things Alice says": rec(SPEAK, "Alice", capture()),
+    "who says what": rec(SPEAK, capture(), capture()),
+    "who speaks": rec(SPEAK, capture(), ANY),
+}
+
+
+def test_the_interests_of_the_examples() -> None:
+    """Discard tells of existence alone, once; capture of each distinct content; of a message each hears each time."""
+    seen: dict[str, Seen] = {}
+
+    def boot() -> None:
+        ds = dataspace()
+        seen.update({name: watch(ds, pattern) for name, pattern in INTERESTS.items()})
+        alice = assert_(ds, rec(PRESENT, "Alice"))
+        assert_(ds, rec(PRESENT, "Bob"))
+        for who, what in (("Alice", "Hello!"), ("Bob", "Hi"), ("Alice", "Hello!")):
+            send(ds, rec(SPEAK, who, what))
+        alice.retract()
+
+    settled(boot)
+    assert {name: list(heard) for name, heard in seen.items()} == {
+        "any user's presence": [("+",)],
+        "every time Alice speaks": [("!",), ("!",)],
+        "each present user": [("+", "Alice"), ("+", "Bob"), ("-", "Alice")],
+        "the things Alice says": [("!", "Hello!"), ("!", "Hello!")],
+        "who says what": [("!", "Alice", "Hello!"), ("!", "Bob", "Hi"), ("!", "Alice", "Hello!")],
+        "who speaks": [("!", "Alice"), ("!", "Bob"), ("!", "Alice")],
+    }
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_patch_has_no_glitch(backwards: bool) -> None:
+    """`[3]` replaced by `[4]` under a subscription to `[_]`: no glitch, in either order."""
+    seen: list[Seen] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        seen.extend([watch(ds, [ANY]), watch(ds, [capture()])])
+        three = assert_(ds, [3])
+
+        def replace() -> None:
+            if backwards:
+                three.retract()
+            assert_(ds, [4])
+            if not backwards:
+                three.retract()
+
+        on_message(ds, "now")(replace)
+        send(ds, "now")
+
+    settled(boot)
+    assert [list(one) for one in seen] == [[("+",)], [("+", 3), ("+", 4), ("-", 3)]]
 
 
 # ---------------------------------------------------------------------------------------------------- moves, visits

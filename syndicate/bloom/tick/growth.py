@@ -353,8 +353,8 @@ def restless(rules: Sequence[Rule]) -> RuleFailed:
     """What is said of rules that grow for ever."""
     places = ", ".join(dict.fromkeys(f"{rule.site}: {rule.head}" for rule in rules))
     return RuleFailed(
-        f"{places} did not come to rest within {MAX_ITERATIONS} rounds, since what grows makes it grow again: bound it, "
-        "as by min_of() or a filter(), or let each tick take one step, by <+. The tick did not happen"
+        f"{places} did not come to rest within {MAX_ITERATIONS} rounds, since what grows makes it grow again: bound "
+        "it, as by min_of() or a filter(), or let each tick take one step, by <+. The tick did not happen"
     )
 
 
