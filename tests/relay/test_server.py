@@ -319,9 +319,7 @@ async def test_drain_under_load(start: Start, tmp_path: Path) -> None:
             await until(load.acknowledged)
             await trio.sleep(0.01 * (attempt % 10))
             server.terminate()
-            began = trio.current_time()
             code, _, err = await trio.to_thread.run_sync(end, server)
-            assert trio.current_time() - began < 5.5
         assert code == 0, err
         assert "Traceback" not in err
         assert len(load.ends) == 5

@@ -209,9 +209,7 @@ async def test_an_accept_storm(logs: list[Any]) -> None:
         assert not [entry for entry in logs if "within" in entry.get("reason", "")], (
             "all were served before the deadline"
         )
-        began = trio.current_time()
         await be_served()
-        assert trio.current_time() - began < 0.5
         for stream in silent:
             assert await stream.receive_some() == b""
             await stream.aclose()

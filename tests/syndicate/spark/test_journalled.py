@@ -335,10 +335,8 @@ async def test_stopping_while_a_batch_waits(tmp_path: Path) -> None:
     with trio.fail_after(PATIENCE):
         async with open_system(boot) as system:
             await until(lambda: mute.waiting)
-            began = trio.current_time()
             made[0].root.enter(stop_actor)
             await until(lambda: not (made[0].running or system._tasks))
-            assert trio.current_time() - began < 2
     async with sourced(**following(tmp_path)) as run:
         await run.until(lambda seen: seen == [("+", Crate("a", 1))])
 

@@ -384,10 +384,8 @@ async def test_stopping_while_a_batch_waits(spark: SparkSession, drop: Drop) -> 
     async with slowed(drop.stream) as (system, slow, source):
         await until(lambda: slow.waiting)
         assert len(spark.streams.active) == 1
-        began = trio.current_time()
         source.root.enter(stop_actor)
         await until(lambda: not spark.streams.active and not system._tasks)
-        assert trio.current_time() - began < 5
         assert source.error is None
         assert slow.got == ["a"]
 
