@@ -387,9 +387,11 @@ class Bloom(Running, Looking):
             self._ticking = 0
         self._has_read = False
         self._done += 1
-        for watch in list(self._watchers):  # before what was sent is gone
-            watch()
-        self._post()
+        try:
+            for watch in self._watchers and list(self._watchers):  # before what was sent is gone
+                watch()
+        finally:
+            self._post()
         self.halted = self.halted or bool(self._states["halt"].contents.rows)
         self._calling = True
         try:

@@ -179,7 +179,7 @@ def find(program: Looking, collection: str | Collection, row: Any) -> tuple[str,
     held = program._root._state_of(one).contents
     if not sent and key not in held.rows and len(given) == one._keys:
         found = held.by_key(tuple(given))
-        key = key if found is None else key_of(found)
+        key = key if found is None else key_of(natural(found))
     return f"{one._name} {sent}" if sent else one._name, key
 
 

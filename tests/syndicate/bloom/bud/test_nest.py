@@ -164,3 +164,12 @@ def test_a_collection_in_itself() -> None:
 
     with pytest.raises(Unstratifiable, match="t depends on itself"):
         Snake()
+
+
+def test_why_a_row_with_rows_is_there() -> None:
+    """Asked by its key, though the row is one that no dictionary tells apart by itself."""
+    p = Clubs()
+    p.club <= [("tea", True)]
+    p.tick()
+    assert p.why("catalogue", ("club",)).rule is p.statements[3]
+    assert p.why("club", ("tea",)).how == "outside"

@@ -152,3 +152,27 @@ def test_in_the_background() -> None:
     p.sync_do(lambda: p.n.insert([(5,)]))
     p.stop()
     assert [one.row for moment in history.moments for one in moment.came if one.collection == "kept"] == [(2,)]
+
+
+def test_a_function_that_fails_when_asked_again() -> None:
+    """A reason that cannot be found is the recorder's trouble: what the tick sends goes out all the same."""
+    calls: list[int] = []
+
+    def once(row: Any) -> tuple[int]:
+        calls.append(row.n)
+        return (1 // (2 - len(calls)),)
+
+    class Once(Bloom):
+        n, out, wire = scratch(["n"]), scratch(["n"]), channel(["@to", "n"])
+
+        @bloom
+        def rules(self) -> None:
+            self.out <= self.n.map(once)
+            self.wire < ~self.n.map(lambda r: ("you", r.n))
+
+    p = Once()
+    history = record(p)
+    p.n <= [(1,)]
+    with pytest.raises(Exception, match=r"zero|ZeroDivisionError"):
+        p.tick()
+    assert (p.sent, len(history.moments)) == ([("you", "wire", ("you", 1))], 0)
