@@ -7,7 +7,7 @@ syndicate.spark`` works, without the ``spark`` extra and without Java.
 from syndicate.spark.engine import SparkEngine
 from syndicate.spark.feed import Feed
 from syndicate.spark.java import Java, find_java
-from syndicate.spark.progress import SparkProgress
+from syndicate.spark.progress import SparkProgress, SparkSource
 from syndicate.spark.session import open_session
 from syndicate.spark.sink import SparkWritten, spark_sink
 from syndicate.spark.source import spark_source
@@ -19,6 +19,7 @@ __all__ = [
     "Java",
     "SparkEngine",
     "SparkProgress",
+    "SparkSource",
     "SparkWritten",
     "find_java",
     "open_session",

@@ -77,7 +77,7 @@ class Delivery:
     facet: Facet
     handles: dict[Frozen, Handle] = field(factory=dict)
     clock: Handle | None = None
-    shown: Handle | None = None
+    shown: dict[type, Handle] = field(factory=dict)
 
     async def batch(self, moves: Sequence[Move]) -> None:
         """Take the steps, a turn each, and wait until the dataspace has handled them."""
@@ -87,15 +87,15 @@ class Delivery:
             await done.wait()
 
     async def show(self, value: Value) -> None:
-        """Assert *value* in the place of what was shown before."""
+        """Assert *value* in the place of what was shown before of its class."""
+        await self.in_turn(lambda: self.place(value))
 
-        def replace() -> None:
-            turn, before = current("spark_source"), self.shown
-            self.shown = turn.assert_form(self.facet, self.ds, freeze(value))
-            if before is not None:
-                turn.retract(before)
-
-        await self.in_turn(replace)
+    def place(self, value: Value) -> None:
+        """Do so in the turn that is."""
+        turn, before = current("spark_source"), self.shown.get(type(value))
+        self.shown[type(value)] = turn.assert_form(self.facet, self.ds, freeze(value))
+        if before is not None:
+            turn.retract(before)
 
     async def in_turn(self, fn: Callable[[], object]) -> None:
         """Call *fn* in a turn of the actor, and wait until it has ended."""

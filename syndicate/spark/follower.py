@@ -18,7 +18,7 @@ from syndicate.errors import SourceError
 from syndicate.log import logger
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.failure import explained
-from syndicate.spark.progress import SparkProgress
+from syndicate.spark.progress import SparkProgress, SparkSource
 from syndicate.spark.query import is_stopped
 from syndicate.spark.session import open_session
 
@@ -60,8 +60,19 @@ class Follower:
     name: str
     progress: bool
     counted: int = field(default=0, init=False)
+    standing_told: bool = field(default=False, init=False)
     # Of its own: what waits for Spark takes a thread all the time, and trio's usual threads are forty.
     limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(2), init=False)
+
+    def begin(self) -> None:
+        """Say, in the turn that starts it, that what stands is yet to come."""
+        self.delivery.place(SparkSource(self.name, standing=False))
+
+    async def stands(self) -> None:
+        """What stood at the start has been asserted: say so once."""
+        if not self.standing_told:
+            self.standing_told = True
+            await self.delivery.show(SparkSource(self.name, standing=True))
 
     @property
     def log(self) -> Any:

@@ -1,11 +1,10 @@
-"""How far a source is: a record that stands in the dataspace beside the rows, and is replaced with each batch.
+"""How far a source is: records that stand in the dataspace beside the rows; the one of its batches is replaced with
+each.
 
     $ syndicate-console --pattern '<SparkProgress _ _ _ _>'
 
 >>> SparkProgress("Box", 7, 1200, 0.25)
 SparkProgress(source='Box', batch=7, rows=1200, lag=0.25)
-
-Source: the project's design, 6.7.
 """
 
 from __future__ import annotations
@@ -26,3 +25,16 @@ class SparkProgress:
     batch: int
     rows: int
     lag: float
+
+
+@record
+class SparkSource:
+    """There is a source, the name of whose record class is *source*.
+
+    *standing* says that it has asserted what stood when it was started: what its journal says, what its first look at a
+    table saw, or all that a stream had until it had to wait for more.  Until then what is missing has not gone: a sink
+    waits for it.
+    """
+
+    source: str
+    standing: bool

@@ -102,10 +102,14 @@ class Query(Generic[B]):
         return bool(self.trigger.get("availableNow") or self.trigger.get("once"))
 
     async def follow(
-        self, frame: DataFrame, plan: Callable[[DataFrame, int], B | None], take: Callable[[B], Awaitable[None]]
+        self,
+        frame: DataFrame,
+        plan: Callable[[DataFrame, int], B | None],
+        take: Callable[[B], Awaitable[None]],
+        through: Callable[[], Awaitable[None]],
     ) -> None:
         """Start the query, and until it ends call *plan* for each micro-batch in Spark's thread, and *take* with the
-        answer, unless it is None, in this task.
+        answer, unless it is None, in this task; and *through* once all that was there has been taken.
 
         Raises:
             SourceError: the query failed, was stopped by somebody, or lost its session.
@@ -120,7 +124,7 @@ class Query(Generic[B]):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_take_all, receive, take)
                 try:
-                    await self._watch(frame.sparkSession, query)
+                    await self._watch(frame.sparkSession, query, through)
                 except Exception as error:  # a nursery would wrap it
                     self.failure = error
                 nursery.cancel_scope.cancel()
@@ -131,6 +135,7 @@ class Query(Generic[B]):
                 await trio.to_thread.run_sync(end, limiter=self.limiter, abandon_on_cancel=True)
         if self.failure is not None:
             raise self.failure
+        await through()
 
     def _start(
         self,
@@ -162,13 +167,21 @@ class Query(Generic[B]):
 
         return explained(self.name, begin)
 
-    async def _watch(self, session: SparkSession, query: StreamingQuery) -> None:
+    async def _watch(
+        self, session: SparkSession, query: StreamingQuery, through: Callable[[], Awaitable[None]]
+    ) -> None:
         """Wait for the end of the query."""
+        caught_up = functools.partial(explained, self.name, _caught_up, query)
+        waiting = False
         look = functools.partial(explained, self.name, _ended, session, query)
         ended: bool | None = False
         try:
             while ended is False:
                 ended = await trio.to_thread.run_sync(look, limiter=self.limiter, abandon_on_cancel=True)
+                if ended is False and not waiting:
+                    waiting = await trio.to_thread.run_sync(caught_up, limiter=self.limiter, abandon_on_cancel=True)
+                    if waiting:
+                        await through()
         except SourceError:
             if self.failure is None:
                 raise
@@ -192,6 +205,15 @@ async def _take_all(receive: trio.MemoryReceiveChannel[B | None], take: Callable
 def _ended(session: SparkSession, query: StreamingQuery) -> bool | None:
     """Whether the query has ended, after waiting for it a little; None if its session has."""
     return None if is_stopped(session) else query.awaitTermination(LOOK)
+
+
+def _caught_up(query: StreamingQuery) -> bool:
+    """Whether the query has taken all that its stream had: it waits for more, or came to the latest offsets."""
+    if query.status["message"] == "Waiting for data to arrive":
+        return True
+    progress = query.lastProgress
+    sources = [] if progress is None else progress["sources"]
+    return bool(sources) and all(each["latestOffset"] and each["latestOffset"] == each["endOffset"] for each in sources)
 
 
 def _end(query: StreamingQuery | None, checkpoint: str | None) -> None:

@@ -6,8 +6,9 @@ rows of it, *writes* them into a directory, and *commits* them with its manifest
 meanwhile the next batch gathers.  So a slow disk makes batches larger, and what is pending is never more than the
 difference between what stands now and what stood at the last commit.
 
-No journal is needed.  After a restart, however the last run ended, the sink waits until the dataspace has told it all
-that stands now, and writes the difference from what the last commit says: nothing is lost or doubled.
+No journal is needed.  After a restart, however the last run ended, the sink waits until what stands has come back
+(:mod:`syndicate.spark.awaited`), and writes the difference from what the last commit says: nothing is lost or doubled,
+and nobody who reads the table sees a part of it.
 
 Contract: a turn of the dataspace is in one batch as a whole; the changes of all batches up to one add up to what stood
 after some turn; a value is in the snapshot while an assertion of it stands.  What came and went within one batch leaves
@@ -30,12 +31,14 @@ from attrs import define, field, frozen
 
 from syndicate.errors import SinkError
 from syndicate.facet import Facet
+from syndicate.log import logger
 from syndicate.pattern import ANY, Capture, Group, pattern_of
 from syndicate.record import record
 from syndicate.skeleton.analysis import analyse
 from syndicate.skeleton.interest import interest
 from syndicate.spark.arrays import Misfit, array_of, canonical, check_kind, kind_of
 from syndicate.spark.arrow import arrow_schema
+from syndicate.spark.awaited import Awaited, names_of
 from syndicate.spark.columns import fields_of, hints_of
 from syndicate.spark.delivery import Delivery
 from syndicate.spark.rows import Step
@@ -77,6 +80,8 @@ def spark_sink(
     retain: float = 300.0,
     progress: bool = True,
     session: SparkSession | None = None,
+    sources: Sequence[type | str] = (),
+    grace: float | None = None,
 ) -> Callable[[], None]:
     """A boot function for ``spawn``: write what matches *pattern* in *ds* into the directory *to*, change by change.
 
@@ -92,13 +97,17 @@ def spark_sink(
         schema: the columns, in the order of the captures: a record class, whose annotations are their types, a
             ``pyarrow.Schema``, or Spark's ``StructType``.  It may be left out where *pattern* is a record class, or a
             record whose fields are captures.
-        every: seconds for which changes are gathered before they are written.  At a start, what stands has this time to
-            come back before what is missing counts as gone.
-        rows: so many changes are written at once.
+        every: seconds for which changes are gathered before they are written.
+        rows: so many changes are written at once, but for the first batch, which waits for what stands.
         retain: seconds that a file stays after it was replaced, for jobs that read it.
         progress: assert :class:`SparkWritten`.
         session: a Spark session for snapshots of millions of rows; without one they are kept as an older snapshot and
             the changes since.
+        sources: record classes, or names, of Spark sources and views that at a start are waited for even if they come
+            late.  Those that are in the dataspace are waited for anyhow, until they have asserted what stands.
+        grace: seconds that, at a start, other actors and remote peers have to bring back what stands, and all have to
+            draw their conclusions from what sources have brought; then what is missing counts as gone.  By default it
+            is *every*.
 
     Raises:
         SinkError: the columns cannot be told; (by the actor, which crashes with it) a value fits no column, the
@@ -117,15 +126,21 @@ def spark_sink(
             f"spark_sink takes positive numbers of seconds and rows, not every={every!r}, rows={rows!r}, "
             f"retain={retain!r}"
         )
+    grace = every if grace is None else grace
+    if not (hasattr(grace, "__float__") and grace >= 0):
+        raise SinkError(f"grace= takes a number of seconds, not {grace!r}")
+    names = names_of(sources)
 
     def start() -> None:
         facet = current_facet()
-        sink = _Sink(facet, ds, Path(to), columns, every, rows, retain, session, progress)
+        awaited = Awaited(names)
+        sink = _Sink(facet, ds, Path(to), columns, every, rows, retain, session, progress, awaited, grace)
         turn = current("spark_sink")
         noted = _Noted(turn, sink)
         form = interest(asked, ref(noted))
         noted.asked = form[1]
         turn.assert_form(facet, ds, form)
+        awaited.watch(ds)
         on_stop_or_crash(sink.stopping)
         sync(ds, sink.told.set)
         linked_task(sink.run)
@@ -273,6 +288,9 @@ class _Sink:
     retain: float
     session: SparkSession | None
     progress: bool
+    awaited: Awaited
+    grace: float
+    settled: bool = False
     pending: dict[Frozen, int] = field(factory=dict)
     since: float = 0.0
     told: trio.Event = field(factory=trio.Event)
@@ -311,7 +329,7 @@ class _Sink:
                 await self._in_thread(self._open)
                 self.ready = True
             await self.told.wait()
-            await self._gather()
+            await self._settle()
             while True:
                 written = await self._flush()
                 if written is not None and self.progress:
@@ -321,6 +339,8 @@ class _Sink:
         finally:
             self.stopping()
             if self.ready and self.told.is_set():
+                if not self.settled:
+                    self.stood = ()  # nobody knows what has gone
                 await self._flush()
             if self.table is not None:
                 with self.ending:
@@ -331,6 +351,17 @@ class _Sink:
         self.ending.deadline = trio.current_time() + ENDING
         if self.writing is not None:
             self.writing.deadline = self.ending.deadline
+
+    async def _settle(self) -> None:
+        """Wait until what stands has come back."""
+        await trio.sleep(self.grace)
+        if absent := self.awaited.absent():
+            log = logger(actor=self.facet.actor.name)
+            log.info("a sink waits for its sources, and leaves its table as it is", to=str(self.to), sources=absent)
+        while self.awaited.absent():
+            await self.awaited.standing()
+            await trio.sleep(self.grace)
+        self.settled = True
 
     async def _gather(self) -> None:
         """Wait until the batch is due."""

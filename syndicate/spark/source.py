@@ -188,8 +188,9 @@ def spark_source(
     )
 
     def start() -> None:
-        facet = current_facet()
-        linked_task(_Source(Delivery(ds, facet), rows.name, progress, rows, options).run, frame, session)
+        source = _Source(Delivery(ds, current_facet()), rows.name, progress, rows, options)
+        source.begin()
+        linked_task(source.run, frame, session)
 
     def boot() -> None:
         react(start)  # a facet of its own, so that its end is not that of the caller's
@@ -242,7 +243,7 @@ class _Source(Follower):
             if streams:
                 checkpoint = self.options.checkpoint if self.journal is not None else None
                 query: Query[Batch] = Query(self.rows.name, self.options.trigger, self.options.mode, checkpoint)
-                await query.follow(frame, self._received, self.deliver)
+                await query.follow(frame, self._received, self.deliver, self.stands)
             elif self.options.feed is not None:
                 await self._ask(frame, again)
             else:
@@ -278,6 +279,7 @@ class _Source(Follower):
         if self.looked:
             there = self.standing.there()
             await self.deliver(Batch([Move(there, [], len(there), journal.clock)], self.last, 0, time.monotonic()))
+            await self.stands()
 
     # ------------------------------------------------------------------------------------------------ where rows come
     # from
@@ -341,6 +343,7 @@ class _Source(Follower):
             self.looked, made = True, None
             if batch is not None:
                 await self.deliver(batch)
+            await self.stands()
             await trio.sleep_until(due)
 
     def _make(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:

@@ -145,7 +145,9 @@ def spark_view(
     )
 
     def start() -> None:
-        linked_task(_Follower(Delivery(ds, current_facet()), name, progress, made).run, frame, session)
+        follower = _Follower(Delivery(ds, current_facet()), name, progress, made)
+        follower.begin()
+        linked_task(follower.run, frame, session)
 
     def boot() -> None:
         react(start)  # a facet of its own, so that its end is not that of the caller's
@@ -232,12 +234,14 @@ class _Follower(Follower):
             frame = await self.in_thread(self._make, make, opened)
             await self.in_thread(self._begin, opened, abandon=False)
             there = self.standing.there()
+            last = -1 if self.journal is None else self.journal.last
             if there:
-                last = -1 if self.journal is None else self.journal.last
                 await self.deliver(Batch([Move(there, [], len(there))], last, 0, time.monotonic()))
+            if last >= 0:
+                await self.stands()
             checkpoint = None if options.state is None else str(options.state / "checkpoint")
             query: Query[Batch] = Query(options.source, options.trigger, "append", checkpoint)
-            await query.follow(frame, self._received, self.deliver)
+            await query.follow(frame, self._received, self.deliver, self.stands)
         finally:
             with trio.move_on_after(STOPPING, shield=True):
                 await trio.to_thread.run_sync(self._end, abandon_on_cancel=True)

@@ -117,6 +117,8 @@ class Query:
         self.stream = stream
         self.error: BaseException | None = None
         self.stopping = threading.Event()
+        self.status = {"message": "Initializing sources"}
+        self.lastProgress = None
         self.thread = threading.Thread(target=self._run, daemon=True)
         self.thread.start()
 
@@ -147,6 +149,7 @@ class Query:
                     if not files:
                         if stream.bounded:
                             return
+                        self.status = {"message": "Waiting for data to arrive"}
                         self.stopping.wait(0.005)
                         continue
                     _write(planned, files[0].name)

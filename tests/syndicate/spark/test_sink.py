@@ -191,7 +191,7 @@ async def test_a_turn_that_failed_is_not_written(tmp_path: Path) -> None:
 
 async def test_many_at_once(tmp_path: Path) -> None:
     """So many changes do not wait for the time."""
-    async with sunk(tmp_path, every=3600.0, rows=50) as world:
+    async with sunk(tmp_path, every=3600.0, grace=0.0, rows=50) as world:
         world.become(*[Jar(str(number), 1.0) for number in range(100)])
         await world.until(0)
         assert len(world.rows()) == 100

@@ -1,0 +1,154 @@
+"""A sink and its sources start together: nobody who reads the table sees that what stands had to come back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog.testing
+import trio
+
+from syndicate import ANY, capture, dataspace, open_system, record, spawn
+from syndicate.errors import SinkError
+from syndicate.flow.circuit import Circuit
+from syndicate.spark import SparkSource, spark_sink, spark_source, spark_view
+from syndicate.testing import watch
+from syndicate.verbs import stop_actor
+from tests.syndicate.spark.microbatches import Session, Stream
+from tests.syndicate.spark.test_sink import Jar, World, sunk
+from tests.syndicate.spark.waiting import until
+from tests.work import PATIENCE
+
+
+@record
+class Crate:
+    name: str
+    size: int
+
+
+A, B, C = Jar("a", 1.0), Jar("b", 1.0), Jar("c", 1.0)
+
+
+async def kept(directory: Path, *jars: Jar) -> None:
+    """A table of an earlier life."""
+    async with sunk(directory, *jars) as world:
+        await world.until(0)
+
+
+async def waits(world: World) -> None:
+    """The sink writes nothing, for longer than it gathers."""
+    await trio.sleep(0.2)
+    assert world.sink.running
+    assert world.written == []
+    assert world.rows() == [("a", 1.0), ("b", 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("there", "sources"),
+    [
+        ([SparkSource("Jar", False)], []),
+        ([SparkSource("Jar", False), SparkSource("Lid", True)], []),
+        ([], [Jar]),
+        ([SparkSource("Lid", True)], ["Lid", "Jar"]),
+    ],
+)
+async def test_a_sink_waits(tmp_path: Path, there: list[Any], sources: list[Any]) -> None:
+    """For the sources that are there until they stand, and for those that were named though they come late; then one
+    batch has all that has changed, however small a batch may be.
+    """
+    await kept(tmp_path, A, B)
+    stand = [each for each in there if each.standing]
+    async with sunk(tmp_path, *there, sources=sources, rows=1) as world:
+        await waits(world)
+        world.become(*there, A)
+        world.become(*there, A, C)
+        await waits(world)
+        world.become(*stand, SparkSource("Jar", True), A, C)
+        await world.until(1)
+        assert world.rows() == [("a", 1.0), ("c", 1.0)]
+        assert world.written[0][1].rows == 2
+
+
+async def test_two_sources_of_one_name(tmp_path: Path) -> None:
+    """One that stands says nothing for one that does not."""
+    await kept(tmp_path, A, B)
+    async with sunk(tmp_path, SparkSource("Jar", False), SparkSource("Jar", True), A) as world:
+        await waits(world)
+        world.become(SparkSource("Jar", True), A)
+        await world.until(1)
+        assert world.rows() == [("a", 1.0)]
+
+
+async def test_a_source_that_ends_instead(tmp_path: Path) -> None:
+    """It is waited for no more: what it asserted has gone."""
+    await kept(tmp_path, A, B)
+    async with sunk(tmp_path, SparkSource("Jar", False), A) as world:
+        world.become(A)
+        await world.until(1)
+        assert world.rows() == [("a", 1.0)]
+
+
+async def test_a_stop_while_it_waits(tmp_path: Path) -> None:
+    """What has come is written; what has not may still come, and stays."""
+    await kept(tmp_path, A, B)
+    async with sunk(tmp_path, SparkSource("Jar", False), A, C) as world:
+        world.sink.root.enter(stop_actor)
+        assert await world.end() is None
+    assert world.rows() == [("a", 1.0), ("b", 1.0), ("c", 1.0)]
+
+
+@pytest.mark.parametrize("options", [{"sources": Jar}, {"sources": "Jar"}, {"sources": [1]}, {"grace": "1"}])
+async def test_wrong_use(tmp_path: Path, options: dict[str, Any]) -> None:
+    """What is no source and no time is told at the call."""
+
+    def boot() -> None:
+        with pytest.raises(SinkError, match=r"(sources|grace)= takes a "):
+            spark_sink(dataspace(), Jar, tmp_path, **options)
+
+    async with open_system(boot) as system:
+        await system.settle()
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize("kind", ["source", "view"])
+async def test_what_a_source_says(tmp_path: Path, kind: str, keeps: bool) -> None:
+    """First that it does not stand, from the turn that starts it; then, behind all that stood, that it does: when the
+    stream has no more for now, and after a restart as soon as the journal was read.
+    """
+    for place in ("in", "none"):
+        (tmp_path / place).mkdir()
+    for number in range(3):
+        (tmp_path / "in" / f"{number}.json").write_text(json.dumps({"name": f"n{number}", "size": 1}))
+    for place in ("in", "none") if keeps else ("in",):
+        events = await told(tmp_path, place, kind, tmp_path / "kept" if keeps else None)
+        assert events[0] == ("+", SparkSource("Crate", False))
+        assert set(events[1:4]) == {("+", Crate(f"n{number}", 1)) for number in range(3)}
+        assert events[4:] == [("+", SparkSource("Crate", True)), ("-", SparkSource("Crate", False))]
+
+
+async def told(path: Path, place: str, kind: str, kept: Path | None) -> list[Any]:
+    """What a source of the files in *place*, or a view of them, says until it stands."""
+    made: list[Any] = []
+
+    def frame(session: Any) -> Any:
+        return Stream(session, path / place)
+
+    def boot() -> None:
+        ds = dataspace()
+        made.append(watch(ds, capture(ANY)))
+        if kind == "source":
+            options: Any = {"session": Session(), "progress": False, "ignore": ["w"], "journal": kept}
+            spawn(spark_source(ds, frame, Crate, **options))
+            return
+        circuit = Circuit()
+        circuit.sink("out", circuit.source("Crate").map(lambda row: row[:2]))
+        options = {"session": Session(), "progress": False, "engine": "local", "state": kept}
+        spawn(spark_view(ds, frame, circuit, {"out": Crate}, **options))
+
+    with trio.fail_after(PATIENCE), structlog.testing.capture_logs():
+        async with open_system(boot) as system:
+            await system.settle()
+            await until(lambda: ("-", SparkSource("Crate", False)) in made[0])
+            return [(mark, each) for mark, each in made[0] if isinstance(each, Crate | SparkSource)]
