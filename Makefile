@@ -53,6 +53,7 @@ bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) java
 .PHONY: nightly
 nightly: .venv/stamps/dev .peers/syndicate-py/stamp java ## long campaigns: new random examples, 50 million mutated frames, 2,000 kills (some hours)
 	@for round in {1..20}; do $(PYTHON_BIN) -m pytest -q -m hypothesis --hypothesis-profile=search; done
+	@$(PYTHON_BIN) -m tests.test_model --seeds 100000 --first $$RANDOM$$RANDOM
 	@$(PYTHON_BIN) -m tests.relay.codec.fuzz --frames 50000000 --codec all
 	@SYNDICATE_KILLS=2000 SYNDICATE_CRASHES=200000 SYNDICATE_FLIPS=10000 SYNDICATE_DRAINS=200 \
 	    $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/test_journal.py tests/relay/test_durable.py \

@@ -235,7 +235,7 @@ def random_program(rng: random.Random, *, recursive: bool = True) -> ra.Program:
 
 
 def changes(rng: random.Random, steps: int, *, alike: bool = False) -> Iterator[dict[str, dict[Any, int]]]:
-    """Inserts of what is not there, deletes of what is."""
+    """Inserts of what is not there, deletes of what is; and of what a set does not notice, some too."""
     present: dict[str, dict[Any, Any]] = {name: {} for name in HEADINGS}
     values = ALIKE if alike else range(4)
     for _ in range(steps):
@@ -254,6 +254,13 @@ def changes(rng: random.Random, steps: int, *, alike: bool = False) -> Iterator[
                 if form(row) not in known and form(row) not in delta:
                     known[form(row)] = row
                     delta[form(row)] = (row, 1)
+            for _ in range(rng.randrange(3)):  # there already, or not there at all
+                row = tuple(rng.choice(values) for _ in heading)
+                if form(row) not in delta:
+                    known_row = known.get(form(row))
+                    delta[form(row)] = (
+                        (row, -rng.randrange(1, 3)) if known_row is None else (known_row, rng.randrange(1, 3))
+                    )
             if delta:
-                out[name] = list(delta.values())
+                out[name] = [(row, weight * rng.choice((1, 1, 2))) for row, weight in delta.values()]
         yield out

@@ -29,7 +29,7 @@ def follow(program: ra.Program, rng: random.Random, *, steps: int = 5, alike: bo
                 if weight > 0:
                     facts[name][form(row)] = row
                 else:
-                    del facts[name][form(row)]
+                    facts[name].pop(form(row), None)
         out = plan.step({name: ZSet(pairs) for name, pairs in delta.items()})
         wanted = naive.program(program, {name: rows.values() for name, rows in facts.items()})
         for name in program.outputs:
