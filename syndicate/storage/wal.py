@@ -3,7 +3,9 @@ r"""SQLite's write-ahead log, looked at before SQLite does.
 After a crash SQLite takes from the log what is whole, up to the first frame that is not, and forgets the rest.  For a
 torn end that is right.  For a flipped bit in the middle it silently takes back whatever was committed after it.  The
 two can be told apart: commits are synced one after the other, so what a crash has torn belongs to the last one.  Where
-*two* commits follow the first bad frame, at least one of them was acknowledged, and the log is damaged.
+*two* commits follow the first bad frame, at least one of them was acknowledged, and the log is damaged.  So it is
+where one bit of a frame's head would make the first bad frame whole: no torn write looks so, and with that head it
+could no longer be told which commit the frame belongs to.
 
 That holds as long as no frames of an earlier life with the same salts lie behind the end; hence a journal begins each
 life with an empty log.
@@ -47,20 +49,33 @@ def damage(log: bytes) -> str | None:
     step = _FRAME.size + size
     for number, at in enumerate(range(_HEAD.size, len(log) - step + 1, step), 1):
         page, mark, *salts, one, two = _FRAME.unpack_from(log, at)
-        if salts != [salt, pepper]:
-            bad = bad or number
-            continue
         if bad is None:
-            sums = _summed(order, log[at : at + 8] + log[at + _FRAME.size : at + step], sums)
-            if sums == (one, two) and page:
+            before = sums
+            sums = _summed(order, log[at : at + 8] + log[at + _FRAME.size : at + step], before)
+            if salts == [salt, pepper] and sums == (one, two) and page:
                 continue
+            if _one_bit_off(order, log[at : at + step], head[16:24], before):
+                return f"frame {number} of its log is not what was written"
             bad = number
+        if salts != [salt, pepper]:
+            continue
         if mark:
             commits += marked != (number - 1, page)  # SQLite may pad a commit with copies of its last frame
             marked = (number, page)
     if commits < 2:
         return None
     return f"frame {bad} of its log is not what was written, and at least {commits - 1} later commits would be lost"
+
+
+def _one_bit_off(order: str, frame: bytes, salts: bytes, sums: _Sums) -> bool:
+    """Whether one other bit in what stands before the sums of a frame makes it one that follows *sums*."""
+    written = _FRAME.unpack_from(frame)[4:]
+    for bit in range(128):
+        head = bytearray(frame[:16])
+        head[bit // 8] ^= 1 << bit % 8
+        if head[8:] == salts and _summed(order, bytes(head[:8]) + frame[_FRAME.size :], sums) == written:
+            return True
+    return False
 
 
 def _summed(order: str, data: bytes, sums: _Sums) -> _Sums:

@@ -21,6 +21,7 @@ from syndicate.bloom import Bloom, bloom, bootstrap, durable, import_module, lma
 from syndicate.bloom.state.store import StateFile, Store
 from syndicate.errors import BloomDeclaration, KeyConflict, StateError
 from syndicate.flow.encoding import encoded
+from syndicate.storage.wal import damage
 from tests.syndicate.storage.simulated_disk import PowerCut, SimulatedDisk
 
 
@@ -320,6 +321,25 @@ def test_flipped_bits(part: str, tmp_path: Path) -> None:
         else:
             assert found in (stood[-1:] if part != "log" else stood[-2:]), at
     assert told == len(places) if part == "rows" else told > 20
+
+
+def test_flipped_bits_in_the_heads_of_frames(tmp_path: Path) -> None:
+    """Any bit of the head of a frame before the last commit is told.  In a salt it makes the frame look as if the log
+    had ended before it, and in the mark as if it ended no commit.
+    """
+    file, _ = written(tmp_path, closed=False)
+    log = file.with_name(f"{file.name}-wal").read_bytes()
+    size = int.from_bytes(log[8:12], "big")
+    starts = [*range(32, len(log) - size - 23, size + 24)]
+    commits = [number for number, at in enumerate(starts) if any(log[at + 4 : at + 8])]
+    assert len(commits) > 2
+    for at in starts[: commits[-2] + 1]:
+        for bit in range(128):
+            bad = bytearray(log)
+            bad[at + bit // 8] ^= 1 << bit % 8
+            assert damage(bytes(bad)), (at, bit)
+    assert damage(log) is None
+    assert damage(log[: starts[commits[-1]]]) is None, "a torn end"
 
 
 def span(contents: bytes, data: bytes) -> range:
