@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 pytest_plugins = ["syndicate.testing"]
 
 # The suite draws the same examples each time, so that a change is judged by what it changes; `make nightly` draws new
-# ones.  There is no deadline: the machine may have other things to do.
+# ones.  There is no deadline: the machine may have other things to do.  A mutant is killed by any failure, be it small
+# or not.
 settings.register_profile("suite", deadline=None, derandomize=True)
 settings.register_profile("search", deadline=None, print_blob=True)
+settings.register_profile(
+    "mutation", deadline=None, derandomize=True, max_examples=25, phases=[Phase.explicit, Phase.generate]
+)
 settings.load_profile("suite")
 
 

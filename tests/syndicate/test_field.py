@@ -138,6 +138,15 @@ def test_what_may_have_changed_inside_is_a_change() -> None:
         (deep,) = deep
 
 
+@pytest.mark.parametrize(("old", "new"), [([1], (1,)), ((1,), [1]), (([1],), ((1,),)), (((1,),), ([1],))])
+def test_what_took_the_place_of_what_may_have_changed_inside_is_a_change(old: Any, new: Any) -> None:
+    """Be it the old value or the new one that may have: a list and a tuple are otherwise one value."""
+    runs: list[Any] = []
+    stage = Stage(lambda s: (s.a.set(old), dataflow(lambda: runs.append(s.a.value))))
+    stage.act(lambda: stage.a.set(new))
+    assert runs == [old, new]
+
+
 def test_a_list_changed_inside_is_told_by_changed() -> None:
     """``changed()`` runs the readers."""
     runs: list[int] = []
