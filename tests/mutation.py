@@ -70,11 +70,11 @@ ROOMS: Final = {
     ),
     "membrane": Room(
         ("relay/membrane.py",),
-        ("tests/relay/test_session.py", "tests/relay/test_endings.py", "tests/relay/test_turns.py"),
+        ("tests/relay/test_session.py", "tests/relay/test_turns.py"),
     ),
     "session": Room(
         ("relay/session.py",),
-        ("tests/relay/test_session.py", "tests/relay/test_endings.py", "tests/relay/test_turns.py"),
+        ("tests/relay/test_session.py", "tests/relay/test_turns.py"),
     ),
     "circuit": Room(
         ("syndicate/flow/zset.py", "syndicate/flow/operators/*.py"),
@@ -113,12 +113,11 @@ class Mutant:
     operator: str
     occurrence: int
 
-    def source(self) -> str | None:
-        """The changed text, or nothing where the change says nothing new."""
+    def source(self, before: str) -> str | None:
+        """The text *before* with the change, or nothing where that says nothing new."""
         from cosmic_ray.mutating import mutate_code
         from cosmic_ray.plugins import get_operator
 
-        before = (HOUSE / self.path).read_text()
         after: str | None = mutate_code(before, get_operator(self.operator)(), self.occurrence)
         if after is None:
             return None
@@ -127,18 +126,17 @@ class Mutant:
         except SyntaxError:
             return None
 
-    def change(self, after: str) -> str:
-        """The lines that differ, as one line of text."""
-        before = (HOUSE / self.path).read_text()
+    def told(self, before: str, after: str) -> str:
+        """Where the change is, and the lines that differ."""
         different = [
             line[0] + " " + line[1:].strip()
             for line in difflib.unified_diff(before.splitlines(), after.splitlines(), n=0, lineterm="")
             if line[0] in "+-" and line[:3] not in ("+++", "---")
         ]
-        return "  ".join(different)
+        return f"{self.path}:{self.line}: {'  '.join(different)}"
 
 
-def mutants(room: Room) -> Iterator[Mutant]:
+def mutants(room: Room, house: Path) -> Iterator[Mutant]:
     """All that the library can change in *room*, but `==` for `is`: nearly all that we compare by identity has no other
     equality.
     """
@@ -146,7 +144,7 @@ def mutants(room: Room) -> Iterator[Mutant]:
     from cosmic_ray.plugins import get_operator, operator_names
 
     quiet = ("Is_Eq", "IsNot_NotEq", "VariableReplacer", "VariableInserter")
-    for path in sorted(path for pattern in room.modules for path in HOUSE.glob(pattern)):
+    for path in sorted(path for pattern in room.modules for path in house.glob(pattern)):
         nodes = list(ast_nodes(get_ast(path.read_text())))
         for name in operator_names():
             if name.endswith(quiet):
@@ -154,14 +152,14 @@ def mutants(room: Room) -> Iterator[Mutant]:
             operator = get_operator(name)()
             places = [start for node in nodes for start, _ in operator.mutation_positions(node)]
             for occurrence, place in enumerate(places):
-                yield Mutant(path.relative_to(HOUSE), place[0], place, name, occurrence)
+                yield Mutant(path.relative_to(house), place[0], place, name, occurrence)
 
 
-def drawn(room: Room, dice: random.Random) -> Iterator[Mutant]:
+def drawn(room: Room, house: Path, dice: random.Random) -> Iterator[Mutant]:
     """The mutants of *room* in a random order, one of each place before the second of any: else most would be the
     eleven other operators for a `+`, which any test notices.
     """
-    shuffled = list(mutants(room))
+    shuffled = list(mutants(room, house))
     dice.shuffle(shuffled)
     earlier: Counter[tuple[Path, tuple[int, int]]] = Counter()
     rounds: list[tuple[int, Mutant]] = []
@@ -361,22 +359,20 @@ def judge(name: str, sample: int | None, seed: int, house: Path) -> str:
         )
     print(f"{name}: without a change {first.wall:.0f} s, {first.processor:.0f} s of the processor", flush=True)
     ends: Counter[str] = Counter()
-    for mutant in drawn(room, random.Random(f"{name} {seed}")):
+    for mutant in drawn(room, house, random.Random(f"{name} {seed}")):
         if ends.total() == sample:
             break
-        source = mutant.source()
-        if source is None:
+        before = (house / mutant.path).read_text()
+        after = mutant.source(before)
+        if after is None:
             continue
-        with changed(house / mutant.path, source):
+        with changed(house / mutant.path, after):
             end = run(room.tests, house, wall=10 * first.wall + 60, processor=3 * first.processor + 5)
         if end.code == 5:
             raise SystemExit(f"{name}: no tests were run")
         word = "timed out" if end.code is None else "killed" if end.code else "survived"
         ends[word] += 1
-        what = f"{mutant.path}:{mutant.line}: {mutant.change(source)}"
-        print(
-            f"  {word:9} {end.wall:5.1f} s  {what}" if word != "killed" else f"  {word:9} {end.wall:5.1f} s", flush=True
-        )
+        print(f"  {word:9} {end.wall:5.1f} s  {'' if word == 'killed' else mutant.told(before, after)}", flush=True)
     dead = ends["killed"] + ends["timed out"]
     share = f"{dead / ends.total():.0%}" if ends else "-"
     return f"| {name} | {ends.total()} | {dead} | {ends['timed out']} | {ends['survived']} | {share} |"

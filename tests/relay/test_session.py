@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, MutableMapping
@@ -14,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay.limits import DEFAULT
+from relay.membrane import Crossing
 from relay.observer import Observer
 from relay.packets import MINE, YOURS, A, Error, Event, Extension, M, Nop, R, Turn, WireRef, read, write
 from relay.packets import S as SYNCED
@@ -28,6 +30,7 @@ from syndicate import (
     capture,
     current_facet,
     dataspace,
+    on_asserted,
     on_message,
     prevent_inert_check,
     react,
@@ -38,6 +41,7 @@ from syndicate import (
     sync,
 )
 from syndicate.pattern import encode, match, pattern_of
+from syndicate.skeleton.interest import interest
 from syndicate.testing import Seen, Watcher, watch
 from syndicate.text import parse_pattern
 from syndicate.turn import Handle
@@ -172,6 +176,50 @@ def test_membranes_return_to_empty(wire: Wire, probe: Probe) -> None:
     assert [ref_.oid for ref_ in exported] == [0, 1, 2]  # never used again
 
 
+def test_the_same_reference_is_introduced_anew_once_it_was_forgotten(wire: Wire, probe: Probe) -> None:
+    """The peer that forgot it can use it again: under a new number, and both for what it gets and for what it has."""
+    echo = Probe()
+    here: list[Ref] = []
+    wire.act(wire.left, lambda: here.append(ref(echo)))
+    for n in range(3):
+        facets: list[Any] = []
+        wire.act(wire.left, partial(hold, facets, wire.remote, here[0]))
+        wire.act(wire.right, partial(hold, facets, probe.values[0], [n, probe.values[0]]))
+        assert echo.values == [(n, here[0])]
+        for end, facet in zip((wire.left, wire.right), facets, strict=True):
+            wire.act(end, partial(stop, facet))
+        assert crossings(wire) == EMPTY
+        assert echo.values == []
+
+
+def living() -> int:
+    """How many crossings anything still holds."""
+    gc.collect()
+    return sum(type(each) is Crossing for each in gc.get_objects())
+
+
+def test_nothing_holds_what_was_forgotten(shared: Wire) -> None:
+    """Neither a reference that was mentioned, nor an observer's, which the peer has under two names."""
+    wire, seen = shared, list[Any]()
+    before = living()
+
+    def offer() -> None:
+        handler = Probe()
+        handler.asked = interest(capture(), ref(handler))[1]
+        assert_(wire.remote, ["x", ref(Probe())])
+        assert_(wire.remote, ["y", ref(handler)])
+        on_asserted(wire.remote, ["x", capture()])(seen.append)
+        on_message(wire.remote, capture())(seen.append)
+
+    for _ in range(3):
+        facets: list[Any] = []
+        wire.act(wire.left, partial(hold_by, facets, offer))
+        assert living() > before
+        wire.act(wire.left, partial(stop, facets[0]))
+        assert living() == before
+    assert len(seen) == 3
+
+
 def test_a_forgotten_proxy_still_works(wire: Wire, probe: Probe) -> None:
     """A reference that somebody kept beyond its last mention is the same number on the wire."""
     echo, handles = Probe(), list[Any]()
@@ -190,6 +238,21 @@ def test_a_forgotten_proxy_still_works(wire: Wire, probe: Probe) -> None:
     wire.act(wire.right, lambda: send(kept, "still"))
     assert echo.messages == ["still"]  # our assertion on it keeps it exported
     assert crossings(wire) == ((1, 1, 1, 0), (1, 1, 0, 1))
+
+
+def test_a_forgotten_proxy_takes_assertions(wire: Wire, probe: Probe) -> None:
+    """The peer, which has forgotten it as well, ignores them; here they are counted, and leave nothing."""
+    facets: list[Any] = []
+    echo = Probe()
+    wire.act(wire.left, lambda: hold(facets, wire.remote, ref(echo)))
+    kept = probe.values[0]
+    wire.act(wire.left, partial(stop, facets[0]))
+    assert crossings(wire) == EMPTY
+    wire.act(wire.right, lambda: hold(facets, kept, "late"))
+    assert echo.ever == []
+    assert crossings(wire) == ((0, 1, 1, 0), (1, 1, 0, 1))
+    wire.act(wire.right, partial(stop, facets[1]))
+    assert crossings(wire) == EMPTY
 
 
 def test_sync(wire: Wire, probe: Probe) -> None:
