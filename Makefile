@@ -51,7 +51,7 @@ bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) java
 	@$(PYTHON_BIN) -m benchmarks.dedalus
 
 .PHONY: nightly
-nightly: .venv/stamps/dev .peers/syndicate-py/stamp java ## long campaigns: new random examples, 50 million mutated frames, 2,000 kills (some hours)
+nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java ## long campaigns: new random examples, 50 million mutated frames, 2,000 kills, mutants of the code (some hours)
 	@for round in {1..20}; do $(PYTHON_BIN) -m pytest -q -m hypothesis --hypothesis-profile=search; done
 	@$(PYTHON_BIN) -m tests.test_model --seeds 100000 --first $$RANDOM$$RANDOM
 	@$(PYTHON_BIN) -m tests.relay.codec.fuzz --frames 50000000 --codec all
@@ -61,6 +61,11 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp java ## long campaigns: new 
 	@SYNDICATE_SPARK_CRASHES=50 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/test_crash.py \
 	    tests/syndicate/spark/test_sink_crash.py tests/syndicate/spark/test_streaming_crash.py
 	@SYNDICATE_NIGHTLY=1 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/engine
+	@.peers/cosmic-ray/bin/python -m tests.mutation --sample 200
+
+.PHONY: mutation
+mutation: .venv/stamps/dev .peers/cosmic-ray/stamp ## mutants of the core: which changes of the code do its tests not notice? (hours)
+	@.peers/cosmic-ray/bin/python -m tests.mutation --sample 200
 
 .PHONY: clean
 clean: ## remove what make has made
@@ -124,6 +129,13 @@ java:
 	$(call environment,.peers/syndicate-py)
 	@echo "Installing the peer syndicate-py into .peers ..."
 	@set -o pipefail; .peers/syndicate-py/bin/python -m pip install syndicate-py==0.19.3 websockets $(progress) || $(failed)
+	@touch $@
+
+# What makes mutants of the code: it brings much that nothing else here needs.
+.peers/cosmic-ray/stamp: constraints.txt
+	$(call environment,.peers/cosmic-ray)
+	@echo "Installing cosmic-ray into .peers ..."
+	@set -o pipefail; .peers/cosmic-ray/bin/python -m pip install cosmic-ray==8.7.0 $(progress) || $(failed)
 	@touch $@
 
 # The peers of the flow and dedalus benchmarks, one in each .peers/<name>.  One that cannot be installed is left out, and

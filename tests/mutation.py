@@ -23,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -65,6 +66,7 @@ ROOMS: Final = {
             "tests/syndicate/test_mistakes.py",
             "tests/syndicate/test_during.py",
             "tests/syndicate/test_supervise.py",
+            "tests/syndicate/test_reference.py",
             "--deselect=tests/syndicate/test_facet.py::test_facets_may_be_nested_deeper_than_pythons_stack",
         ),
     ),
@@ -192,8 +194,11 @@ class Meaning(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """An annotation; the value counts."""
+        """An annotation; the value counts, but not how large a bound is that has three digits."""
         node.annotation = ast.Constant(None)
+        match node:
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(int(bound))) if name.isupper():
+                node.value = ast.Constant(min(100, bound))
         return self.generic_visit(node)
 
     def visit_arg(self, node: ast.arg) -> ast.AST:
@@ -263,8 +268,18 @@ def constant(operand: ast.expr) -> bool:
 
 
 def meaning(source: str) -> str:
-    """What tests can be meant to notice of *source*."""
-    compile(source, "mutant", "exec")
+    """What tests can be meant to notice of *source*.
+
+    >>> meaning("def f(x: int) -> int: raise OSError(x + 1)") == meaning("def f(x): raise OSError(x)")
+    True
+    >>> meaning("if x == 1: y = 2") == meaning("if x is 1: y = 2")
+    True
+    >>> meaning("if x == 1: y = 2") == meaning("if x >= 1: y = 2")
+    False
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of `x is 1`
+        compile(source, "mutant", "exec")
     return ast.dump(Meaning().visit(ast.parse(source)))
 
 

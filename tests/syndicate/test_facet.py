@@ -381,6 +381,29 @@ def test_facets_may_be_nested_deeper_than_pythons_stack(end: str) -> None:
     assert sum(1 if mark == "+" else -1 for mark, *_ in stage.seen) == 0
 
 
+@pytest.mark.parametrize("depth", [1, 4, 5, 6, 7, 40])
+def test_a_chain_that_becomes_inert_is_no_endless_stop(depth: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each facet needs a round of its own; that there are more of them than rounds are allowed makes no error."""
+    monkeypatch.setattr("syndicate.facet._ROUNDS", 5)
+    disarm: list[Callable[[], None]] = []
+    top: list[Facet] = []
+    facets: list[Facet] = []
+
+    def furnish(number: int) -> None:
+        if number == depth - 1:
+            disarm.append(prevent_inert_check())
+
+    def boot(ds: Ref) -> None:
+        prevent_inert_check()
+        top.append(react(lambda: facets.extend(_chain(depth, furnish))))
+
+    stage = Stage(boot)
+    assert all(facet.alive for facet in (*top, *facets))
+    stage.enter(top[0], lambda: (disarm[0](), stop(facets[-1])))
+    assert stage.actor.error is None
+    assert not any(facet.alive for facet in (*top, *facets))
+
+
 def test_the_order_of_a_stop_is_that_of_the_recursive_definition() -> None:
     """Trees at random, some of whose handlers make facets: the handlers run in the order that the words say."""
     for seed in range(200):
