@@ -194,11 +194,11 @@ class Meaning(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
-        """An annotation; the value counts, but not how large a bound is that has three digits."""
+        """An annotation; the value counts, but not how large a bound is that has two digits or more."""
         node.annotation = ast.Constant(None)
         match node:
             case ast.AnnAssign(target=ast.Name(id=name), value=ast.Constant(int(bound))) if name.isupper():
-                node.value = ast.Constant(min(100, bound))
+                node.value = ast.Constant(min(10, bound))
         return self.generic_visit(node)
 
     def visit_arg(self, node: ast.arg) -> ast.AST:

@@ -39,6 +39,7 @@ from syndicate.event import ASSERT, MESSAGE, RETRACT
 from syndicate.facet import Facet
 from syndicate.pattern import Capture, Group, Pattern, match, pattern_of
 from syndicate.skeleton import analysis, compiled
+from syndicate.skeleton import interest as interests
 from syndicate.skeleton.analysis import analyse
 from syndicate.skeleton.index import Index, Statistics
 from syndicate.testing import Seen, settled, watch
@@ -547,3 +548,101 @@ def test_the_widest_and_the_deepest_pattern() -> None:
     assert [(mark, len(captures)) for mark, *captures in seen[1]] == [("+", 39)]
     assert len(seen[2]) == 4
     assert len(seen[3]) == 6
+
+
+# ------------------------------------------------------------------------------------------ one by one
+
+
+@each_temperature
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        *[capture(kind) for kind in (bool, int, float, str, bytes, Symbol, list, dict, set, Ref)],
+        [[capture(), capture()], [capture(int), 2]],
+        [[1, [capture(), 3]], ANY],
+        Record("r", [[capture(), capture()], {"k": [capture(), capture()]}]),
+        {"k": {"a": capture(), "b": 2}, "l": [ANY, capture()]},
+    ],
+    ids=str,
+)
+def test_each_class_and_each_shape(pattern: Any, hot: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A capture of each class, and places that share a compound: of each value, what the naive matcher says."""
+    heat(monkeypatch, hot)
+    pool = [
+        *(True, 0, 1.5, "s", b"b", Symbol("s"), [], {}, set(), Record("r", []), REFS[0], [1], {"k": 1}, {1}),
+        [[1, 2], [3, 2]], [[1, 2], ["3", 2]], [[1, 2], [3]], [[1, [2, 3]], 4], [[1, [2, 4]], 4], [[1], 4], [1, 2],
+        Record("r", [[1, 2], {"k": [3, 4]}]), Record("r", [[1, 2], {"l": [3, 4]}]), Record("r", [[1, 2], {"k": 3}]),
+        {"k": {"a": 1, "b": 2}, "l": [1, 2]}, {"k": {"a": 1}, "l": [1, 2]}, {"k": {"a": 1, "b": 2}, "l": 1},
+    ]  # fmt: skip
+    skeleton, constants = analyse(pattern_of(pattern))
+    listener = Listener()
+    index = Index(listener)
+    index.observe(skeleton, constants, REFS[0])
+    for _ in range(3):  # until it is compiled
+        for mark, tell in (("!", index.send), ("+", index.add), ("-", index.remove)):
+            for value in pool:
+                listener.heard.clear()
+                tell(freeze(value))
+                assert listener.heard == expected(mark, pattern_of(pattern), value)
+
+
+def test_the_reach_of_a_constructor_bounds_every_audience() -> None:
+    """Nobody, those that look at this constructor, or all if one looks at anything."""
+    index = Index(Listener())
+    seven, one = freeze(Record("p", [7])), freeze([1])
+    assert (index.reach(seven[0]), index.audience(seven)) == (0, 0)
+    observers = [
+        (analyse(pattern_of(pattern)), REFS[n % 2]) for n, pattern in enumerate([P(7), P(7), P(8), [1], P(ANY)])
+    ]
+    for (skeleton, constants), ref in observers:
+        index.observe(skeleton, constants, ref)
+    assert (index.reach(seven[0]), index.audience(seven)) == (4, 3)
+    assert (index.reach(one[0]), index.audience(one)) == (1, 1)
+    anything = analyse(pattern_of(ANY))
+    index.observe(*anything, REFS[0])
+    assert index.reach(seven[0]) >= index.audience(seven) == 4
+    assert index.reach(one[0]) >= index.audience(one) == 2
+    for (skeleton, constants), ref in [(anything, REFS[0]), *observers]:
+        index.unobserve(skeleton, constants, ref)
+    assert (index.reach(seven[0]), index.reach(one[0])) == (0, 0)
+
+
+def test_the_population_of_observers_counts_what_only_looks_like_one() -> None:
+    """An interest and a malformed Observe are kept apart, and an observer of observers can be told of both."""
+    index = Index(Listener())
+    skeleton, _ = analyse(pattern_of(Record("Observe", [capture(), ANY])))
+    for n in range(3):
+        index.add(freeze(Record("Observe", [n, "nobody"])))
+    assert index.population(skeleton) == 3
+    index.add(interests.interest(P(capture()), REFS[0]))
+    assert index.population(skeleton) == 4
+
+
+@pytest.mark.parametrize("observers", [1, 63, 64, 65, 128, 129, 200])
+def test_each_of_many_observers_in_one_actor_is_told(observers: int) -> None:
+    """They are told in groups; none is left out, and none is told twice."""
+    seen: list[Seen] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        spawn(lambda: seen.extend([watch(ds, P(capture())) for _ in range(observers)]))
+        spawn(lambda: (send(ds, P("m")), stop(react(lambda: assert_(ds, P("a"))))))
+        spawn(lambda: (assert_(ds, P("stays")), prevent_inert_check()))
+
+    settled(boot)
+    assert seen == [[("!", "m"), ("+", "a"), ("-", "a"), ("+", "stays")]] * observers
+
+
+@pytest.mark.parametrize("values", [[7], [7, 8], [8, 8, 7], [8]])
+def test_an_observer_is_told_what_another_one_of_its_skeleton_has_let_be_kept(values: list[int]) -> None:
+    """One value or many for the same constants, which nobody had asked for by then."""
+    index = Index(Listener())
+    skeleton, constants = analyse(pattern_of([capture(), 1]))
+    index.observe(skeleton, constants, REFS[0])
+    for n, second in enumerate(values):
+        index.add(freeze([n, second]))
+    for second in (7, 8):
+        same, constants = analyse(pattern_of([capture(), second]))
+        assert same is skeleton
+        told = index.observe(skeleton, constants, REFS[1])
+        assert [each.captures for each in told] == [(n,) for n, other in enumerate(values) if other == second]
