@@ -404,6 +404,30 @@ def test_a_chain_that_becomes_inert_is_no_endless_stop(depth: int, monkeypatch: 
     assert not any(facet.alive for facet in (*top, *facets))
 
 
+@pytest.mark.parametrize("error", [None, ZeroDivisionError("linked")])
+@pytest.mark.parametrize("vital", [False, True])
+def test_a_vital_facet_fails_with_its_parent_and_ends_without(vital: bool, error: Exception | None) -> None:
+    """What its parent is there for has failed, or has come to its end in order."""
+    grown: list[Facet] = []
+
+    def boot(ds: Ref) -> None:
+        prevent_inert_check()
+        react(lambda: (prevent_inert_check(), grown.append(react(outer))))
+
+    def outer() -> None:
+        prevent_inert_check()
+        grown.append(react(prevent_inert_check))
+
+    stage = Stage(boot)
+    inner, parent = grown
+    inner.vital = vital
+    stage.enter(inner, lambda: inner.fail(current_turn(inner), error))
+    assert not inner.alive
+    assert parent.alive == (error is None or not vital)
+    assert parent.parent is not None
+    assert parent.parent.alive
+
+
 def test_the_order_of_a_stop_is_that_of_the_recursive_definition() -> None:
     """Trees at random, some of whose handlers make facets: the handlers run in the order that the words say."""
     for seed in range(200):
