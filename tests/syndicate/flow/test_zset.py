@@ -203,3 +203,24 @@ def test_subclasses_of_atoms() -> None:
     zero, nan = np.float64(0.0), np.float64("nan")
     given = ZSet.of(Name("a"), zero, nan, Name("a"), -zero, np.float64("nan"))
     assert given == ZSet([(Name("a"), 2), (zero, 1), (-zero, 1), (nan, 2)])
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        (),
+        (("k", 1),),
+        (("k", 1), 1, 1),
+        ((), 1),
+        (("k",), 1),
+        (("k", 1, 2), 1),
+        ("k1", 1),
+        (["k", 1], 1),
+        [("k", 1), 1],
+    ],
+)
+def test_what_is_no_pair_of_a_pair_and_a_weight(pair: Any) -> None:
+    """Too short, too long, or not of tuples: refused, wherever it stands."""
+    for pairs in ([pair], [(("k", 1), 1), pair]):
+        with pytest.raises(WeightError, match="IndexedZSet is made of"):
+            IndexedZSet(pairs)
