@@ -607,6 +607,18 @@ def test_the_reach_of_a_constructor_bounds_every_audience() -> None:
     assert (index.reach(seven[0]), index.reach(one[0])) == (0, 0)
 
 
+def test_the_audience_of_a_nested_value_is_counted_at_each_level() -> None:
+    """Those that look at the whole and those that look inside are added up."""
+    index = Index(Listener())
+    asked = [
+        pattern_of(pattern) for pattern in (P(ANY), P([1, ANY]), P([capture(), [2]]), P([1, [capture()]]), P([[1], 2]))
+    ]
+    for pattern in asked:
+        index.observe(*analyse(pattern), REFS[0])
+    for value in (P(1), P([1, 2]), P([1, [2]]), P([3, [2]]), P([3, [3]]), P([[1], 2])):
+        assert index.audience(freeze(value)) == sum(match(pattern, value) is not None for pattern in asked)
+
+
 def test_the_population_of_observers_counts_what_only_looks_like_one() -> None:
     """An interest and a malformed Observe are kept apart, and an observer of observers can be told of both."""
     index = Index(Listener())
