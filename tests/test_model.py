@@ -178,7 +178,7 @@ class Real:
         self.handles[name].retract()
 
     def do_replace(self, facet: int, place: int, name: int, value: Any) -> None:
-        self.handles[name] = self.handles[name].replace(value)
+        self.handles[name] = self.handles[name].replace(value) or self.handles[name]  # None where the target has ended
 
     def do_send(self, facet: int, place: int, value: Any) -> None:
         send(self.refs[place], value)
