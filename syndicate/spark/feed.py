@@ -2,14 +2,15 @@
 
 A feed has a column with the kind of the change and one that orders the changes: what has the same value in it was
 committed together, and takes effect as one turn.  Delta and Iceberg have conventional names for both; another feed is
-described by a :class:`Feed` of its own.
+described by a :class:`Feed` of its own.  Where the order begins anew when old commits expire, a third column names the
+commits.
 
 >>> feed_of("iceberg").words["UPDATE_BEFORE"]
 -1
 >>> feed_of(Feed("op", "lsn", {"c": 1, "u": 1, "d": -1})).order
 'lsn'
 
-Source: the reference on Spark, section 2 ("Change data feeds"); seed 003 (a change is a weight).
+What is committed after a place in a feed is found by :mod:`syndicate.spark.place`.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ WORDS: Final[Mapping[str, int]] = {
 class Feed:
     """The columns of a change feed: ``kind`` holds one of ``words``, each +1 or -1, and ``order`` counts the commits.
 
+    ``commit`` is the column whose value names a commit for good, if ``order`` only says where it is among those that
+    the feed has now.  ``consecutive`` says that ``order`` counts by one, so that commits which are missing can be told.
     ``ignore`` are columns that tell more about the commit, and are in no record.
     """
 
@@ -45,6 +48,8 @@ class Feed:
     order: str
     words: Mapping[str, int] = field(default=WORDS)
     ignore: Sequence[str] = ()
+    commit: str | None = None
+    consecutive: bool = False
 
     @words.validator
     def _are_weights(self, attribute: object, words: Mapping[str, int]) -> None:
@@ -55,11 +60,11 @@ class Feed:
             )
 
 
-DELTA: Final = Feed("_change_type", "_commit_version", ignore=("_commit_timestamp",))
+DELTA: Final = Feed("_change_type", "_commit_version", ignore=("_commit_timestamp",), consecutive=True)
 """The feed of a Delta table (``readChangeFeed``), and of Spark's own ``changes(table)``."""
 
-ICEBERG: Final = Feed("_change_type", "_change_ordinal", ignore=("_commit_snapshot_id",))
-"""The changelog view of an Iceberg table, with updates as pairs of images."""
+ICEBERG: Final = Feed("_change_type", "_change_ordinal", commit="_commit_snapshot_id")
+"""The changelog view of an Iceberg table, with updates as pairs of images; its ordinals begin anew at each expiry."""
 
 Named: TypeAlias = Literal["delta", "iceberg"]
 

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 _opening: Final = threading.Lock()
 
 
-def check_call(frame: object, session: object) -> None:
+def check_call(frame: object, session: object, parameter: str = "frame") -> None:
     """Raise :class:`SourceError` unless a frame can be made: what is seen at the call."""
     if not callable(frame):
         raise SourceError(
-            f"frame= takes a function from a session to a DataFrame, not the {type(frame).__name__} itself: "
-            "frame=lambda session: ..."
+            f"{parameter}= takes a function from a session to a DataFrame, not the {type(frame).__name__} itself: "
+            f"{parameter}=lambda session: ..."
         )
     if session is not None and getattr(session, "sparkContext", None) is None:
         raise SourceError(

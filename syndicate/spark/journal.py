@@ -41,7 +41,7 @@ from syndicate.storage import wal
 from syndicate.storage.lock import Lock
 from syndicate.values import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag
 
-FORMAT: Final = 3
+FORMAT: Final = 4
 """The version of the file's format."""
 
 _MAGIC: Final = 0x53594E4A

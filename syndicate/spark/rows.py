@@ -34,6 +34,7 @@ from syndicate.errors import SourceError
 from syndicate.plan.heading import meant
 from syndicate.spark.columns import fields_of, forms, hints_of, records
 from syndicate.spark.feed import WORDS
+from syndicate.spark.place import Place
 from syndicate.values import Frozen
 
 if TYPE_CHECKING:
@@ -45,14 +46,14 @@ class Step:
     """Rows that take effect together: frozen records with weights, in no order.  ``keys`` are theirs, if rows have
     keys.
 
-    ``clock`` is the frozen record that says which step it is, if the source was asked for one; ``place`` is the value
-    of the sequence column.
+    ``clock`` is the frozen record that says which step it is, if the source was asked for one; ``place`` is the
+    commit in a feed, or the value of the sequence column.
     """
 
     changes: Sequence[tuple[Frozen, int]]
     keys: Sequence[Frozen] | None = None
     clock: Frozen | None = None
-    place: Any = None
+    place: Place | None = None
 
 
 @frozen
@@ -60,7 +61,7 @@ class Rows:
     """How the rows of a table become records: see :func:`~syndicate.spark.source.spark_source` for the parameters.
 
     ``words`` are the weights that have names, and ``named`` is the parameter that named the columns of the weights and
-    the sequence, in messages, if it is not the usual one.
+    the sequence, in messages, if it is not the usual one.  ``commit`` is the column that names the commits of a feed.
     """
 
     to: type = attrs.field()
@@ -71,6 +72,7 @@ class Rows:
     ignore: Sequence[str] = ()
     words: Mapping[str, int] = WORDS
     named: str | None = None
+    commit: str | None = None
 
     @to.validator
     @clock.validator
@@ -129,7 +131,7 @@ class Rows:
         yield from ((name, "key= names") for name in self.key)
         yield from (
             (name, f"{self.named or what}= names")
-            for name, what in ((self.weight, "weight"), (self.sequence, "sequence"))
+            for name, what in ((self.weight, "weight"), (self.sequence, "sequence"), (self.commit, "commit"))
             if name
         )
         if self.clock is not None:
@@ -197,11 +199,26 @@ class Rows:
         if self.sequence is None:
             return [Step(changes, keys)]
         clocks = None if self.clock is None else records(self.clock, table)
-        places = table.column(self.sequence).to_pylist()
+        orders = table.column(self.sequence).to_pylist()
+        commits = self._commits(table)
         return [
-            Step(changes[start:end], keys and keys[start:end], clocks and clocks[start], places[start])
-            for start, end in _runs(places)
+            Step(
+                changes[start:end],
+                keys and keys[start:end],
+                clocks and clocks[start],
+                Place(str(orders[start]), None if commits is None else commits[start]),
+            )
+            for start, end in _runs(orders)
         ]
+
+    def _commits(self, table: pa.Table) -> list[str] | None:
+        """The name of each row's commit, if a column has it."""
+        if self.commit is None:
+            return None
+        column = table.column(self.commit)
+        if column.null_count:
+            raise SourceError(f"the column {self.commit!r} names the commits of {self.name}, but is null in some rows")
+        return [str(commit) for commit in column.to_pylist()]
 
     def _weights(self, table: pa.Table) -> Iterable[int]:
         """The weight of each row, 1 unless a column says otherwise."""

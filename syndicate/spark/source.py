@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import trio
-from attrs import define, field, frozen
+from attrs import define, evolve, field, frozen
 
 from syndicate.errors import SourceError
 from syndicate.flow.snapshot import no_collection
@@ -43,6 +43,7 @@ from syndicate.spark.follower import Batch, Follower, check_call
 from syndicate.spark.journal import Journal
 from syndicate.spark.journal import described as properties
 from syndicate.spark.outage import Outage
+from syndicate.spark.place import Overtaken, Place, PlaceGone, later, newest
 from syndicate.spark.query import Query, trigger_of
 from syndicate.spark.rows import Rows, Step
 from syndicate.spark.standing import Standing
@@ -64,6 +65,7 @@ def spark_source(
     weight: str | None = None,
     sequence: str | None = None,
     changes: Feed | Named | None = None,
+    whole: Callable[[SparkSession], DataFrame] | None = None,
     ignore: Sequence[str] = (),
     clock: type | None = None,
     journal: str | Path | None = None,
@@ -104,7 +106,13 @@ def spark_source(
             micro-batch is later.
         changes: the rows are those of a change feed: ``"delta"`` and ``"iceberg"`` name the conventional columns, and a
             :class:`~syndicate.spark.feed.Feed` others; they stand for *weight* and *sequence*.  A batch DataFrame of
-            this kind is asked for later commits each time; one commit must be there as a whole.
+            this kind is asked for later commits each time; one commit must be there as a whole.  When the feed no
+            longer goes back to the last commit that took effect (snapshots have expired, a log was cleaned up), so that
+            nobody can tell what is missing, the source ends with an error, unless it has *whole*.
+        whole: makes a DataFrame of the table itself, whose changes a batch DataFrame of *changes* has.  It is read at
+            the first start, and when the place in the feed has gone, which the log tells; what differs from what stands
+            is one step, and the source goes on behind the feed's last commit.  A commit during that is an interrupted
+            look: it is read again.
         ignore: columns that no record takes.  Others that are not used are refused at the first start; those that are
             added later, while the rows are followed or beside a journal, are left out, and the log says so once.
         clock: a ``@record`` class whose fields are columns that the sequence determines.  While a step is the latest
@@ -153,6 +161,12 @@ def spark_source(
     feed = feed_of(changes)
     if feed is not None and weight is not None:
         raise SourceError(f"changes= says that {feed.kind!r} holds the weights: leave weight= out")
+    if whole is not None:
+        if feed is None:
+            raise SourceError(
+                "whole= is the table whose changes a feed has: name its columns with changes=, or leave it out"
+            )
+        check_call(whole, None, "whole")
     rows = Rows(
         to,
         tuple(key) if not isinstance(key, str) else key,
@@ -162,7 +176,10 @@ def spark_source(
         ignore if isinstance(ignore, str) or feed is None else (*ignore, *feed.ignore, feed.order),
         feed.words if feed else WORDS,
         "changes" if feed else None,
+        feed.commit if feed else None,
     )
+    if feed is not None and sequence is not None and sequence != feed.order:
+        feed = evolve(feed, order=sequence, consecutive=False)
     if not (hasattr(every, "__float__") and every > 0):
         raise SourceError(f"every= takes a positive number of seconds, not {every!r}")
     if mode not in (None, "append", "update", "complete"):
@@ -180,6 +197,7 @@ def spark_source(
         trigger_of(trigger),
         mode or ("update" if key else "append"),
         feed,
+        whole,
         None if journal is None else Path(journal),
         str(checkpoint or f"{journal}.checkpoint"),
         keep,
@@ -205,6 +223,7 @@ class _Options:
     trigger: Mapping[str, Any]
     mode: str
     feed: Feed | None
+    whole: Callable[[SparkSession], DataFrame] | None
     journal: Path | None
     checkpoint: str
     keep: bool
@@ -224,7 +243,7 @@ class _Source(Follower):
     difference: Difference = field(factory=Difference)
     shape: dict[str, str] | None = None
     added: set[str] = field(factory=set)
-    place: str | None = None
+    place: Place | None = None
     last: int = -1
     looked: bool = False
 
@@ -239,13 +258,18 @@ class _Source(Follower):
                     f"{self.options.of_streams[0]}= is for a stream, but the frame of {self.rows.name} is a table, "
                     "which is looked at again and again: make it with readStream, or leave that out"
                 )
+            if self.options.whole is not None and frame.isStreaming:
+                raise SourceError(
+                    f"whole= is for a feed that is asked again and again, but the frame of {self.rows.name} is a "
+                    "stream, whose place Spark keeps: make it with read, or leave that out"
+                )
             await self._recall(streams := frame.isStreaming)
             if streams:
                 checkpoint = self.options.checkpoint if self.journal is not None else None
                 query: Query[Batch] = Query(self.rows.name, self.options.trigger, self.options.mode, checkpoint)
                 await query.follow(frame, self._received, self.deliver, self.stands)
             elif self.options.feed is not None:
-                await self._ask(frame, again)
+                await self._ask(self.options.feed, frame, again)
             else:
                 await self._poll(frame, again)
         finally:
@@ -258,7 +282,8 @@ class _Source(Follower):
 
     async def _recall(self, streams: bool) -> None:
         """Assert what the journal says, before anything new is looked at."""
-        keyed, whole = bool(self.rows.key), not streams and self.options.feed is None
+        feed = None if streams else self.options.feed
+        keyed, whole = bool(self.rows.key), not streams and feed is None
         self.standing = Standing(keyed=keyed, table=whole or self.options.mode == "complete")
         if self.options.journal is None:
             return
@@ -270,11 +295,12 @@ class _Source(Follower):
                 "columns": dict(sorted((self.shape or {}).items())),
                 "weight": self.rows.weight,
                 "mode": self.options.mode if streams else None,
+                "commits": None if feed is None else [feed.order, feed.commit],
             }
         )
         self.journal = journal = await self.in_thread(Journal, self.options.journal, about, abandon=False)
         self.standing = await self.in_thread(journal.standing, keyed, self.standing.table, abandon=False)
-        self.last, self.place = journal.last, journal.place
+        self.last, self.place = journal.last, None if journal.place is None else Place.of(journal.place)
         self.looked = self.last >= 0
         if self.looked:
             there = self.standing.there()
@@ -309,20 +335,75 @@ class _Source(Follower):
 
         await self._repeat(look, frame, again)
 
-    async def _ask(self, frame: DataFrame, again: Callable[[], DataFrame]) -> None:
+    async def _ask(self, feed: Feed, frame: DataFrame, again: Callable[[], DataFrame]) -> None:
         """Ask a feed for the commits after the last one; never ends by itself."""
-        from pyspark.sql import functions as f
-
-        order = str(self.rows.sequence)
 
         def look(frame: DataFrame) -> Batch | None:
             began = time.monotonic()
-            if self.place is not None:
-                frame = frame.where(f.col(order) > f.lit(self.place).cast(frame.schema[order].dataType))
-            steps = self.rows.steps(arrow_table(self.rows.name, frame))
+            try:
+                if self.place is None and self.options.whole is not None:
+                    steps = self._renewed(feed, self.options.whole, frame, again)
+                else:
+                    steps = self._later(feed, frame)
+            except PlaceGone as gone:
+                if self.options.whole is None:
+                    raise SourceError(
+                        f"{gone}: what was committed in between cannot be told; give whole= a function that makes a "
+                        "DataFrame of the table, or remove the journal to begin anew, and keep the commits for longer"
+                    ) from None
+                steps = self._renewed(feed, self.options.whole, frame, again)
+                self.log.warning("the table was read as a whole", source=self.name, reason=str(gone))
             return self._planned(steps, self.last + 1, "", began) if steps else None
 
         await self._repeat(look, frame, again)
+
+    def _later(self, feed: Feed, frame: DataFrame) -> list[Step]:
+        """The commits of the feed behind the place, a step each."""
+        if self.place is None:
+            return self.rows.steps(arrow_table(self.rows.name, frame))
+        found = later(self.rows.name, frame, feed, self.place)
+        if found is None:
+            return []
+        rows, names = found
+        steps = self.rows.steps(arrow_table(self.rows.name, rows))
+        if missing := names - {step.place.name for step in steps if step.place is not None}:
+            raise Overtaken(f"commits of {self.name} went while they were read: {', '.join(sorted(missing))}")
+        return steps
+
+    def _renewed(
+        self,
+        feed: Feed,
+        whole: Callable[[SparkSession], DataFrame],
+        frame: DataFrame,
+        again: Callable[[], DataFrame],
+    ) -> list[Step]:
+        """The step that makes of what stands the whole table, as it is at the feed's last commit."""
+        before = self._newest(feed, frame)
+        table = self.made(whole, frame.sparkSession)
+        rows = evolve(self.rows, weight=None, sequence=None, clock=None, commit=None)
+        table = table.drop(*rows.spare(table.columns))
+        shape = rows.shape(arrow_schema(table.schema))
+        if other := [name for name in shape if shape[name] != (self.shape or shape)[name]]:
+            raise SourceError(
+                f"the table of whole= and the feed of {self.name} have columns of different types: {', '.join(other)}; "
+                "cast them in the frame"
+            )
+        with no_collection():
+            step = self.standing.become(rows.steps(arrow_table(self.rows.name, table)))
+        after = self._newest(feed, again())
+        place = None if after is None else after.place
+        if place != (None if before is None else before.place):
+            raise Overtaken(f"{self.name} was changed while its whole table was read")
+        if not step.changes and place == self.place:
+            return []
+        self.place = place
+        return [evolve(step, place=place, clock=None if after is None else after.clock)]
+
+    def _newest(self, feed: Feed, frame: DataFrame) -> Step | None:
+        """The last commit of the feed."""
+        rows = newest(self.rows.name, frame, feed)
+        steps = [] if rows is None else self.rows.steps(arrow_table(self.rows.name, rows))
+        return steps[-1] if steps else None
 
     async def _repeat(
         self, look: Callable[[DataFrame], Batch | None], frame: DataFrame, again: Callable[[], DataFrame]
@@ -334,7 +415,7 @@ class _Source(Follower):
             try:
                 batch = await self.in_thread(look, made if made is not None else await self.in_thread(again))
             except (Interrupted, OSError) as error:
-                if not self.looked:
+                if not self.looked and not isinstance(error, Overtaken):
                     raise
                 made = None
                 await trio.sleep(outage.delay(error))
@@ -383,14 +464,13 @@ class _Source(Follower):
     def _planned(self, steps: Sequence[Step], number: int, query: str, began: float) -> Batch:
         """The batch of these steps, in the journal if there is one."""
         moves = self._plan(steps)
+        if steps and steps[-1].place is not None:
+            self.place = steps[-1].place
         if self.journal is not None:
             clock = next((move.clock for move in reversed(moves) if move.clock is not None), self.journal.clock)
-            if steps and steps[-1].place is not None:
-                self.place = str(steps[-1].place)
-            self.journal.write(self.standing, number, query, place=self.place, clock=clock)
+            place = None if self.place is None else self.place.text
+            self.journal.write(self.standing, number, query, place=place, clock=clock)
             self.journal.commit()
-        elif steps and steps[-1].place is not None:
-            self.place = str(steps[-1].place)
         return Batch(moves, number, sum(len(step.changes) for step in steps), began)
 
     def _plan(self, steps: Sequence[Step]) -> list[Move]:

@@ -15,7 +15,8 @@ import trio
 from syndicate import ANY, capture, dataspace, open_system, record, spawn
 from syndicate.actor import Actor
 from syndicate.errors import SourceError
-from syndicate.spark import spark_source
+from syndicate.spark import Feed, spark_source
+from syndicate.spark import place as module
 from syndicate.system import System
 from syndicate.testing import Seen, watch
 from tests.syndicate.spark.waiting import until
@@ -198,3 +199,211 @@ async def test_a_first_look_that_fails(spark: SparkSession, tmp_path: Path) -> N
     """What was never there is a mistake in the frame: it is told at once."""
     async with sourced(lambda session: session.read.parquet(str(tmp_path / "no"))) as watched:
         assert "[PATH_NOT_FOUND]" in str(await watched.end())
+
+
+# ---------------------------------------------------------------------------------------------------- feeds that forget
+
+Change = tuple[str, str, int, int | None]
+"""An article, what was done to it, the order, and the commit."""
+
+LSN = Feed("op", "lsn", {"c": 1, "d": -1}, ignore=["txid"])
+COLUMNS: dict[Any, tuple[str, str, str]] = {
+    "iceberg": ("_change_type", "_change_ordinal", "_commit_snapshot_id"),
+    "delta": ("_change_type", "_commit_version", "_commit_timestamp"),
+    "other": ("op", "lsn", "txid"),
+}
+
+
+class View:
+    """A change feed as it is now."""
+
+    def __init__(self, kind: str, *changes: Change) -> None:
+        self.columns = ", ".join(COLUMNS[kind])
+        self.options = {"changes": LSN if kind == "other" else kind}
+        self.changes = list(changes)
+        self.looks = 0
+
+    def __call__(self, session: SparkSession) -> DataFrame:
+        self.looks += 1
+        rows = [f"('{article}', 1L, '{word}', {at}L, {commit or 'NULL'})" for article, word, at, commit in self.changes]
+        values = ", ".join(rows or ["('', 1L, 'insert', 0L, 0)"])
+        frame = session.sql(f"SELECT * FROM VALUES {values} AS t(article, pieces, {self.columns})")
+        return frame if rows else frame.where("false")
+
+
+def stocks(*articles: str) -> list[tuple[str, int]]:
+    """One piece of each."""
+    return [(article, 1) for article in articles]
+
+
+ABC: list[Change] = [("a", "INSERT", 0, 100), ("b", "INSERT", 1, 101), ("c", "INSERT", 2, 102)]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+async def test_ordinals_that_begin_anew(spark: SparkSession, tmp_path: Path, restart: bool) -> None:
+    """While the place is among the snapshots that are kept, what was committed after it is asserted, and no more."""
+    view = View("iceberg", *ABC)
+    options: dict[str, Any] = {**view.options, "journal": tmp_path / "journal"}
+    async with sourced(view, **options) as watched:
+        await watched.until(*stocks("a", "b", "c"))
+        if not restart:
+            view.changes = [("c", "INSERT", 0, 102), ("d", "INSERT", 1, 103)]
+            await watched.until(*stocks("a", "b", "c", "d"))
+    view.changes = [("c", "INSERT", 0, 102), ("d", "INSERT", 1, 103), ("a", "DELETE", 2, 104), ("e", "INSERT", 2, 104)]
+    async with sourced(view, **options) as watched:
+        await watched.until(*stocks("b", "c", "d", "e"))
+        view.changes = [("a", "DELETE", 0, 104), ("e", "INSERT", 0, 104), ("f", "INSERT", 1, 105)]
+        await watched.until(*stocks("b", "c", "d", "e", "f"))
+
+
+GONE: list[tuple[str, list[Change], list[Change], str]] = [
+    ("iceberg", ABC, [("d", "INSERT", 0, 103)], "_commit_snapshot_id 102, which is not among the 1 commits"),
+    (
+        "iceberg",
+        ABC,
+        [(*each, at, at + 200) for at, each in enumerate([("d", "INSERT")] * 5)],
+        "not among the 5 commits",
+    ),
+    ("iceberg", ABC, [], "_commit_snapshot_id 102, which is not among the 0 commits"),
+    ("delta", [("a", "insert", 3, 0)], [("c", "insert", 5, 0)], "_commit_version 3, and now the feed goes from 5 to 5"),
+    ("delta", [("a", "insert", 3, 0)], [("c", "insert", 0, 0)], "_commit_version 3, and now the feed goes from 0 to 0"),
+    (
+        "other",
+        [("a", "c", 30, 0)],
+        [("b", "c", 10, 0), ("c", "c", 20, 0)],
+        "lsn 30, and now the feed goes from 10 to 20",
+    ),
+]
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize(("kind", "before", "after", "message"), GONE)
+async def test_a_place_that_has_gone(
+    spark: SparkSession,
+    tmp_path: Path,
+    kind: str,
+    before: list[Change],
+    after: list[Change],
+    message: str,
+    restart: bool,
+) -> None:
+    """What was committed in between cannot be told: that is an error, which names the place and the remedy."""
+    view = View(kind, *before)
+    options: dict[str, Any] = {**view.options, "journal": tmp_path / "journal"}
+    async with sourced(view, **options) as watched:
+        await watched.until(*stocks(*[article for article, *_ in before]))
+        if not restart:
+            view.changes = after
+            error = await watched.end()
+    if restart:
+        view.changes = after
+        async with sourced(view, **options) as watched:
+            error = await watched.end()
+    assert isinstance(error, SourceError)
+    assert message in str(error)
+    assert "give whole= a function that makes a DataFrame of the table" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "after", "more"),
+    [
+        ("delta", [], [("b", "insert", 4, 0)]),
+        ("delta", [("a", "insert", 3, 0)], [("a", "insert", 3, 0), ("b", "insert", 7, 0)]),
+        ("other", [], [("b", "c", 7, 0)]),
+    ],
+)
+async def test_a_place_that_has_not_gone(
+    spark: SparkSession, kind: str, after: list[Change], more: list[Change]
+) -> None:
+    """A feed may begin right behind the place, be empty, and have versions that changed no row."""
+    view = View(kind, ("a", "c" if kind == "other" else "insert", 3, 0))
+    async with sourced(view, **view.options) as watched:
+        await watched.until(*stocks("a"))
+        view.changes = after
+        looks = view.looks
+        await until(lambda: view.looks >= looks + 3 or not watched.source.running)
+        view.changes = more
+        await watched.until(*stocks("a", "b"))
+
+
+@pytest.mark.parametrize("key", [[], ["article"]])
+@pytest.mark.parametrize("restart", [False, True])
+async def test_a_table_that_is_read_as_a_whole(
+    spark: SparkSession, tmp_path: Path, key: list[str], restart: bool
+) -> None:
+    """With whole=, a source begins with the table, and again when its place has gone; then it follows the feed; a
+    commit while the table is read is not taken twice.
+    """
+    view, table = View("iceberg", *ABC[1:]), ["a", "b", "c"]
+    raced: list[Change] = []
+
+    def whole(session: SparkSession) -> DataFrame:
+        if raced:
+            view.changes.append(raced.pop())
+            table.append(view.changes[-1][0])
+        values = ", ".join(f"('{article}', 1L, 'far away')" for article in table)
+        return session.sql(f"SELECT * FROM VALUES {values} AS t(article, pieces, address)")
+
+    options: dict[str, Any] = {**view.options, "journal": tmp_path / "journal", "key": key, "whole": whole}
+
+    def expire() -> None:
+        table[:] = ["b", "d"]
+        raced.append(("e", "INSERT", 1, 104))
+        view.changes = [("d", "INSERT", 0, 103)]
+
+    async def follows(watched: Watched) -> None:
+        await watched.until(*stocks("b", "d", "e"))
+        assert len(watched.said("the table was read as a whole")) == 1
+        view.changes.append(("e", "DELETE", 2, 105))
+        await watched.until(*stocks("b", "d"))
+
+    async with sourced(view, **options) as watched:
+        await watched.until(*stocks("a", "b", "c"))
+        if not restart:
+            expire()
+            await follows(watched)
+    if restart:
+        expire()
+        async with sourced(view, **options) as watched:
+            await follows(watched)
+
+
+async def test_commits_that_go_while_they_are_read(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the rows lack a commit that there was, the look is repeated."""
+    real, calls = module.later, []
+
+    def later(*args: Any) -> Any:
+        found = real(*args)
+        if found is not None:
+            calls.append(found[1])
+        return (found[0].where("false"), found[1]) if found is not None and len(calls) < 3 else found
+
+    monkeypatch.setattr("syndicate.spark.source.later", later)
+    view = View("iceberg", *ABC[:1])
+    async with sourced(view, **view.options) as watched:
+        await watched.until(*stocks("a"))
+        view.changes = list(ABC)
+        await watched.until(*stocks("a", "b", "c"))
+        assert calls == [{"101", "102"}] * 3
+        assert len(watched.said("a table cannot be read")) == 1
+
+
+async def test_commits_without_a_name(spark: SparkSession) -> None:
+    """A null among the commits is told, in the first look and later."""
+    for changes in ([], ABC):
+        view = View("iceberg", *changes)
+        async with sourced(view, **view.options) as watched:
+            await watched.until(*stocks(*[article for article, *_ in changes]))
+            view.changes = [*changes, ("d", "INSERT", 3, None)]
+            error = await watched.end()
+            assert "'_commit_snapshot_id' names the commits of Stock" in str(error)
+            assert "is null in some rows" in str(error)
+
+
+async def test_a_whole_table_that_does_not_fit(spark: SparkSession) -> None:
+    """Its columns are of the types that the feed has."""
+    view = View("iceberg", *ABC)
+    async with sourced(
+        view, **view.options, whole=lambda session: session.sql("SELECT 'a' article, 1 pieces")
+    ) as watched:
+        assert "have columns of different types: pieces; cast them" in str(await watched.end())

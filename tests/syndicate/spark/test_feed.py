@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pyarrow as pa
 import pytest
 
@@ -45,7 +47,7 @@ def test_conventional_feeds(name: str, key: list[str]) -> None:
             more: [0, 0, 0, 0, 0],
         }
     )
-    rows = Rows(Account, key, feed.kind, feed.order, ignore=feed.ignore, words=feed.words)
+    rows = Rows(Account, key, feed.kind, feed.order, ignore=feed.ignore, words=feed.words, commit=feed.commit)
     standing = Standing(keyed=bool(key))
     told = [standing.change(step) for step in rows.steps(table)]
     assert [(sorted(map(str, map(thaw, adds))), list(map(thaw, removes))) for adds, removes in told] == [
@@ -67,10 +69,12 @@ def test_an_unknown_word() -> None:
     [
         ("hudi", {}, 'changes= takes "delta", "iceberg" or a Feed that names the columns, not \'hudi\''),
         ("delta", {"weight": "w"}, "changes= says that '_change_type' holds the weights: leave weight= out"),
+        (None, {"whole": len}, "whole= is the table whose changes a feed has: name its columns with changes="),
+        ("delta", {"whole": "t"}, "whole= takes a function from a session to a DataFrame, not the str itself"),
         ("delta", {"mode": "complete"}, 'mode="complete" gives whole tables'),
     ],
 )
-def test_bad_options(changes: object, options: dict[str, str], message: str) -> None:
+def test_bad_options(changes: object, options: dict[str, Any], message: str) -> None:
     """A mistake in the call is told at the call."""
 
     def boot() -> None:

@@ -150,7 +150,7 @@ def test_no_journal(path: Path) -> None:
     with sqlite3.connect(path) as later:
         later.execute("PRAGMA user_version = 99")
     later.close()
-    assert "is of format 99, and this version of syndicate knows 3" in refused(path)
+    assert f"is of format 99, and this version of syndicate knows {module.FORMAT}" in refused(path)
 
 
 def test_a_damaged_journal(path: Path) -> None:
