@@ -78,8 +78,11 @@ def later(name: str, frame: DataFrame, feed: Feed, place: Place) -> tuple[DataFr
         f.min(f.when(order > at, order)).alias("next"),
         (f.max(order) < at).alias("back"),
         (f.min(order) > at + 1 if feed.consecutive else f.lit(False)).alias("gap"),
+        f.max(order.isNull()).alias("unordered"),
     )
     [seen] = arrow_table(name, found).to_pylist()
+    if seen["unordered"]:
+        raise SourceError(f"the column {feed.order!r} orders the commits of {name}, but is null in some rows")
     if seen["back"] or seen["gap"]:
         raise PlaceGone(
             f"the place of {name} in its feed has gone: it had come to {feed.order} {place.order}, and now the feed "
@@ -92,7 +95,8 @@ def _later_than_commit(name: str, frame: DataFrame, feed: Feed, place: Place) ->
     from pyspark.sql import functions as f
 
     columns = (feed.order, str(feed.commit))
-    listed = arrow_table(name, frame.select(*[f.col(column) for column in columns]).distinct())
+    named = [f.col(column).alias(f"c{at}") for at, column in enumerate(columns)]
+    listed = arrow_table(name, frame.select(*named).distinct())
     for at, column in enumerate(columns):
         if listed.column(at).null_count:
             raise SourceError(f"the column {column!r} names the commits of {name}, but is null in some rows")

@@ -360,6 +360,8 @@ class _Source(Follower):
     def _later(self, feed: Feed, frame: DataFrame) -> list[Step]:
         """The commits of the feed behind the place, a step each."""
         if self.place is None:
+            if self.last >= 0:
+                raise PlaceGone(f"{self.name} was read as a whole while its feed was empty, and has no place in it")
             return self.rows.steps(arrow_table(self.rows.name, frame))
         found = later(self.rows.name, frame, feed, self.place)
         if found is None:

@@ -203,7 +203,7 @@ async def test_a_first_look_that_fails(spark: SparkSession, tmp_path: Path) -> N
 
 # ---------------------------------------------------------------------------------------------------- feeds that forget
 
-Change = tuple[str, str, int, int | None]
+Change = tuple[str, str, int | None, int | None]
 """An article, what was done to it, the order, and the commit."""
 
 LSN = Feed("op", "lsn", {"c": 1, "d": -1}, ignore=["txid"])
@@ -225,7 +225,11 @@ class View:
 
     def __call__(self, session: SparkSession) -> DataFrame:
         self.looks += 1
-        rows = [f"('{article}', 1L, '{word}', {at}L, {commit or 'NULL'})" for article, word, at, commit in self.changes]
+        null = {None: "CAST(NULL AS LONG)"}
+        rows = [
+            f"('{article}', 1L, '{word}', {null.get(at, at)}, {null.get(commit, commit)})"
+            for article, word, at, commit in self.changes
+        ]
         values = ", ".join(rows or ["('', 1L, 'insert', 0L, 0)"])
         frame = session.sql(f"SELECT * FROM VALUES {values} AS t(article, pieces, {self.columns})")
         return frame if rows else frame.where("false")
@@ -398,6 +402,46 @@ async def test_commits_without_a_name(spark: SparkSession) -> None:
             error = await watched.end()
             assert "'_commit_snapshot_id' names the commits of Stock" in str(error)
             assert "is null in some rows" in str(error)
+
+
+@pytest.mark.parametrize("kind", ["iceberg", "delta", "other"])
+async def test_changes_without_an_order(spark: SparkSession, kind: str) -> None:
+    """A null in the order of a later change is told, as it is in the first look."""
+    word = "c" if kind == "other" else "insert"
+    view = View(kind, ("a", word, 3, 100))
+    async with sourced(view, **view.options) as watched:
+        await watched.until(*stocks("a"))
+        view.changes.append(("b", word, None, 101))
+        assert "is null in some rows" in str(await watched.end())
+
+
+async def test_an_empty_feed_with_a_whole_table(spark: SparkSession, tmp_path: Path) -> None:
+    """While the feed is empty the table is compared; then there is a place; without whole= there is none before."""
+    view, table = View("iceberg", *ABC), ["a", "b", "c"]
+
+    def whole(session: SparkSession) -> DataFrame:
+        return session.sql(
+            f"SELECT * FROM VALUES {', '.join(f'({each!r}, 1L)' for each in table)} AS t(article, pieces)"
+        )
+
+    options: dict[str, Any] = {**view.options, "journal": tmp_path / "journal"}
+    async with sourced(view, **options, whole=whole) as watched:
+        await watched.until(*stocks("a", "b", "c"))
+        table.append("d")
+        view.changes = []
+        await watched.until(*stocks("a", "b", "c", "d"))
+        table.append("e")
+        await watched.until(*stocks("a", "b", "c", "d", "e"))
+        assert len(watched.said("the table was read as a whole")) == 1
+    view.changes = [("f", "INSERT", 0, 110)]
+    async with sourced(view, **options) as watched:
+        assert "was read as a whole while its feed was empty" in str(await watched.end())
+    table.append("f")
+    async with sourced(view, **options, whole=whole) as watched:
+        await watched.until(*stocks("a", "b", "c", "d", "e", "f"))
+        table.clear()
+        view.changes.append(("a", "DELETE", 1, 111))
+        await watched.until(*stocks("b", "c", "d", "e", "f"))
 
 
 async def test_a_whole_table_that_does_not_fit(spark: SparkSession) -> None:

@@ -251,9 +251,8 @@ def test_a_journal_that_is_closed(path: Path) -> None:
 
 def test_a_place_where_nothing_can_be(tmp_path: Path) -> None:
     """A directory that is not there, and a directory in the place of the file."""
-    assert "cannot keep state in the journal" in (told := refused(tmp_path / "nowhere" / "j"))
-    assert "No such file or directory: give each source its own" in told
-    assert "cannot be opened for writing: see that its directory is there and writable" in refused(tmp_path)
+    for path in (tmp_path / "nowhere" / "j", tmp_path):
+        assert "cannot be opened for writing: see that its directory is there and writable" in refused(path)
 
 
 def test_a_full_disk(path: Path) -> None:

@@ -18,7 +18,7 @@ import trio
 from syndicate import ANY, Entity, capture, dataspace, open_system, record, ref, spawn, supervise
 from syndicate.actor import Actor
 from syndicate.errors import SourceError, SourceJournalError
-from syndicate.spark import SparkProgress, spark_source
+from syndicate.spark import Feed, SparkProgress, spark_source
 from syndicate.spark import journal as journal_module
 from syndicate.spark.delivery import AHEAD, SELDOM
 from syndicate.testing import Seen, watch
@@ -402,6 +402,14 @@ async def test_a_feed_that_is_asked(spark: SparkSession, tmp_path: Path) -> None
     feed += [("c", 1, "insert", 11, "x")]
     async with sourced(frame, **options) as run:
         await run.until(lambda seen: seen == [("+", Crate("a", 2)), ("+", Crate("c", 1))])
+
+
+async def test_a_stream_has_no_whole_table(tmp_path: Path) -> None:
+    """Spark keeps its place, so that a table to begin from is a mistake."""
+    drop(tmp_path, 1, ("a", 1, 1))
+    options = {**following(tmp_path), "weight": None, "changes": Feed("w", "size"), "whole": lambda session: session}
+    async with sourced(**options) as run:
+        assert "whole= is for a feed that is asked again and again, but the frame of Crate" in str(await run.end())
 
 
 async def test_columns_that_change(spark: SparkSession) -> None:
