@@ -225,7 +225,7 @@ class View:
 
     def __call__(self, session: SparkSession) -> DataFrame:
         self.looks += 1
-        null = {None: "CAST(NULL AS LONG)"}
+        null: dict[int | None, Any] = {None: "CAST(NULL AS LONG)"}
         rows = [
             f"('{article}', 1L, '{word}', {null.get(at, at)}, {null.get(commit, commit)})"
             for article, word, at, commit in self.changes

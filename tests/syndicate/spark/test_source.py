@@ -31,8 +31,8 @@ from syndicate import (
 )
 from syndicate.actor import Actor
 from syndicate.errors import JavaMissing, SourceError
+from syndicate.spark import SparkSource, spark_source
 from syndicate.spark import follower as module
-from syndicate.spark import spark_source
 from syndicate.system import System
 from syndicate.testing import Seen, watch
 from syndicate.turn import current
@@ -233,7 +233,7 @@ async def test_steps_and_their_clock(spark: SparkSession, drop: Drop) -> None:
         @dataflow  # runs at the end of each turn that changed something
         def end_of_turn() -> None:
             assert changes.value is not None
-            events = [event for event in seen if type(event[1]) is not Observe]
+            events = [event for event in seen if type(event[1]) not in (Observe, SparkSource)]
             seen.clear()
             turns.extend([events] if events else [])
 
