@@ -32,13 +32,19 @@ class Stock:
     pieces: int
 
 
+@record
+class Tick:
+    lsn: object
+
+
 class Watched:
     """A source, what an observer saw of it, and what the log says."""
 
-    def __init__(self, system: System, source: Actor, seen: Seen, log: list[Any]) -> None:
+    def __init__(self, system: System, source: Actor, seen: Seen, ticks: Seen, log: list[Any]) -> None:
         self.system = system
         self.source = source
         self.seen = seen
+        self.ticks = ticks
         self.log = log
 
     def there(self) -> list[tuple[str, int]]:
@@ -71,13 +77,13 @@ async def sourced(frame: Callable[[Any], DataFrame], **options: Any) -> AsyncIte
 
     def boot() -> None:
         ds = dataspace()
-        made.append(watch(ds, capture(Stock(ANY, ANY))))
+        made.extend([watch(ds, capture(Stock(ANY, ANY))), watch(ds, capture(Tick(ANY)))])
         made.append(spawn(spark_source(ds, frame, Stock, every=0.01, **options), name="source"))
 
     with trio.fail_after(PATIENCE), structlog.testing.capture_logs() as log:
         async with open_system(boot) as system:
             await system.settle()
-            yield Watched(system, made[1], made[0], log)
+            yield Watched(system, made[2], made[0], made[1], log)
 
 
 # ---------------------------------------------------------------------------------------------------- columns
@@ -442,6 +448,50 @@ async def test_an_empty_feed_with_a_whole_table(spark: SparkSession, tmp_path: P
         table.clear()
         view.changes.append(("a", "DELETE", 1, 111))
         await watched.until(*stocks("b", "c", "d", "e", "f"))
+
+
+@pytest.mark.parametrize(
+    ("order", "begins"),
+    [
+        ("CAST({} AS DECIMAL(20, 3))", "feed"),
+        ("CAST({} AS DOUBLE) / 8", "whole"),
+        ("format_string('%04X', {})", "feed"),
+        ("timestamp_micros(CAST({} AS LONG))", "whole"),
+        ("CAST(timestamp_micros(CAST({} AS LONG)) AS TIMESTAMP_NTZ)", "feed"),
+        ("date_add(DATE '1999-12-27', {})", "whole"),
+    ],
+)
+async def test_orders_of_every_type(spark: SparkSession, tmp_path: Path, order: str, begins: str) -> None:
+    """A place is found again whatever orders the commits, also by a restart, and the clock shows it."""
+    changes = {8: "a", 9: "b"}
+
+    def view(session: SparkSession) -> DataFrame:
+        values = ", ".join(f"({at}, '{article}', 1L, 'c')" for at, article in changes.items())
+        frame = session.sql(f"SELECT * FROM VALUES {values} AS t(at, article, pieces, op)")
+        return frame.selectExpr("article", "pieces", "op", f"{order.format('at')} AS lsn")
+
+    def whole(session: SparkSession) -> DataFrame:
+        return view(session).select("article", "pieces")
+
+    options: dict[str, Any] = {"changes": Feed("op", "lsn", {"c": 1}), "journal": tmp_path / "journal", "clock": Tick}
+    if begins == "whole":
+        options["whole"] = whole
+    async with sourced(view, **options) as watched:
+        await watched.until(*stocks("a", "b"))
+        await until(lambda: len(watched.ticks) == (1 if begins == "whole" else 3))
+        second = [tick for tick in watched.ticks if tick[0] == "+"][-1]
+        changes[10] = "c"
+        await watched.until(*stocks("a", "b", "c"))
+    changes.update({11: "d", 100: "e"})
+    async with sourced(view, **options) as watched:
+        await watched.until(*stocks("a", "b", "c", "d", "e"))
+        assert not watched.said("the table was read as a whole")
+        del changes[100], changes[11], changes[10]
+        if begins == "feed":
+            assert "has gone: it had come to lsn" in str(await watched.end())
+        else:
+            await watched.until(*stocks("a", "b"))
+            await until(lambda: second in watched.ticks)
 
 
 async def test_a_whole_table_that_does_not_fit(spark: SparkSession) -> None:
