@@ -103,6 +103,13 @@ def _later_than_commit(name: str, frame: DataFrame, feed: Feed, place: Place) ->
     commits = [
         (order, str(commit)) for order, commit in zip(*[each.to_pylist() for each in listed.columns], strict=True)
     ]
+    at_order: dict[Any, str] = {}
+    for order, commit in commits:
+        if at_order.setdefault(order, commit) != commit:
+            raise SourceError(
+                f"the commits {at_order[order]} and {commit} of {name} are both at {feed.order} {order}: which one is "
+                "later must be told; name a column that orders them, as the order of the Feed"
+            )
     here = [order for order, commit in commits if commit == place.commit]
     if not here:
         raise PlaceGone(

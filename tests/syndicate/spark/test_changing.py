@@ -494,6 +494,15 @@ async def test_orders_of_every_type(spark: SparkSession, tmp_path: Path, order: 
             await until(lambda: second in watched.ticks)
 
 
+async def test_two_commits_at_one_place(spark: SparkSession) -> None:
+    """A later commit with the order of the last one would be passed over: that is told."""
+    view = View("iceberg", *ABC)
+    async with sourced(view, **view.options) as watched:
+        await watched.until(*stocks("a", "b", "c"))
+        view.changes.append(("d", "INSERT", 2, 103))
+        assert "of Stock are both at _change_ordinal 2: which one is later must be told" in str(await watched.end())
+
+
 async def test_a_whole_table_that_does_not_fit(spark: SparkSession) -> None:
     """Its columns are of the types that the feed has."""
     view = View("iceberg", *ABC)
