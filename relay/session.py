@@ -540,15 +540,23 @@ class Session:
         self.withdraw(lambda: self.facet.stop(current("end")))
 
     def withdraw(self, then: Callable[[], object]) -> None:
-        """Retract all that the peer had asserted, in as many turns as that takes, and do *then* in the last."""
+        """Retract all that the peer had asserted, in as many turns as that takes, and do *then* in the last.
+
+        Each part goes with a facet that stops, as all of it did with the session's if it were little: so who tells what
+        is lost from what is taken back (:mod:`relay.durable`) still can.
+        """
         self._acts = []
         standing, turn = self.standing, current("end")
         going = standing.oldest(ENOUGH)
         events: list[_Understood] = [(RETRACT, None, None, told) for _, told in going]
         fitting = Reach().fitting(events)
+        part = Facet(self.facet.actor, self.facet)
         for number, told in going[: max(1, fitting)]:
             standing.remove(number)
-            self._act(RETRACT, None, None, told)
+            if told.handle is not None:
+                told.handle.pass_to(part)
+            self.membrane.release(told.pins)
+        part.stop(turn)
         if len(standing):
             turn.enqueue(self.facet.actor, (ENTER, self.facet, partial(self.withdraw, then), None))
         else:

@@ -91,6 +91,13 @@ class Handle:
         """Whether it is still asserted: not retracted, and its target has not ended."""
         return self in self.facet.handles and self.target.facet.alive
 
+    def pass_to(self, facet: Facet) -> None:
+        """Let another facet own it from now on, without a retraction in between; no effect if it is gone already."""
+        if self in self.facet.handles:
+            del self.facet.handles[self]
+            self.facet = facet
+            facet.handles[self] = None
+
     def retract(self) -> None:
         """Take the assertion back; no effect if it is gone already."""
         turn = here.turn

@@ -315,17 +315,13 @@ def spawn(
         if handle not in handle.facet.handles or handle.facet.actor is not turn.actor:
             raise ArgumentError(f"{handle!r} is not a live assertion of this actor, so that it cannot be handed over")
     for handle in handles:
-        del handle.facet.handles[handle]
-        handle.facet = actor.root
-        actor.root.handles[handle] = None
+        handle.pass_to(actor.root)
 
     def begin() -> None:
         # The boot facet takes over, since the root's own assertions do not keep it from being inert.
         facet = current("spawn").facet
         for handle in handles:
-            if actor.root.handles.pop(handle, actor) is not actor:
-                handle.facet = facet
-                facet.handles[handle] = None
+            handle.pass_to(facet)
         boot(*args)
 
     actor.boot(turn, begin if handles else functools.partial(boot, *args))

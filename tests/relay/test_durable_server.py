@@ -353,6 +353,11 @@ def test_what_a_client_of_ours_keeps_outlasts_it(tmp_path: Path) -> None:
         Wire(path).close()  # it listens
         through(path, lambda ds: keep(ds, job))
         through(path, lambda ds: assert_(ds, Record("job", [2])))
+        watcher = Wire(path)
+        while watcher.everything() != {freeze(job)}:  # the other has gone with its program
+            time.sleep(0.01)
+        watcher.settle(watcher.durable)
+        watcher.close()
         process.kill()
     with server(tmp_path / "state") as (process, path):
         wire = Wire(path)
