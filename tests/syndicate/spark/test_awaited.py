@@ -23,7 +23,7 @@ from tests.work import PATIENCE
 
 
 @record
-class Crate:
+class Barrel:
     name: str
     size: int
 
@@ -123,9 +123,9 @@ async def test_what_a_source_says(tmp_path: Path, kind: str, keeps: bool) -> Non
         (tmp_path / "in" / f"{number}.json").write_text(json.dumps({"name": f"n{number}", "size": 1}))
     for place in ("in", "none") if keeps else ("in",):
         events = await told(tmp_path, place, kind, tmp_path / "kept" if keeps else None)
-        assert events[0] == ("+", SparkSource("Crate", False))
-        assert set(events[1:4]) == {("+", Crate(f"n{number}", 1)) for number in range(3)}
-        assert events[4:] == [("+", SparkSource("Crate", True)), ("-", SparkSource("Crate", False))]
+        assert events[0] == ("+", SparkSource("Barrel", False))
+        assert set(events[1:4]) == {("+", Barrel(f"n{number}", 1)) for number in range(3)}
+        assert events[4:] == [("+", SparkSource("Barrel", True)), ("-", SparkSource("Barrel", False))]
 
 
 async def told(path: Path, place: str, kind: str, kept: Path | None) -> list[Any]:
@@ -140,15 +140,15 @@ async def told(path: Path, place: str, kind: str, kept: Path | None) -> list[Any
         made.append(watch(ds, capture(ANY)))
         if kind == "source":
             options: Any = {"session": Session(), "progress": False, "ignore": ["w"], "journal": kept}
-            spawn(spark_source(ds, frame, Crate, **options))
+            spawn(spark_source(ds, frame, Barrel, **options))
             return
         circuit = Circuit()
-        circuit.sink("out", circuit.source("Crate").map(lambda row: row[:2]))
+        circuit.sink("out", circuit.source("Barrel").map(lambda row: row[:2]))
         options = {"session": Session(), "progress": False, "engine": "local", "state": kept}
-        spawn(spark_view(ds, frame, circuit, {"out": Crate}, **options))
+        spawn(spark_view(ds, frame, circuit, {"out": Barrel}, **options))
 
     with trio.fail_after(PATIENCE), structlog.testing.capture_logs():
         async with open_system(boot) as system:
             await system.settle()
-            await until(lambda: ("-", SparkSource("Crate", False)) in made[0])
-            return [(mark, each) for mark, each in made[0] if isinstance(each, Crate | SparkSource)]
+            await until(lambda: ("-", SparkSource("Barrel", False)) in made[0])
+            return [(mark, each) for mark, each in made[0] if isinstance(each, Barrel | SparkSource)]

@@ -126,7 +126,7 @@ def test_nothing_and_twice(spark: SparkSession) -> None:
     c.sink("join", by(a).join(by(b)))
     c.sink("sum", a.distinct())
     with SparkEngine(c, spark) as engine:
-        quiet: list[dict[str, Any]] = [{}, {"a": {}}, {"a": [((1, 2), 1), ((1, 2), -1)]}, {"a": ZSet(), "b": []}]
+        quiet: list[dict[str, Any]] = [{}, {"a": {}}, {"a": ZSet([((1, 2), 1), ((1, 2), -1)])}, {"a": ZSet(), "b": []}]
         for deltas in quiet:
             found = engine.step(deltas)
             assert (len(found["join"]), list(found["sum"]), found["sum"].frame.count()) == (0, [], 0)
