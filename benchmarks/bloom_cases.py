@@ -1,8 +1,8 @@
 """What the benchmarks of Bloom measure, what Bud took for it, and what is to be reached.
 
-Bud's figures are published ones: another machine, another run; none of them is measured here.
+Bud's figures are of another machine and another run; none of them is measured here.
 
-Source: reference/bloom.md, section 7; issue "Bloom and its lattices".
+Source: Bud; ``docs/design/testing.md``, "How the benchmarks measure".
 """
 
 from __future__ import annotations

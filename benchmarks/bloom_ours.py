@@ -119,7 +119,7 @@ def wrong(what: str) -> SystemExit:
 
 
 def cost(edge: Edge) -> int:
-    """Of an edge: 1 to 10, as the reference does not say which."""
+    """Of an edge: 1 to 10, from its ends alone."""
     return 1 + (7 * edge[0] + 3 * edge[1]) % 10
 
 

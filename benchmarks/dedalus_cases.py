@@ -1,6 +1,6 @@
 """What the benchmarks of Dedalus measure, and what is to be reached.
 
-Source: reference/dedalus.md, sections 5.3 and 6; issue "Dedalus: logic in time".
+Source: ``docs/design/testing.md``, "How the benchmarks measure".
 """
 
 from __future__ import annotations

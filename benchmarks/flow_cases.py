@@ -3,7 +3,8 @@
 A case is data: an engine is run with it in a process of its own, and answers figures.  The peers' programs are in
 ``benchmarks/peers``, each in an environment of its own under ``.peers``.
 
-Source: reference/flow.md, sections 11 to 13.
+Source: ``docs/design/testing.md``, "How the benchmarks measure"; ``docs/design/flow.md``, "Rows, columns and what they
+cost".
 """
 
 from __future__ import annotations

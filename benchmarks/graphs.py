@@ -2,7 +2,7 @@
 
 Nothing but Python: each side imports it in a process of its own.
 
-Source: reference/bloom.md, section 7; reference/dedalus.md, section 6.
+Source: ``docs/design/testing.md``, "How the benchmarks measure".
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ relay's codec.
 Contract: each receiver checks that what comes from one source is complete and in order, and raises
 :class:`~benchmarks.figure.Broken` if it is not.
 
-Source: the reference on performance (ratios, and CPU rather than wall time); reliability, P1.
+Source: ``docs/design/testing.md``, "How the benchmarks measure".
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ While it is stopped the broker keeps what it has missed as state, bounded by the
 
 Contract: in the end each observer has exactly the state that the publishers made, or :class:`Broken` is raised.
 
-Source: reliability, P5, P6 and section 8, layer 2.
+Source: ``docs/design/relay.md``, "Slow peers"; ``docs/design/testing.md``, "How the benchmarks measure".
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ actor: in order, with all stop handlers, or by a crash.  A crash discards the ru
 ``on_stop_or_crash`` handlers, retracts everything that the actor had asserted, cancels its tasks, and touches nobody
 else.
 
-Source: the reference, sections 1.3 and 1.4.
+Source: ``docs/design/actors.md``, "Facets" and "Crashes"; Garnock-Jones 2017.
 """
 
 from __future__ import annotations

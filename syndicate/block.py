@@ -10,9 +10,8 @@ what depends on them; a block that reads a field which a damaged block sets, tho
 lets that one run first (as when a block is new: it runs at once).  In a cycle there is no such order; its blocks run
 until they settle, and :class:`DataflowLoop` says which do not.
 
-Source: Acar, Blelloch and Harper, "Adaptive functional programming", 2002; Hammer, Phang, Hicks and Foster, "Adapton:
-composable, demand-driven incremental computation", 2014; heights that follow the edges as in Jane Street's
-Incremental; Pearce and Kelly, "A dynamic topological sort algorithm for directed acyclic graphs", 2006.
+Source: Acar et al. 2002; Hammer et al. 2014; Incremental, for heights that follow the edges; Pearce and Kelly 2006;
+``docs/design/dataflow.md``.
 """
 
 from __future__ import annotations

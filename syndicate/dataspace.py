@@ -23,7 +23,7 @@ owns nothing but an index: the turn carries what it says, and what it has told i
 >>> run(boot)
 Alice: hello
 
-Source: seed 004; the reference, section 2.
+Source: Garnock-Jones 2018; ``docs/design/actors.md``, "What a dataspace tells".
 """
 
 from __future__ import annotations

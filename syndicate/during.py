@@ -17,7 +17,8 @@ arguments. What is there already counts as just asserted.  All of them are decor
 hall is lit
 hall is dark
 
-Source: the reference, section 1.6; seed 004, footnote 2 (closures compare by identity).
+Source: ``docs/design/actors.md``, "Reacting to a dataspace"; Garnock-Jones 2018, footnote 2 (closures compare by
+identity).
 """
 
 from __future__ import annotations

@@ -4,7 +4,8 @@ An event is a plain tuple ``(kind, reference or references, value, handle)``; se
 one event when a dataspace tells many observers the same.  This is the hot path: an object or a closure for each event
 would double its cost.
 
-Source: seed 004, ``EventType ::= "+" | "-" | "!"``; the reference, section 1.2.
+Source: Garnock-Jones 2018 (``EventType ::= "+" | "-" | "!"``); ``docs/design/actors.md``, "Entities and references";
+``docs/design/skeleton.md``, "What an event costs".
 """
 
 from __future__ import annotations

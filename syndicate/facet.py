@@ -8,7 +8,7 @@ what is new and then what goes, as of every turn.
 A facet is inert when nothing can ever happen in it: no children, assertions, tasks, timers, preventers.  Inert facets
 stop.  This is looked at before the commit of turns that booted a facet or ended something in it.
 
-Source: the reference, section 1.3.
+Source: ``docs/design/actors.md``, "Facets".
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ failed: with the block's own error, or with :class:`~syndicate.errors.DataflowLo
 the count is 1
 the count is 2
 
-Source: dataflow as in Garnock-Jones, "Conversational Concurrency", 2017, section 7.3; ``docs/design/dataflow.md``.
+Source: Garnock-Jones 2017, section 7.3; ``docs/design/dataflow.md``.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ nothing waits, so that who tells it ever more cannot outrun it: a lane is at mos
 
 A handler, a dataflow block, or a step of a circuit is not divided: they are functions of the program.
 
-Source: ``docs/design/turns.md``.
+Source: ``docs/design/turns.md``, "Turns of many events".
 """
 
 from __future__ import annotations

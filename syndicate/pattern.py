@@ -12,8 +12,8 @@ items or entries.  Atoms are literals.
 >>> match([1, capture([capture(), ANY]), ANY], [1, [2], 5]) is None
 True
 
-Sources: seed 004, "Patterns"; the published schema ``dataspacePatterns`` (``<_>``, ``<bind p>``, ``<lit v>``,
-``<group type {..}>``), which :func:`encode` and :func:`decode` translate to and from.
+Source: Garnock-Jones 2018, "Patterns"; Syndicate schemas, ``dataspacePatterns``, which :func:`encode` and
+:func:`decode` translate to and from; ``docs/design/skeleton.md``, "Patterns".
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ read-only views.
 ['Ann', 'Bob']
 ['Bob']
 
-Source: the reference, section 1.6 ("Queries").
+Source: ``docs/design/actors.md``, "Reacting to a dataspace".
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A class with a label is how Python programs write, read and match records; the v
 class stands for its label.  Two functions are generated for each class, because a send spends a third of its time in
 them: ``__init__`` and the freezer.
 
-Source: the project's contract (records are attrs classes, frozen, slotted, compared as values).
+Source: ``docs/design/values.md``, "Records".
 """
 
 from __future__ import annotations

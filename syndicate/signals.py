@@ -14,8 +14,8 @@ two turns, when everything is whole: all actors are stopped in order, and then t
 
 A system in another thread gets no signals: Python gives them to the main thread, whose program ends it.
 
-Source: Python's own rule that handlers run in the main thread, between bytecodes; what asyncio's runner does about a
-second Ctrl-C; ``kill(1)`` for the exit status.
+Source: Python, on ``signal`` and on what asyncio's runner does about a second Ctrl-C; ``docs/design/lifecycle.md``,
+"Signals".
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ it, which that actor's crash tells; or else the program, which ends with the err
 >>> lives
 ['begun', 'begun']
 
-Source: Erlang's restart intensity (OTP Design Principles, "Supervisor Behaviour"), with syndicate-rs's defaults, whose
-supervisor never gives up; ours does.
+Source: OTP, on restart intensity; syndicate-rs, for the figures; ``docs/design/actors.md``, "Spawning, links, tasks and
+timers".
 """
 
 from __future__ import annotations

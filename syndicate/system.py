@@ -12,7 +12,7 @@ holds anything of this system nobody can tell.  :func:`open_system` runs one ins
 What ends a system with an error: a failure of its first actor, which is its crash or that of an actor it is linked to;
 a supervisor that gives up; a signal (:mod:`~syndicate.signals`).  In each case all actors are stopped in order first.
 
-Source: our own note ``docs/design/lifecycle.md``.
+Source: ``docs/design/lifecycle.md``.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ What needs neither tasks nor timers needs no trio either:
 >>> heard
 [[('+', 'Alice'), ('-', 'Alice')]]
 
-Source: the reference on style, its table of what users expect ("pytest plugin").
+Source: ``docs/design/testing.md``, "Fixtures for users".
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ The reader is that of the ``preserves`` package, except where it cannot do what 
 a duplicate key, its depth is that of Python's stack, and any Unicode digit is a digit to it.  The writer is ours: the
 package's prints the symbol ``'1.5'`` as a number, and control characters as they are, which a terminal obeys.
 
-Source: the Preserves text syntax; the reference, section 3.
+Source: Preserves, text syntax; ``docs/design/values.md``, "Text"; ``docs/design/skeleton.md``, "Patterns".
 """
 
 from __future__ import annotations

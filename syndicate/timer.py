@@ -13,7 +13,8 @@ passed *t* seconds.
 tick
 tick
 
-Source: the reference, sections 1.4 and 4.4 (``<later-than s>``).
+Source: ``docs/design/actors.md``, "Spawning, links, tasks and timers"; Syndicate schemas, ``timer`` (``<later-than
+s>``).
 """
 
 from __future__ import annotations

@@ -7,8 +7,7 @@ field a turn.
 >>> Turned(3, 2, (Action("message", "actor box", "<set-box 1>"),)).cause
 2
 
-Source: the published trace schema (``<trace timestamp actor item>``), whose projections of causes and actions these
-are.
+Source: Syndicate schemas, ``trace`` (``<trace timestamp actor item>``); ``docs/design/actors.md``, "What a trace says".
 """
 
 from __future__ import annotations

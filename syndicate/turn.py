@@ -16,8 +16,7 @@ other.
 
 Contract: FIFO for each pair of actors, turn by turn; a batch is one turn; a turn never starts inside another.
 
-Source: Garnock-Jones, "Efficient, Imperative Dataspaces for Conversational Concurrency" (added assertions of a patch
-are processed before removed ones); ``docs/design/turns.md``.
+Source: Garnock-Jones 2018 (added assertions of a patch are processed before removed ones); ``docs/design/turns.md``.
 """
 
 from __future__ import annotations

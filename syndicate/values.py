@@ -28,8 +28,8 @@ integers for the purpose can still prepare collisions of tuples (`docs/design/va
 >>> identical([1, 2], (1, 2)), identical(1, True), identical(0.0, -0.0), identical({1: 2, 3: 4}, {3: 4, 1: 2})
 (True, False, False, True)
 
-Source: the Preserves specification (identity and total order); Garnock-Jones,
-"Efficient, Imperative Dataspaces for Conversational Concurrency", "Constructing assertions".
+Source: Preserves, on equivalence and total order; Garnock-Jones 2018, "Constructing assertions";
+``docs/design/values.md``, "Identity" and "Hashes".
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ All of them raise :class:`~syndicate.errors.NotInTurn` outside a turn.
 in a turn again
 stopped
 
-Source: the reference, section 1; names as in the project's contract.
+Source: ``docs/design/actors.md``.
 """
 
 from __future__ import annotations

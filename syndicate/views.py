@@ -55,8 +55,7 @@ inputs as they stood after some turn of the dataspace, and later ones follow in 
   conclude from each other stays when the first reason for it has gone: each is the other's reason.  Recursion belongs
   within a circuit (``circuit.recursive``), where this cannot happen.
 
-Source: Budiu, McSherry, Ryzhyk, Tannen, "DBSP: Automatic Incremental View Maintenance for Rich Query Languages", 2023
-(integrate, distinct); `docs/design/values.md` on what is absent.
+Source: Budiu et al. 2023 (integrate, distinct); ``docs/design/values.md``, "Absent" and "Quarantine".
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ syndicate-py itself contains NO dataspace/index (dataspace.py is only client dec
 so three stand-ins:
   OracleDS  : lower bound - zero-cost index, forwards everything to a fixed observer ref
   LinearDS  : naive, tries every observer's pattern on every event (interpreted match)
-  SkelDS    : interpreted transliteration of the seed's skeleton index (paths, tables)
+  SkelDS    : interpreted transliteration of the paper's skeleton index (paths, tables)
 """
 
 from syndicate import turn, Record, Symbol, Embedded

@@ -10,5 +10,5 @@ Read in this order: :mod:`.path` (places in a value), :mod:`.analysis` (pattern 
 ``Observe`` as a value), :mod:`.compiled` (projections as generated functions), :mod:`.trie` (nodes, tables,
 handlers), :mod:`.index` (the whole).
 
-Source: seed 004, "Indexing assertions and patterns".
+Source: Garnock-Jones 2018, "Indexing assertions and patterns"; ``docs/design/skeleton.md``.
 """

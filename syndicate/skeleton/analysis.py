@@ -11,8 +11,8 @@
 
 Equal skeletons are one object, so that an observer costs its constants and not its structure.
 
-Source: seed 004, "Skeletons" (``shape``, ``constantmap``, ``constantchecks``, ``capturemap``); the checks also hold
-classes of atoms, as its section "Matching atom classes" proposes.
+Source: Garnock-Jones 2018, "Skeletons" (``shape``, ``constantmap``, ``constantchecks``, ``capturemap``) and "Matching
+atom classes" (classes of atoms are checks, too).
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ millisecond, so it waits until a table has been asked
 A table is only asked about values that passed its node's shape, so that the compounds along its paths are known to be
 there; their lengths are not, because arity is "at least".
 
-Source: seed 004 leaves this open under "Potential future optimizations: JIT compilation of shapes, constant checks,
-captures".
+Source: Garnock-Jones 2018, "Potential future optimizations", leaves this open; ``docs/design/skeleton.md``, "What the
+paper leaves open".
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Contract, the specification being :func:`syndicate.pattern.match`: at any time a
 exactly the distinct captures of the present values that match, each by one ``asserted`` and, once no such value is
 left, one ``retracted``.
 
-Where it goes beyond the seed:
+Where it goes beyond the paper:
 
 * Shapes that nobody uses are removed, at once: a broker fed with ever-new labels and patterns returns to its
   baseline.  The price is that a shape's caches are built anew for its next first observer.
@@ -13,8 +13,8 @@ Where it goes beyond the seed:
 * ``Observe`` assertions are expanded to their long form only while somebody looks at values of that constructor, or
   at all values.
 
-Source: seed 004, "The index", procedures ``extend``, ``addHandler``, ``removeHandler``, ``modify``,
-``adjustAssertion``.
+Source: Garnock-Jones 2018, "The index" (``extend``, ``addHandler``, ``removeHandler``, ``modify``,
+``adjustAssertion``).
 """
 
 from __future__ import annotations
@@ -246,7 +246,7 @@ class Index:
         return told
 
     def _extend(self, skeleton: Skeleton) -> Node:
-        """The node at the end of a skeleton's shape, made where it is missing: the seed's ``extend``."""
+        """The node at the end of a skeleton's shape, made where it is missing: the paper's ``extend``."""
         node = self._root
         node.users += 1
         here: tuple[Any, ...] = ()

@@ -1,10 +1,10 @@
 """Paths: places inside a frozen form, and the moves between them.
 
 A path is a tuple of steps from the root.  A step is a number (a field of a record, an item of a sequence) or a
-:class:`Key` (an entry of a dictionary).  A move goes some levels up and one step down, as the seed's relative visits
+:class:`Key` (an entry of a dictionary).  A move goes some levels up and one step down, as the paper's relative visits
 do.
 
-Source: seed 004, "Skeletons" (``project``, ``classof``) and "From pattern shapes to tries of moves".
+Source: Garnock-Jones 2018, "Skeletons" (``project``, ``classof``) and "From pattern shapes to tries of moves".
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def child(form: Frozen, step: Step) -> Frozen:
 
 
 def project(form: Frozen, path: Path) -> Frozen:
-    """What lies at *path*, or MISSING: the seed's ``project``."""
+    """What lies at *path*, or MISSING: the paper's ``project``."""
     for step in path:
         form = child(form, step)
         if form is MISSING:
@@ -67,7 +67,7 @@ def project(form: Frozen, path: Path) -> Frozen:
 
 
 def class_of(form: Frozen) -> Frozen:
-    """The constructor of a compound (a record's label, SEQ or DICT), MISSING for all else: the seed's ``classof``."""
+    """The constructor of a compound (a record's label, SEQ or DICT), MISSING for all else: the paper's ``classof``."""
     if type(form) is tuple:
         head = form[0]
         if type(head) is not Tag or head is SEQ or head is DICT:
@@ -76,7 +76,7 @@ def class_of(form: Frozen) -> Frozen:
 
 
 def move(start: Path, end: Path) -> Move:
-    """The move from *start* to *end*: the seed's ``end ⊖ start``.
+    """The move from *start* to *end*: the paper's ``end ⊖ start``.
 
     >>> move((), (0,)), move((0,), (2,)), move((2,), (2, 1)), move((), ())
     ((0, (0,)), (1, (2,)), (0, (1,)), (0, ()))

@@ -1,7 +1,7 @@
 """The parts of the index: nodes, tables of constants, handlers.
 
 =================  ===================================================================================================
-seed               here
+paper              here
 =================  ===================================================================================================
 ``Node``           :class:`Node`: the values whose shape leads here, tables, and moves to further nodes
 ``Continuation``   ``Node.kept`` and ``Node.tables``
@@ -9,13 +9,13 @@ seed               here
 ``Handler``        :class:`Handler`: a bag of captures and who observes them
 =================  ===================================================================================================
 
-Two representations differ from the seed's.  A table belongs to one skeleton, captures included, where the seed shares
+Two representations differ from the paper's.  A table belongs to one skeleton, captures included, where the paper shares
 a leaf's cache between capture maps: patterns that capture differently nearly always check differently too, and so a
 leaf has one handler.  And a table keeps a lone value bare instead of in a set of one; leaves that nobody observes are
 only such an entry, no object.  Sets of values are dictionaries without values here, which keep their order: what a late
 observer is told first must not depend on hashes, which differ from process to process.
 
-Source: seed 004, "The index".
+Source: Garnock-Jones 2018, "The index".
 """
 
 from __future__ import annotations
