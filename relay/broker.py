@@ -248,7 +248,8 @@ class Broker:
 
         try:
             await self.governor.admission()
-            self._facet.enter(lambda: react(partial(spawn, serve, name=f"session {stream.name}", linked=True)))
+            name = f"session {stream.name}"
+            self._facet.enter(lambda: react(partial(spawn, serve, name=name, daemon=True, linked=True)))
             await taken.wait()
         finally:
             if not taken.is_set():  # the broker ends

@@ -112,7 +112,8 @@ def connect(
         current("connect")
         expect_function("connect", fn, 1)
         wanted = _Wanted(where, what, encodings, context, limits, ref(_Arrivals(fn)))
-        spawn(_keep, wanted, attempts, reconnect, name=f"relay {where}", linked=True)
+        # A daemon ends after all others: what their stop handlers say still goes out.
+        spawn(_keep, wanted, attempts, reconnect, name=f"relay {where}", daemon=True, linked=True)
         return fn
 
     return decorator("connect", install)

@@ -169,8 +169,11 @@ class Facet:
     def fail(self, turn: Turn, error: BaseException | None) -> None:
         """Stop in order, because an actor that it is linked to has ended, by *error* if by any.
 
-        Where that leaves nothing of what the actor is there for, it is the actor's failure.
+        Where that leaves nothing of what the actor is there for, it is the actor's failure.  A daemon ends after all
+        others when the system does, so that it still serves what their stop handlers do.
         """
+        if self.actor.daemon and self.actor.system.ending_others:
+            return
         facet = self
         while error is not None and facet.vital and facet.parent is not None:
             facet = facet.parent

@@ -70,6 +70,8 @@ class System:
         self.embedded = False
         """Whether it runs inside a trio program, which goes on meanwhile."""
         self.stopped = False
+        self.ending_others = False
+        """Whether it ends, and its daemons are to stay until all others have ended."""
         self.interrupt: BaseException | None = None
         self.signals = Signals(self._look)
         self._timers: list[tuple[float, int, Timer]] = []
@@ -338,6 +340,7 @@ class System:
         """Stop all actors in order, daemons last, and run what that causes."""
         self.stopped = True
         for daemon in (False, True):
+            self.ending_others = not daemon
             for _ in range(100):  # stop handlers may spawn, but not without end
                 stopping = [actor for actor in self.actors if actor.daemon is daemon]
                 for actor in stopping:

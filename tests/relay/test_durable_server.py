@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -309,8 +310,16 @@ def test_losing_and_retracting(tmp_path: Path) -> None:
         four.close()
 
 
-def test_a_client_of_ours_takes_back_what_it_stops(tmp_path: Path) -> None:
-    """An actor that stops in order retracts; its assertion is gone from the disk too."""
+@pytest.mark.parametrize(
+    "end",
+    [
+        stop_actor,
+        partial(sys.exit, 0),
+        *(partial(signal.raise_signal, number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)),
+    ],
+)
+def test_a_client_of_ours_takes_back_what_it_stops(tmp_path: Path, end: Callable[[], object]) -> None:
+    """A program that ends in order, by a signal as well, retracts; its assertion is gone from the disk too."""
     with server(tmp_path / "state") as (process, path):
         watcher = Wire(path)
 
@@ -318,11 +327,12 @@ def test_a_client_of_ours_takes_back_what_it_stops(tmp_path: Path) -> None:
             @connect(f"unix://{path}", cap=mint("durable", b""))
             def on_connected(ds: Any) -> None:
                 assert_(ds, Record("job", [1]))
-                sync(ds, stop_actor)
+                sync(ds, end)
 
             del on_connected
 
-        run(boot)
+        with contextlib.suppress(KeyboardInterrupt, SystemExit):
+            run(boot)
         while watcher.everything():
             time.sleep(0.01)
         watcher.settle(watcher.durable)
