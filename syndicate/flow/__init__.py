@@ -27,7 +27,7 @@ Four ideas carry the engine.
 * **One memory a stream.** All joins on an index share its arrangement, from inside loops too; rows of the running
   step lie beside it until the step has succeeded.  Other state is changed at once, with its inverse in a log.
 * **Flat streams need no times.** In a loop, only what depends on the loop itself has any, and then no epoch: past
-  epochs are one (reference/flow.md, section 5).
+  epochs are one (``docs/design/flow.md``, "Distinct").
 * **Monotone loops are free to choose.** A set closed under joins and unions may derive each element at any iteration,
   so the engine keeps the one it has (``operators.distinct``).
 
@@ -36,7 +36,7 @@ State is in dictionaries of Python objects, until a change comes as :class:`Colu
 functions that are known (``itemgetter``, :func:`rearranges`, :class:`where`): what a user's lambda costs a row, no
 layout of the state can save.
 
-Source: seed 003; reference/flow.md; DESIGN 6.4.
+Source: PomoFlow; Budiu et al. 2023; McSherry et al. 2013; ``docs/design/flow.md``.
 """
 
 from __future__ import annotations

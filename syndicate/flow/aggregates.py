@@ -16,8 +16,7 @@ and so costs what ``sum`` does whatever the group's size; or else a function of 
 >>> top_k(2, lambda row: row[1]).of({("a", 2): 1, ("b", 5): 1, ("c", 3): 1})
 (('b', 5), ('c', 3))
 
-Source: "DBSP: Automatic Incremental View Maintenance for Rich Query Languages" (Budiu, Chajed, McSherry, Ryzhyk,
-Tannen, 2023), on grouping and aggregation.
+Source: Budiu et al. 2023, on grouping and aggregation; ``docs/design/flow.md``, "Aggregates of one's own".
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ ZSet({('a', 'b'): 1, ('b', 'c'): 1, ('a', 'c'): 1})
 >>> c.step({"edges": {("b", "c"): -1}})["paths"]
 ZSet({('b', 'c'): -1, ('a', 'c'): -1})
 
-Source: seed 003, 2.6 to 2.8; reference/flow.md, section 7; DESIGN 6.4.
+Source: PomoFlow, 2.6 to 2.8; ``docs/design/flow.md``, "Loops".
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ numpy is imported when the first is made: ``pip install 'syndicate-dataspace[flo
 >>> c.step({"sizes": Columns([["a", "b", "c"], [3, 7, 9]])})["big"]
 ZSet({'b': 1, 'c': 1})
 
-Source: issue 4, part 5; reference/flow.md, section 11.
+Source: ``docs/design/flow.md``, "What a step is given" and "Rows, columns and what they cost".
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ Contract: equal values have equal keys, and ``natural(key_of(x))`` is ``x``.
 >>> len({key_of(x) for x in (1, 1.0, True, float("nan"), float("nan"), 0.0, -0.0)})
 6
 
-Source: DESIGN, decision 1; reference/flow.md, section 2 (Python traps).
+Source: ``docs/design/values.md``, "Identity"; ``docs/design/flow.md``, "What comparisons mean" and "Rows, columns and
+what they cost".
 """
 
 from __future__ import annotations

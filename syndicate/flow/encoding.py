@@ -13,7 +13,7 @@ be the one that was written.
 >>> back = decoded(encoded([(1, True, -0.0), (2**70, frozenset({"a"}))])); back
 ((1, True, -0.0), (1180591620717411303424, frozenset({'a'})))
 
-Source: DESIGN, decision 1 (identity) and 6.4; issue 4, part 6.
+Source: ``docs/design/values.md``, "Identity"; ``docs/design/flow.md``, "Looking in, and snapshots".
 """
 
 from __future__ import annotations

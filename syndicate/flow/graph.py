@@ -15,7 +15,7 @@ flowchart TD
     n0 --> n1
     n1 --> n2
 
-Source: issue 4, part 6; DESIGN 6.4.
+Source: ``docs/design/flow.md``, "Looking in, and snapshots".
 """
 
 from __future__ import annotations

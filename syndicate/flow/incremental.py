@@ -26,7 +26,8 @@ derivative behind it.  A loop over whole collections is written ``x.differentiat
 >>> rewrite.circuit.step({"words": {"ann": 1, "bob": 1}})["lengths"]
 ZSet({3: 1})
 
-Source: the DBSP paper's incremental view maintenance; seed 003, 2.9.13; reference/flow.md, sections 3 and 10.
+Source: Budiu et al. 2023, on incremental view maintenance; PomoFlow, 2.9.13; ``docs/design/flow.md``, "Queries made
+incremental".
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ cost before.
 It is only tried where it pays: where a source's rows come to a join or an aggregate through functions that only
 rearrange (:func:`~syndicate.flow.element.rearranges`), and are integers, or tuples of such.
 
-Source: issue 4, part 5; reference/flow.md, sections 11 and 13 (a cost switch; chosen by the size of the change).
+Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ iterations.
 An iteration that is fed by feedbacks alone goes through its operators in a straight **line**: where a change is one row
 in each of a thousand iterations, as along a chain, marking what is to run would cost as much as doing it (measured).
 
-Source: seed 003, 2.8.2 to 2.8.4; reference/flow.md, section 7 (delta0, termination, iteration bound).
+Source: PomoFlow, 2.8.2 to 2.8.4; ``docs/design/flow.md``, "Loops".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Nothing here runs while watching is off: an engine that is not watched has no measures, which is asked once a tick.
 
-Source: DESIGN 6.4; issue 4, part 6.
+Source: ``docs/design/flow.md``, "Looking in, and snapshots".
 """
 
 from __future__ import annotations

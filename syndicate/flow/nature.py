@@ -8,7 +8,7 @@
   of what enters the loop.  Such a loop has a least fixed point, whatever way it is reached.
 * **steady** (of a loop): no node in it can tell at which iteration another's elements entered.
 
-Source: reference/flow.md, section 2 (linearity) and 7.
+Source: ``docs/design/flow.md``, "Weights, elements and times", "Distinct" and "Loops".
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ A feedback node delays by one tick. It emits what it took in at the previous tic
 in what the others made after all have run; so its input is no dependency within a tick, and a cycle through it is none.
 A child runs after the nodes that its imports name.
 
-Source: seed 003, 2.6 to 2.8; reference/flow.md, sections 2 and 7.
+Source: PomoFlow, 2.6 to 2.8; ``docs/design/flow.md``, "Loops".
 """
 
 from __future__ import annotations

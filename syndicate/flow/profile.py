@@ -9,7 +9,9 @@ source "visits" 0 0 2 0
 distinct 1 2 2 2
 sink "seen" 1 2 0 0
 
-A loop's time is its own: that of its nodes is theirs.  Source: issue 4, part 6; DESIGN 6.4.
+A loop's time is its own: that of its nodes is theirs.
+
+Source: ``docs/design/flow.md``, "Looking in, and snapshots".
 """
 
 from __future__ import annotations

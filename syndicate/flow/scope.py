@@ -6,7 +6,7 @@ So a tick costs what changed, however many nodes the circuit has.
 
 Contract: after a tick all cells are empty, no position is marked, and no work is put aside.
 
-Source: seed 003, 2.6 to 2.8; reference/flow.md, section 7 (half-nodes, clocks).
+Source: PomoFlow, 2.6 to 2.8; ``docs/design/flow.md``, "Loops".
 """
 
 from __future__ import annotations

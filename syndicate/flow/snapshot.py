@@ -26,7 +26,7 @@ but the readers that this process registered, and no size is believed that the b
 >>> dict(other.step({"visits": {"ann": 1, "bob": 1}}))
 {'seen': ZSet({'bob': 1})}
 
-Source: DESIGN 6.4; reference/flow.md, sections 9 and 10; issue 4, part 6.
+Source: ``docs/design/flow.md``, "Looking in, and snapshots" and "A step happens, or leaves no trace".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Streams: the edges of a circuit, and the methods that add nodes to it.
 
-A stream stands for one output of a node; nothing runs when a method is called.  The methods have the seed's names.
+A stream stands for one output of a node; nothing runs when a method is called.  The methods have PomoFlow's names.
 ``join``, ``distinct`` and ``aggregate`` are incremental: they take the changes of collections and give the changes of
 the result.  Their ``_stream`` forms work on what one tick brings and remember nothing: they are for circuits over whole
 collections (see :mod:`syndicate.flow.incremental`) and for events.
@@ -9,7 +9,7 @@ A binary method may mix streams of a loop with streams of the circuits around it
 stream of an outer circuit adds its node there, where it runs once and not once an iteration.  The same method with the
 same function on the same stream gives the same node, so that two joins on one index share its trace.
 
-Source: seed 003, 2.7 and 2.9; DESIGN 6.4.
+Source: PomoFlow, 2.7 and 2.9; ``docs/design/flow.md``, "Where PomoFlow is corrected".
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class Stream:
         return left._operator("join_stream", left, Carries.ZSET, right, function=_callable("join_stream", function))
 
     def join_trace(self, trace: Stream, function: JoinFunction = both) -> Stream:
-        """The join of this tick's batch with a trace (the seed's 2.9.13)."""
+        """The join of this tick's batch with a trace (PomoFlow 2.9.13)."""
         left, right = _together("join_trace", self, trace)
         left._need("join_trace", Carries.INDEXED)
         right._need("join_trace", Carries.TRACE)
@@ -269,16 +269,16 @@ class Stream:
         return self._operator("distinct", self, self.carries)
 
     def distinct_stream(self) -> Stream:
-        """Weight 1 for each element of positive weight in this tick's batch (the seed's 2.9.3)."""
+        """Weight 1 for each element of positive weight in this tick's batch (PomoFlow 2.9.3)."""
         self._need("distinct_stream", *ZSETS)
         return self._operator("distinct_stream", self, self.carries)
 
     def distinct_incremental(self, trace: Stream) -> Stream:
-        """The change of the distinct elements, given the trace of all earlier ticks (the seed's 2.9.18; root only)."""
+        """The change of the distinct elements, given the trace of all earlier ticks (PomoFlow 2.9.18; root only)."""
         return self._with_trace("distinct_incremental", trace, Carries.ZSET)
 
     def distinct_trace(self, trace: Stream) -> Stream:
-        """The same by product-order times, right in loops too (the seed's 2.9.11)."""
+        """The same by product-order times, right in loops too (PomoFlow 2.9.11)."""
         return self._with_trace("distinct_trace", trace, Carries.ZSET)
 
     def aggregate(self, aggregate: Aggregate | Callable[[Any], Element]) -> Stream:
@@ -291,7 +291,7 @@ class Stream:
         return self._operator("aggregate", stream, aggregate=aggregate_of(aggregate))
 
     def aggregate_stream(self, aggregate: Aggregate | Callable[[Any], Element]) -> Stream:
-        """The aggregate of this tick's batch (the seed's 2.9.1)."""
+        """The aggregate of this tick's batch (PomoFlow 2.9.1)."""
         stream = self._need("aggregate_stream", Carries.INDEXED)
         return self._operator("aggregate_stream", stream, aggregate=aggregate_of(aggregate))
 

@@ -9,7 +9,7 @@ incomparable.
 >>> lub((0, 2), (1, 1)), glb((0, 2), (1, 1)), lub(3, 5)
 ((1, 2), (0, 1), 5)
 
-Source: seed 003, 2.5; reference/flow.md, section 2 and E01.
+Source: PomoFlow, 2.5; ``docs/design/flow.md``, "Weights, elements and times".
 """
 
 from __future__ import annotations

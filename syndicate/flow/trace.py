@@ -6,7 +6,7 @@ value.
 
 Contract: canonical (no weight of 0, no empty bucket is kept), so that a delta and its inverse leave nothing behind.
 :meth:`Trace.advance` merges past epochs; that is exact, since an operator asks about the past only whether an entry
-lies before the current epoch, never in which one it was made (reference/flow.md, section 5).
+lies before the current epoch, never in which one it was made (``docs/design/flow.md``, "Distinct").
 
 >>> trace = Trace(); trace.append(ZSet({"x": 1}), (0, 1)); trace.append(ZSet({"x": 1}), (1, 0))
 >>> trace.tuples()
@@ -14,7 +14,7 @@ lies before the current epoch, never in which one it was made (reference/flow.md
 >>> trace.sum("x"), trace.consolidate()
 (2, ZSet({'x': 2}))
 
-Source: seed 003, 2.3, 2.9.2, 2.9.16; reference/flow.md, sections 2 and 3.
+Source: PomoFlow, 2.3, 2.9.2 and 2.9.16; ``docs/design/flow.md``, "Weights, elements and times".
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Trace:
                 del self.groups[key]
 
     def append(self, delta: ZSet | IndexedZSet, time: Time) -> None:
-        """Add a delta at a time (the seed's *trace append*, in place)."""
+        """Add a delta at a time (PomoFlow's *trace append*, in place)."""
         if isinstance(delta, ZSet):
             for key, weight in delta.batch.items():
                 self.add(key, NO_VALUE, time, weight)
@@ -138,7 +138,7 @@ class Trace:
         return sum(weight for time, weight in times.items() if until is None or before(time, until))
 
     def consolidate(self) -> ZSet:
-        """All deltas in one: the weights summed over time (the seed's *consolidate*)."""
+        """All deltas in one: the weights summed over time (PomoFlow's *consolidate*)."""
         pairs: list[tuple[Element, int]] = []
         for key, values in self.groups.items():
             for value, times in values.items():

@@ -2,7 +2,7 @@
 
 A positive weight counts derivations, a negative one deletions; a change of a collection is itself a Z-set, and changes
 are added.  :class:`ZSet` and :class:`IndexedZSet` are timeless, since a circuit's clock gives the time; what is kept
-over several times is a :class:`syndicate.flow.trace.Trace`, or a :class:`TimedZSet` where the seed writes triples.
+over several times is a :class:`syndicate.flow.trace.Trace`, or a :class:`TimedZSet` where PomoFlow writes triples.
 
 Contract: canonical (no weight is 0), immutable, typed identity (``1``, ``1.0`` and ``True`` are three elements; see
 :mod:`syndicate.flow.element`).
@@ -12,7 +12,7 @@ ZSet({('bob', 2): 2})
 >>> ZSet([(1, 1), (True, 1), (1, 2)]) == ZSet([(True, 1), (1, 3)])
 True
 
-Source: seed 003, 2.1, 2.2, 2.4; reference/flow.md, section 2.
+Source: PomoFlow, 2.1, 2.2 and 2.4; ``docs/design/flow.md``, "Weights, elements and times".
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from syndicate.flow.element import (
 from syndicate.flow.time import Time, parts
 
 Triple: TypeAlias = tuple[Element, Time | None, int]
-"""``(element, time, weight)``, as the seed writes Z-sets; the time is None in a timeless one."""
+"""``(element, time, weight)``, as PomoFlow writes Z-sets; the time is None in a timeless one."""
 
 
 def checked(weights: Iterable[Any]) -> list[int]:
@@ -149,7 +149,7 @@ class ZSet:
 
     @classmethod
     def from_triples(cls, triples: Iterable[Triple]) -> ZSet:
-        """Of triples without time, as the seed writes them.
+        """Of triples without time, as PomoFlow writes them.
 
         >>> ZSet.from_triples([("a", None, 1), ("b", None, 0)])
         ZSet({'a': 1})
@@ -261,7 +261,7 @@ class IndexedZSet:
 
     @classmethod
     def from_triples(cls, triples: Iterable[Triple]) -> IndexedZSet:
-        """Of ``((key, value), None, weight)``, as the seed writes them."""
+        """Of ``((key, value), None, weight)``, as PomoFlow writes them."""
         return cls((pair, weight) for pair, _, weight in triples)
 
     def triples(self) -> list[Triple]:
@@ -344,7 +344,7 @@ def grouped(rows: Iterable[tuple[Key, Key, int]]) -> dict[Key, dict[Key, int]]:
 class TimedZSet:
     """A ZSet whose elements have times: one timeless ZSet for each time.
 
-    Streams carry one time a tick and so do without; this is for the seed's notation, and for what spans several ticks.
+    Streams carry one time a tick and so do without; this is for PomoFlow's notation, and for what spans several ticks.
 
     >>> batch = TimedZSet.from_triples([(0, 0, 1), (1, 0, 2), (2, 1, -3)])
     >>> batch.each(ZSet.negate).triples()
@@ -360,7 +360,7 @@ class TimedZSet:
 
     @classmethod
     def from_triples(cls, triples: Iterable[tuple[Element, Time, int]]) -> TimedZSet:
-        """Of ``(element, time, weight)``, as the seed writes them."""
+        """Of ``(element, time, weight)``, as PomoFlow writes them."""
         at: dict[Time, list[tuple[Element, int]]] = {}
         for element, time, weight in triples:
             at.setdefault(time, []).append((element, weight))

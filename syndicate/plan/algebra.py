@@ -20,7 +20,7 @@ syndicate.errors.PlanError: Projection of edge: there is no attribute 'd'; the a
 Contract: attributes are checked when an expression is made (:class:`PlanError`); after that it makes sense.  Python
 functions in expressions are pure.
 
-Source: PomoRA; reference/flow.md, section 8, which settles what PomoRA leaves open.
+Source: PomoRA; ``docs/design/plan.md``, "What PomoRA and PomoLogic leave open".
 """
 
 from __future__ import annotations

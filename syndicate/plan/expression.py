@@ -8,7 +8,7 @@ when it is made, so that deep expressions cost no more than flat ones.
 >>> Literal(("n",), [(1,), (1,), (True,)]).rows
 [(1,), (True,)]
 
-Source: PomoRA; reference/flow.md, section 8.
+Source: PomoRA, section 1.1; ``docs/design/plan.md``, "Relations and rules".
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ algebra; the order only says how rows are written and read.
 >>> meant("scr", ("src", "dst"))
 " (did you mean 'src'?)"
 
-Source: reference/flow.md, section 8.
+Source: ``docs/design/plan.md``, "Relations and rules".
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ join of two such views, needs none.
 **Sharing.** Equal expressions are lowered once, equal indexes are one node; what does not depend on a loop is lowered
 outside of it.
 
-Source: reference/flow.md, section 8 (algebra to flow, distinct elimination).
+Source: PomoLogic, section 3; ``docs/design/plan.md``, "From algebra to a circuit".
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Attributes that nobody needs are never computed.
 >>> Needs([(body, ("a", "d"))], bag=False).of(r)
 ['a', 'c']
 
-Source: reference/flow.md, section 8 (projection early).
+Source: ``docs/design/plan.md``, "Rewriting".
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ ZSet({('x', 'y'): 1, ('y', 'z'): 1, ('x', 'z'): 1})
 
 A relation is a set.  A rule's body has the attributes of its head, in any order; others are projected away.
 
-Source: reference/flow.md, section 8.
+Source: PomoLogic; ``docs/design/plan.md``, "Relations and rules".
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ NaturalJoin on y -> (z, w, y, x)
 
 Contract: the rewritten expression has the same rows by name; the order of its attributes may differ.
 
-Source: reference/flow.md, section 8 (fold the sources, selection by the constraints).
+Source: ``docs/design/plan.md``, "Rewriting".
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ check.
 >>> swapped.__name__
 '(r[1], r[0])'
 
-Source: reference/flow.md, section 13 (what a step may cost).
+Source: ``docs/design/plan.md``, "Functions of rows".
 """
 
 from __future__ import annotations

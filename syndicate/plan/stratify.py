@@ -10,7 +10,7 @@ rows have no well-defined meaning, and the program is refused with the whole cyc
 >>> [(found.name, found.why) for found in occurrences(Difference(p, q))]
 [('p', ''), ('q', 'right side of a difference')]
 
-Source: reference/flow.md, section 8 (stratification); the CALM theorem.
+Source: PomoLogic, section 2.3; Hellerstein and Alvaro 2020 (the CALM theorem); ``docs/design/plan.md``, "Strata".
 """
 
 from __future__ import annotations

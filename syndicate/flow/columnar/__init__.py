@@ -18,5 +18,5 @@ what it finds), whichever kind came before.  Moving is no change of what is kept
 could leave 64 bits, a hash collision in a group.  Such a step raises :class:`~.table.ByRows` before it changed
 anything, and runs by rows, exactly.
 
-Source: reference/flow.md, sections 11 and 13; issue 4, part 5.
+Source: ``docs/design/flow.md``, "Rows, columns and what they cost".
 """

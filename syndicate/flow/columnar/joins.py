@@ -6,7 +6,7 @@ the same is ``a * B' + A' * b + a" * b" - a' * b'``, in which no row of two sets
 change is small beside what is kept (:data:`~.tail.FAR`).  Of a large change by rows, ``A`` and ``B`` are what the heads
 have of its keys, as a run that is gone after the step.
 
-Source: reference/flow.md, sections 3.12 and 11.
+Source: ``docs/design/flow.md``, "Joins" and "Rows, columns and what they cost".
 """
 
 from __future__ import annotations

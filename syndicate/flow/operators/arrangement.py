@@ -9,7 +9,7 @@ the same least upper bound.
 
 Contract: canonical; no empty bucket is kept.
 
-Source: reference/flow.md, sections 5, 6 and 11 (one trace shared, never copied).
+Source: McSherry et al. 2020 (one arrangement for all joins on an index); ``docs/design/flow.md``, "Joins".
 """
 
 from __future__ import annotations

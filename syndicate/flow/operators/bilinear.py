@@ -9,7 +9,7 @@ that the loop has still to do.
 
 Semijoins, antijoins and outer joins are made of joins (see :mod:`syndicate.flow.stream`).
 
-Source: seed 003, 2.9.12, 2.9.13; reference/flow.md, sections 3.12, 3.13 and 6.
+Source: PomoFlow, 2.9.12 and 2.9.13; ``docs/design/flow.md``, "Joins".
 """
 
 from __future__ import annotations

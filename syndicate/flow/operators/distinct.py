@@ -1,7 +1,7 @@
 """Distinct: which elements have a weight above 0, as changes.
 
 On a flat stream one number an element is enough: with its sum before and after the batch, the element appears, goes, or
-neither (``H`` of the reference; the seed's prose about opposite signs is wrong).
+neither (``H``; PomoFlow's prose about opposite signs is wrong).
 
 In a loop the sum depends on the iteration too.  With ``S(e, i)`` the sum of an element's weights at all times before
 ``(e, i)`` in product order, the output is ``[S(e,i)>0] - [S(e,i-1)>0] - [S(e-1,i)>0] + [S(e-1,i-1)>0]``: the change
@@ -18,7 +18,8 @@ An edge added to a graph then costs the paths that it makes possible, not all th
 Contract of the monotone form: weights of the collections that enter the loop are not negative.  While some are, the
 form still ends, which iterating need not, and it is right again when they have been made up for.
 
-Source: seed 003, 2.9.3, 2.9.11, 2.9.18; reference/flow.md, sections 3.3, 3.11, 3.18 and 5.
+Source: PomoFlow, 2.9.3, 2.9.11 and 2.9.18, corrected; ``docs/design/flow.md``, "Distinct" and "Where PomoFlow is
+corrected".
 """
 
 from __future__ import annotations

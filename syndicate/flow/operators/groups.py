@@ -8,8 +8,8 @@ searched for.
 Contract: a group whose result stays the same gives nothing; a group that lost its last value only retracts, and takes
 no room any more.
 
-Source: "DBSP: Automatic Incremental View Maintenance for Rich Query Languages" (Budiu, Chajed, McSherry, Ryzhyk,
-Tannen, 2023), on grouping and aggregation.
+Source: Budiu et al. 2023, on grouping and aggregation; PomoFlow, 2.9.1; ``docs/design/flow.md``, "Where PomoFlow is
+corrected".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A maker gets the scope and the node, and returns the node's step: a function without arguments that reads the cells of
 the node's inputs and returns the batch, which may be empty.  What it needs is bound once, in a closure.
 
-Source: seed 003, 2.9.4 to 2.9.8, 2.9.14, 2.9.15; reference/flow.md, sections 3.4 to 3.8, 3.14, 3.15.
+Source: PomoFlow, 2.9.4 to 2.9.8, 2.9.14 and 2.9.15; ``docs/design/flow.md``, "Where PomoFlow is corrected".
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ F(S(e-1,i-1))`` in one loop.  The epoch's axis has but two places, *past* (all e
 An output other than nothing is possible only at times that are least upper bounds of times at which the element, or the
 group, was seen.  So each time something is seen, the bounds with all other times of it are scheduled.
 
-Source: seed 003, 2.9.11; reference/flow.md, section 5 (n levels).
+Source: PomoFlow, 2.9.11; ``docs/design/flow.md``, "Distinct".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The seed's operators on traces, and integrals: what a circuit is wired of by hand.
+"""PomoFlow's operators on traces, and integrals: what a circuit is wired of by hand.
 
 A stream of traces carries a :class:`View`: a trace and the batches added to it in this tick.  The trace itself belongs
 to the ``z1_trace`` that closes the circle, and takes the batches in when the tick is over, and any other ``z1_trace``
@@ -8,7 +8,7 @@ previous and the current state can be read in one tick, and past epochs are merg
 ``integrate`` and ``consolidate`` give a whole collection each tick, so whatever follows them costs as much as it is
 large.
 
-Source: seed 003, 2.9.2, 2.9.9 to 2.9.11, 2.9.16 to 2.9.18; reference/flow.md, sections 3 to 5.
+Source: PomoFlow, 2.9.2, 2.9.9 to 2.9.11 and 2.9.16 to 2.9.18; ``docs/design/flow.md``, "Where PomoFlow is corrected".
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def make_differentiate(scope: Scope, node: Node) -> Step:
 
 
 def make_distinct_trace(scope: Scope, node: Node) -> Step:
-    """``distinct_trace``: section 5 of the reference, on a trace with its times; the batch is not in it yet."""
+    """``distinct_trace``: the change over both clocks, on a trace with its times; the batch is not in it yet."""
     cells, (i, j) = scope.cells, scope.inputs(node)
     wanted: dict[Any, dict[Key, None]] = scope.put_aside(node)
     cube = corners(scope.depth)

@@ -1,4 +1,4 @@
-"""The worked examples of the seed (003), corrected where reference/flow.md says so: E01 to E25."""
+"""The worked examples of PomoFlow, corrected where ``docs/design/flow.md`` says so, and some more: E01 to E25."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Timed = Mapping[tuple[Any, Any], int]
 
 
 def timed(batch: Timed) -> TimedZSet:
-    """The reference's notation, ``{(element, time): weight}``."""
+    """The notation of the examples, ``{(element, time): weight}``."""
     return TimedZSet.from_triples([(element, time, weight) for (element, time), weight in batch.items()])
 
 
@@ -100,7 +100,7 @@ def test_e07_inspect() -> None:
 
 
 def test_e08_map() -> None:
-    """2.9.7, with the reference's example in place of the seed's: weights of equal images are added."""
+    """2.9.7, with an example of our own, for the document prints that of filter: weights of equal images are added."""
     batch = {(0, 0): 1, (1, 0): 2, (2, 1): -3}
     assert at_each_time(lambda s: s.map(lambda x: x // 2), batch) == [(0, 0, 3), (1, 1, -3)]
 
@@ -164,7 +164,7 @@ def loop_of(build: Callable[[Stream], Stream]) -> tuple[Circuit, dict[int, ZSet]
 @pytest.mark.parametrize("steps", [E10_13, E22, E23, E24], ids=["E10-E13", "E22", "E23", "E24"])
 @pytest.mark.parametrize("kind", ["distinct", "distinct_trace"])
 def test_e10_to_e13_and_e22_to_e24_nested_distinct(kind: str, steps: Steps) -> None:
-    """2.9.11 with the corrections of section 5: the change over both clocks, with and without an explicit trace."""
+    """2.9.11 with its corrections: the change over both clocks, with and without an explicit trace."""
 
     def build(due: Stream) -> Stream:
         if kind == "distinct_trace":
@@ -185,7 +185,7 @@ JOIN_B = IndexedZSet({("a", 1): 1, ("b", 3): 1, ("b", 4): -1}).pairs()
 
 
 def both(key: Any, left: Any, right: Any) -> Any:
-    """The join function of the seed."""
+    """The join function of PomoFlow."""
     return key, (left, right)
 
 
@@ -214,7 +214,7 @@ def test_e15_join_trace() -> None:
 
 
 def test_2_9_13_three_term_join_is_the_join() -> None:
-    """2.9.13: the seed's wiring, with traces that exclude the current tick, gives what ``join`` gives."""
+    """2.9.13: the document's wiring, with traces that exclude the current tick, gives what ``join`` gives."""
     c = Circuit()
     a, b = by_key(c.source("a")), by_key(c.source("b"))
     a_trace, b_trace = a.trace_append().z1_trace(), b.trace_append().z1_trace()
@@ -270,7 +270,7 @@ BATCH = {0: 2, 2: 1, 3: -1}
 )
 @pytest.mark.parametrize("append", ["trace_append", "untimed_trace_append"])
 def test_e18_to_e21_distinct_incremental(trace: Any, batch: Any, wanted: Any, append: str) -> None:
-    """2.9.18 by H of section 3.18, not by the seed's rule of signs; on both traces, and as ``distinct``."""
+    """2.9.18 by ``H``, not by the document's rule of signs; on both traces, and as ``distinct``."""
     c = Circuit()
     s = c.source("s")
     c.sink("wired", s.distinct_incremental(getattr(s, append)().z1_trace()))

@@ -49,7 +49,7 @@ def test_monotone_loops(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_monotone_loops_exactly(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same loops by sections 5 and 6 give the same."""
+    """The same loops by the formulas for nested distinct and join give the same."""
     monkeypatch.setattr(syndicate.flow.nature, "MONOTONE", frozenset())
     rng = random.Random(seed)
     check(circuits.monotone(rng), circuits.deltas(rng, ["a", "b"], 10))
@@ -57,7 +57,7 @@ def test_monotone_loops_exactly(seed: int, monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_loops_with_negation_and_aggregates(seed: int) -> None:
-    """What is not monotone: sections 5 and 6 of the reference, at one level."""
+    """What is not monotone: the formulas for nested distinct and join, at one level."""
     rng = random.Random(seed)
     check(circuits.levelled(rng), circuits.deltas(rng, ["a", "b"], 10))
 
@@ -191,7 +191,7 @@ def test_indexed_feedback(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_loops_by_traces(seed: int) -> None:
-    """A loop wired with the seed's operators on traces gives what one with ``distinct`` gives."""
+    """A loop wired with PomoFlow's operators on traces gives what one with ``distinct`` gives."""
 
     def build(kind: str) -> Circuit:
         rng = random.Random(seed)

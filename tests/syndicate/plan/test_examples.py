@@ -1,4 +1,4 @@
-"""The examples of PomoRA and PomoLogic, corrected as reference/flow.md, section 8 says."""
+"""The examples of PomoRA and PomoLogic, corrected as ``docs/design/plan.md`` says."""
 
 from __future__ import annotations
 

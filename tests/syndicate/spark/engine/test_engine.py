@@ -220,7 +220,7 @@ def blocked(c: Circuit, a: Stream, b: Stream) -> None:
 
 
 def by_traces(c: Circuit, a: Stream, b: Stream) -> None:
-    """A loop wired by hand of the seed's operators."""
+    """A loop wired by hand of PomoFlow's operators."""
     child = c.child("by hand")
     back = child.feedback()
     reached = child.bring(a).plus(back.map(lambda e: (e[0], min(e[1] + 1, 3))))
