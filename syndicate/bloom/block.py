@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 from attrs import frozen
 
+from syndicate.bloom.declaration import Declaration
 from syndicate.bloom.rules.unused import check_used
 from syndicate.bloom.site import here, site_of
 from syndicate.errors import BloomDeclaration
@@ -69,10 +70,18 @@ def is_marked(value: Any, mark: str) -> bool:
 
 @frozen(eq=False)
 class Imported:
-    """A program within a program."""
+    """A program within a program; in the body of a class, ``module.collection`` is the declaration."""
 
-    program: Any
-    site: str
+    _program: Any
+    _site: str
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        found = getattr(self._program, name, None)
+        if not isinstance(found, (Declaration, Imported)):
+            raise BloomDeclaration(f"{here()}: {self._program.__name__} declares no collection {name}")
+        return found
 
     if TYPE_CHECKING:  # an instance has the module in its place
 
@@ -96,10 +105,9 @@ def import_module(program: Any, as_name: str = "") -> Imported:
     if not isinstance(program, type) or not hasattr(program, "_collecting"):
         raise BloomDeclaration(f"{site}: import_module takes a class of rules (class M(Bloom)), not {program!r}")
     if as_name:
-        body = sys._getframe(1).f_locals
-        if as_name in body or not as_name.isidentifier():
-            raise BloomDeclaration(f"{site}: {as_name!r} cannot be the name of a module here: it is taken, or no name")
-        body[as_name] = made
+        if not as_name.isidentifier():
+            raise BloomDeclaration(f"{site}: {as_name!r} cannot be the name of a module: it is no identifier")
+        sys._getframe(1).f_locals[as_name] = made
     return made
 
 

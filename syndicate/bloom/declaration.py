@@ -90,7 +90,24 @@ class Declaration:
 
         def __get__(self, instance: object, owner: type) -> Collection: ...
 
-    def schema(self) -> tuple[Any, ...]:
+    @property
+    def key_cols(self) -> Names:
+        """The names of the columns that are the key."""
+        return self.schema[0]
+
+    @property
+    def val_cols(self) -> Names:
+        """The names of the other columns."""
+        return self.schema[1]
+
+    @property
+    def schema(self) -> tuple[Names, Names]:
+        """The columns as they are declared, so that another may have them: ``copy = scratch(*link.schema)``."""
+        if not self.columns:
+            raise BloomDeclaration(f"{here()}: a temp without columns has no schema before a rule writes it")
+        return self.columns[: self.keys], self.columns[self.keys :]
+
+    def shape(self) -> tuple[Any, ...]:
         """What must be the same if two modules declare one collection."""
         return (self.kind, self.columns, self.keys, self.location, tuple(sorted(self.lattices.items(), key=str)))
 

@@ -27,6 +27,7 @@ from syndicate.bloom.agent.console import write_line
 from syndicate.bloom.agent.ports import check
 from syndicate.bloom.agent.running import Running
 from syndicate.bloom.block import Imported, Unmade, blocks_of, definer, is_marked
+from syndicate.bloom.body import ProgramClass
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind, loopback, scratch
 from syndicate.bloom.insight.looking import Looking
@@ -57,7 +58,7 @@ Send = Callable[[Any, str, tuple[Any, ...]], None]
 _TAKEN = frozenset({"address", "bud_clock", "budtime", "halted", "plan", "send", "sent", "statements"})
 
 
-class Bloom(Running, Looking):
+class Bloom(Running, Looking, metaclass=ProgramClass):
     """The base of programs.
 
     With a dataspace *ds*, in a turn, it is an actor's: see :mod:`syndicate.bloom.agent.agent`, and
@@ -166,7 +167,7 @@ class Bloom(Running, Looking):
                 if isinstance(value, Imported):
                     if name in modules or name in found:
                         raise BloomDeclaration(
-                            f"{value.site}: the module {name} has a name that is taken: choose another"
+                            f"{value._site}: the module {name} has a name that is taken: choose another"
                         )
                     modules[name] = value
                 elif isinstance(value, Declaration):
@@ -176,7 +177,7 @@ class Bloom(Running, Looking):
                             f"{value.site}: {name} is a collection of every program, which says what it holds: give "
                             "yours another name"
                         )
-                    if old is not None and old[0].schema() != value.schema():
+                    if old is not None and old[0].shape() != value.shape():
                         raise BloomDeclaration(
                             f"{value.site}: {name} is declared by {old[1].__name__} already ({old[0].site}), as "
                             f"another {old[0].kind.value}: give one of the two another name"
@@ -196,7 +197,7 @@ class Bloom(Running, Looking):
             kind: Any = Cell if declaration.kind is Kind.LATTICE else Collection
             self._own[name] = self.__dict__[name] = kind(f"{self._prefix}{name}", declaration, self)
         for name, imported in modules.items():
-            self._modules[name] = self.__dict__[name] = imported.program(_above=self, _name=name)
+            self._modules[name] = self.__dict__[name] = imported._program(_above=self, _name=name)
 
     def _collect(self) -> None:
         for module in self._modules.values():

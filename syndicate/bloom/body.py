@@ -1,0 +1,39 @@
+"""Bodies of programs' classes: a name stands for one thing, as in an enumeration of Python's.
+
+A class keeps what a name was bound to last.  Of two blocks of one name the rules of the first would be gone without a
+word, and of two collections the first, whatever wrote to it.
+"""
+
+from __future__ import annotations
+
+from abc import ABCMeta
+from typing import Any
+
+from syndicate.bloom.block import Imported, is_marked
+from syndicate.bloom.declaration import Declaration
+from syndicate.bloom.site import here
+from syndicate.errors import BloomDeclaration
+
+
+class Body(dict[str, Any]):
+    """The names of a class while it is written."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        old = self.get(name)
+        if old is not None and old is not value and (_declares(old) or _declares(value)):
+            raise BloomDeclaration(f"{here()}: {name} is there already in this class: give one of the two another name")
+        super().__setitem__(name, value)
+
+
+def _declares(value: Any) -> bool:
+    """Whether a name in a class stands for a part of the program: a collection, a module, a block."""
+    return isinstance(value, (Declaration, Imported)) or is_marked(value, "bloom") or is_marked(value, "bootstrap")
+
+
+class ProgramClass(ABCMeta):
+    """The class of programs' classes, which may be abstract too."""
+
+    @classmethod
+    def __prepare__(cls, name: str, bases: tuple[type, ...], /, **_: Any) -> Body:
+        """The body to be filled."""
+        return Body()
