@@ -18,7 +18,6 @@ Source: ``docs/design/lifecycle.md``.
 from __future__ import annotations
 
 import functools
-import gc
 import heapq
 import itertools
 import sys
@@ -31,6 +30,7 @@ from typing import Any, Final
 import trio
 
 from syndicate.actor import Actor
+from syndicate.collector import seldom
 from syndicate.errors import AlreadyRunning, SystemStopped
 from syndicate.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Batch, Event
 from syndicate.lane import LARGE, Lane
@@ -514,15 +514,9 @@ def run(boot: Callable[..., object], *args: Any, name: str | None = None, clock:
         )
     if _asyncio_runs():
         raise AlreadyRunning("run" + _ASYNCIO)
-    thresholds = gc.get_threshold()
-    if thresholds[0]:
-        gc.set_threshold(max(thresholds[0], YOUNG), *thresholds[1:])
     system = System()
-    try:
-        with system.signals:
-            trio.run(functools.partial(_main, system, boot, args, name), clock=clock)
-    finally:
-        gc.set_threshold(*thresholds)
+    with seldom(YOUNG), system.signals:
+        trio.run(functools.partial(_main, system, boot, args, name), clock=clock)
 
 
 async def _main(system: System, boot: Callable[..., object], args: tuple[Any, ...], name: str | None) -> None:

@@ -18,8 +18,8 @@ LONGEST = 700
 # package with all its modules.  "syndicate" and "relay" themselves are the two faces (`__init__.py`), which
 # rooms below may use and rooms above may not.
 PLAN = """
-    syndicate.errors syndicate.log syndicate.depth syndicate.values syndicate.record syndicate.pattern
-    syndicate.text syndicate.bag syndicate.absent syndicate.quarantine
+    syndicate.errors syndicate.log syndicate.collector syndicate.depth syndicate.values syndicate.record
+    syndicate.pattern syndicate.text syndicate.bag syndicate.absent syndicate.quarantine
     syndicate.event syndicate.skeleton
     syndicate.trace syndicate.turn syndicate.signals syndicate.block syndicate.field
     syndicate.facet syndicate.actor syndicate.lane syndicate.dataspace

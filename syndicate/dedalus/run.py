@@ -14,7 +14,6 @@ Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011).
 
 from __future__ import annotations
 
-import gc
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import Any, Final, TypeAlias
 
 from attrs import define, field
 
+from syndicate.collector import Pause
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
 from syndicate.dedalus.causality import check_causality
 from syndicate.dedalus.crash import with_crashes
@@ -38,8 +38,6 @@ Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
 
 MAX_STEPS: Final = 1_000_000
 MAX_PASSES: Final = 1_000
-MANY_OBJECTS: Final = 10_000
-"""A timestep that leaves so many new objects is one whose objects stay."""
 
 Rows: TypeAlias = dict[str, set[Row]]
 """Rows by relation."""
@@ -262,16 +260,8 @@ class Pass:
                     f"{self.limit} timesteps were evaluated, and at {time} the program still does not rest: "
                     "see which rules keep it busy (restless), or end the run earlier"
                 )
-            collecting = gc.isenabled()
-            gc.disable()  # as a step of a circuit does: what it makes stays; walking it takes a third of a large one
-            try:
+            with Pause(ageing=True):
                 touched = self.step(time, touched)
-            finally:
-                if collecting:
-                    if gc.get_count()[0] > MANY_OBJECTS and not gc.get_freeze_count():
-                        gc.freeze()  # and back: what was made is old now, and is not walked before all else is
-                        gc.unfreeze()
-                    gc.enable()
             time = self.next(time, touched)
 
     def next(self, time: int, touched: Rows) -> int | None:

@@ -9,7 +9,6 @@ one instruction; what ends it from there on ends what comes after the step.
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from sys import getsizeof
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from syndicate.collector import Pause
 from syndicate.errors import CircuitError, StepFailed, SyndicateError, UnknownStream
 from syndicate.flow.columns import SMALL_COLUMNS, Columns
 from syndicate.flow.element import Key, Mixed, add_up, key_of
@@ -173,7 +173,7 @@ class LocalEngine:
         }
         self.inspect: Callable[[Outputs], object] | None = None
         self._busy = False
-        self._collecting = False  # whether the step that runs has stopped the garbage collector
+        self._pause = Pause()  # of the garbage collector, in the step that runs
         self.root = Scope(self, circuit)
         self._sources = {name: self.root.slots[Port(node.id)] for name, node in circuit.sources.items()}
         self._takers = takers(circuit)
@@ -251,11 +251,7 @@ class LocalEngine:
             self.measures.begin()
         outputs = self.outputs = Outputs(self._empties)
         self.keeps_columns = False
-        # The collector would walk the whole state again and again while a large step adds to it: half of the time of a
-        # first load (measured).  A step makes no cycles.
-        self._collecting = gc.isenabled()
-        gc.disable()
-        try:
+        with self._pause:
             for name, given in deltas.items():
                 batch = self._batch(name, given)
                 if batch:
@@ -271,8 +267,6 @@ class LocalEngine:
                 self.inspect(outputs)
             for changed in self.commits:
                 changed.commit(self.undo)
-        finally:
-            self._collect()
         self.commits.clear()
         self.outputs = Outputs(self._empties)  # what a step gave is the caller's alone
         self.undo.append((self._put_back, (root.delayed, self.epoch)))
@@ -284,12 +278,6 @@ class LocalEngine:
 
     def _put_back(self, what: tuple[dict[int, Any], int]) -> None:
         self.root.delayed, self.epoch = what
-
-    def _collect(self) -> None:
-        """Let the collector work again, if it did before the step."""
-        if self._collecting:
-            gc.enable()
-            self._collecting = False
 
     def _give_back(self) -> None:
         """Make tables anew, in place, that have lost most of what they held: Python's never shrink by themselves.
@@ -307,7 +295,7 @@ class LocalEngine:
 
     def _roll_back(self) -> None:
         """Be as before the step; to be done again if it is interrupted."""
-        self._collect()
+        self._pause.end()
         take_back(self.undo)
         for states in self.states.values():
             for state in states:

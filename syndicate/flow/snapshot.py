@@ -31,14 +31,13 @@ Source: ``docs/design/flow.md``, "Looking in, and snapshots" and "A step happens
 
 from __future__ import annotations
 
-import gc
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from hashlib import blake2b
 from itertools import chain, islice, zip_longest
 from typing import TYPE_CHECKING, Any, Final
 
+from syndicate.collector import Pause
 from syndicate.errors import (
     InternalError,
     SnapshotDamaged,
@@ -80,7 +79,7 @@ def snapshot(engine: LocalEngine) -> bytes:
         raise StepFailed("a snapshot cannot be taken within a step")
     held = kept(engine)
     frames = [packed([structure(engine.circuit), engine.epoch, len(held)])]
-    with no_collection():
+    with Pause():
         for (path, number), state in held.items():
             try:
                 frames += _frames(engine.circuit.find(path), number, state)
@@ -96,25 +95,13 @@ def restored(circuit: Circuit, data: bytes) -> LocalEngine:
     frames = _opened(data)
     engine = LocalEngine(circuit)
     try:
-        with no_collection():
+        with Pause():
             _fill(engine, frames)
     except SnapshotError:
         raise
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, UnhashableElement) as error:
         raise SnapshotDamaged(f"the snapshot holds what none should: {type(error).__name__}: {error}") from error
     return engine
-
-
-@contextmanager
-def no_collection() -> Iterator[None]:
-    """Without the garbage collector, which would walk the state again and again: half of the time (measured)."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
 
 
 def _fill(engine: LocalEngine, frames: Iterator[bytes]) -> None:

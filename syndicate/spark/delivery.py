@@ -8,16 +8,14 @@ Source: the reference on Spark, section 3 ("Path of a delta").
 
 from __future__ import annotations
 
-import gc
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import trio
 from attrs import define, field, frozen
 
+from syndicate.collector import Pause, seldom
 from syndicate.facet import Facet
-from syndicate.flow.snapshot import no_collection
 from syndicate.turn import Handle, Turn, current
 from syndicate.values import Frozen, Ref, Value, freeze
 from syndicate.verbs import Answer
@@ -26,37 +24,8 @@ AHEAD: Final = 1000
 """How many rows may be on their way to the dataspace: a remote one would else cost a round trip for each step."""
 
 SELDOM: Final = 200_000
-"""How many objects more there are when the garbage collector looks, while a batch is on its way."""
-
-
-@define
-class _Seldom:
-    """The garbage collector looks seldom while a batch is on its way, however many sources have one on its way.
-
-    It still looks: a batch may take as long as the dataspace likes, and others work meanwhile.  What a batch makes
-    lasts, so that to look through it again and again, as it grows, costs a third of the time.
-    """
-
-    batches: int = 0
-    before: tuple[int, int, int] = (0, 0, 0)
-    lock: threading.Lock = field(factory=threading.Lock)
-
-    def __enter__(self) -> None:
-        with self.lock:
-            self.batches += 1
-            if self.batches == 1:
-                self.before = gc.get_threshold()
-                if 0 < self.before[0] < SELDOM:
-                    gc.set_threshold(SELDOM, *self.before[1:])
-
-    def __exit__(self, *error: object) -> None:
-        with self.lock:
-            self.batches -= 1
-            if self.batches == 0:
-                gc.set_threshold(*self.before)
-
-
-_seldom: Final = _Seldom()
+"""New objects between two looks of the garbage collector, while a batch is on its way: what it makes lasts, so that to
+look through it again and again, as it grows, costs a third of the time (measured)."""
 
 
 @frozen
@@ -82,7 +51,7 @@ class Delivery:
     async def batch(self, moves: Sequence[Move]) -> None:
         """Take the steps, a turn each, and wait until the dataspace has handled them."""
         done = trio.Event()
-        with _seldom:
+        with seldom(SELDOM):
             self.facet.enter(lambda: self._take(iter(moves), 0, done))
             await done.wait()
 
@@ -113,7 +82,7 @@ class Delivery:
         move = next(moves, None)
         turn = current("spark_source")
         if move is not None:
-            with no_collection():
+            with Pause():
                 self.send(turn, move)
             ahead += move.size
             if ahead < AHEAD:

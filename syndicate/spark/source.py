@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Any
 import trio
 from attrs import define, evolve, field, frozen
 
+from syndicate.collector import Pause
 from syndicate.errors import SourceError
-from syndicate.flow.snapshot import no_collection
 from syndicate.spark.arrow import arrow_schema, arrow_table
 from syndicate.spark.columns import described
 from syndicate.spark.delivery import Delivery, Move
@@ -390,7 +390,7 @@ class _Source(Follower):
                 f"the table of whole= and the feed of {self.name} have columns of different types: {', '.join(other)}; "
                 "cast them in the frame"
             )
-        with no_collection():
+        with Pause():
             step = self.standing.become(rows.steps(arrow_table(self.rows.name, table)))
         after = self._newest(feed, again())
         place = None if after is None else after.place
@@ -458,7 +458,7 @@ class _Source(Follower):
         """The step by which the whole *table* differs from what stands."""
         self.rows.check(table.column_names)
         differing = self.difference.of(table)
-        with no_collection():
+        with Pause():
             if differing is None:
                 return [self.standing.become(self.rows.steps(table))]
             return self.rows.steps(*differing)
@@ -477,7 +477,7 @@ class _Source(Follower):
 
     def _plan(self, steps: Sequence[Step]) -> list[Move]:
         """What the steps bring and take; from now on it stands."""
-        with no_collection():
+        with Pause():
             return [Move(*self.standing.change(step), len(step.changes), step.clock) for step in steps]
 
     async def deliver(self, batch: Batch) -> None:

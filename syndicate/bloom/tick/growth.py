@@ -14,7 +14,6 @@ Source: Conway et al., "Logic and Lattices for Distributed Programming", 2012, s
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -28,6 +27,7 @@ from syndicate.bloom.state.state import CellState, TableState
 from syndicate.bloom.tick.division import Division, Growing
 from syndicate.bloom.tick.pipe import Pipe
 from syndicate.bloom.tick.spring import Spring
+from syndicate.collector import Pause
 from syndicate.errors import RuleFailed, SyndicateError
 from syndicate.flow.circuit import MAX_ITERATIONS
 from syndicate.flow.element import Key, key_of, natural
@@ -261,13 +261,8 @@ class Growth:
     def run(self, settle: Settle) -> None:
         """To the fixed point; *settle* tells the circuit, and calls :meth:`told`."""
         self.once = False
-        collecting = gc.isenabled()
-        gc.disable()  # as in a step of a circuit: what grows makes no cycles, and would be walked again and again
-        try:
+        with Pause():
             self._run(settle)
-        finally:
-            if collecting:
-                gc.enable()
 
     def _run(self, settle: Settle) -> None:
         for runs, outlets in self.levels:

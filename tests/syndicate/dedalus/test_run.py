@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from syndicate.collector import MANY_OBJECTS
 from syndicate.dedalus import Program, aggregate, choose, compare, compute, names
-from syndicate.dedalus.run import MANY_OBJECTS
 from syndicate.errors import (
     DedalusArithmetic,
     DedalusEndless,

@@ -1,0 +1,103 @@
+"""The garbage collector: when it may look, decided in one place.
+
+Python's collector looks for cycles when so many objects are new, and from time to time walks all there are.  Two things
+that we do are hard on it, and make no cycles:
+
+* A piece of work adds to a large state: a step of a circuit, the reading of a snapshot, a fixed point.  What it makes
+  stays, and to walk all of it again and again takes half of the time of a first load (measured).  Such work *pauses*
+  the collector, and is short enough for that.
+* Something goes on for long, and makes many small objects that reference counting frees: a system that runs, a batch
+  on its way to a dataspace.  Cycles of others may come meanwhile, so that the collector still looks, only *seldom*.
+
+Both nest, and overlap in several threads.  At the end of the last all is as it was: a collector that the program has
+switched off stays off.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+MANY_OBJECTS: Final = 10_000
+"""Work that leaves so many new objects is work whose objects stay."""
+
+
+class Pause:
+    """The collector rests within the ``with`` block; one object for one piece of work at a time.
+
+    With *ageing*, what the work made is old at its end where it is much: it is not walked before all else is.
+
+    Whatever instruction a signal strikes at, :meth:`end` puts things right: it may be called again, and too often.
+    """
+
+    __slots__ = ("_ageing", "_works")
+
+    def __init__(self, *, ageing: bool = False) -> None:
+        self._ageing = ageing
+        self._works = False  # whether the collector is to work again at the end
+
+    def __enter__(self) -> None:
+        # It may rest because of another thread's pause, which may end just now: so it is asked about twice.
+        if gc.isenabled() or _pauses or gc.isenabled():
+            self._works = True
+            _pauses.add(self)
+            gc.disable()
+
+    def end(self, *_: object) -> None:
+        """Let the collector work again, if it did before."""
+        if self._works:
+            if self._ageing and gc.get_count()[0] > MANY_OBJECTS and not gc.get_freeze_count():
+                gc.freeze()
+                gc.unfreeze()
+            gc.enable()
+            _pauses.discard(self)
+            self._works = False
+
+    __exit__ = end
+
+
+_pauses: Final[set[Pause]] = set()
+"""Those in force that found the collector at work; each end of one sets it to work again."""
+
+
+class _Thresholds:
+    """How seldom the collector is to look, for all who ask at once; and what was set before the first of them."""
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+        self.before = self.ours = gc.get_threshold()
+        self.lock = threading.Lock()
+
+    def add(self, objects: int) -> None:
+        with self.lock:
+            if not self.asked or gc.get_threshold() != self.ours:  # the program has set it since
+                self.before = gc.get_threshold()
+            self.asked.append(objects)
+            self._set()
+
+    def remove(self, objects: int) -> None:
+        with self.lock:
+            self.asked.remove(objects)
+            self._set()
+
+    def _set(self) -> None:
+        first, *others = self.before
+        if first:  # 0 is off
+            gc.set_threshold(max([first, *self.asked]), *others)
+            self.ours = gc.get_threshold()
+
+
+_thresholds: Final = _Thresholds()
+
+
+@contextmanager
+def seldom(objects: int) -> Iterator[None]:
+    """Let the collector look when so many objects are new, and not before; of several who ask, the most counts."""
+    _thresholds.add(objects)
+    try:
+        yield
+    finally:
+        _thresholds.remove(objects)

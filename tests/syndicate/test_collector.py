@@ -1,0 +1,121 @@
+"""The garbage collector rests and looks seldom for as long as somebody asks, and is as it was afterwards."""
+
+from __future__ import annotations
+
+import gc
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import permutations
+from pathlib import Path
+
+import pytest
+
+import relay
+import syndicate
+from syndicate.collector import Pause, seldom
+
+
+@pytest.fixture(autouse=True)
+def as_before() -> Iterator[None]:
+    """Whatever a test leaves."""
+    thresholds = gc.get_threshold()
+    yield
+    gc.enable()
+    gc.set_threshold(*thresholds)
+
+
+def test_one_module_switches_it() -> None:
+    """No other module of the two packages does."""
+    users = {
+        path.name
+        for package in (syndicate, relay)
+        for path in Path(package.__file__ or "").parent.rglob("*.py")
+        if re.search(r"^\s*(import|from) gc\b", path.read_text(), re.MULTILINE)
+    }
+    assert users == {"collector.py"}
+
+
+@pytest.mark.parametrize("works", [True, False])
+@pytest.mark.parametrize("ends", list(permutations(range(3))))
+def test_pauses_end_in_any_order(works: bool, ends: tuple[int, ...]) -> None:
+    """They overlap; after the last the collector works if it did before the first, and an end too many is none."""
+    if not works:
+        gc.disable()
+    pauses = [Pause() for _ in range(3)]
+    for pause in pauses:
+        pause.__enter__()
+        assert not gc.isenabled()
+    for number in ends:
+        pauses[number].end()
+        pauses[number].end()
+    assert gc.isenabled() is works
+    with Pause():
+        assert not gc.isenabled()
+    assert gc.isenabled() is works
+
+
+def test_a_pause_ends_with_an_error() -> None:
+    """As with anything else."""
+    pause = Pause()
+    for _ in range(2):
+        with pytest.raises(KeyError), pause:
+            raise KeyError
+        assert gc.isenabled()
+
+
+def test_pauses_of_threads() -> None:
+    """Many threads pause it again and again; then it works."""
+
+    def work() -> None:
+        for _ in range(2000):
+            with Pause():
+                pass
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert gc.isenabled()
+
+
+@pytest.mark.parametrize("ageing", [False, True])
+def test_what_is_much_is_old(ageing: bool) -> None:
+    """With ageing, what a block made is in the oldest generation; else it waits to be walked."""
+    gc.collect()
+    with Pause(ageing=ageing):
+        kept = [[number] for number in range(50_000)]
+    old = {id(one) for one in gc.get_objects(generation=2)}
+    assert (sum(id(one) in old for one in kept) == len(kept)) is ageing
+    assert not gc.get_freeze_count()
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_the_most_that_is_asked_for_counts(first: bool) -> None:
+    """Systems and batches overlap in any order."""
+    gc.set_threshold(700, 11, 12)
+    with ExitStack() as one, ExitStack() as other:
+        one.enter_context(seldom(10_000))
+        assert gc.get_threshold() == (10_000, 11, 12)
+        other.enter_context(seldom(200_000))
+        assert gc.get_threshold() == (200_000, 11, 12)
+        (one if first else other).close()
+        assert gc.get_threshold() == (200_000 if first else 10_000, 11, 12)
+    assert gc.get_threshold() == (700, 11, 12)
+
+
+def test_what_the_program_has_set_holds() -> None:
+    """Off stays off, more stays more, and what it sets meanwhile is what it finds afterwards."""
+    for thresholds in ((0, 11, 12), (50_000, 11, 12)):
+        gc.set_threshold(*thresholds)
+        with seldom(10_000):
+            assert gc.get_threshold() == thresholds
+        assert gc.get_threshold() == thresholds
+    with seldom(10_000):
+        gc.set_threshold(300, 1, 2)
+        with seldom(20_000):
+            assert gc.get_threshold() == (20_000, 1, 2)
+        assert gc.get_threshold() == (10_000, 1, 2)
+    assert gc.get_threshold() == (300, 1, 2)
