@@ -36,7 +36,7 @@ should.  :mod:`insight` explains a program and its rows, :mod:`repl` takes one l
 ``now``, to be joined with, since a function of a rule is called only for rows that are new.  ``run()`` ticks until
 nothing waits, also for deferred rows.  Column names that are Python keywords get an underscore: ``l.from_``.
 
-Source: seed 001; reference/bloom.md; DESIGN 6.5.
+Source: Alvaro et al. 2011a, "Bud: Bloom Under Development"; Conway et al. 2012; ``docs/design/bloom.md``.
 """
 
 from __future__ import annotations

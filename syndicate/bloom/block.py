@@ -3,8 +3,7 @@
 A block is a method: a subclass that defines one of the same name overrides it, an empty one removes its rules.  An
 imported program keeps its own: nothing of the importer overrides them.
 
-Source: Alvaro et al., "Consistency Analysis in Bloom: a CALM and Collected Approach", 2011,
-"Modularity and Encapsulation".
+Source: Alvaro et al. 2011a, "Modularity and Encapsulation"; ``docs/design/bloom.md``, "Modules".
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ syndicate.errors.BloomDeclaration: ...a channel has one column marked @, its loc
 A value column may hold lattice values, which are merged where keys are equal.  To name the lattice of a column,
 ``table(["from", "to"], ["cost"], cost=lmin)``, is to have plain values made such, and others refused.
 
-Source: Alvaro et al., "Consistency Analysis in Bloom: a CALM and Collected Approach", 2011, "State in Bloom".
+Source: Alvaro et al. 2011a, "State in Bloom"; ``docs/design/bloom.md``, "Collections and operators".
 """
 
 from __future__ import annotations

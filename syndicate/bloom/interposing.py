@@ -20,7 +20,7 @@ An interface that is declared again without such a rule is the same one.
 **How.**  The blocks are run once to find such rules.  If there are any, the ancestor gets a collection of its own,
 ``Ancestor.name``, and the blocks are run again; each then sees, under the name, what its class means by it.
 
-Source: seed 001, "Modularity and Encapsulation" (interface-level overriding); reference/bloom.md, 1.6.
+Source: Alvaro et al. 2011a, "Modularity and Encapsulation"; ``docs/design/bloom.md``, "Modules".
 """
 
 from __future__ import annotations

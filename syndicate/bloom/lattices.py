@@ -17,7 +17,8 @@ A lattice of your own, ``class Longest(Lattice)`` with ``wrapper_name = "llonges
 ``lattice(Longest)``, or by the function of its keyword, ``from syndicate.bloom import llongest``.  Let
 ``assert_laws(Longest, [values])`` of :mod:`syndicate.lattice` look for a counterexample first.
 
-Source: seed 000, "Language concepts", "User-defined lattices" (wrapper_name); reference/bloom.md, 3.1, 3.5.
+Source: Conway et al. 2012, "Language concepts" and "User-defined lattices" (``wrapper_name``);
+``docs/design/lattice.md``, "The built-in lattices".
 """
 
 from __future__ import annotations

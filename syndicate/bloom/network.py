@@ -20,7 +20,7 @@ While the network is parted, what one part sends to another is lost:
 
 Contract: the same programs, inputs and seed make the same run.
 
-Source: reference/bloom.md, 1.2 (the filter for fault injection), 5.1.
+Source: Bud (its filter of channels); ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations

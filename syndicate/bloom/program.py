@@ -10,7 +10,7 @@
 >>> p = Reach(); p.link <= [(1, 2), (2, 3)]; p.tick(); sorted(p.path)
 [(from=1, to=2), (from=1, to=3), (from=2, to=3)]
 
-Source: Alvaro et al., "Consistency Analysis in Bloom: a CALM and Collected Approach", 2011.
+Source: Alvaro et al. 2011a, "Bud: Bloom Under Development"; ``docs/design/bloom.md``.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ written in Bloom what depends on what.  They tell of all that the program consis
 >>> p = Seen(); p.tick(); [(row.head, row.op) for row in p.t_rules], sorted(p.t_provides), len(p.loops)
 ([('seen', '<='), ('loops', '<=')], [(interface='inp', input=True)], 0)
 
-Source: reference/bloom.md, 1.1 (reflection tables).
+Source: Bud (its tables about a program); ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations

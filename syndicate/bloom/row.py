@@ -12,7 +12,7 @@ nobody looks at.
 
 Contract: a shorter row is filled with None, None is no row, a longer one is refused.
 
-Source: reference/bloom.md, 1.4.
+Source: ``docs/design/bloom.md``, "Rows and keys".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rules: a collection, an operator and an expression, and where it was written.
 
-Source: seed 001, figure 1 (operators); reference/bloom.md, 1.3.
+Source: Alvaro et al. 2011a, "Bloom Statements"; ``docs/design/bloom.md``, "Collections and operators".
 """
 
 from __future__ import annotations

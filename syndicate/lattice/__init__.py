@@ -28,7 +28,7 @@ copy), ``contents`` (what is revealed), ``lattice`` (the base, and how to define
 ``extremum``, ``sets``, ``bag``, ``map``, ``product``, ``clock``, ``fold`` (collections and rows), ``delta`` (semi-naive
 evaluation), ``law``, ``samples`` and ``laws`` (the checker).
 
-Source: seed 000; reference/bloom.md, section 3.
+Source: Conway et al. 2012, "Adding Lattices to Bloom"; ``docs/design/lattice.md``.
 """
 
 from __future__ import annotations

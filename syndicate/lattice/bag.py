@@ -8,7 +8,8 @@ them, though natural, is no morphism.
 >>> a.merge(b) == Bag({"x": 2, "y": 1, "z": 3}), a + b == Bag({"x": 3, "y": 1, "z": 3}), a.intersect(b), a.size()
 (True, True, Bag({'x': 1}), Max(3))
 
-Source: seed 000, table of built-in lattices; reference/bloom.md, 3.1 and worked case 20.
+Source: Conway et al. 2012, "Builtin lattices"; ``docs/design/lattice.md``, "The built-in lattices" and "Where the
+published table is corrected".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 >>> Bool().merge(Bool(True)), Bool(False) == Bool(), Bool(True).when_true(lambda: "go"), Bool().when_true(lambda: "go")
 (Bool(True), True, 'go', None)
 
-Source: seed 000, table of built-in lattices; reference/bloom.md, 3.1.
+Source: Conway et al. 2012, "Builtin lattices"; ``docs/design/lattice.md``, "The built-in lattices".
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ that all replicas agree.  What it reveals is not monotone: the value may be repl
 >>> LastWriter((1, "red")).merge(LastWriter((2, "blue"))).value(), LastWriter((2, "x")).timestamp().gt(1)
 ('blue', Bool(True))
 
-Source: reference/bloom.md, 5.2 (vector clock = ``lmap`` of ``lmax``); issue 5, part 6.
+Source: Conway et al. 2012 (a vector clock is an ``lmap`` of ``lmax``); ``docs/design/lattice.md``, "The built-in
+lattices".
 """
 
 from __future__ import annotations

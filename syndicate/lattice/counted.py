@@ -1,6 +1,6 @@
 """What a multiset and a vector clock have in common: a table of counts, merged by taking the greater of each.
 
-Source: reference/bloom.md, 3.1 and 5.2.
+Source: ``docs/design/lattice.md``, "The built-in lattices".
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ True
 What a method answers for the bottom must be merged too, once: give the value itself as the first delta.  The switch
 ``naive=True`` applies every method to whole values: the oracle.
 
-Source: seed 000, "Lattice methods"; reference/bloom.md, 3.4.
+Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Semi-naive evaluation".
 """
 
 from __future__ import annotations

@@ -6,11 +6,11 @@ say only what stays true: a maximum can be asked whether it is *above* something
 >>> Max(3).merge(Max(5)), Max(5).gt_eq(4), Max(), Max(5) + 2, Max(5).min_of(4), Min(3).merge(Min(5)).lt(4)
 (Max(5), Bool(True), Max(), Max(7), Max(4), Bool(True))
 
-``+`` is a morphism in each operand; ``-`` only in its first (reference/bloom.md, 3.5, corrects the seed's table).
+``+`` is a morphism in each operand; ``-`` only in its first (the paper's table lists it as one).
 Both give the bottom if an operand is the bottom.  Floats round: beyond 2**53, where the sum of a float and an int is
 no longer exact, the laws of ``+`` and ``-`` hold up to rounding only.
 
-Source: seed 000, table of built-in lattices; reference/bloom.md, 3.1.
+Source: Conway et al. 2012, "Builtin lattices"; ``docs/design/lattice.md``, "Where the published table is corrected".
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Between collections and lattices: folding rows into a lattice, a lattice as rows, lattice values inside rows.
 
 Folding.  A rule ``votes <= ballots`` with a lattice on the left makes each element of the collection a lattice element
-(:meth:`Lattice.of`) and merges them; None is skipped.  The seed says that an element becomes a singleton set; Bud
-unites the *columns* of its rows instead.  Ours is the seed's: a row of two columns is one element, a row of a single
+(:meth:`Lattice.of`) and merges them; None is skipped.  The paper says that an element becomes a singleton set; Bud
+unites the *columns* of its rows instead.  Ours is the paper's: a row of two columns is one element, a row of a single
 column stands for its column, and ``from_collection(Set, chain.from_iterable(rows))`` is Bud's.
 
 >>> from syndicate.lattice import Max, Min, Set
@@ -18,7 +18,7 @@ are merged; this may happen during a fixed point, since whatever reads them befo
 Traceback (most recent call last):
 syndicate.errors.KeyConflict: two rows with the key ('a',) differ in column 1: 1 and 2. Only lattice values...
 
-Source: seed 000, "Integration with set-oriented logic"; reference/bloom.md, 3.2, 3.3.
+Source: Conway et al. 2012, "Integration with set-oriented logic"; ``docs/design/lattice.md``, "Lattices and rows".
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ would read it before it is complete.
 In a dataspace an element is the record ``<wrapper_name revealed>``, and the bottom ``<wrapper_name>``;
 :func:`revive` makes an element of such a record again, and refuses what a peer made up.
 
-Source: seed 000, "Definitions", "User-defined lattices"; reference/bloom.md, 3.5.
+Source: Conway et al. 2012, "Definitions" and "User-defined lattices"; ``docs/design/lattice.md``, "Marks and laws".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A test answers None, or what to show of a counterexample.  It uses nothing but what a lattice must offer, so that it
 also speaks of lattices that are broken.
 
-Source: seed 000, "Definitions"; reference/bloom.md, 3.5.
+Source: Conway et al. 2012, "Definitions"; ``docs/design/lattice.md``, "Marks and laws".
 """
 
 from __future__ import annotations

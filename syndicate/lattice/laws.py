@@ -21,7 +21,7 @@ samples (:mod:`syndicate.lattice.samples`), smallest first, and a counterexample
 
 What cannot be called, because nobody said with which arguments, is reported as unchecked: never as correct.
 
-Source: seed 000, "Definitions"; reference/bloom.md, 3.5 ("Bud checks no laws").
+Source: Conway et al. 2012, "Definitions"; ``docs/design/lattice.md``, "Marks and laws".
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ bottom is there: ``Map({"k": Max()})`` is more than ``Map()``.
 ``lt_eq`` is monotone in its argument only: causal delivery asks whether the fixed clock of a message is at or below
 the growing clock of its receiver.
 
-Source: seed 000, table of built-in lattices; reference/bloom.md, 3.1, 3.2.
+Source: Conway et al. 2012, "Builtin lattices"; ``docs/design/lattice.md``, "The built-in lattices".
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ used by two lattices decides for both.)  The word is the author's; :mod:`syndica
 An operator has two operands, and may be well-behaved in one only: ``a - b`` grows with ``a`` and shrinks as ``b``
 grows.  So a method has a kind for its receiver and one, ``argument``, for arguments that are lattice values.
 
-Source: seed 000, "Lattice methods"; reference/bloom.md, 3.5.
+Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Marks and laws".
 """
 
 from __future__ import annotations

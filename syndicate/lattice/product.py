@@ -17,7 +17,8 @@ wherever that is well defined.
 >>> sorted(first.merge(other).merge(later).value(Set).reveal()), len(first.merge(other).merge(later).reveal())
 (['jam', 'tea'], 2)
 
-Source: reference/bloom.md, section 4 (Pair, DomPair) and 5.2 (the store of the Bloom^L paper).
+Source: Hydro, for pairs and dominating pairs; Conway et al. 2012, for the store; ``docs/design/lattice.md``, "Where the
+published table is corrected".
 """
 
 from __future__ import annotations

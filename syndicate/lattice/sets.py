@@ -16,7 +16,8 @@ syndicate.errors.LatticeValue: PosSet (lpset) cannot hold -1: it takes an iterab
 ``eqjoin`` keeps an index of its argument by the columns joined, which grows with it: a loop that joins what is new
 to a large set does not look through the set.
 
-Source: seed 000, table of built-in lattices and the figure that implements ``lset``; reference/bloom.md, 3.1.
+Source: Conway et al. 2012, "Builtin lattices" and "User-defined lattices" (the figure that implements ``lset``);
+``docs/design/lattice.md``, "The built-in lattices".
 """
 
 from __future__ import annotations

@@ -14,7 +14,8 @@ Contract: a version never changes in what it holds.  Not for two threads at once
 >>> one = Table({"a": 1}); two = one.grown({"b": 2}); dict(one.rows()), dict(two.rows()), len(one)
 ({'a': 1}, {'a': 1, 'b': 2}, 1)
 
-Source: H. Baker, "Shallow binding makes functional arrays fast" (1991); seed 000 ("share structure", citing Okasaki).
+Source: Baker 1991; Conway et al. 2012, "User-defined lattices" (versions should share structure);
+``docs/design/lattice.md``, "Semi-naive evaluation".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the lattices that are collections have in common: their content is a table, that of most a mapping to values.
 
-Source: reference/bloom.md, 3.1.
+Source: ``docs/design/lattice.md``, "The built-in lattices".
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ class Delivery(Bloom):
 
     @bloom
     def rules(self) -> None:
-        """As in the seed, and the receiver knows what it has had."""
+        """As in the paper, and the receiver knows what it has had."""
         self.send_buf <= self.pipe_in
         self.data_chan < ~self.pipe_in
         self.data_chan < ~(self.send_buf * self.timer).lefts()

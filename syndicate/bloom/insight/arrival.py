@@ -18,7 +18,7 @@ channel, an input).  What is monotone keeps this.  Two things do not forgive a c
 Contract: without hazards, what a growing expression comes to, and all rows that a passing one ever has, are the same
 however the rows that it reads are spread over ticks, repeated or reordered.
 
-Source: the CALM theorem; reference/bloom.md, 1.9 (two channels that meet in a join).
+Source: Hellerstein and Alvaro 2020 (the CALM theorem); Alvaro et al. 2014 (races); ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations

@@ -38,7 +38,8 @@ functions are pure, and, where they are marked, are what their marks say; that t
 from outside are declared as such; that no tick raises; that timers fire again as long as that changes anything; and
 that no row is lost on its way, or that it is sent again.
 
-Source: reference/bloom.md, 1.9 (budplot, Blazes), 5.1; Alvaro et al., CIDR 2011.
+Source: Alvaro et al. 2011a (points of order); Alvaro et al. 2014 (labels); ``docs/design/bloom.md``, "Tools" and
+"Verdicts on the library".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Looking: what a program consists of, by name.
 
-Source: reference/bloom.md, 1.1 (reflection), 1.7.
+Source: ``docs/design/bloom.md``, "Collections and operators".
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@
 >>> p = Kept(); remember(p); p.tick(); p.t <= [(1,)]; p.tick(3); since(p, "t", (1,)), since(p, "t", (2,))
 (1, None)
 
-Source: reference/bloom.md, 2 (a table keeps what it derived, also when the premise is gone).
+Source: ``docs/design/bloom.md``, "Tools" and "Rows and keys".
 """
 
 from __future__ import annotations

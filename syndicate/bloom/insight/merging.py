@@ -7,7 +7,7 @@
 >>> votes.cover((1, Set(["ann", "bob"])), [(1, Set(["ann"])), (1, Set()), (1, Set(["ann", "bob"]))])
 ([(1, Set(['ann', 'bob']))], True)
 
-Source: reference/bloom.md, 3.3; issue 5, part 7 (provenance).
+Source: Conway et al. 2012, "Collections with embedded lattice values"; ``docs/design/lattice.md``, "Lattices and rows".
 """
 
 from __future__ import annotations

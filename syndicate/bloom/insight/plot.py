@@ -32,7 +32,7 @@ interface lacks.
 
 Contract: the text is the same for the same program; names cannot break out of their label.
 
-Source: reference/bloom.md, 1.9 (budplot).
+Source: Bud (``budplot``); ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ False
 
 Contract: without the timer, the same expression has the same rows, and all of them at each moment.
 
-Source: Demers et al., PODC 1987 (anti-entropy); our ``docs/design/bloom.md``.
+Source: Demers et al. 1987 (anti-entropy); ``docs/design/bloom.md``, "Timers that send again".
 """
 
 from __future__ import annotations

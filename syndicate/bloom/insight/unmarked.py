@@ -3,7 +3,7 @@
 Python runs a method only if somebody calls it, and ``self.t <= rows`` in one that is called from outside gives rows to
 the next tick, as it should.  So what is found here may be right, and is a note, not an error.
 
-Source: issue 5 ("Bad input").
+Source: ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ when, if :func:`~syndicate.bloom.insight.memory.remember` has been asked to watc
 **How it is searched.**  Facts are asked, the row first, and each is told all ways in which a rule derives it; a way
 waits until all of its premises are proven.  So a tree never goes in a circle, and recursion costs what it reaches.
 
-Source: issue 5, part 7; reference/bloom.md, 1.8 and 2 (a table keeps what it derived).
+Source: Buneman et al. 2001; ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ path(1, 9) is not there after 1 tick
   rule 1 (...): no link with from = 1, to = 9
   rule 2 (...): no path with to = 9
 
-Source: issue 5, part 7.
+Source: ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ the row down, with as many attributes bound as can be; what is absent, and what 
 Contract: each witness of a row derives it, with the rows that it names, and the collections that are read by negation
 or grouping as they are.  Functions of the user are called again, for rows for which the tick has called them.
 
-Source: reference/bloom.md, 1.9; Buneman et al., "Why and where" (2001).
+Source: Buneman et al. 2001; ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations

@@ -12,5 +12,5 @@
 Who is meant is an address; what does not change while a program runs (who may vote, who keeps replicas) is an
 attribute of its class.  Nothing here reads a clock: where messages may be lost, ``timer`` says when to send again.
 
-Source: seed 000, seed 001; reference/bloom.md, section 5.
+Source: Alvaro et al. 2011a; Conway et al. 2012; ``docs/design/bloom.md``, "The library".
 """

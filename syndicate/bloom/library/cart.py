@@ -17,7 +17,7 @@ syndicate.errors.LatticeValue: action 4 is none of those that the checkout names
 
 Contract: a complete cart grows no more, so that ``receipt()`` goes from nothing to one thing, once.
 
-Source: Conway et al., SoCC 2012 (the monotone cart); reference/bloom.md, 5.1.
+Source: Conway et al. 2012 (the monotone cart); ``docs/design/bloom.md``, "The library".
 """
 
 from __future__ import annotations

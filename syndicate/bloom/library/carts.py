@@ -18,7 +18,7 @@ order, and each once, the three answer the same.
 >>> p.deliver("action", [("shop", "ann", 7, n, "tea", 1) for n in (2, 1)]); p.tick(); list(p.receipt)
 [(session=7, contents=(('tea', 2),))]
 
-Source: Alvaro et al., CIDR 2011; Conway et al., SoCC 2012; reference/bloom.md, 5.1.
+Source: Alvaro et al. 2011a; Conway et al. 2012; ``docs/design/bloom.md``, "The library".
 """
 
 # ruff: noqa: B015  # rules are comparisons

@@ -19,7 +19,7 @@ acknowledged.  Messages that come again are the same rows, and a message comes o
 >>> ann.fire("timer"); net.run(); [row.ident for row in sorted(cid.delivered)], len(ann.unacknowledged)
 ([1, 1], 0)
 
-Source: Schiper, Eggli and Sandoz, 1989; seed 000 (causal delivery); reference/bloom.md, 3.2, 5.2.
+Source: Schiper et al. 1989; Conway et al. 2012 (causal delivery); ``docs/design/lattice.md``, "The built-in lattices".
 """
 
 # ruff: noqa: B015  # rules are comparisons

@@ -18,7 +18,7 @@ two-phase commit is known for.  :class:`Persistent` goes on asking and telling u
 >>> a.begin <= [("rent",), ("lunch",)]; net.run(); sorted(b.outcome)
 [(xact='lunch', decision='abort'), (xact='rent', decision='commit')]
 
-Source: reference/bloom.md, 5.1; Gray, Notes on Data Base Operating Systems, 1978.
+Source: Gray 1978; Bud (its sandbox has one); ``docs/design/bloom.md``, "The library".
 """
 
 # ruff: noqa: B015  # rules are comparisons

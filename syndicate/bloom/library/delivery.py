@@ -15,7 +15,7 @@ for all three; packets are told apart by ``src`` and ``ident``.
 >>> a.fire("timer"); net.run(); got, len(a.send_buf)
 ([(dst='b', src='a', ident=1, payload='hello')], 0)
 
-Source: seed 001 (reliable delivery); reference/bloom.md, 5.1.
+Source: Alvaro et al. 2011a (the figure of reliable delivery); ``docs/design/bloom.md``, "The library".
 """
 
 # ruff: noqa: B015  # rules are comparisons

@@ -26,7 +26,7 @@ kept in memory, so who has crashed must not come back under its old name.
 >>> net.heal(); c.fire("timer"); net.run(); [p.leads() for p in (a, b, c)]
 [False, False, True]
 
-Source: Ongaro and Ousterhout, USENIX ATC 2014 (terms); issue 5, part 8.
+Source: Ongaro and Ousterhout 2014 (terms); ``docs/design/bloom.md``, "The library".
 """
 
 # ruff: noqa: B015  # rules are comparisons

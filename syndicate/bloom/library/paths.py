@@ -14,7 +14,7 @@ too, so that nothing here waits for anything.
 >>> q = Routes(); q.link <= [("a", "b", 2), ("b", "c", 2), ("a", "c", 9)]; q.tick(); q.way("a", "c")
 ['a', 'b', 'c']
 
-Source: seed 001 (shortest paths); reference/bloom.md, 6, case 18.
+Source: Alvaro et al. 2011a (shortest paths); Bud (costs in a lattice column); ``docs/design/bloom.md``, "The library".
 """
 
 # ruff: noqa: B015  # rules are comparisons

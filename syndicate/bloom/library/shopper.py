@@ -13,7 +13,7 @@ checkout once all actions of the session are acknowledged: one round of waiting,
 >>> _ = ann.run(); ann.is_served()
 True
 
-Source: reference/bloom.md, 5.1; seed 001 (reliable delivery).
+Source: Alvaro et al. 2011a (carts, reliable delivery); ``docs/design/bloom.md``, "The library".
 """
 
 # ruff: noqa: B015  # rules are comparisons

@@ -19,7 +19,7 @@ A replica that answered with less than others is sent what it lacks.
 >>> net.part(["x"]); read = ann.get("k"); net.run(); sorted(ann.values_of(read)), len(replicas[2].kept)
 (['tea'], 1)
 
-Source: Conway et al., SoCC 2012 (the key-value store); DeCandia et al., SOSP 2007; reference/bloom.md, 5.2.
+Source: Conway et al. 2012 (the key-value store); DeCandia et al. 2007; ``docs/design/bloom.md``, "The library".
 """
 
 # ruff: noqa: B015  # rules are comparisons

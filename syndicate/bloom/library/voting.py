@@ -20,7 +20,7 @@ are lost, mix in :class:`Repeating`, which asks again whenever ``timer`` fires.
 >>> net.part(["c"]); a.fire("timer"); net.run(); list(a.verdict)
 [(ballot='monday', choice='soup')]
 
-Source: seed 000, figure 1 (a quorum vote with lattices); reference/bloom.md, 5.1.
+Source: Conway et al. 2012, figure 1 (a quorum vote with lattices); ``docs/design/bloom.md``, "The library".
 """
 
 # ruff: noqa: B015  # rules are comparisons

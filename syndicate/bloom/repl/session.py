@@ -18,7 +18,7 @@ error: there is no command /frob: /help says which there are
 A line is a command, if it begins with ``/``; a declaration, rule or definition, as in the body of a program; or else an
 expression, whose value is shown.  What goes wrong is one line, and the session goes on.
 
-Source: reference/bloom.md, 1.9 (rebl).
+Source: Bud (``rebl``); ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations

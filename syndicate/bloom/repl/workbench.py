@@ -18,7 +18,7 @@ syndicate.errors.IllegalRule: <line>: this is a rule, and rules are added...
 
 A change takes effect with the next tick; until then one looks at what there was.
 
-Source: reference/bloom.md, 1.9 (rebl).
+Source: Bud (``rebl``); ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Aggregates of ``group``: the seed's and SQL's, and the user's own.
+"""Aggregates of ``group``: the paper's and SQL's, and the user's own.
 
 ``from syndicate.bloom import agg``, then ``t.group([t.city], agg.sum(t.price), agg.count())``.  Rows that are equal in
 all columns are one row, others count each: ``sum`` is SQL's over distinct rows, not over distinct values.
@@ -7,7 +7,7 @@ all columns are one row, others count each: ``sum`` is SQL's over distinct rows,
 >>> concat.aggregate.of({1: 1, 2: 1}), accum("x").aggregate.of({3: 1}), bool_and("x").aggregate.of({True: 1, 0: 1})
 (30, frozenset({3}), False)
 
-Source: reference/bloom.md, 1.5 (aggregates).
+Source: Alvaro et al. 2011a, "Bloom Statements"; ``docs/design/bloom.md``, "Rows and keys" and "Methods of rows".
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ that nothing is taken for monotone that may not be.
 >>> answered(Set, "size", ()), answered(Set, "filter", ())
 (<class 'syndicate.lattice.extremum.Max'>, <class 'syndicate.lattice.sets.Set'>)
 
-Source: Conway et al., SoCC 2012, section 3.2 (methods and their marks).
+Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Marks and laws".
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ In a rule the answer is rows too: one row if it holds, and none if it does not, 
 
 All but ``any`` are points of order.
 
-Source: reference/bloom.md, 1.5 (test, predicates).
+Source: Bud; ``docs/design/bloom.md``, "Methods of rows".
 """
 
 from __future__ import annotations

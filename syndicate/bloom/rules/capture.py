@@ -8,7 +8,8 @@ refuses to be read in a tick, since nobody would call the function again.
 >>> captured(lambda row: row)
 []
 
-Source: seed 000, "Collections with embedded lattice values"; reference/bloom.md, 3.2 (a lattice name in a rule block).
+Source: Conway et al. 2012, "Collections with embedded lattice values"; ``docs/design/bloom.md``, "Lattices in
+programs".
 """
 
 from __future__ import annotations

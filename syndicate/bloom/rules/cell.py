@@ -6,9 +6,10 @@ tick: ``p.votes.reveal()``, and any method of the lattice, ``p.count.gt_eq(3)``;
 
 What may stand on the right of ``<=``, and of ``<+``, which merges in the next tick: a term of the same lattice; rows,
 each of which is made a value by the lattice's constructor (``Lattice.of``), None left out; a plain value.  A row of one
-column is that column, any other is one element: the seed's form (Bud unites the columns of a row into an ``lset``).
+column is that column, any other is one element: the paper's form (Bud unites the columns of a row into an ``lset``).
 
-Source: seed 000, "Statements", "Converting collections into lattices"; reference/bloom.md, 3.2.
+Source: Conway et al. 2012, "Statements" and "Converting collections into lattices"; ``docs/design/bloom.md``, "Lattices
+in programs".
 """
 
 from __future__ import annotations

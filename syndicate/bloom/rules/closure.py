@@ -12,7 +12,7 @@ Traceback (most recent call last):
 syndicate.errors.IllegalRule: rules.py:7: a function in this rule uses n, which is another thing later in the block, \
 and that is what it would see. Give it the value: lambda row, n=n: ...
 
-Source: issue 5 ("Bad input").
+Source: ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ a.x == b.y
 Traceback (most recent call last):
 syndicate.errors.IllegalRule: a.x == b.y has no truth here: give it to pairs(), lefts(), notin() and their like
 
-Source: reference/bloom.md, 1.5 (predicate forms).
+Source: ``docs/design/bloom.md``, "Methods of rows".
 """
 
 from __future__ import annotations

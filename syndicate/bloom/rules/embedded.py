@@ -1,6 +1,6 @@
 """Lattice values embedded in rows: the columns that hold some, and plain values made some.
 
-Source: seed 000, "Collections with embedded lattice values"; reference/bloom.md, 3.3.
+Source: Conway et al. 2012, "Collections with embedded lattice values"; ``docs/design/lattice.md``, "Lattices and rows".
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ side: of a collection one, of a join as many as are joined.
 
 ``t <= a and b``, and the chain ``t <= a <= b``, ask for the truth of something here, and are refused.
 
-Source: Alvaro et al., "Consistency Analysis in Bloom: a CALM and Collected Approach", 2011, "Bloom Statements".
+Source: Alvaro et al. 2011a, "Bloom Statements"; ``docs/design/bloom.md``, "Methods of rows".
 """
 
 from __future__ import annotations
@@ -496,7 +496,7 @@ def _following(row: Sequence[Any], names: Names, site: str) -> plan.Expression:
 
 
 def join_of(relations: Sequence[Any], *on: Any) -> Expression:
-    """The seed's form: ``join([a, b, c], [a.x, b.x], [b.y, c.y])``; the columns of each list are equal."""
+    """The paper's form: ``join([a, b, c], [a.x, b.x], [b.y, c.y])``; the columns of each list are equal."""
     if not isinstance(relations, (list, tuple)) or len(relations) < 2:
         raise IllegalRule(f"{here()}: join takes a list of two collections or more: join([a, b], [a.x, b.x])")
     product = Product([to_expression(relations[0], here())])

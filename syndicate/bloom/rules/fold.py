@@ -2,7 +2,7 @@
 
 All of them must know all of what they read: they are points of order.
 
-Source: reference/bloom.md, 1.5 (fold, group, pick rows), 2 (rules 6 and 11).
+Source: Bud; ``docs/design/bloom.md``, "Methods of rows" and "Rows and keys".
 """
 
 from __future__ import annotations

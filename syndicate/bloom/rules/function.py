@@ -15,7 +15,7 @@ function and the row.
 Contract: functions are pure.  What is read off the byte code is what calling would give, since nothing but loads of
 columns and constants and the making of one tuple is accepted.
 
-Source: DESIGN, decision 6; reference/bloom.md, 1.4, 1.7 (an exception is wrapped with the source of the rule).
+Source: ``docs/design/bloom.md``, "Methods of rows"; ``docs/design/plan.md``, "Functions of rows".
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 While a program is made, an operator records a rule; afterwards it gives rows, or a value, to the next tick.
 
-Source: DESIGN 6.5; reference/bloom.md, 1.3.
+Source: Alvaro et al. 2011a, "Bloom Statements"; ``docs/design/bloom.md``, "Collections and operators".
 """
 
 from __future__ import annotations

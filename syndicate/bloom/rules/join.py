@@ -3,7 +3,7 @@
 Each factor's attributes are renamed apart, those that must be equal alike: so a join of any number of factors is one
 natural join, which the planner puts in order, and a join of a collection with itself is nothing special.
 
-Source: reference/bloom.md, 1.5 (joins, predicate forms); worked cases 10, 11, 12.
+Source: ``docs/design/bloom.md``, "Methods of rows".
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ binds tighter than ``*``, so ``t <+ a * b`` is ``t < ((+a) * b)``: the product o
 means what was written; ``t <+ a * +b`` is refused.  Methods bind tighter than signs, so ``t <~ a.map(f)`` needs no
 parentheses.
 
-Source: DESIGN 6.5; reference/bloom.md, 1.3.
+Source: ``docs/design/bloom.md``, "Collections and operators".
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@
 >>> rows_of(Set(["ann", ("bob", 2)])), rows_of(Map({"k": Max(1)})), rows_of(Max(3)), rows_of(None)
 ([('ann',), ('bob', 2)], [('k', Max(1))], [(Max(3),)], [])
 
-A list of rows is those rows; a tuple is one row, and so is a list that holds no row (the seed's
+A list of rows is those rows; a tuple is one row, and so is a list that holds no row (the paper's
 ``when_true { [ADDR] }``); any other single value is a row of one column.
 
-Source: seed 000, figure 1 (when_true); reference/bloom.md, 3.2 (a collection on the left).
+Source: Conway et al. 2012, figure 1 (``when_true``); ``docs/design/bloom.md``, "Lattices in programs".
 """
 
 from __future__ import annotations

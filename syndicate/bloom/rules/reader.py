@@ -7,7 +7,7 @@ cannot be seen is one too, an :class:`Unseen`.
 
 Contract: every way in which the function may be called is gone, or :class:`Unreadable` is raised.
 
-Source: Cousot and Cousot, Abstract interpretation, 1977; Conway et al., SoCC 2012, section 3.
+Source: Cousot and Cousot 1977; ``docs/design/bloom.md``, "Functions that read lattices".
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ to have grown no more.  In ``lambda m: (m.k,) if self.mx.gt_eq(5).content else N
 Contract: an attribute of a row that is no offence is read so that what the function gives for a greater value says all
 that it says for a smaller one; ``columns`` are those of what it gives that hold lattice values.
 
-Source: Conway et al., SoCC 2012, section 3; Alvaro et al., CIDR 2011.
+Source: Conway et al. 2012, "Lattice methods"; Alvaro et al. 2011a; ``docs/design/bloom.md``, "Functions that read
+lattices".
 """
 
 from __future__ import annotations

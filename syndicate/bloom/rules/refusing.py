@@ -1,6 +1,6 @@
 """Operators that rules do not have: who writes one is told what is meant, instead of what Python lacks.
 
-Source: issue 5 ("Bad input"); reference/bloom.md, 1.3.
+Source: ``docs/design/bloom.md``, "Collections and operators".
 """
 
 from __future__ import annotations

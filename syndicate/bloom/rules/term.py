@@ -18,7 +18,8 @@ a variable is read is marked there, so that strata and points of order see throu
 >>> [one.why for one in plan.occurrences(called(done, "reveal", (), {})._plan())]
 ['reveal()']
 
-Source: seed 000, "Lattice methods"; reference/bloom.md, 3.1, 3.4, 3.5.
+Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Marks and laws"; ``docs/design/bloom.md``,
+"Lattices in programs".
 """
 
 from __future__ import annotations

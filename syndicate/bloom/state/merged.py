@@ -11,8 +11,7 @@ in another column is a key conflict, as ever; a lattice value in a key column is
 Traceback (most recent call last):
 syndicate.errors.LatticeMismatch: rules.py:3: best: ...
 
-Source: Conway et al., "Logic and Lattices for Distributed Programming", 2012,
-"Collections with embedded lattice values".
+Source: Conway et al. 2012, "Collections with embedded lattice values"; ``docs/design/lattice.md``, "Lattices and rows".
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ these on the left are evaluated by :mod:`~syndicate.bloom.tick.growth`; all othe
 is given. A part of a growing rule that is no join (a negation, a group) is a relation of the circuit's that is made
 for it; a term in a rule of either kind is an *outlet*, whose rows are given.
 
-Source: seed 000, "Collections with embedded lattice values"; reference/bloom.md, 3.2 to 3.4.
+Source: Conway et al. 2012, "Collections with embedded lattice values"; ``docs/design/bloom.md``, "Lattices in
+programs".
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ depends on may have gone; otherwise what is new is merged into what there was.
 
 Contract: :meth:`undo` takes a tick back.
 
-Source: Conway et al., "Logic and Lattices for Distributed Programming", 2012, section 3 and evaluation.
+Source: Conway et al. 2012, "Lattice methods" and on evaluation; ``docs/design/bloom.md``, "Lattices in programs".
 """
 
 from __future__ import annotations

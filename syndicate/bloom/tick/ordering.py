@@ -6,7 +6,7 @@ grown to its fixed point: the collection, or the variable, is read in a way that
 Which columns hold lattice values is known of those that are declared, of those that did in a tick, and of those that
 functions plainly make.
 
-Source: Conway et al., SoCC 2012, section 3 (stratification); our ``docs/design/bloom.md``.
+Source: Conway et al. 2012 (stratification); ``docs/design/bloom.md``, "Functions that read lattices".
 """
 
 from __future__ import annotations

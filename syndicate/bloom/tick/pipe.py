@@ -9,7 +9,7 @@ negation or a group, is a relation of the circuit's (:mod:`syndicate.bloom.tick.
 
 Contract: what goes is not followed: the heads keep what they have, or are made anew.
 
-Source: seed 000, section on evaluation; reference/bloom.md, 3.3, 3.4.
+Source: Conway et al. 2012, on evaluation; ``docs/design/lattice.md``, "Semi-naive evaluation".
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ A spring holds the tree of a term.  What is new in a variable goes up through mo
 only monotone sees its whole receiver, which the node below then keeps; so does one of which several operands grow.
 What is not monotone is evaluated whole, when all that it reads is complete.
 
-Source: seed 000, "Lattice methods"; reference/bloom.md, 3.4.
+Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Semi-naive evaluation".
 """
 
 from __future__ import annotations

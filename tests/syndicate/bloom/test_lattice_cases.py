@@ -1,4 +1,4 @@
-"""The worked cases of reference/bloom.md with lattices, tick by tick, and the seed's quorum."""
+"""Worked cases with lattices, tick by tick, and the quorum vote of Conway et al. 2012."""
 
 # ruff: noqa: B015  # rules are comparisons
 
@@ -222,7 +222,7 @@ def test_case_20_bags(*, semi_naive: bool) -> None:
 
 
 def test_the_seeds_quorum() -> None:
-    """The program printed in the seed: a result is sent once enough voters are known, each counted once."""
+    """The program printed in the paper: a result is sent once enough voters are known, each counted once."""
 
     class QuorumVote(Bloom):
         vote_chn = channel(["@addr", "voter_id"], [])

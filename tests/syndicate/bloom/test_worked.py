@@ -1,4 +1,4 @@
-"""The worked cases of reference/bloom.md, tick by tick (those without lattices), and the seed's program."""
+"""Worked cases of Bud's behaviour, tick by tick (those without lattices), and the program of the Bloom paper."""
 
 # ruff: noqa: B015  # rules are comparisons
 
@@ -424,14 +424,14 @@ def test_case_16_temp_with_a_next_operator() -> None:
 
 
 class DeliveryProtocol(Bloom):
-    """The seed's interfaces."""
+    """The interfaces of the paper."""
 
     pipe_in = interface("input", ["dst", "src", "ident"], ["payload"])
     pipe_out = interface("output", ["dst", "src", "ident"], ["payload"])
 
 
 class ReliableDelivery(DeliveryProtocol):
-    """The seed's program."""
+    """The program of the paper."""
 
     data_chan = channel(["@dst", "src", "ident"], ["payload"])
     ack_chan = channel(["@src", "dst", "ident"])

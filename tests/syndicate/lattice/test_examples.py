@@ -1,4 +1,4 @@
-"""The worked examples of the seed and of reference/bloom.md that are about lattices, by hand: no Bloom yet."""
+"""The worked examples of Conway et al. 2012 and of Bud that are about lattices, by hand: no Bloom yet."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ QUORUM = 5
 
 
 def test_quorum_vote() -> None:
-    """Seed 000, figure "A monotonic program that waits for a quorum": done with the fifth voter, not the fifth vote."""
+    """The figure "A monotonic program that waits for a quorum": done with the fifth voter, not the fifth vote."""
     votes, count, done = Accumulator(Set), Accumulator(Max), Accumulator(Bool)
     results: list[Any] = []
     chain: Any = [(votes, "size", (), count), (count, "gt_eq", (QUORUM,), done)]
@@ -53,20 +53,20 @@ def test_quorum_vote() -> None:
 
 
 def test_size_is_no_morphism() -> None:
-    """Seed 000, "Builtin lattices": the very example, {1,2} and {2,3}."""
+    """Conway et al. 2012, "Builtin lattices": the very example, {1,2} and {2,3}."""
     a, b = Set([1, 2]), Set([2, 3])
     assert a.merge(b).size() == Max(3) != a.size().merge(b.size())
 
 
 def test_sessions_and_pages() -> None:
-    """Seed 000, "Builtin lattices": a map from session to the set of pages visited."""
+    """Conway et al. 2012, "Builtin lattices": a map from session to the set of pages visited."""
     visits = [("s1", "/"), ("s2", "/"), ("s1", "/faq"), ("s1", "/")]
     pages = from_collection(Map, [(session, Set([page])) for session, page in visits])
     assert pages == Map({"s1": Set(["/", "/faq"]), "s2": Set(["/"])})
 
 
 def test_threshold_stays_true() -> None:
-    """Seed 000, "Builtin lattices": once the lmax exceeds n, it will remain so."""
+    """Conway et al. 2012, "Builtin lattices": once the lmax exceeds n, it will remain so."""
     value, was = Max(), Bool()
     for each in [3, 9, 13, 2, 40]:
         value = value.merge(Max(each))
@@ -76,14 +76,14 @@ def test_threshold_stays_true() -> None:
 
 
 def test_negative_number_in_lpset() -> None:
-    """Seed 000, "Builtin lattices": a negative value, or a non-number, results in an exception."""
+    """Conway et al. 2012, "Builtin lattices": a negative value, or a non-number, results in an exception."""
     for illegal in (-1, "a", None, Max(1)):
         with pytest.raises(LatticeValue):
             PosSet([illegal])
 
 
 class Seeds(Lattice):
-    """Seed 000, figure "The implementation of the lset lattice": what a developer writes, in Python."""
+    """Conway et al. 2012, figure "The implementation of the lset lattice": what a developer writes, in Python."""
 
     wrapper_name = "tseeds"
 
@@ -121,7 +121,7 @@ def test_user_defined_lset() -> None:
 
 
 def test_embedded_values_grow() -> None:
-    """Seed 000, "Collections with embedded lattice values": rows that differ only in lattice values are one row."""
+    """ "Collections with embedded lattice values": rows that differ only in lattice values are one row."""
     rows = [("x", Max(1)), ("x", Max(4)), ("y", Max(2)), ("x", Max(3))]
     assert merge_rows(rows, key=1) == [("x", Max(4)), ("y", Max(2))]
 
@@ -137,7 +137,7 @@ ACYCLIC = [
 
 
 def shortest(links: list[tuple[str, str, int]]) -> tuple[list[Any], dict[str, int]]:
-    """The paths, by next hop, and the least costs: worked case 18."""
+    """The paths, by next hop, and the least costs."""
     paths: list[Any] = merge_rows([(x, y, "direct", Min(c)) for x, y, c in links], key=3)
     while True:
         longer = [(x, z, y, cost + c) for x, y, c in links for from_, z, _, cost in paths if from_ == y]
@@ -150,7 +150,7 @@ def shortest(links: list[tuple[str, str, int]]) -> tuple[list[Any], dict[str, in
 
 
 def test_shortest_paths() -> None:
-    """reference/bloom.md, worked case 18: a cycle of links, and costs in a lattice column."""
+    """A cycle of links, and costs in a lattice column."""
     paths, least = shortest(LINKS)
     assert least == {"aa": 25, "ab": 20, "ac": 30, "ba": 5, "bb": 25, "bc": 10, "da": 10, "db": 5, "dc": 15}
     assert len(paths) == 18
@@ -159,7 +159,7 @@ def test_shortest_paths() -> None:
 
 
 def test_composed_set_methods() -> None:
-    """reference/bloom.md, worked case 19, after each change."""
+    """Composed methods of sets, after each change."""
     s1, s2, s3, s4, s5, s6, s7 = (Accumulator(Set) for _ in range(7))
     m1, done = Accumulator(Max), Accumulator(Bool)
     table = [
@@ -186,7 +186,7 @@ def test_composed_set_methods() -> None:
 
 
 def test_bags() -> None:
-    """reference/bloom.md, worked case 20, after each change."""
+    """Bags, after each change."""
     b1, b2 = Accumulator(Bag), Accumulator(Bag)
     union, inter, total, done = Accumulator(Bag), Accumulator(Bag), Accumulator(Bag), Accumulator(Bool)
     table: list[Any] = [
@@ -258,7 +258,7 @@ def test_cart_in_any_order() -> None:
 
 
 def test_cart_laws_and_errors() -> None:
-    """A user's own lattice, checked; what a session must not do is an error (reference/bloom.md, 5.1)."""
+    """A user's own lattice, checked; what a session must not do is an error."""
     assert_laws(Cart)
     with pytest.raises(LatticeMismatch, match="outside of the checkout's range"):
         Cart.act(4, "tea", 1).merge(Cart.check_out(1, 3))
@@ -274,7 +274,7 @@ def written(store: Map, key: str, value: str, node: str) -> Map:
 
 
 def test_key_value_store() -> None:
-    """reference/bloom.md, 5.2: a map from key to a dominating pair of clock and value; replicas converge."""
+    """The paper's store: a map from key to a dominating pair of clock and value; replicas converge."""
     empty = Map()
     first = written(empty, "k", "milk", "a")
     later, other = written(first, "k", "tea", "a"), written(first, "k", "jam", "b")
@@ -313,7 +313,7 @@ def test_published_dominating_pair_is_no_lattice() -> None:
 
 
 def test_causal_delivery() -> None:
-    """reference/bloom.md, 3.2 and 5.2: a message waits until its clock is at or below the receiver's, with c lost."""
+    """Causal delivery: a message waits until its clock is at or below the receiver's, with c lost."""
     needs = {"a": Clock(), "b": Clock({"a": 1}), "c": Clock({"a": 1}), "d": Clock({"b": 1, "c": 1})}
     for seed in range(50):
         own, delivered, waiting = Clock(), [], set()

@@ -37,7 +37,7 @@ from tests.syndicate.lattice.strategies import STRATEGIES, merged
     ],
 )
 def test_from_collection(cls: type[Lattice], rows: list[Any], expected: Lattice) -> None:
-    """Each element becomes a lattice element, and these are merged; None is skipped (seed 000, "Converting ...")."""
+    """Each element becomes a lattice element, and these are merged; None is skipped ("Converting collections")."""
     assert from_collection(cls, rows) == expected
 
 

@@ -1,4 +1,4 @@
-"""Each method against plain Python, and the seed's table of kinds."""
+"""Each method against plain Python, and the paper's table of kinds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TABLE: list[tuple[type[Lattice], dict[str, Kind]]] = [
 
 @pytest.mark.parametrize(("cls", "kinds"), TABLE)
 def test_the_seeds_table(cls: type[Lattice], kinds: dict[str, Kind]) -> None:
-    """Every method of the seed's table and of Bud is there, under each name, with its kind (seed 000, table 1)."""
+    """Every method of the paper's table and of Bud is there, under each name, with its kind."""
     methods = cls.methods()
     assert {name: methods[name].kind for name in kinds} == kinds
     assert methods["reveal"].kind is n
@@ -42,7 +42,7 @@ def test_the_seeds_table(cls: type[Lattice], kinds: dict[str, Kind]) -> None:
 
 
 def test_kinds_of_arguments() -> None:
-    """``-`` and ``lt_eq`` are well-behaved in one operand only (reference/bloom.md, 3.5 and 3.2)."""
+    """``-`` and ``lt_eq`` are well-behaved in one operand only."""
     assert Max.methods()["__add__"].argument is M
     assert Max.methods()["__sub__"].argument is n
     assert Map.methods()["lt_eq"].argument is m

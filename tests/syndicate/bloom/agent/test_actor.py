@@ -144,7 +144,7 @@ class Delivery(Bloom):
 
     @bloom
     def rules(self) -> None:
-        """As in the seed."""
+        """As in the paper."""
         self.send_buf <= self.pipe_in
         self.data_chan < ~self.pipe_in
         self.data_chan < ~(self.send_buf * self.again).lefts()

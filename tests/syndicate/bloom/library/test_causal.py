@@ -47,7 +47,7 @@ def programs(names: str, cls: type[Causal] = Causal) -> tuple[list[Causal], dict
 
 
 def test_c_is_dropped_and_all_wait_for_it() -> None:
-    """The case of the reference: c is lost; d, and what follows from d, is held until c comes again."""
+    """A message is lost: c is lost; d, and what follows from d, is held until c comes again."""
     (x, y, z), heard = programs("xyz")
     net = Network(x, y, z, seed=2)
 

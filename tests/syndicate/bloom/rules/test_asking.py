@@ -1,4 +1,4 @@
-"""What is asked of rows, and the rest of the methods in reference/bloom.md, 1.5."""
+"""What is asked of rows, and the rest of the methods of rows (``docs/design/bloom.md``, "Methods of rows")."""
 
 # ruff: noqa: B015  # rules are comparisons
 
