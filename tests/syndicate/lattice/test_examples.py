@@ -121,7 +121,7 @@ def test_user_defined_lset() -> None:
 
 
 def test_embedded_values_grow() -> None:
-    """ "Collections with embedded lattice values": rows that differ only in lattice values are one row."""
+    """As in the section on embedded lattice values: rows that differ only in lattice values are one row."""
     rows = [("x", Max(1)), ("x", Max(4)), ("y", Max(2)), ("x", Max(3))]
     assert merge_rows(rows, key=1) == [("x", Max(4)), ("y", Max(2))]
 
