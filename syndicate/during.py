@@ -109,7 +109,11 @@ class _DuringSpawn(_During):
         self.turn.assert_form(facet, Ref(actor.root, Lifeline(actor.root)), TRUE)
 
 
-def _observe(what: str, ds: Ref, pattern: Any, entity: Entity, *fns: Callable[..., Any] | None) -> None:
+def observe(what: str, ds: Ref, pattern: Any, entity: Entity, *fns: Callable[..., Any] | None) -> None:
+    """Let an entity be told of what matches *pattern*, as long as the current facet lives.
+
+    *what* is how errors name it, and *fns* are to take what is captured.
+    """
     turn = current(what)
     facet: Facet = turn.facet
     expect_ref(what, ds)
@@ -127,7 +131,7 @@ def on_message(ds: Ref, pattern: Any) -> Callable[[F], F]:
     """
 
     def install(fn: F) -> F:
-        _observe("on_message", ds, pattern, _OnMessage(fn), fn)
+        observe("on_message", ds, pattern, _OnMessage(fn), fn)
         return fn
 
     return decorator("on_message", install)
@@ -137,7 +141,7 @@ def on_asserted(ds: Ref, pattern: Any) -> Callable[[F], F]:
     """Call the decorated function once for each distinct tuple of captures that appears, or is there already."""
 
     def install(fn: F) -> F:
-        _observe("on_asserted", ds, pattern, _OnAsserted(fn), fn)
+        observe("on_asserted", ds, pattern, _OnAsserted(fn), fn)
         return fn
 
     return decorator("on_asserted", install)
@@ -147,7 +151,7 @@ def on_retracted(ds: Ref, pattern: Any) -> Callable[[F], F]:
     """Call the decorated function once for each distinct tuple of captures that disappears."""
 
     def install(fn: F) -> F:
-        _observe("on_retracted", ds, pattern, _OnRetracted(fn), fn)
+        observe("on_retracted", ds, pattern, _OnRetracted(fn), fn)
         return fn
 
     return decorator("on_retracted", install)
@@ -164,7 +168,7 @@ def during(ds: Ref, pattern: Any, *, spawn: bool = False, name: str | None = Non
     def install(fn: F) -> F:
         turn = current("during")
         entity = _DuringSpawn(turn, fn, name or str(getattr(fn, "__name__", "during"))) if spawn else _During(turn, fn)
-        _observe("during", ds, pattern, entity, fn)
+        observe("during", ds, pattern, entity, fn)
         return fn
 
     return decorator("during", install)
@@ -187,7 +191,7 @@ def stop_when(
         def stopping(*captures: Any) -> None:
             facet.stop(current("stop_when"), functools.partial(fn, *captures))
 
-        _observe("stop_when", ds, pattern, entity_of(stopping), fn)
+        observe("stop_when", ds, pattern, entity_of(stopping), fn)
         return fn
 
     return decorator("stop_when", install)

@@ -24,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from syndicate.during import _observe
+from syndicate.during import observe
 from syndicate.errors import PatternError
 from syndicate.field import Field
 from syndicate.skeleton.analysis import analyse
@@ -88,7 +88,7 @@ class _Query(Entity):
 
 def _follow(what: str, ds: Ref, pattern: Any, query: _Query) -> None:
     """Let a query know what matches, as long as the current facet lives."""
-    _observe(what, ds, pattern, query, query.on_add, query.on_remove)
+    observe(what, ds, pattern, query, query.on_add, query.on_remove)
     facet = current(what).facet
     if facet.alive:
         facet.tasks[query] = None

@@ -19,11 +19,12 @@ LONGEST = 700
 # rooms below may use and rooms above may not.
 PLAN = """
     syndicate.errors syndicate.log syndicate.collector syndicate.depth syndicate.values syndicate.record
-    syndicate.pattern syndicate.text syndicate.bag syndicate.absent syndicate.quarantine
+    syndicate.pattern syndicate.text syndicate.bag syndicate.absent
     syndicate.event syndicate.skeleton
     syndicate.trace syndicate.turn syndicate.signals syndicate.block syndicate.field
     syndicate.facet syndicate.actor syndicate.lane syndicate.dataspace
     syndicate.verbs syndicate.during syndicate.query syndicate.timer syndicate.supervise syndicate.system
+    syndicate.hosting
     syndicate
     syndicate.storage syndicate.flow syndicate.lattice syndicate.plan syndicate.bloom syndicate.dedalus
     syndicate.views syndicate.spark syndicate.testing

@@ -34,7 +34,9 @@ from syndicate.flow.profile import Profile, profile
 from syndicate.flow.snapshot import restored, snapshot
 from syndicate.flow.stream import Stream
 from syndicate.flow.trace import Trace
+from syndicate.flow.view import view_of
 from syndicate.flow.zset import IndexedZSet, ZSet
+from syndicate.values import Ref
 
 MAX_ITERATIONS: Final = 10_000
 """How many iterations a loop may take in one step before it is called endless."""
@@ -324,6 +326,21 @@ class Circuit:
             if first:
                 self._engine = None  # it may still be changed, by what the error says
             raise
+
+    def __host__(
+        self,
+        ds: Ref,
+        *,
+        inputs: Mapping[str, Any],
+        outputs: Mapping[str, type | None],
+        messages: Mapping[str, Any],
+        tuples: bool = False,
+    ) -> Callable[[], None]:
+        """A view: see :func:`syndicate.hosting.host.host` and :mod:`syndicate.views`.
+
+        With *tuples*, a class of one field stands for tuples of one, and not for bare values.
+        """
+        return view_of(ds, self, inputs, outputs, messages, tuples=tuples)
 
     # --------------------------------------------------------------------------------------------------- looking in
 

@@ -29,7 +29,7 @@ from syndicate.flow.circuit import MAX_ITERATIONS
 from syndicate.flow.zset import Given, delta_of, elements_of
 from syndicate.plan.heading import Heading, listed, meant
 from syndicate.plan.lower import Lowering
-from syndicate.values import fields_of, is_record
+from syndicate.values import Ref, fields_of, is_record
 
 if TYPE_CHECKING:
     from syndicate.plan.program import Program
@@ -82,6 +82,17 @@ class Plan:
             return self.circuit.step(deltas)
         found = self.engine.step(deltas)
         return {name: change.to_zset() for name, change in found.items()}
+
+    def __host__(
+        self,
+        ds: Ref,
+        *,
+        inputs: Mapping[str, Any],
+        outputs: Mapping[str, type | None],
+        messages: Mapping[str, Any],
+    ) -> Callable[[], None]:
+        """A view of its circuit, whose elements are tuples: see :func:`syndicate.hosting.host.host`."""
+        return self.circuit.__host__(ds, inputs=inputs, outputs=outputs, messages=messages, tuples=True)
 
     def close(self) -> None:
         """Let the engine go."""

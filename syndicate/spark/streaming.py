@@ -24,13 +24,14 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-import attrs
 import trio
 from attrs import define, field, frozen
 
 from syndicate.absent import form_of
-from syndicate.errors import CircuitError, NotAValue, SinkError, SourceError, UnknownStream
+from syndicate.errors import CircuitError, SinkError, SourceError, UnknownStream
 from syndicate.flow.circuit import Circuit
+from syndicate.flow.view import check_sink
+from syndicate.hosting.ports import Records
 from syndicate.plan import Plan
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.engine.given import check_weight
@@ -46,7 +47,6 @@ from syndicate.spark.table import Table, quoted
 from syndicate.turn import expect_ref
 from syndicate.values import Frozen, Ref
 from syndicate.verbs import current_facet, linked_task, react
-from syndicate.views import check_sink, misfit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -134,7 +134,7 @@ def spark_view(
     made = _Options(
         circuit,
         name,
-        {sink: _Maker(sink, cls, tuples=tuples) for sink, cls in outputs.items()},
+        {sink: Records(sink, cls, tuples=tuples, rows=True) for sink, cls in outputs.items()},
         written,
         weight,
         None if state is None else Path(state),
@@ -177,32 +177,10 @@ def _source_of(circuit: Circuit, name: str | None) -> str:
 
 
 @frozen
-class _Maker:
-    """Makes the frozen forms of a sink's elements."""
-
-    name: str
-    cls: Any
-    tuples: bool = field(kw_only=True)
-
-    def form(self, element: Any) -> Frozen:
-        cls = self.cls
-        try:
-            if cls is None or type(element) is cls:
-                return form_of(element)
-            count = len(attrs.fields(cls))
-            items = (element,) if count == 1 and not self.tuples and type(element) is not tuple else element
-            if type(items) is tuple and len(items) == count:
-                return (cls.__label__, *map(form_of, items))
-        except NotAValue as error:
-            raise NotAValue(f"the output {self.name!r} gave {element!r}: {error}") from None
-        raise misfit(self.name, element, cls)
-
-
-@frozen
 class _Options:
     circuit: Circuit
     source: str
-    outputs: Mapping[str, _Maker]
+    outputs: Mapping[str, Records]
     tables: Mapping[str, tuple[Path, Columns]]
     weight: str | None
     state: Path | None
@@ -346,7 +324,7 @@ def _pairs(delta: Any) -> list[tuple[Any, int]]:
     return list(delta)
 
 
-def _forms(maker: _Maker, changes: Mapping[str, Any], name: str) -> Iterable[tuple[Frozen, int]]:
+def _forms(maker: Records, changes: Mapping[str, Any], name: str) -> Iterable[tuple[Frozen, int]]:
     return [(maker.form(element), weight) for element, weight in changes.get(name, ())]
 
 

@@ -57,10 +57,10 @@ from syndicate.bloom.state.state import NOTHING, ScratchState
 from syndicate.during import on_message
 from syndicate.errors import IllegalRule, NoAnswer, NotAValue, ProgramStopped, RuleFailed, SyndicateError, WrongActor
 from syndicate.flow.element import Key, Typed, key_of, natural
+from syndicate.hosting.refusals import Refusals
 from syndicate.lattice.lattice import short
 from syndicate.log import logger
 from syndicate.pattern import capture
-from syndicate.quarantine import Refusals
 from syndicate.timer import after, now
 from syndicate.turn import current, expect_ref, here
 from syndicate.values import Ref

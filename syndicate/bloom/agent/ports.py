@@ -28,7 +28,7 @@ from syndicate.bloom.agent.strangers import Stranger
 from syndicate.bloom.declaration import SCRATCHES, TABLES, Kind
 from syndicate.bloom.rules.function import takes
 from syndicate.bloom.site import raised_at, site_of
-from syndicate.during import _observe
+from syndicate.during import observe
 from syndicate.errors import BloomDeclaration, IllegalRule, NotAValue, PatternError, RuleFailed
 from syndicate.flow.element import Key, natural
 from syndicate.pattern import capture
@@ -95,7 +95,7 @@ class Sent(Entity):
 
     def observe(self, ds: Ref, pattern: Any) -> None:
         """Ask for what matches."""
-        _observe("Program", ds, pattern, self)
+        observe("Program", ds, pattern, self)
 
     def message(self, value: Value) -> None:
         """It is there in one tick."""
@@ -114,7 +114,7 @@ class Standing(Entity):
 
     def observe(self, ds: Ref, pattern: Any) -> None:
         """Ask for what matches."""
-        _observe("Program", ds, pattern, self)
+        observe("Program", ds, pattern, self)
 
     def assert_(self, value: Value, handle: Any) -> None:
         """It is there from the next tick on."""

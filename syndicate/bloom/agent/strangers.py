@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import frozen
 
 from syndicate.flow.element import Key
-from syndicate.quarantine import sift
+from syndicate.hosting.refusals import sift
 
 if TYPE_CHECKING:
     from syndicate.bloom.collection import Collection

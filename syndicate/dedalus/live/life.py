@@ -15,11 +15,11 @@ from syndicate.dedalus.live.diary import Diary
 from syndicate.dedalus.live.local import Local
 from syndicate.dedalus.live.packet import Packet
 from syndicate.dedalus.model import Message
-from syndicate.during import _observe, on_message
+from syndicate.during import observe, on_message
 from syndicate.errors import FactError, NotAValue, ProgramStopped, RowMisfit, WrongActor
+from syndicate.hosting.refusals import Refusals
 from syndicate.log import logger
 from syndicate.pattern import capture
-from syndicate.quarantine import Refusals
 from syndicate.timer import every
 from syndicate.turn import Entity, Handle, Turn, current, expect_ref, here
 from syndicate.values import Frozen, Ref, freeze
@@ -120,10 +120,10 @@ class Life:
         on_stop(joined.leave)
         on_message(ds, Packet(self.agent.location, capture(), capture(), capture()))(self._packet)
         for name, (pattern, before) in self.agent.messages.items():
-            _observe("Agent", ds, pattern, _Sent(self, name, before))
+            observe("Agent", ds, pattern, _Sent(self, name, before))
         for name, (pattern, before) in self.agent.inputs.items():
             given = _Given(self, name, before)
-            _observe("Agent", ds, pattern, given)
+            observe("Agent", ds, pattern, given)
             on_stop(given.forget)
         for name in self.agent.outputs:
             joined.show(name, ((row, 1) for row in self.local.rows(name)))

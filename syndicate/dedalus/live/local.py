@@ -40,7 +40,7 @@ from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.run import Pass, Rows, stepped
 from syndicate.dedalus.schedule import Clock, Send
 from syndicate.errors import DedalusArithmetic, DedalusEndless, RowMisfit
-from syndicate.quarantine import sift
+from syndicate.hosting.refusals import sift
 
 LAST: Final = 2**62
 """No clock goes further."""
@@ -230,7 +230,7 @@ class Local:
                 _let(part, False)
             return wrong
 
-        sift(some, attempt, lambda change, error: self._refuse(time, change, error), why)
+        sift(some, attempt, lambda change, error: self._refuse(time, change, error))
 
     def _refuse(self, time: int, change: Change, why: Exception) -> None:
         port, (name, row), comes = change

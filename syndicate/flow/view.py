@@ -1,0 +1,327 @@
+"""A circuit as an actor: its inputs are deltas of assertions, its sinks are asserted.  See :mod:`syndicate.views`.
+
+What the dataspace says in one turn, of all inputs, is one step of the circuit; what it says of one input is noted in
+lists, and becomes one Z-set.  The values of a step's conclusions are made before the step has happened, by the engine's
+*inspect*, so that a row of which no value can be made is refused as one with which the circuit raises.
+
+Source: Budiu, McSherry, Ryzhyk, Tannen, "DBSP: Automatic Incremental View Maintenance for Rich Query Languages", 2023
+(integrate, distinct); ``docs/design/hosting.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from syndicate.absent import inward
+from syndicate.errors import CircuitError, EndlessLoop, NotAValue, PatternError, StepFailed, UnknownStream
+from syndicate.flow.element import Key, collect, key_of, natural
+from syndicate.flow.local import LocalEngine, Outputs
+from syndicate.flow.node import Carries
+from syndicate.flow.zset import ZSet
+from syndicate.hosting.host import Host
+from syndicate.hosting.ports import Asserted, Bag, Port, Records, Sent, is_record_class, pattern_for
+from syndicate.hosting.refusals import short, stepped
+from syndicate.values import Ref, Value
+
+if TYPE_CHECKING:
+    from syndicate.flow.circuit import Circuit
+
+
+def view_of(
+    ds: Ref,
+    circuit: Circuit,
+    inputs: Mapping[str, Any],
+    outputs: Mapping[str, type | None],
+    messages: Mapping[str, Any],
+    *,
+    tuples: bool,
+) -> Callable[[], None]:
+    """A boot function that keeps a circuit's sinks in *ds*; raises as :func:`syndicate.views.view` does."""
+    asserted = {name: _pattern(name, written) for name, written in inputs.items()}
+    sent = {name: _pattern(name, written) for name, written in messages.items()}
+    _check_sources(circuit, asserted, sent)
+    for name, cls in outputs.items():
+        check_sink(circuit, name, cls)
+
+    def start() -> None:
+        view = View(ds, LocalEngine(circuit), outputs, tuples=tuples)
+        for kind, ports in ((AssertedElements, asserted), (SentElements, sent)):
+            for name, (pattern, captures) in ports.items():
+                view.listen(kind(view, name, bare=captures == 1 and not tuples), pattern)
+
+    start.__name__ = "view"
+    return start
+
+
+def _pattern(name: str, written: Any) -> tuple[Any, int]:
+    try:
+        return pattern_for(written)
+    except PatternError as error:
+        raise PatternError(f"the source {name!r} of a view: {error}") from None
+
+
+def _check_sources(circuit: Circuit, asserted: Mapping[str, Any], sent: Mapping[str, Any]) -> None:
+    for name in (*asserted, *sent):
+        if name not in circuit.sources:
+            known = ", ".join(map(repr, sorted(circuit.sources))) or "none"
+            raise UnknownStream(f"the circuit has no source {name!r}; its sources are {known}")
+        if "key" in circuit.sources[name].params:
+            raise CircuitError(
+                f"the source {name!r} has a key, but assertions say themselves when they go: make it without key="
+            )
+    twice = sorted(asserted.keys() & sent.keys())
+    if twice:
+        raise CircuitError(
+            f"the source {twice[0]!r} cannot be both in inputs= and in messages=: make two, and add them"
+        )
+    missing = sorted(circuit.sources.keys() - asserted.keys() - sent.keys())
+    if missing:
+        raise CircuitError(f"the source {missing[0]!r} would never get anything: give its pattern in inputs=")
+
+
+def check_sink(circuit: Circuit, name: str, cls: Any) -> None:
+    """Raise :class:`UnknownStream` or :class:`CircuitError` unless a sink can be asserted as what *cls* says."""
+    node = circuit.sinks.get(name)
+    if node is None:
+        known = ", ".join(map(repr, sorted(circuit.sinks))) or "none"
+        raise UnknownStream(f"the circuit has no sink {name!r}; its sinks are {known}")
+    if [circuit.nodes[port.node].carries[port.output] for port in node.inputs] != [Carries.ZSET]:
+        raise CircuitError(f"the sink {name!r} cannot be asserted: let it have one stream of ZSets, such as pairs()")
+    if cls is not None and not is_record_class(cls):
+        raise CircuitError(f"the output {name!r} needs a class made by @record, or None for plain values, not {cls!r}")
+
+
+# --------------------------------------------------------------------------------------------------- what comes in
+
+
+@attrs.frozen(eq=False)
+class Change:
+    """One element that came or went, for *port*; *handle* is that of its assertion, or None for a message."""
+
+    port: Elements
+    handle: Any
+    element: Value
+    weight: int
+
+
+class Elements(Port["View"]):
+    """What has come for one source since the last step: handles, elements and their weights."""
+
+    def __init__(self, view: View, name: str, *, bare: bool) -> None:
+        """Of the source *name*; its elements are *bare* if they are not tuples of captures."""
+        super().__init__(view, name)
+        self.bare = bare
+        self.handles: list[Any] = []
+        self.elements: list[Value] = []
+        self.weights: list[int] = []
+        self.counts: dict[Key, int] | None = {} if "unique" in view.engine.circuit.sources[name].params else None
+        """How many there are of each, for a source that is a set: an element is in it while there is one."""
+        self.changed: dict[Key, int] = {}
+
+    def row(self, captures: Value) -> Value:
+        """The element that was captured."""
+        element: Value = inward(captures[0] if self.bare else captures)
+        return element
+
+    def came(self, row: Value, handle: Any) -> None:
+        """Add to the delta."""
+        self.note(handle, row, 1)
+        self.host.wake()
+
+    def note(self, handle: Any, element: Value, weight: int) -> None:
+        """Add to the delta."""
+        self.handles.append(handle)
+        self.elements.append(element)
+        self.weights.append(weight)
+
+    def delta(self) -> ZSet:
+        """What the changes are to the source; of a set, what there is then and was not, and the other way round."""
+        given = ZSet.adopt(collect(self.elements, self.weights))
+        if self.counts is None:
+            return given
+        self.changed = {key: self.counts.get(key, 0) + change for key, change in given.batch.items()}
+        shown = [
+            (key, 1 if n > 0 else -1) for key, n in self.changed.items() if (n > 0) != (self.counts.get(key, 0) > 0)
+        ]
+        return ZSet.adopt(type(given.batch)(shown))
+
+    def clear(self) -> None:
+        """Begin the next delta."""
+        self.handles, self.elements, self.weights = [], [], []
+
+    def changes(self) -> list[Change]:
+        """The delta, one by one; what came and went since the last step is left out."""
+        ended = {handle for handle, weight in zip(self.handles, self.weights, strict=True) if weight < 0}
+        passed = ended.intersection(h for h, weight in zip(self.handles, self.weights, strict=True) if weight > 0)
+        return [
+            Change(self, handle, element, weight)
+            for handle, element, weight in zip(self.handles, self.elements, self.weights, strict=True)
+            if handle is None or handle not in passed
+        ]
+
+    def done(self) -> None:
+        """A step with the delta has happened."""
+        if self.counts is not None:
+            self.counts.update(self.changed)
+            for key in [key for key, count in self.changed.items() if not count]:
+                del self.counts[key]
+        self.clear()
+
+    def passing(self) -> None:
+        """Begin the delta of the next step with the end of what was there for the last one only."""
+
+    def refused(self, change: Change) -> None:
+        """No step with this one can happen."""
+
+
+class AssertedElements(Elements, Asserted["View"]):
+    """Elements that come and go."""
+
+    def __init__(self, view: View, name: str, *, bare: bool) -> None:
+        """Of the source *name*."""
+        super().__init__(view, name, bare=bare)
+        self.left: dict[Key, int] = {}
+        """Those whose end was refused, and that nobody asserts: whoever asserts one again has it."""
+
+    def came(self, row: Value, handle: Any) -> None:
+        """Add to the delta, unless it has stayed."""
+        if not (self.left and self._stayed(key_of(row))):
+            self.note(handle, row, 1)
+            self.host.wake()
+
+    def _stayed(self, key: Key) -> bool:
+        count = self.left.pop(key, 0)
+        if count > 1:
+            self.left[key] = count - 1
+        return count > 0
+
+    def went(self, row: Value, handle: Any) -> None:
+        """Add to the delta."""
+        self.note(handle, row, -1)
+        self.host.wake()
+
+    def refused(self, change: Change) -> None:
+        """It counts for nothing as long as it is asserted; an element that cannot go stays."""
+        if change.weight > 0:
+            self.rows.pop(change.handle, None)
+        else:
+            key = key_of(change.element)
+            self.left[key] = self.left.get(key, 0) + 1
+
+
+class SentElements(Elements, Sent["View"]):
+    """Messages: elements for one step, which the next delta takes away."""
+
+    def __init__(self, view: View, name: str, *, bare: bool) -> None:
+        """Of the source *name*."""
+        super().__init__(view, name, bare=bare)
+        self.ending: list[Value] = []
+
+    def done(self) -> None:
+        """They have been there."""
+        self.ending += [element for element, weight in zip(self.elements, self.weights, strict=True) if weight > 0]
+        super().done()
+
+    def passing(self) -> None:
+        """They are no longer there."""
+        for element in self.ending:
+            self.note(None, element, -1)
+        self.ending = []
+
+
+# --------------------------------------------------------------------------------------------------- what goes out
+
+
+class Sink(Bag):
+    """What is asserted of one sink."""
+
+    def __init__(self, name: str, cls: type | None, *, tuples: bool) -> None:
+        """As records of a class."""
+        self.form_of_element = Records(name, cls, tuples=tuples).form
+        super().__init__(name, natural)
+
+    def prepare(self, delta: Mapping[Key, int]) -> None:
+        """Make the values of what a delta may bring; raises :class:`NotAValue`."""
+        handles, form = self.handles, self.form_of_element
+        self.forms = {key: form(natural(key)) for key, change in delta.items() if change > 0 and key not in handles}
+
+
+class View(Host):
+    """One running view, in the current facet."""
+
+    port = "source"
+
+    def __init__(self, ds: Ref, engine: LocalEngine, outputs: Mapping[str, type | None], *, tuples: bool) -> None:
+        """Of the circuit that an engine runs."""
+        super().__init__("view")
+        self.ds = ds
+        self.engine = engine
+        self.ports: list[Elements] = []
+        self.settle()
+        self.outputs = {name: Sink(name, cls, tuples=tuples) for name, cls in outputs.items()}
+        for output in self.outputs.values():
+            output.begin(self.facet, ds)
+        engine.inspect = self.inspect
+        self.wake()  # what follows from constants alone is there from the start
+
+    def listen(self, port: Elements, pattern: Any) -> None:
+        """Let what matches a pattern be the input of a source."""
+        self.ports.append(port)
+        port.observe(self.ds, pattern)
+
+    def advance(self) -> None:
+        """Let the circuit see what has come in this turn, and assert and retract what changed."""
+        stepped(self)
+        for port in self.ports:
+            port.passing()
+
+    def waits(self) -> bool:
+        """Whether messages of the last step are to go."""
+        return any(port.elements for port in self.ports)
+
+    def attempt(self) -> Exception | None:
+        """Make a step with the deltas, and assert what is new."""
+        given = [port for port in self.ports if port.elements]
+        try:
+            changed = self.engine.step({port.name: port.delta() for port in given})
+        except (StepFailed, EndlessLoop, NotAValue) as error:
+            return error
+        for port in given:
+            port.done()
+        for name, output in self.outputs.items():
+            delta = changed.get(name)
+            if delta is not None:
+                output.show(self.turn, delta.batch)
+        return None
+
+    probe = attempt
+
+    def inspect(self, changed: Outputs) -> None:
+        """Make the values of what a step gives before it has happened; raises :class:`NotAValue`."""
+        for name, output in self.outputs.items():
+            delta = changed.get(name)
+            if delta is not None:
+                output.prepare(delta.batch)
+
+    def strangers(self) -> list[Change]:
+        """All that has come."""
+        return [change for port in self.ports for change in port.changes()]
+
+    def give(self, items: Sequence[Change]) -> None:
+        """Add changes to the deltas."""
+        for change in items:
+            change.port.note(change.handle, change.element, change.weight)
+
+    def take_back(self, items: Sequence[Change]) -> None:
+        """Empty the deltas."""
+        for port in self.ports:
+            port.clear()
+
+    def refused(self, item: Change, error: Exception) -> None:
+        """Leave out what a step fails with."""
+        item.port.refused(item)
+        text = f"{'the end of ' if item.weight < 0 else ''}{short(item.element)}"
+        self.blame(item.port.name, text, error, "makes the circuit raise")

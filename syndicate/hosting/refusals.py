@@ -1,0 +1,128 @@
+"""Refusals: what strangers give that the rules fail with is refused, each by itself, and the host goes on.
+
+This is one rule for all hosts of rules (:mod:`syndicate.hosting.host`).  A step that fails has not happened.  If it
+also fails without what strangers gave, the mistake is the program's own, and ends it; if not, what they gave is
+attempted by halves (:func:`sift`), down to single items that fail by themselves.  These are refused, and logged
+(:class:`Refusals`).
+
+>>> refused, done = [], []
+>>> def attempt(items):
+...     if 0 in items:
+...         return ZeroDivisionError("0")
+...     done.extend(items)
+>>> sift([3, 0, 1, 2], attempt, lambda item, error: refused.append((item, error)))
+>>> done, refused
+([3, 1, 2], [(0, ZeroDivisionError('0'))])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeVar
+
+from syndicate.log import logger
+
+Item = TypeVar("Item")
+
+_EACH: Final = 10
+"""So many refusals are logged one by one; then only each time that their number has doubled."""
+
+
+class Stepper(Protocol[Item]):
+    """What makes steps with what strangers gave, as :func:`stepped` needs it."""
+
+    def attempt(self) -> Exception | None:
+        """Make a step with all that has come; the error if it therefore has not happened."""
+
+    def probe(self) -> Exception | None:
+        """The same with what is given now, after an attempt that failed; a stepper may leave the step itself to do."""
+
+    def strangers(self) -> Sequence[Item]:
+        """What of this step is of strangers."""
+
+    def give(self, items: Sequence[Item]) -> None:
+        """Let some of it be in the next step."""
+
+    def take_back(self, items: Sequence[Item]) -> None:
+        """Let it not be."""
+
+    def refused(self, item: Item, error: Exception) -> None:
+        """Leave an item out for good, as long as it is asserted; say so in the log."""
+
+
+def stepped(stepper: Stepper[Item]) -> bool:
+    """Make a step, without those items of strangers that it fails with; whether the first attempt made it.
+
+    Raises what the step fails with of itself.  Of *n* items of which *k* are refused, or must come apart from others,
+    it takes at most 3 + 2 *k* (1 + log2 *n*) attempts.
+    """
+    error = stepper.attempt()
+    if error is None:
+        return True
+    items = stepper.strangers()
+    if not items:
+        raise error
+    stepper.take_back(items)
+    own = stepper.probe()
+    if own is not None:
+        raise own
+    failed: list[tuple[Item, Exception]] = []
+
+    def attempt(some: Sequence[Item]) -> Exception | None:
+        stepper.give(some)
+        error = stepper.probe()
+        if error is not None:
+            stepper.take_back(some)
+        return error
+
+    sift(items, attempt, lambda item, error: failed.append((item, error)))
+    for item, error in failed:  # when all have been tried: only then is it known what an output can make at all
+        stepper.refused(item, error)
+    return False
+
+
+def sift(
+    items: Sequence[Item],
+    attempt: Callable[[Sequence[Item]], Exception | None],
+    refuse: Callable[[Item, Exception], None],
+) -> None:
+    """Attempt *items* in order, together where that can be, and refuse those that fail by themselves.
+
+    Args:
+        items: what strangers gave.
+        attempt: does a step with some of them; answers what it raised, if it therefore has not happened.
+        refuse: is told of an item, and of what was raised with it.
+
+    Of *n* items of which *k* fail, or must come apart from others, it takes at most 1 + 2 *k* (1 + log2 *n*) attempts.
+    """
+    error = attempt(items)
+    if error is None:
+        return
+    if len(items) == 1:
+        refuse(items[0], error)
+        return
+    middle = len(items) // 2
+    sift(items[:middle], attempt, refuse)
+    sift(items[middle:], attempt, refuse)
+
+
+class Refusals:
+    """The log of what one host refuses: ``count`` of them so far, and a line for few of very many."""
+
+    __slots__ = ("actor", "count")
+
+    def __init__(self, actor: str) -> None:
+        self.actor = actor
+        self.count = 0
+
+    def log(self, reason: object, **where: str) -> None:
+        """Count one more, and log it unless there are many."""
+        self.count = count = self.count + 1
+        if count <= _EACH or count & (count - 1) == 0:
+            logger(actor=self.actor).warning("a row was refused", **where, reason=str(reason), refused=count)
+
+
+def short(value: object) -> str:
+    """A value as a message shows it: at most 80 characters."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

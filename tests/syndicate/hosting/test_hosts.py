@@ -1,0 +1,293 @@
+"""The same questions to all hosts of rules: what is refused, what is asserted, and for how long, what a crash does.
+
+Each program has the same rules.  *told* is asserted, *said* and *later* are sent, each ``(who, n)``; of *told* and
+*said* it concludes ``Share(who, 12 // n)``, of *later* the same one step after it came, as something of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, MutableMapping
+from math import ceil, log2
+from typing import Any
+
+import pytest
+
+from syndicate import ABSENT, Actor, Handle, Ref, assert_, capture, dataspace, prevent_inert_check, record, send, spawn
+from syndicate.errors import SyndicateError
+from syndicate.flow import Circuit
+from syndicate.hosting.host import Host, host
+from syndicate.hosting.refusals import sift
+from syndicate.testing import Seen, settled, watch
+
+
+@record("hosting-told")
+class Told:
+    """A number that somebody asserts."""
+
+    who: Any
+    n: Any
+
+
+@record("hosting-said")
+class Said:
+    """A number that somebody sends."""
+
+    who: Any
+    n: Any
+
+
+@record("hosting-later")
+class Later:
+    """A number of which a program thinks a step later."""
+
+    who: Any
+    n: Any
+
+
+@record("hosting-share")
+class Share:
+    """What a program concludes; it cannot be of a cat."""
+
+    who: Any
+    n: Any
+
+    def __attrs_post_init__(self) -> None:
+        if self.who == "cat":
+            raise ValueError("cats have no share")
+
+
+def _halved(row: Any) -> Any:
+    return (row[0], 12 // row[1])
+
+
+def circuit() -> Circuit:
+    """The rules as a circuit."""
+    c = Circuit()
+    own = c.source("later").z1().filter(lambda row: bool(row[0]))
+    c.sink("share", (c.source("told") + c.source("said") + own).map(_halved))
+    return c
+
+
+Make = Callable[[], tuple[Any, dict[str, Any]]]
+KINDS: dict[str, Make] = {"circuit": lambda: (circuit(), {})}
+
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+class Stage:
+    """A dataspace with one host, and somebody who asserts and sends."""
+
+    def __init__(self, kind: str, **ports: Any) -> None:
+        self.actors: list[Actor] = []
+        self.spaces: list[Ref] = []
+        self.seen: list[Seen] = []
+        program, options = KINDS[kind]()
+        wanted: dict[str, Any] = {
+            "inputs": {"told": Told},
+            "outputs": {"share": Share},
+            "messages": {"said": Said, "later": Later},
+        }
+
+        def boot() -> None:
+            prevent_inert_check()
+            ds = dataspace()
+            self.spaces.append(ds)
+            self.seen.append(watch(ds, Share(capture(), capture())))
+            self.actors.append(spawn(host(program, ds, **(wanted | ports), **options)))
+
+        self.system = settled(boot)
+
+    @property
+    def error(self) -> BaseException | None:
+        """What the host has crashed by."""
+        return self.actors[0].error
+
+    def act(self, *acts: Callable[[Ref], Any]) -> list[Any]:
+        """Do all of this in one turn; what it gave."""
+        given: list[Any] = []
+
+        def turn() -> None:
+            prevent_inert_check()
+            given.extend([act(self.spaces[0]) for act in acts])
+
+        self.system.spawn(turn)
+        self.system.drain()
+        return given
+
+    def tell(self, *rows: tuple[Any, Any]) -> list[Handle]:
+        """Assert these in one turn."""
+        return self.act(*[lambda ds, row=row: assert_(ds, Told(*row)) for row in rows])
+
+    def end(self, *handles: Handle) -> None:
+        """Retract these in one turn."""
+
+        def end() -> None:
+            for handle in handles:
+                handle.retract()
+
+        handles[0].facet.enter(end)
+        self.system.drain()
+
+    def say(self, *values: Any) -> None:
+        """Send these in one turn."""
+        self.act(*[lambda ds, value=value: send(ds, value) for value in values])
+
+    def news(self) -> list[tuple[Any, ...]]:
+        """What was seen since this was asked last."""
+        news = list(self.seen[0])
+        self.seen[0].clear()
+        return news
+
+
+def refused(logs: list[MutableMapping[str, Any]]) -> list[str]:
+    """Why rows were refused, as the log has it."""
+    return [str(line["reason"]) for line in logs if line["event"] == "a row was refused"]
+
+
+@each_kind
+def test_a_conclusion_stands_while_its_reason_does(kind: str) -> None:
+    """All changes of a turn are one step; a conclusion that stays is not asserted again; what is new comes first."""
+    stage = Stage(kind)
+    (one, two) = stage.tell(("a", 1), ("b", 2))
+    assert sorted(stage.news()) == [("+", "a", 12), ("+", "b", 6)]
+
+    def replace() -> None:
+        one.retract()
+        assert_(stage.spaces[0], Told("a", 3))
+
+    one.facet.enter(replace)
+    stage.system.drain()
+    assert stage.news() == [("+", "a", 4), ("-", "a", 12)]
+    stage.end(two)
+    assert stage.news() == [("-", "b", 6)]
+
+
+@each_kind
+def test_a_row_that_the_rules_fail_with_is_refused(kind: str, logs: list[MutableMapping[str, Any]]) -> None:
+    """Sent or asserted, by itself; it counts for nothing while it stands, and its end is quiet."""
+    stage = Stage(kind)
+    _, bad, good = stage.tell(("a", 1), ("b", "x"), ("c", 3))
+    stage.say(Said("d", 2), Said("e", "y"))
+    assert stage.news() == [("+", "a", 12), ("+", "c", 4), ("+", "d", 6), ("-", "d", 6)]
+    assert ["'b'" in why or "'e'" in why for why in refused(logs)] == [True, True]
+    stage.tell(("b", 4))
+    assert stage.news() == [("+", "b", 3)]
+    stage.end(bad)
+    assert stage.news() == []
+    stage.end(good)
+    assert stage.news() == [("-", "c", 4)]
+    assert (len(refused(logs)), stage.error) == (2, None)
+
+
+@each_kind
+def test_a_row_of_another_shape_is_not_there(kind: str, logs: list[MutableMapping[str, Any]]) -> None:
+    """A pattern that captures something else than the rules can do with: it is refused, and its end is quiet."""
+    stage = Stage(kind)
+    (odd,) = stage.tell(("a", [1]))
+    stage.say(Said("b", {"n": 1}))
+    assert stage.news() == []
+    assert len(refused(logs)) == 2
+    stage.end(odd)
+    assert (len(refused(logs)), stage.error) == (2, None)
+
+
+@each_kind
+def test_a_conclusion_that_no_value_can_be_made_of(kind: str, logs: list[MutableMapping[str, Any]]) -> None:
+    """The row behind it is refused, whatever the record class raises."""
+    stage = Stage(kind)
+    stage.tell(("a", 1), ("cat", 2), ("b", 3))
+    assert sorted(stage.news()) == [("+", "a", 12), ("+", "b", 4)]
+    (why,) = refused(logs)
+    assert "cats have no share" in why
+    assert stage.error is None
+
+
+@each_kind
+def test_a_message_is_there_for_one_step(kind: str) -> None:
+    """Also where nothing else happens; and those of one turn are there together."""
+    stage = Stage(kind)
+    stage.say(Said("a", 1), Said("b", 2))
+    news = stage.news()
+    assert sorted(news[:2]) == [("+", "a", 12), ("+", "b", 6)]
+    assert sorted(news[2:]) == [("-", "a", 12), ("-", "b", 6)]
+
+
+@each_kind
+def test_a_mistake_of_the_program_ends_it(kind: str, logs: list[MutableMapping[str, Any]]) -> None:
+    """What it fails with in a step in which nothing of strangers comes crashes it, and all it concluded goes."""
+    stage = Stage(kind)
+    stage.tell(("a", 1))
+    stage.say(Later("b", 2))
+    assert stage.news()[:2] == [("+", "a", 12), ("+", "b", 6)]
+    stage.say(Later("c", "x"))
+    assert ("-", "a", 12) in stage.news()
+    assert isinstance(stage.error, SyndicateError)
+    assert refused(logs) == []
+
+
+@each_kind
+@pytest.mark.parametrize(("count", "bad"), [(1, 1), (64, 1), (64, 3), (100, 7)])
+def test_a_burst_takes_few_steps(kind: str, count: int, bad: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of *n* rows of one turn with *k* bad ones, so many attempts are made as the contract says; all others count."""
+    attempts = 0
+
+    def counting(items: Any, attempt: Any, refuse: Any) -> None:
+        def one(some: Any) -> Any:
+            nonlocal attempts
+            attempts += 1
+            return attempt(some)
+
+        monkeypatch.setattr("syndicate.hosting.refusals.sift", sift)  # which calls itself
+        sift(items, one, refuse)
+        monkeypatch.setattr("syndicate.hosting.refusals.sift", counting)
+
+    monkeypatch.setattr("syndicate.hosting.refusals.sift", counting)
+    stage = Stage(kind)
+    step = count // bad
+    stage.tell(*[(f"w{n}", "x" if n % step == 0 and n // step < bad else 12) for n in range(count)])
+    assert len(stage.news()) == count - bad
+    assert 0 < attempts <= 1 + 2 * bad * (1 + ceil(log2(count)))
+
+
+@each_kind
+def test_the_log_is_throttled(kind: str, logs: list[MutableMapping[str, Any]]) -> None:
+    """A thousand bad rows are some twenty lines, and the last says how many."""
+    stage = Stage(kind)
+    for part in range(10):
+        stage.say(*[Said(f"w{part}-{n}", "x") for n in range(100)])
+    assert len(refused(logs)) == 10 + 6
+    assert [line["refused"] for line in logs][-3:] == [128, 256, 512]
+    assert stage.error is None
+
+
+@each_kind
+def test_what_is_absent(kind: str, logs: list[MutableMapping[str, Any]]) -> None:
+    """It is None in rules, and ABSENT again in what they conclude; Dedalus has no null, and refuses it."""
+    stage = Stage(kind)
+    stage.tell((ABSENT, 1))
+    assert stage.news() == ([] if kind == "dedalus" else [("+", ABSENT, 12)])
+    assert len(refused(logs)) == (kind == "dedalus")
+
+
+@each_kind
+def test_nothing_of_a_host_is_left(kind: str) -> None:
+    """When its facet stops, its conclusions go, and what comes later is nobody's."""
+    stage = Stage(kind)
+    stage.tell(("a", 1))
+    stage.actors[0].root.enter(lambda: stage.actors[0].root.stop(stage.system.turn))
+    stage.system.drain()
+    assert stage.news() == [("+", "a", 12), ("-", "a", 12)]
+    stage.tell(("b", 1))
+    stage.say(Said("c", 1))
+    assert (stage.news(), stage.error) == ([], None)
+
+
+def test_only_programs_are_hosted() -> None:
+    """What is no program is refused with what would be."""
+    with pytest.raises(SyndicateError, match="takes a circuit, what"):
+        settled(lambda: spawn(host("rules", dataspace())))  # type: ignore[arg-type]  # that is the mistake
+
+
+def test_a_host_says_what_a_step_is() -> None:
+    """Nothing else is abstract."""
+    assert sorted(Host.__abstractmethods__) == ["advance", "waits"]
