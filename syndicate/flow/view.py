@@ -4,8 +4,7 @@ What the dataspace says in one turn, of all inputs, is one step of the circuit; 
 lists, and becomes one Z-set.  The values of a step's conclusions are made before the step has happened, by the engine's
 *inspect*, so that a row of which no value can be made is refused as one with which the circuit raises.
 
-Source: Budiu, McSherry, Ryzhyk, Tannen, "DBSP: Automatic Incremental View Maintenance for Rich Query Languages", 2023
-(integrate, distinct); ``docs/design/hosting.md``.
+Source: Budiu et al. 2023 (integrate, distinct); ``docs/design/hosting.md``.
 """
 
 from __future__ import annotations
