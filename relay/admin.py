@@ -9,7 +9,7 @@ Each answers 200, or 503 and a line that says why.  Nothing can be changed here.
 
 hypercorn and starlette are imported when the port is opened, and run in the same trio program as the rest.
 
-Source: the reference on style, sections 2.2 ("health endpoints") and 2.3.
+Source: ``docs/design/commands.md``, "A broker that can be watched".
 """
 
 from __future__ import annotations

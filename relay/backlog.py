@@ -28,7 +28,7 @@ was there, the states in their order; where nothing is asserted twice at once, i
 waits is at most what stands, what is to be retracted, and twice what stood when the oldest segment was closed; what
 messages force beyond that is counted by :attr:`Backlog.burden`.
 
-Source: reliability, section 8, layer 2, and invariants I2, I6, I10, I33; the project's design, decision 8.
+Source: ``docs/design/relay.md``, "Slow peers"; ``docs/design/turns.md``, "The order across the relay".
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ and then each once more.  The first says that the broker has handled everything,
 has arrived.  At the end each client leaves an assertion behind with what it observes, and a witness sees all of it
 disappear.
 
-Source: the reference on style, section 2.1 (`nats bench`); on performance; reliability, P1.
+Source: NATS (``nats bench``); ``docs/design/commands.md``, "The bench".
 """
 
 from __future__ import annotations

@@ -27,8 +27,7 @@ Contract: a caveat is checked and compiled once, to closures over frozen forms, 
 the caveat and to what it makes.  It cannot make a value deeper or larger than a packet may hold.  It sees an
 ``Observe`` in its published form.
 
-Source: the published schema ``sturdy``; the reference, sections 4.2 and 5.7; reliability, section 7, whose pitfalls are
-tests, and invariants I26 to I30.
+Source: Syndicate schemas, ``sturdy``; Syndicate protocol, on attenuation; ``docs/design/relay.md``, "Caveats".
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ observes everything else:
 * ``<draining>`` while the broker ends,
 * messages ``<limit-hit "127.0.0.1:5123" "why">`` when a peer loses its session by what it did.
 
-Source: the reference on style, section 2.2 (the broker's own state is assertions); reliability, section 8, layer 5.
+Source: ``docs/design/commands.md``, "A broker that can be watched".
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ Contract: between attempts it waits a random time, below a bound that doubles fr
 that the many clients of a server that comes back do not come back at once.  The bound falls back only after a
 connection that has lasted: a server that lets everybody in and then drops them is not asked without pause.
 
-Source: the reference, sections 5.5 (py reconnects for ever) and 5.9; reliability, section 2 (P1) and F12; the project's
-contract.
+Source: ``docs/design/relay.md``, "Transports" and "What ends with a connection"; ``docs/design/protocol.md``, "Packets
+and events".
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ lines in most dataspaces.
 A :class:`~relay.printer.Printer` shows events, and may be behind; a :class:`~relay.recording.Recorder` keeps all of
 them.
 
-Source: the project's contract (commands); the reference, section 7, opening 7.
+Source: ``docs/design/commands.md``, "The console".
 """
 
 from __future__ import annotations

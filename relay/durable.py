@@ -32,10 +32,10 @@ It was not acknowledged then.
 Recovery is in this order: lock, verify and load (:meth:`~relay.journal.Journal.open`), assert everything, and only then
 is *ready* called, which opens the listeners.
 
-Contract: I34 recovered is a prefix of the committed turns, and holds what was acknowledged; I35 recovery is idempotent;
-I36 volatile assertions never come back.
+Contract: what is recovered is a prefix of the committed turns, and holds what was acknowledged; recovery is idempotent;
+volatile assertions never come back.
 
-Source: the reference on reliability, section 9.
+Source: ``docs/design/relay.md``, "Durable dataspaces"; ``docs/design/storage.md``.
 """
 
 from __future__ import annotations

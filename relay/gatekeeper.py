@@ -21,7 +21,8 @@ using it.  What is named in *bindings* is for ever, and handed out as it is.
 Contract: nothing of a peer's reaches the bind space.  At most ``limits.resolves`` questions of one session stand at a
 time; those beyond are ``<rejected too-many-resolves>`` for good.
 
-Source: the published schema ``gatekeeper``; the reference, sections 4.3 and 5.9; reliability, section 7.
+Source: Syndicate schemas, ``gatekeeper``; Syndicate protocol, on the gatekeeper; ``docs/design/relay.md``, "The
+gatekeeper".
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ more is forgotten, so that an idle connection holds nothing; its number is not u
 Contract: no input, no output, no clock.  A "yours" that was never exported is one shared inert reference, and nothing
 is remembered of it.  A message cannot introduce a reference, for nothing would ever release it.
 
-Source: the reference, section 5.4; reliability, invariants I17 to I23.
+Source: Syndicate protocol, on membranes; ``docs/design/protocol.md``, "References and membranes".
 """
 
 from __future__ import annotations

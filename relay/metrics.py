@@ -2,7 +2,7 @@
 
 Nothing is counted twice: the figures are made from the census when somebody asks, in a registry of their own.
 
-Source: the reference on style, section 2.2 ("Prometheus"); https://prometheus.io/docs/practices/naming.
+Source: Prometheus; ``docs/design/commands.md``, "A broker that can be watched".
 """
 
 from __future__ import annotations

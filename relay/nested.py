@@ -26,7 +26,7 @@ patterns match.
 
 * An inner ``Inbound(v)`` stands once for each outer interest that brought it in, so that two overlapping
   inner interests do not disturb each other when one goes.  When the last goes, the outer dataspace takes back
-  what it told, and the relay likewise: this is the seed's cleanup function.  An interest is given up a turn
+  what it told, and the relay likewise: this is the paper's cleanup function.  An interest is given up a turn
   late, after those of the same turn that may replace it.
 * An outer message is told once for each outer interest that it matches, but must be sent inside once: see
   :class:`_Once`.
@@ -47,8 +47,8 @@ patterns match.
 outside: Alice
 inside: fine
 
-Source: seed 004, TODO ("cleanup function", "scoped assertions / visibility-restrictions"); the reference,
-section 1.7.
+Source: Garnock-Jones 2018, "TODO" (cleanup function, visibility restrictions); ``docs/design/relay.md``, "Nested
+dataspaces".
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ pass only what its pattern can have captured.
 >>> observer.entity.passes((SEQ, 5)), observer.entity.passes((SEQ, "five")), observer.entity.passes((SEQ,))
 ((SEQ, 5), None, None)
 
-Source: the reference, section 3.1; reliability, promise P4.
+Source: Syndicate schemas, ``dataspacePatterns``; ``docs/design/protocol.md``, "Observers at a peer".
 """
 
 from __future__ import annotations

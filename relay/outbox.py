@@ -13,7 +13,7 @@ peer, and the rest when the peer takes it: a turn of a thousand large values cos
 
 Contract: order is kept.  What cannot be encoded is left out and complained of, and so is its retraction.
 
-Source: the reference, sections 5.3 and 5.4; reliability, invariants I20, I32.
+Source: ``docs/design/relay.md``, "Slow peers" and "Encoding".
 """
 
 from __future__ import annotations

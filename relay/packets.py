@@ -16,7 +16,7 @@ would cost more than the codec.
 >>> write(packet) == (SEQ, (SEQ, 3, (A, "hello", 1)), (SEQ, 3, (R, 1)))
 True
 
-Source: the published schemas ``protocol`` and ``sturdy``; the reference, sections 4.1 and 5.
+Source: Syndicate schemas, ``protocol`` and ``sturdy``; ``docs/design/protocol.md``, "Packets and events".
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@
 
 Contract: what was not handed on is not retracted; what became something else is retracted as that.
 
-Source: the reference, section 5.7; reliability, invariant I30.
+Source: ``docs/design/relay.md``, "Caveats" and "The gatekeeper".
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ A pause is a person's own wish: what happens in it is counted, and not shown aft
 Contract: a turn never waits for the output.  What waits is at most ``ROOM`` bytes, and one line for each assertion
 that the console knows of anyway.
 
-Source: the reference on style, part 2: "never buffer without a bound for a slow console: drop, count, say so";
-the project's design, decision 8.
+Source: ``docs/design/commands.md``, "The console"; ``docs/design/relay.md``, "Slow peers".
 """
 
 from __future__ import annotations

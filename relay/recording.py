@@ -33,7 +33,7 @@ Contract: each turn is in the file before the next begins, so that a recording w
 its last whole line.  The capability by which it was recorded is not in it.  What somebody has asserted is, be it a
 reference that opens something: whoever may observe the dataspace has it anyway, and the file is its owner's only.
 
-Source: the reference on style, part 2: "one file recorded in production replays in pytest".
+Source: ``docs/design/commands.md``, "Recordings".
 """
 
 from __future__ import annotations

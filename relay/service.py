@@ -7,7 +7,7 @@ within ``drain`` seconds; another Ctrl-C ends it at once.
 Contract: a configuration that cannot be read again changes nothing but the log.  References, which are secrets, are in
 what is announced, once, and never in the log.
 
-Source: the project's contract (commands); reliability, P12; the reference on style, section 2.2.
+Source: ``docs/design/commands.md``, "An end in order".
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ Contract: assertions and messages keep their order; each arrives at most once.  
 effect, and ends the session.  A handle that the peer never got is never retracted there.  Nothing in a turn waits for
 the peer; what waits for it is bounded by what stands, and by the limits.
 
-Source: the reference, sections 5.3 to 5.5; reliability, section 8 and invariants I10, I11, I17 to I23, I31 to I33.
+Source: Syndicate protocol; ``docs/design/protocol.md``, "Packets and events" and "References and membranes";
+``docs/design/relay.md``, "Slow peers" and "Work".
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ Contract: what is not understood is refused: parameters that we do not know, a s
 are malformed.  A caveat of a kind that we do not know is kept, and drops everything (:mod:`relay.caveats`).  No
 ``repr`` and no error shows a signature or a caveat.
 
-Source: the reference, sections 4.2 and 5.8, whose vectors are tests; reliability, section 7.
+Source: Syndicate schemas, ``sturdy``; Birgisson et al. 2014; ``docs/design/relay.md``, "Sturdy references".
 """
 
 from __future__ import annotations

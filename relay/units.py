@@ -6,7 +6,7 @@ Description=Syndicate dataspace server
 ``syndicate-server print systemd|dockerfile|config`` prints them, so that they fit the version that is installed.
 :func:`notify` tells the service manager how far the server is; without one it does nothing.
 
-Source: systemd.service(5), systemd.exec(5), sd_notify(3); the reference on style, section 2.2.
+Source: systemd, on service, exec and notify; ``docs/design/commands.md``, "An end in order".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Errors are one or two lines on stderr that name the input and the remedy; the exit code is 2 where the command was
 wrong, 1 where it failed.  A traceback appears only with ``--debug``.
 
-Source: the project's contract (commands).
+Source: ``docs/design/commands.md``, "Commands".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Keys are read from a file or from the environment, never from the command line, which every user of the machine can
 read.  A reference is a secret too: it can come from standard input.
 
-Source: the reference, sections 5.7 and 5.8; reliability, section 7, pitfall 7; the project's contract (commands).
+Source: ``docs/design/relay.md``, "Sturdy references"; ``docs/design/commands.md``, "Commands".
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ meaning.
 
 A program in the background leaves the terminal alone: it belongs to whoever is in the foreground.
 
-Source: the reference on style, part 2 (pause and step).
+Source: ``docs/design/commands.md``, "The console".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A capability is a secret, and other users of the machine can see the arguments of a process.  So it may also come from a
 file, from standard input, or from ``SYNDICATE_CAP``; no error message repeats it.
 
-Source: the reference on style, part 2 (a server and its credentials under a name).
+Source: ``docs/design/commands.md``, "Commands".
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ the codec of their choice (here: msgpack); whoever was connected to answers in k
 A codec is a function of values and nothing else: it knows frozen forms, not packets.  One object serves one connection,
 for it holds the bytes of the packet that has not fully arrived.
 
-Source: the reference, section 5.1; the project's design, decision 7.
+Source: Syndicate protocol; ``docs/design/protocol.md``, "Framing and codecs".
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ True
 
 Contract: every limit is checked before there is more than it allows.
 
-Source: the reference on reliability, section 6.
+Source: ``docs/design/protocol.md``, "Decoders and their limits".
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ Entries of dictionaries and members of sets are in the order of their own encodi
 >>> canonical(freeze(Record("a", [0, -1, 256, True, {"k": 1.0}]))).hex(" ")
 'b4 b3 01 61 b0 00 b0 01 ff b0 02 01 00 81 b7 b1 01 6b 87 08 3f f0 00 00 00 00 00 00 84 84'
 
-Source: the Preserves specification, "Canonical form"; the reference, sections 5.2 and 5.8.
+Source: Preserves, canonical form; ``docs/design/protocol.md``, "Preserves".
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ by kind, as they are.
 
 Contract: the same forms as :func:`syndicate.values.freeze` makes.
 
-Source: the reference on reliability, section 6; the Preserves specification, total order.
+Source: Preserves, on total order; ``docs/design/values.md``, "Hashes"; ``docs/design/protocol.md``, "Decoders and their
+limits".
 """
 
 from __future__ import annotations

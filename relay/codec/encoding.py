@@ -9,7 +9,7 @@ The canonical form sorts entries and members by their own encodings; on the wire
 Contract: what :meth:`Encoder.encode` accepts, a decoder with the same limits accepts; and it stops when it is beyond
 them, so that it takes no more time and memory than the largest packet, whatever it is given.
 
-Source: the Preserves specification, binary syntax; the reference, section 5.2.
+Source: Preserves, binary syntax; ``docs/design/protocol.md``, "Preserves".
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Reading only the heads is bounded by the number of nodes.
 
 Contract: looks at each head once, however the bytes are cut.
 
-Source: msgpack's specification; the reference on reliability, section 6 (amplification).
+Source: msgpack; ``docs/design/protocol.md``, "Decoders and their limits".
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ and keys is accepted, duplicates are not.
 >>> list(codec.feed(bytes.fromhex("94 c0 a1 61 01 c3")))
 [(SEQ, 'a', 1, (BOOL, 't'))]
 
-Source: msgpack's specification; the reference on reliability, section 6, for what escapes from its library.
+Source: msgpack; ``docs/design/protocol.md``, "msgpack" and "Decoders and their limits".
 """
 
 from __future__ import annotations

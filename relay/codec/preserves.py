@@ -16,7 +16,7 @@ more bytes than it needs, which the specification forbids, and floats of four by
 
 Contract: each value and each end of a compound counts as a node, those of annotations too.
 
-Source: the Preserves specification 0.996, binary syntax; the reference, sections 5.1, 5.2 and 5.6.
+Source: Preserves, binary syntax; ``docs/design/protocol.md``, "Preserves".
 """
 
 from __future__ import annotations

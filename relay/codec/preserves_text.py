@@ -15,8 +15,8 @@ here: it wants the whole text, and Python's stack for each level.
 
 Contract: as in :mod:`relay.codec.preserves`; comments count as nodes too, and a packet may hold a quarter as many.
 
-Source: the Preserves specification 0.996, text syntax (in which ``|`` is a letter of symbols, and ``'`` quotes them);
-the reference, section 5.1.
+Source: Preserves, text syntax (in which ``|`` is a letter of symbols, and ``'`` quotes them);
+``docs/design/protocol.md``, "Framing and codecs".
 """
 
 from __future__ import annotations

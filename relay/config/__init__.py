@@ -10,7 +10,8 @@ Contract: strict.  A key that is not known, a value of another type, a limit tha
 cannot be used: each is found before anything is opened, and its message names the file, the line, the key and the
 remedy.  Whatever is found, all of it is in the one :class:`~syndicate.errors.ConfigError`.
 
-Source: the reference on style, section 2.2 ("config file"); reliability, section 7 (the empty key stays at home).
+Source: ``docs/design/commands.md``, "Configuration"; ``docs/design/relay.md``, "Sturdy references" (the empty key stays
+at home).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Contract: the text is valid TOML, which :mod:`tomllib` has found before; only li
 ... limits.frame = 1''')[("peer", 1, "limits", "frame")]
 5
 
-Source: the TOML specification, version 1.0.
+Source: TOML.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@
 ``stdio:COMMAND``   bytes, to and from the standard streams of a child; ``stdio:`` alone: those of our own
 ==================  ========================================================================================
 
-Source: the reference, section 5.11; reliability, section 7, pitfall 11.
+Source: Syndicate protocol; ``docs/design/relay.md``, "Transports".
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ Traceback (most recent call last):
 syndicate.errors.AddressError: no scheme in '127.0.0.1:8001': write tcp://HOST:PORT, tls://HOST:PORT, ws://HOST:PORT,
 wss://HOST:PORT, unix:///PATH or stdio:COMMAND
 
-Source: the project's contract (commands); the reference, section 5.11.
+Source: ``docs/design/commands.md``, "Commands".
 """
 
 from __future__ import annotations

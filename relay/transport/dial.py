@@ -1,6 +1,6 @@
 """Dialling: from an address to a connection, or to an error that says why there is none.
 
-Source: the reference, section 5.11; reliability, section 2, P15.
+Source: ``docs/design/relay.md``, "Transports".
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
 >>> stranger(bytes.fromhex("9190")) is None
 True
 
-Source: the reference on reliability, section 2, P15; the project's design (errors name the remedy).
+Source: ``docs/design/relay.md``, "Transports".
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ then ``Origin`` and ``Host`` agree, but on a name that is not ours.
 "this server is not 'example.org:8001': name its origin among the server's origins"
 >>> refusal("https://example.org", "127.0.0.1:8001", here, ["https://example.org"])
 
-Source: the reference on reliability, section 7, pitfall 11; RFC 6455, section 10.2.
+Source: RFC 6455, section 10.2; ``docs/design/relay.md``, "Transports".
 """
 
 from __future__ import annotations

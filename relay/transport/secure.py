@@ -7,7 +7,7 @@ library's TLS over a trio stream, with :meth:`SecureStream.send_eof`.
 Contract: an end without ``close_notify`` is not an end but a loss (:class:`trio.BrokenResourceError`), so that nobody
 on the way can cut a stream short unseen.
 
-Source: RFC 8446, section 6.1; the reference on reliability, section 2, P15.
+Source: RFC 8446, section 6.1; ``docs/design/relay.md``, "Transports".
 """
 
 from __future__ import annotations

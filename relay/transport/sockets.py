@@ -7,7 +7,7 @@ That needs nothing of the other side, and serves TLS and WebSocket too.
 A Unix socket is made readable and writable for its owner only.  One that a dead server has left behind is taken over;
 one that somebody answers on is not.
 
-Source: the reference on reliability, section 2 (P9), section 7, pitfall 11.
+Source: ``docs/design/relay.md``, "Transports" and "Liveness".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A child's standard error stays ours, so that what it logs is seen.  Who serves over its own standard output must print
 nothing else there: :func:`open_stdio` therefore gives everything that is printed from then on to standard error.
 
-Source: the reference, sections 5.11 and 6 (``--inferior``).
+Source: syndicate-rs (``--inferior``); ``docs/design/relay.md``, "Transports".
 """
 
 from __future__ import annotations

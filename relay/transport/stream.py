@@ -3,7 +3,7 @@
 Where bytes flow (TCP, TLS, Unix sockets, pipes) packets follow one another with nothing between them; where frames do
 (WebSocket) each packet is a frame of its own.  So a stream is given whole packets, and gives back bytes as they come.
 
-Source: the reference, section 5.1.
+Source: ``docs/design/protocol.md``, "Framing and codecs".
 """
 
 from __future__ import annotations

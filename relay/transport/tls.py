@@ -5,7 +5,7 @@ before it opens.
 
 Contract: TLS 1.2 or later; a client always checks the certificate and the name in it.
 
-Source: the reference on reliability, section 2, P15.
+Source: ``docs/design/relay.md``, "Transports".
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ Contract: one packet a message when sending.  Binary and text messages are taken
 Pings are answered.  The end is a close frame with a code: 1000, 1009 for a message that is too big, 1002 or 1007 for
 what is no WebSocket.  A side that has got the other's end sends nothing more but its own: WebSocket has no half-close.
 
-Source: RFC 6455; the reference, section 5.1; reliability, section 7, pitfall 11.
+Source: RFC 6455; ``docs/design/protocol.md``, "Framing and codecs"; ``docs/design/relay.md``, "Transports".
 """
 
 from __future__ import annotations

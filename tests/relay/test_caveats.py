@@ -105,7 +105,7 @@ def test_what_is_malformed_agrees_with_the_oracle() -> None:
 @settings(max_examples=300, deadline=None)
 @given(st.integers(0, 2**32), values(refs=False, max_leaves=5))
 def test_the_newest_runs_first(seed: int, value: Any) -> None:
-    """I26: attenuating twice is to pass the newer caveats and then the older; what the newer drop stays dropped."""
+    """Attenuating twice is to pass the newer caveats and then the older; what the newer drop stays dropped."""
     chance = Chance(seed)
     older, newer = ([chance.caveat(value) for _ in range(chance.rng.randrange(3))] for _ in range(2))
     once = rewrite([freeze(c) for c in newer], freeze(value))
@@ -131,7 +131,7 @@ def test_the_newest_runs_first(seed: int, value: Any) -> None:
 
 @pytest.mark.parametrize("n", ["-1", "1", "#t", "#f", "0.0", '"0"', "1000000000000000000000000"])
 def test_an_index_that_is_none(n: str) -> None:
-    """Pitfall 2: a template refers to a binding by a place that there is: no negative one, no boolean, no double."""
+    """A template refers to a binding by a place that there is: no negative one, no boolean, no double."""
     with pytest.raises(CaveatError, match="counted from 0"):
         compile_caveat(freeze(parse(f"<rewrite <bind <_>> <ref {n}>>")))
 
@@ -141,7 +141,7 @@ LOOK_ALIKES = [0, 1, 0.0, -0.0, 1.0, float("nan"), True, False, "1", b"1", Symbo
 
 @pytest.mark.parametrize("literal", LOOK_ALIKES)
 def test_a_literal_is_one_value(literal: Any) -> None:
-    """Pitfall 3: ``lit`` knows 1, 1.0 and True apart, so that none passes for the other, or slips by a ``reject``."""
+    """A ``lit`` knows 1, 1.0 and True apart, so that none passes for the other, or slips by a ``reject``."""
     only = Record("rewrite", [Record("bind", [Record("lit", [literal])]), Record("ref", [0])])
     never = Record("reject", [Record("lit", [literal])])
     for value in LOOK_ALIKES:
@@ -155,7 +155,7 @@ def test_a_literal_is_one_value(literal: Any) -> None:
 
 
 def test_the_first_alternative_that_matches_decides() -> None:
-    """Pitfall 5: even if nothing comes of its template; and no alternatives are no way through."""
+    """Even if nothing comes of its template; and no alternatives are no way through."""
     first = "<or [<rewrite <bind Embedded> <attenuate <ref 0> []>> <rewrite <bind <_>> <ref 0>>]>"
     failing = "<or [<rewrite <bind <_>> <attenuate <ref 0> []>> <rewrite <bind <_>> <ref 0>>]>"
     assert passed("5", first) == 5
@@ -164,7 +164,7 @@ def test_the_first_alternative_that_matches_decides() -> None:
 
 
 def test_records_and_sequences_are_exact_and_dictionaries_open() -> None:
-    """Pitfall 5: a caveat is no pattern of an ``Observe``: a further field is another record."""
+    """A caveat is no pattern of an ``Observe``: a further field is another record."""
     says = "<rewrite <bind <rec Says [<_> <_>]>> <ref 0>>"
     assert passed("<Says 1 2>", says) == Record("Says", [1, 2])
     assert passed("<Says 1>", says) is passed("<Says 1 2 3>", says) is passed('<"Says" 1 2>', says) is None
@@ -177,7 +177,7 @@ def test_records_and_sequences_are_exact_and_dictionaries_open() -> None:
 
 
 def test_attenuate_needs_a_reference() -> None:
-    """Pitfall 6: a template that attenuates what is none drops the value."""
+    """A template that attenuates what is none drops the value."""
     given_away = "<rewrite <rec give [<bind <_>>]> <rec give [<attenuate <ref 0> [<reject String>]>]>>"
     assert passed("<give 5>", given_away) is None
     got = passed(Record("give", [REFS[0]]), given_away)
@@ -253,7 +253,7 @@ def test_bindings_are_counted_in_the_order_of_the_text() -> None:
 
 
 def test_bounds_on_caveats() -> None:
-    """Pitfall 6: too many, too large or too deep caveats are refused, also when they are added one by one."""
+    """Too many, too large or too deep caveats are refused, also when they are added one by one."""
     deep: Any = Record("_")
     for _ in range(MAX_DEPTH - 2):
         deep = Record("not", [deep])
@@ -292,7 +292,7 @@ def test_bounds_on_caveats() -> None:
     ],
 )
 def test_caveats_cannot_make_a_value_grow_without_bound(caveat: str) -> None:
-    """Pitfall 6: a chain of caveats that each double a value, or wrap it, is a short text; what it makes is dropped
+    """A chain of caveats that each double a value, or wrap it, is a short text; what it makes is dropped
     before it is large, and soon.
     """
     assert calls(lambda: passed("[1]", *[caveat] * 32)) < 1_000_000
@@ -391,7 +391,7 @@ def test_sync_passes(place: Place) -> None:
 
 
 def test_only_what_came_through_can_be_taken_back(place: Place) -> None:
-    """I30: a narrowed reference does nothing to what was asserted through another."""
+    """A narrowed reference does nothing to what was asserted through another."""
     narrow = attenuate(place.target, "<reject String>")
     other = attenuate(place.target, "<reject Boolean>")
     handles = place.act(lambda: [assert_(target, n) for n, target in enumerate((place.target, other))])
@@ -508,7 +508,7 @@ def test_yours_with_caveats(wire: Wire, probe: Probe) -> None:
 
 
 def test_attenuated_references_come_home_attenuated(wire: Wire, probe: Probe) -> None:
-    """Pitfall 10, I21: what went out narrowed comes back as that very reference, and narrower if the peer says so."""
+    """What went out narrowed comes back as that very reference, and narrower if the peer says so."""
     here, echo, seen = Probe(), list[Ref](), list[Any]()
 
     def offer() -> None:
@@ -549,7 +549,7 @@ def test_a_narrowed_proxy_is_exported_as_ours(wire: Wire, probe: Probe) -> None:
 
 
 def test_closure(wire: Wire, probe: Probe) -> None:
-    """I29: who has a narrowed reference finds no way to the whole one: not by its number, nor by mentioning it."""
+    """Who has a narrowed reference finds no way to the whole one: not by its number, nor by mentioning it."""
     hidden = Probe()
     wire.act(wire.right, lambda: assert_(Ref(wire.left.facet, Entity()), 0))
     wire.act(wire.left, lambda: assert_(wire.remote, ["give", attenuate(ref(hidden), ALICE)]))
@@ -574,7 +574,7 @@ def test_closure(wire: Wire, probe: Probe) -> None:
     ],
 )
 def test_bad_caveats_end_the_session(wire: Wire, probe: Probe, caveats: list[Any]) -> None:
-    """I27: what a peer sends malformed is an error, and nothing of its packet happens."""
+    """What a peer sends malformed is an error, and nothing of its packet happens."""
     inject(wire, (A, ("x", WireRef(YOURS, 0, tuple(map(freeze, caveats)))), 1), (M, "too"))
     assert probe.ever == probe.messages == []
     assert "caveats" in (wire.right.session.reason or "")

@@ -1,6 +1,6 @@
 """Nested dataspaces: both directions, several levels, exact visibility, and ends of every kind.
 
-*Differential*: random doings outside and inside against the naive matcher.  *Cases*: the seed's TODO and what follows
+*Differential*: random doings outside and inside against the naive matcher.  *Cases*: the paper's TODO and what follows
 from it, each by itself.
 """
 
@@ -358,7 +358,7 @@ def test_an_interest_is_replaced(order: str) -> None:
 
 
 def test_nobody_asks_any_more() -> None:
-    """The seed's cleanup function: with the last interest, what it brought in goes, and the interest outside too."""
+    """The paper's cleanup function: with the last interest, what it brought in goes, and the interest outside too."""
     scene = Scene()
     standing = scene.interests()
     scene.at(0, asserting(Says("Alice", 1)))

@@ -1,6 +1,6 @@
 """``syndicate bloom check``: whether a program is one, and which of its outputs depend on order.
 
-Source: issue 5, part 7.
+Source: ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 A program is named ``MODULE:CLASS``, where the module is one that Python would import here, or a file,
 ``carts.py:Cart``.  Where a module has one program, its name is enough.
 
-Source: DESIGN, 6.2.
+Source: ``docs/design/commands.md``, "Commands".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``syndicate bloom plot``: a program's dataflow as a drawing.
 
-Source: DESIGN, 6.2; reference/bloom.md, 1.9 (budplot).
+Source: ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations

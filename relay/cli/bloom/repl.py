@@ -3,7 +3,7 @@
 On a terminal there are a history, completion of commands and collections by Tab, and colours; on a pipe, lines are
 read and answered, and the exit code is 1 if any of them failed.
 
-Source: DESIGN, 6.2; reference/bloom.md, 1.9 (rebl).
+Source: Bud (``rebl``); ``docs/design/bloom.md``, "Tools".
 """
 
 from __future__ import annotations

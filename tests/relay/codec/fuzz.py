@@ -24,7 +24,7 @@ from syndicate.values import FALSE, Frozen, Value, freeze
 
 CODECS: Final[dict[str, Callable[[], Codec]]] = {"msgpack": Msgpack, "preserves": Preserves, "text": PreservesText}
 SLOW: Final = 0.050
-"""Seconds that no frame may take, on the machine of the reference's figures when it has nothing else to do."""
+"""Seconds that no frame may take, on two cores that have nothing else to do."""
 
 _SPIN: Final = 0.0024
 """What the loop of :func:`pace` takes there."""

@@ -114,7 +114,7 @@ FIRST = bytes.fromhex(
 
 
 def test_the_first_packet_of_syndicate_py() -> None:
-    """Its bytes are the packet of the reference, and the packet is its bytes."""
+    """Its bytes are the packet that syndicate-py sends, and the packet is its bytes."""
     key = bytes.fromhex("69ca300c1dbfa08fba692102dd82311a")
     ref = Record("ref", [{Symbol("oid"): "syndicate", Symbol("sig"): key}])
     resolve = (Symbol("resolve"), freeze(ref), WireRef(0, 0))
