@@ -22,8 +22,8 @@ from weakref import WeakValueDictionary
 
 from attrs import define
 
-from syndicate.errors import PatternError
-from syndicate.pattern import ANY, Capture, Discard, Group, Kind, Literal, Pattern, pattern_of
+from syndicate.errors import NotAValue, PatternError
+from syndicate.pattern import ANY, Capture, Discard, Group, Kind, Literal, Pattern, encode, pattern_of
 from syndicate.skeleton.path import Key, Path, Step
 from syndicate.values import BIG, BOOL, DICT, DOUBLE, MAX_DEPTH, SEQ, SET, Frozen, Ref, Symbol, Tag, freeze, order, thaw
 
@@ -43,8 +43,11 @@ _TYPES: Final[dict[str, type]] = {
 }
 
 
-_DEEPEST: Final = MAX_DEPTH - 8
-"""The deepest nesting of a pattern *as data*, so that whoever observes observers gets a value."""
+_ROOM: Final = 8
+_DEEPEST: Final = MAX_DEPTH - _ROOM
+"""The deepest nesting of a pattern *as data*, its labels and keys included, so that whoever observes observers gets a
+value.
+"""
 
 _WIDEST: Final = 256
 """The most records, sequences and dictionaries in one pattern: the index follows one after the other, each on
@@ -78,9 +81,7 @@ def analyse(written: Any) -> tuple[Skeleton, Constants]:
 
     def walk(pattern: Pattern, path: Path, depth: int) -> None:
         if depth > _DEEPEST:
-            raise PatternError(
-                f"a pattern nested deeper than {_DEEPEST} levels (a group counts as two): capture a part whole"
-            )
+            raise _too_deep()
         match pattern:
             case Discard():
                 checks.append((path, None))
@@ -89,32 +90,67 @@ def analyse(written: Any) -> tuple[Skeleton, Constants]:
                 if inner != ANY:
                     walk(inner, path, depth + 1)
             case Literal(value):
-                constants.append((path, freeze(value)))
+                constants.append((path, _form(value, depth)))
             case Kind(name):
                 checks.append((path, name))
             case Group(kind, label, entries):
-                shape.append((path, freeze(label) if kind == "rec" else SEQ if kind == "arr" else DICT))
+                shape.append((path, _form(label, depth + 1) if kind == "rec" else SEQ if kind == "arr" else DICT))
                 if len(shape) > _WIDEST:
                     raise PatternError(
                         f"a pattern with more than {_WIDEST} records, sequences and dictionaries in it: split it"
                     )
                 for key, entry in entries:
-                    walk(entry, (*path, _step(kind, key)), depth + 2)
+                    walk(entry, (*path, _step(kind, key, depth + 1)), depth + 2)
             case _:
                 raise PatternError("unquote() has a meaning only inside quote()")
 
-    walk(pattern_of(written), (), 0)
+    pattern = pattern_of(written)
+    walk(pattern, (), 0)
     places = tuple([path for path, _ in constants])
     structure = (tuple(shape), places, tuple(checks), tuple(captures))
     skeleton = _skeletons.get(structure)
     if skeleton is None:
+        if not _evidently_small(*structure[:3]):
+            _expect_value(pattern)
         skeleton = _skeletons.setdefault(structure, Skeleton(*structure))
     forms = tuple([form for _, form in constants])
     return skeleton, forms[0] if len(forms) == 1 else forms
 
 
-def _step(kind: str, key: Any) -> Step:
-    return key if kind != "dict" and type(key) is int and key >= 0 else Key(freeze(key))
+def _step(kind: str, key: Any, depth: int) -> Step:
+    return key if kind != "dict" and type(key) is int and key >= 0 else Key(_form(key, depth))
+
+
+def _evidently_small(
+    shape: tuple[tuple[Path, Frozen], ...], places: tuple[Path, ...], checks: tuple[Check, ...]
+) -> bool:
+    """Whether there are few places, and no compounds among the labels and keys."""
+    paths = [*places, *[path for path, _ in shape], *[path for path, _ in checks]]
+    compound = any(type(label) is tuple for _, label in shape) or any(
+        type(step) is Key and type(step.form) is tuple for path in paths for step in path
+    )
+    return len(paths) <= _WIDEST and not compound
+
+
+def _expect_value(pattern: Pattern) -> None:
+    """Refuse a pattern that is too large as data: nobody could observe who observes."""
+    try:
+        freeze(encode(pattern), _ROOM)
+    except NotAValue as error:
+        raise PatternError(f"a pattern that is no value as data: {error}") from None
+
+
+def _form(value: Any, depth: int) -> Frozen:
+    """The frozen form of a value in what is at *depth* of a pattern."""
+    try:
+        return freeze(value, depth + _ROOM)
+    except NotAValue:
+        freeze(value)  # if it is none by itself, this says why
+        raise _too_deep() from None
+
+
+def _too_deep() -> PatternError:
+    return PatternError(f"a pattern nested deeper than {_DEEPEST} levels (a group counts as two): capture a part whole")
 
 
 def is_of_class(form: Frozen, name: str) -> bool:

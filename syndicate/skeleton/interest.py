@@ -40,10 +40,10 @@ class Observe:
     observer: Any
 
 
-def expand(form: Frozen) -> Frozen:
-    """The long frozen form of a compact one: the record that other observers see."""
+def expand(form: Frozen, depth: int = 0) -> Frozen:
+    """The long frozen form of a compact one: the record that other observers see, at *depth* of a value."""
     _, skeleton, constants, observer = form
-    return (OBSERVE, freeze(encode(synthesise(skeleton, constants))), observer)
+    return (OBSERVE, freeze(encode(synthesise(skeleton, constants)), depth + 1), observer)
 
 
 INTEREST: Final = Tag("INTEREST", 6, expand)
@@ -63,7 +63,7 @@ def _freeze_observe(value: Observe, depth: int) -> Frozen:
     except PatternError:
         pattern = pattern_of(value.pattern)
     form = interest(pattern, value.observer)
-    return expand(form) if depth else form  # within another value it is data, which patterns look into
+    return expand(form, depth) if depth else form  # within another value it is data, which patterns look into
 
 
 def _compact(form: Frozen) -> Frozen:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import pytest
 import trio
@@ -457,6 +457,86 @@ async def test_hooks_that_had_not_run_when_a_stop_crashed_run_then(system: Syste
     system.spawn(victim)
     await settle()
     assert notes == ["before", "after"]
+
+
+RETURNS: dict[str, tuple[Callable[[Handle], object], Seen]] = {
+    "retract": (lambda handle: handle.retract(), []),
+    "replace": (lambda handle: handle.replace("bye"), [("+", "bye"), ("-", "bye")]),
+    "replace by nothing": (lambda handle: handle.replace(None), []),
+    "replace twice": (
+        lambda handle: cast("Handle", handle.replace("bye")).replace("again"),
+        [("+", "bye"), ("+", "again"), ("-", "bye"), ("-", "again")],
+    ),
+}
+
+
+@pytest.mark.parametrize("way", RETURNS)
+@pytest.mark.parametrize("asserted", ["by the turn", "by a handler that raised"])
+def test_what_nobody_saw_is_not_retracted_by_a_crash_hook(way: str, asserted: str) -> None:
+    """A handler of on_stop_or_crash may hold a handle of what was undone: its target hears of it neither way."""
+    give_up, expected = RETURNS[way]
+    log: Seen = []
+    handles: list[Handle] = []
+
+    class Target(Entity):
+        def __init__(self) -> None:
+            self.values: dict[Any, Any] = {}
+
+        def assert_(self, value: Any, handle: Any) -> None:
+            self.values[handle] = value
+            log.append(("+", value))
+
+        def retract(self, handle: Any) -> None:
+            log.append(("-", self.values.pop(handle, "what was never asserted")))
+
+    def boot() -> None:
+        target = ref(Target())
+
+        def failing() -> None:
+            handles.append(assert_(target, "never"))
+            raise ZeroDivisionError
+
+        def victim() -> None:
+            facet = current_facet()
+            prevent_inert_check()
+            if asserted == "by the turn":
+                facet.enter(failing)
+            else:
+                on_stop_or_crash(failing)
+                facet.enter(lambda: 1 / 0)
+            on_stop_or_crash(lambda: give_up(handles[0]))
+
+        prevent_inert_check()
+        spawn(victim)
+
+    settled(boot)
+    assert log == expected
+
+
+@pytest.mark.parametrize("way", [lambda facets: stop(), lambda facets: stop_actor(), lambda facets: stop(facets[1])])
+def test_a_crash_hook_cannot_make_an_end_in_order_of_it(way: Callable[[list[Facet]], object]) -> None:
+    """In a crash all facets are ending already: to stop them does nothing, and no handler of on_stop runs."""
+    notes: list[str] = []
+    facets: list[Facet] = []
+
+    def victim() -> None:
+        def outer() -> None:
+            facets.append(current_facet())
+            react(inner)
+            on_stop(lambda: notes.append("stopped in order"))
+            on_stop_or_crash(lambda: (notes.append("outer"), way(facets)))
+
+        def inner() -> None:
+            facets.append(current_facet())
+            prevent_inert_check()
+            on_stop(lambda: notes.append("stopped in order"))
+            on_stop_or_crash(lambda: (notes.append("inner"), way(facets)))
+
+        react(outer)
+        facets[1].enter(lambda: 1 / 0)
+
+    settled(lambda: (prevent_inert_check(), spawn(victim)))
+    assert notes == ["inner", "outer"]
 
 
 async def test_tasks_of_a_crash_hook_do_not_start(system: System, settle: Settle) -> None:

@@ -255,6 +255,26 @@ def test_a_block_of_a_stopped_facet_never_runs_again() -> None:
     assert not stage.a.readers
 
 
+@pytest.mark.parametrize("order", list(itertools.permutations(["first", "second", "stop"])))
+def test_a_block_that_stops_its_facet_is_the_last_of_it(order: tuple[str, ...]) -> None:
+    """The facet's other blocks that the turn damaged run before it, or no more; only computed assertions follow."""
+    runs: list[Any] = []
+    stage = Stage(lambda s: None)
+
+    def start() -> None:
+        for name in order:
+            if name == "stop":
+                dataflow(lambda: stop() if stage.a.value > 1 else None)
+            else:
+                dataflow(lambda name=name: runs.append((name, stage.a.value)))
+        prevent_inert_check()
+
+    stage.act(lambda: react(start))
+    runs.clear()
+    stage.act(lambda: setattr(stage.a, "value", 2))
+    assert runs == [(name, 2) for name in order[: order.index("stop")]]
+
+
 def test_a_block_reads_anew_each_time() -> None:
     """What it does not read any more does not run it."""
     runs: list[Any] = []

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from syndicate import ANY, Dictionary, Observe, Record, Ref, Symbol, ValueSet, c
 from syndicate.errors import PatternError
 from syndicate.pattern import Capture, Group, Kind, Literal, decode, encode, match, pattern_of
 from syndicate.skeleton.analysis import analyse, synthesise
-from syndicate.skeleton.interest import expand, interest
+from syndicate.skeleton.interest import OBSERVE, expand, interest
 from syndicate.values import freeze, identical, thaw
 from tests.strategies import ATOMS, PP, REFS, P, patterns, patterns_like, values
 
@@ -162,9 +163,83 @@ def test_cyclic_and_bottomless_patterns() -> None:
         analyse([[]] * 5_000)
 
 
-def _nest(levels: int, pattern: Any = ANY) -> Any:
+DEEP: dict[str, Callable[[int], Any]] = {
+    "lists": lambda n: _nest(n, ANY),
+    "lists to an atom": lambda n: _nest(n, "x"),
+    "lists to a capture": lambda n: _nest(n, capture(int)),
+    "dictionaries": lambda n: _nest(n, capture(), lambda p: {"k": p}),
+    "records": lambda n: _nest(n, capture(), lambda p: Record("r", [p])),
+    "captures": lambda n: _nest(n, ANY, capture),
+    "captures of lists": lambda n: _nest(n, ANY, lambda p: capture([p])),
+    "lists and dictionaries": lambda n: _nest(n % 2, _nest(n // 2, ANY, lambda p: [{"k": p}])),
+    "a key": lambda n: {_nest(n, "x", lambda p: (p,)): capture()},
+    "a key in lists": lambda n: _nest(20, {_nest(n, "x", lambda p: (p,)): capture()}),
+    "a label": lambda n: Record(_nest(n, "x"), [capture()]),
+    "a label in lists": lambda n: _nest(20, Record(_nest(n, "x"), [])),
+}
+COSTS = {
+    "captures": 1,
+    "captures of lists": 3,
+    **dict.fromkeys([way for way in DEEP if " key" in way or "label" in way], 1),
+}
+
+
+@pytest.mark.parametrize("way", DEEP)
+def test_a_pattern_is_as_deep_as_lets_its_interest_be_a_value(way: str) -> None:
+    """Whatever nests: who observes observers gets a value, with some room around it, and there is not much more room
+    than that; a level more is refused, by each way that leads to an interest.
+    """
+    depth = _most(lambda n: _refused(analyse, DEEP[way](n)) is None)
+    deepest, deeper = DEEP[way](depth), DEEP[way](depth + 1)
+    expanded = expand(interest(deepest, REFS[0]))
+    assert freeze(thaw(expanded)) == interest(deepest, REFS[0])
+    for written in (Observe(deepest, REFS[0]), Record("Observe", [encode(pattern_of(deepest)), REFS[0]])):
+        room = _room(written)
+        assert 5 <= room < 7 + COSTS.get(way, 2), written
+    assert isinstance(_refused(analyse, deeper), PatternError)
+    assert isinstance(_refused(freeze, Observe(deeper, REFS[0])), PatternError)
+    assert freeze(Record("Observe", [encode(pattern_of(deeper)), REFS[0]]))[0] is OBSERVE  # no interest: an assertion
+
+
+LARGE: dict[str, Callable[[Any], Any]] = {
+    "labels": lambda large: [[Record(large, [1]), Record((large, 1), [capture()])]],
+    "keys": lambda large: [[{large: 1}, {(large, 1): capture()}]],
+    "a label and a key": lambda large: [[Record(large, []), {(large, 1): ANY}]],
+    "atoms": lambda large: [[list(large), list(large)]],
+    "places": lambda large: [[[capture()] * (len(large) // 2), [ANY] * len(large)]],
+}
+
+
+@pytest.mark.parametrize("way", LARGE)
+def test_a_pattern_is_as_large_as_lets_its_interest_be_a_value(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that are values one by one may be none together: then the pattern is refused, and not only where somebody
+    observes observers.
+    """
+    monkeypatch.setattr("syndicate.depth.MAX_NODES", 2_000)
+    assert isinstance(_refused(analyse, LARGE[way](tuple(range(1_100)))), PatternError)
+    taken = LARGE[way](tuple(range(200)))
+    assert freeze(thaw(expand(interest(taken, REFS[0])))) == interest(taken, REFS[0])
+
+
+def _room(value: Any) -> int:
+    return _most(lambda n: _refused(freeze, _nest(n, value)) is None)
+
+
+def _most(holds: Callable[[int], bool]) -> int:
+    return bisect_left(range(130), True, key=lambda n: not holds(n)) - 1
+
+
+def _refused(function: Callable[[Any], object], value: Any) -> Exception | None:
+    try:
+        function(value)
+    except TypeError as error:
+        return error
+    return None
+
+
+def _nest(levels: int, pattern: Any = ANY, around: Callable[[Any], Any] = lambda pattern: [pattern]) -> Any:
     for _ in range(levels):
-        pattern = [pattern]
+        pattern = around(pattern)
     return pattern
 
 
