@@ -247,6 +247,26 @@ class Expression(Asking, Signed, Refusing):
             raise IllegalRule(f"{here()}: {what}() is for one collection, not for a join: flatten() it before")
         return (factor.sides[0],)
 
+    def lefts(self, function: Function | None = None) -> Expression:
+        """Of a join, the rows of the first that are in it."""
+        return self._rows_of(0, function, "lefts")
+
+    def rights(self, function: Function | None = None) -> Expression:
+        """Of a join, the rows of the last that are in it."""
+        return self._rows_of(-1, function, "rights")
+
+    def flatten(self) -> Expression:
+        """Of a join, its rows with all columns, a name that is there before made distinct (``x_1``)."""
+        return self._flat()
+
+    def _rows_of(self, at: int, function: Function | None, what: str) -> Expression:
+        factor = self._known()
+        if len(factor.sides) < 2:
+            raise IllegalRule(f"{here()}: {what}() is for a join, and this is of one collection")
+        side = factor.sides[at]
+        found = Expression(Factor(plan.Projection(factor.rows, tuple(dict.fromkeys(side.attributes))), (side,)))
+        return found if function is None else found.map(function)
+
     # --------------------------------------------------------------------------------------------------- groups
 
     def group(self, keys: Refs, *aggregates: Any, then: Function | None = None) -> Expression:

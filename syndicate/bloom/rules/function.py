@@ -23,7 +23,7 @@ from __future__ import annotations
 import dis
 import inspect
 import keyword
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import itemgetter
 from types import FunctionType
@@ -49,8 +49,10 @@ Function: TypeAlias = Callable[..., Any]
 
 _PLAIN: Final = frozenset({
     "RESUME", "COPY_FREE_VARS", "LOAD_FAST", "LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_ATTR", "LOAD_CONST",
-    "LOAD_SMALL_INT", "BUILD_TUPLE", "BUILD_LIST", "BINARY_SUBSCR", "RETURN_VALUE", "CACHE", "NOP",
+    "LOAD_SMALL_INT", "BUILD_TUPLE", "BUILD_LIST", "LIST_APPEND", "LIST_EXTEND", "LIST_TO_TUPLE", "CALL_INTRINSIC_1",
+    "BINARY_SUBSCR", "BINARY_OP", "RETURN_VALUE", "CACHE", "NOP",
 })  # fmt: skip
+"""What a function consists of that only moves columns; of the operators, the ``+`` of tuples."""
 
 
 _KNOWN: Final = frozenset({*ATOMS_AND_FLOATS, bool})
@@ -73,6 +75,11 @@ class _Pick:
 
     def __getitem__(self, at: Any) -> Any:
         raise _Read
+
+    def __add__(self, other: Any) -> Any:
+        raise _Read
+
+    __radd__ = __add__
 
 
 class _Symbol:
@@ -98,6 +105,22 @@ class _Symbol:
         if type(at) is not int or not -len(self._side.columns) <= at < len(self._side.columns):
             raise _Read
         return _Pick(self._side.columns[at], self._side.attributes[at])
+
+    def __iter__(self) -> Iterator[_Pick]:
+        return map(_Pick, self._side.columns, self._side.attributes)
+
+    def __add__(self, other: Any) -> tuple[Any, ...]:
+        return (*self, *_tuple(other))
+
+    def __radd__(self, other: Any) -> tuple[Any, ...]:
+        return (*_tuple(other), *self)
+
+
+def _tuple(given: Any) -> Iterable[Any]:
+    """What may be added to a row, which is a tuple."""
+    if type(given) is not tuple and not isinstance(given, _Symbol):
+        raise _Read
+    return given
 
 
 def parameters(function: Any, sides: Sequence[Side], site: str) -> bool:
@@ -181,11 +204,16 @@ def picks(function: Any, sides: Sequence[Side], site: str) -> list[tuple[str, An
         return None
     if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS | inspect.CO_GENERATOR):
         return None
-    if not all(one.opname in _PLAIN for one in dis.get_instructions(code)):
+    steps = [*dis.get_instructions(code)]
+    if not all(one.opname in _PLAIN for one in steps):
+        return None
+    if any(one.opname == "BINARY_OP" and one.argrepr != "+" for one in steps):
         return None
     try:
         made = function(*[_Symbol(side, site) for side in sides])
-    except _Read:
+    except IllegalRule:
+        raise
+    except (_Read, TypeError):  # a row plus what is no tuple, which is told when there is one
         return None
     if isinstance(made, _Symbol):
         return [(c, Attribute(a)) for c, a in zip(made._side.columns, made._side.attributes, strict=True)]

@@ -185,6 +185,8 @@ def holding(expression: plan.Expression, found: Mapping[str, frozenset[str]]) ->
         case plan.Rename():
             new = dict(expression.renaming)
             return frozenset(new.get(name, name) for name in holding(expression.source, found))
+        case Lifted() if expression.rows is None:
+            return frozenset(expression.heading)
         case plan.FlatMap() | plan.Map() | Lifted():
             return frozenset()
         case plan.GroupBy():

@@ -4,27 +4,35 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import Counter
+from typing import Any, NamedTuple
 
 import pytest
 
 from syndicate.bloom import (
     Bloom,
     Network,
+    agg,
     bloom,
     bootstrap,
     channel,
+    import_module,
+    lbag,
     lbool,
     lmap,
     lmax,
+    lmin,
     loopback,
+    lpset,
     lset,
     scratch,
     table,
     values,
 )
+from syndicate.bloom.reflection import reflection
 from syndicate.errors import SyndicateError
 from syndicate.lattice import Bool, Map, Max, Min, PosSet, Set
+from tests.syndicate.bloom.bud.renewed import tick
 
 
 def test_the_greatest_of_several() -> None:
@@ -305,3 +313,374 @@ def test_values_of_lattices() -> None:
     assert [joined.size().gt(2) for joined in (some, some.merge(Set([1, 2])), some.merge(Set([3])))] == [
         Bool(False), Bool(False), Bool(True),
     ]  # fmt: skip
+
+
+class Widest(Bloom):
+    """The capacity of the widest path: the most, over paths, of the least of its links."""
+
+    link, path = table(["from", "to"], ["c"]), table(["from", "to", "hop"], ["c"], c=lmax)
+    widest = table(["from", "to"], ["c"], c=lmax)
+
+    @bloom
+    def rules(self) -> None:
+        """A recursion through a maximum under a ceiling."""
+        self.path <= self.link.map(lambda link: (link.from_, link.to, "direct", link.c))
+        self.path <= (self.link * self.path).pairs(
+            ("to", "from"), lambda link, p: (link.from_, p.to, link.to, p.c.min_of(link.c))
+        )
+        self.widest <= self.path.map(lambda p: (p.from_, p.to, p.c))
+
+
+def test_widest_paths() -> None:
+    """Links that come later widen paths, in cycles too: against all paths without a circle."""
+    p = Widest()
+    assert {p.stratum(name) for name in ("link", "path", "widest")} == {0}
+    links: dict[tuple[str, str], int] = {}
+    for more in (
+        {"ab": 5, "bc": 7}, {"ad": 8, "db": 9}, {"ae": 1, "eb": 2}, {"ca": 3, "ee": 4},
+    ):  # fmt: skip
+        links |= {(pair[0], pair[1]): c for pair, c in more.items()}
+        tick(p, link=[(*pair, c) for pair, c in links.items()])
+        wanted = dict(links)
+        for via in "abcde":
+            for a in "abcde":
+                for b in "abcde":
+                    if (a, via) in wanted and (via, b) in wanted:
+                        through = min(wanted[a, via], wanted[via, b])
+                        wanted[a, b] = max(through, wanted.get((a, b), 0))
+        assert {(row.from_, row.to): row.c.reveal() for row in p.widest} == wanted
+
+
+class Step(NamedTuple):
+    """A link, or a path, whose fields have names."""
+
+    start: str
+    end: str
+    cost: int
+
+
+def test_closures_of_sets() -> None:
+    """All paths, in sets alone: by a product and a test, by a function of pairs, by columns of named fields."""
+
+    class Closure(Bloom):
+        link, product, direct, named = lset(), lset(), lset(), lset()
+        size = lmax()
+
+        @bloom
+        def rules(self) -> None:
+            link = self.link
+            for path in (self.product, self.direct, self.named):
+                path <= link
+            self.product <= self.product.product(link).project(
+                lambda pair: (pair[0][0], pair[1][1], pair[0][2] + pair[1][2]) if pair[0][1] == pair[1][0] else None
+            )
+            self.direct <= self.direct.eqjoin(link, to=lambda p, k: (p[0], k[1], p[2] + k[2]) if p[1] == k[0] else None)
+            self.named <= self.named.eqjoin(link, {1: 0}, lambda p, k: (p[0], k[1], p[2] + k[2]))
+            self.size <= self.named.size()
+
+    p = Closure()
+    assert {p.stratum(name) for name in ("link", "product", "direct", "named", "size")} == {0}
+    for links in ([("a", "b", 1), ("a", "b", 4), ("b", "c", 1), ("c", "d", 1), ("d", "e", 1)], [("e", "f", 1)]):
+        tick(p, link=Set(links))
+        paths = set(p.link.reveal())
+        while more := {(a, d, m + n) for a, b, m in paths for c, d, n in p.link.reveal() if b == c} - paths:
+            paths |= more
+        assert set(p.product.reveal()) == set(p.direct.reveal()) == set(p.named.reveal()) == paths
+        assert p.size.reveal() == len(paths) == (20 if ("e", "f", 1) in paths else 14)
+
+
+def test_joins_of_sets() -> None:
+    """A product, and joins by one column, by two, with a function and without; as either grows."""
+
+    class Joins(Bloom):
+        n, m, product = lset(), lset(), lset()
+        s, t, by_function, pairs, both = lset(), lset(), lset(), lset(), lset()
+
+        @bloom
+        def rules(self) -> None:
+            self.product <= self.n.eqjoin(self.m)
+            self.by_function <= self.s.eqjoin(self.t, {0: 1}, lambda x, y: (x[0], x[1], y[0]))
+            self.pairs <= self.s.eqjoin(self.t, {0: 1})
+            self.both <= self.s.eqjoin(self.t, {0: 0, 1: 1}, lambda x, y: x)
+
+    p = Joins()
+    steps: list[dict[str, list[Any]]] = [
+        {"s": [(1, 2)], "t": [(1, 2), (1, 8), (3, 4)], "n": [1, 2]}, {"s": [(4, 7)], "m": [3]}, {"n": [3], "m": [7]},
+    ]  # fmt: skip
+    for step in steps:
+        tick(p, **{name: Set(some) for name, some in step.items()})
+        n, m, s, t = (set(one.reveal()) for one in (p.n, p.m, p.s, p.t))
+        assert set(p.product.reveal()) == {(a, b) for a in n for b in m}
+        assert set(p.pairs.reveal()) == {(x, y) for x in s for y in t if x[0] == y[1]}
+        assert set(p.by_function.reveal()) == {(*x, y[0]) for x in s for y in t if x[0] == y[1]}
+        assert set(p.both.reveal()) == s & t
+    assert len(p.product.reveal()) == 6
+
+
+def test_sets_of_rows_and_moved_sets() -> None:
+    """A table's row is one element, where Bud's would come apart; what is moved twice comes to the last at once."""
+
+    class Rows(Bloom):
+        t1, t2, s = table(), table(), lset()
+        one, two, three = lset(), lset(), lset()
+
+        @bootstrap
+        def begin(self) -> None:
+            self.t1 <= [(3, 4)]
+
+        @bloom
+        def rules(self) -> None:
+            self.s <= self.t1
+            self.s <= self.t2
+            self.two <= self.one.project(lambda n: n + 1)
+            self.three <= self.two.project(lambda n: n + 2)
+
+    p = Rows()
+    tick(p)
+    assert set(p.s.reveal()) == {(3, 4)}
+    tick(p, t1=[(5, 6), (1, 4)], t2=[(10, 11)], one=Set([10, 12]))
+    assert set(p.s.reveal()) == {(3, 4), (5, 6), (1, 4), (10, 11)}
+    assert set(p.three.reveal()) == {13, 15}
+
+
+def test_thresholds_of_counts_and_sums() -> None:
+    """How many two sets have in common, what positive numbers come to: true for ever from some tick on."""
+
+    class Counted(Bloom):
+        n, which = scratch(["n"]), scratch(["which", "n"])
+        s, t, common = lset(), lset(), lset()
+        m1, m2, merged, back = lmap(), lmap(), lmap(), lmap()
+        p1, p2, total = lpset(), lpset(), lpset()
+        many, enough, alike = lbool(), lbool(), lbool()
+
+        @bloom
+        def rules(self) -> None:
+            self.s <= self.n.map(lambda r: r.n)
+            self.common <= self.s.intersect(self.t)
+            self.many <= self.common.size().gt(3)
+            self.merged <= self.m1.intersect(self.m2)
+            self.back <= self.m2.intersect(self.m1)
+            self.alike <= self.merged.size().gt_eq(2)
+            self.p1 <= self.which.map(lambda r: r.n if r.which == 1 else None)
+            self.p2 <= self.which.map(lambda r: r.n if r.which == 2 else None)
+            self.total <= self.p1
+            self.total <= self.p2
+            self.enough <= (self.total.sum() + 5).gt(25)
+
+    p = Counted()
+    assert {p.stratum(one._name) for one in p.collections()} == {0}
+    steps: list[tuple[dict[str, Any], tuple[bool, bool, bool]]] = [
+        ({}, (False, False, False)),
+        ({"n": [(2,), (3,)], "t": Set([5, 6, 7]), "which": [(1, 5), (1, 3), (1, 7), (2, 5), (2, 2)]},
+         (False, False, False)),
+        ({"n": [(3,), (5,), (6,)], "t": Set([12]), "m1": {"x": Max(15)}, "m2": {"y": Max(20)}, "which": [(2, 7)]},
+         (False, False, False)),
+        ({"n": [(12,)], "t": Set([2, 14]), "m1": {"y": Max(25)}, "m2": {"z": Max(30)}, "which": [(2, 6)]},
+         (True, False, True)),
+        ({"m1": {"y": Max(31), "z": Max(32)}}, (True, True, True)),
+        ({}, (True, True, True)),
+    ]  # fmt: skip
+    for given, wanted in steps:
+        tick(p, **given)
+        assert tuple(one.reveal() for one in (p.many, p.alike, p.enough)) == wanted
+        assert p.merged.value == p.back.value
+    assert p.merged.value == Map({"y": Max(31), "z": Max(32)})
+
+
+def test_entries_of_a_map_that_follow_variables() -> None:
+    """A literal map and one of rows hold what variables come to; a key that a scratch gave stays as it was."""
+
+    class Follows(Bloom):
+        h, keys = lmap(), lset()
+        m1, m2 = lmax(), lmax()
+        s = scratch(["v"])
+        there, none = lset(), lset()
+        sets = lmap()
+
+        @bloom
+        def rules(self) -> None:
+            self.h <= values(()).map(lambda _: {"x": self.m1, "y": self.m1})
+            self.h <= self.s.map(lambda t: {t.v: self.m2})
+            self.keys <= self.h.key_set()
+            self.there <= self.sets.at("abc", Set)
+            self.none <= self.sets.at("xyz", Set)
+
+    p = Follows()
+    for n in (5, 12, 3):
+        p.m1 <= n
+    tick(p, m2=5, s=[("y",), ("z",)], sets={"abc": Set([1])})
+    assert p.h.value == Map({"x": Max(12), "y": Max(12), "z": Max(5)})
+    assert (set(p.there.reveal()), set(p.none.reveal())) == ({1}, set())
+    tick(p, m2=15, sets={"abc": Set([2]), "xyz": Set([2, 3])})
+    assert p.h.value == Map({"x": Max(12), "y": Max(12), "z": Max(5)})
+    assert (set(p.there.reveal()), set(p.none.reveal())) == ({1, 2}, {2, 3})
+    tick(p, m2=13, s=[("y",), ("z",)])
+    assert p.h.value == Map({"x": Max(12), "y": Max(15), "z": Max(15)})
+    assert set(p.keys.reveal()) == {"x", "y", "z"}
+
+
+class Below(Bloom):
+    """Variables of a module."""
+
+    m, s = lmax(), lset()
+
+
+def test_variables_of_modules() -> None:
+    """Two of one program are apart, and what they come to is merged above."""
+
+    class Above(Bloom):
+        x1, x2 = import_module(Below), import_module(Below)
+        m, count, s = lmax(), lmax(), lset()
+
+        @bootstrap
+        def begin(self) -> None:
+            self.x1.m <= 0
+            self.x2.m <= 4
+
+        @bloom
+        def rules(self) -> None:
+            self.m <= self.x1.m + 3
+            self.m <= self.x2.m
+            self.s <= self.x1.s.merge(Set([1, 2, 3]))
+            self.s <= self.x2.s
+            self.count <= self.x1.s.size()
+
+    p = Above()
+    assert {p.stratum(one._name) for one in p.collections()} == {0}
+    p.x1.m <= 3
+    tick(p, s=Set([4]))
+    assert (p.m.reveal(), p.count.reveal(), set(p.s.reveal())) == (6, 0, {1, 2, 3, 4})
+    p.x1.s <= Set([2, 6])
+    p.x2.s <= Set([2, 5])
+    p.x2.m <= 5
+    tick(p)
+    assert (p.m.reveal(), p.count.reveal(), set(p.s.reveal())) == (6, 2, {1, 2, 3, 4, 5, 6})
+
+
+def test_scratches_of_a_set() -> None:
+    """They have its elements in each tick, though it does not change; those of ``<+`` one tick later."""
+
+    class Rescan(Bloom):
+        given, moved, tuples = lset(), lset(), lset()
+        s1, s1_next = scratch(["a", "b"]), scratch(["a", "b"])
+        s2, s2_next = scratch(["v"]), scratch(["v"])
+
+        @bloom
+        def rules(self) -> None:
+            self.moved <= self.given.project(lambda n: n + 1)
+            self.s1 <= self.moved.to_collection(lambda n: (n, n + 2))
+            self.s1_next < +self.moved.to_collection(lambda n: (n, n + 2))
+            self.tuples <= self.moved.project(lambda n: (n,))
+            self.s2 <= self.tuples.to_collection()
+            self.s2_next < +self.tuples.to_collection()
+
+    p = Rescan()
+    before: set[int] = set()
+    for given in ([5], [4], [], []):
+        tick(p, given=Set(given))
+        after = set(p.moved.reveal())
+        assert set(p.s1) == {(n, n + 2) for n in after}
+        assert set(p.s1_next) == {(n, n + 2) for n in before}
+        assert (set(p.s2), set(p.s2_next)) == ({(n,) for n in after}, {(n,) for n in before})
+        before = after
+    assert before == {5, 6}
+
+
+def test_rows_that_follow_a_variable() -> None:
+    """Of a join, of a group, of a literal: one row for a key, with what the variable has come to in that tick."""
+
+    class Embedded(Bloom):
+        t1, t2, t3 = table(), table(), table()
+        g, of = table(["a", "b"], ["v"]), table(["a", "b"])
+        literal, even = table(), table()
+        n = scratch(["n"])
+        m1, m2, low, lower, s, e = lmax(), lmax(), lmin(), lmin(), lset(), lmax()
+
+        @bloom
+        def rules(self) -> None:
+            self.t1 <= (self.t2 * self.t3).lefts(lambda x: (x.key, self.m1))
+            self.m1 <= self.m2
+            self.g <= self.of.group(["a"], agg.max("b"), then=lambda t: (*t, self.s))
+            self.literal <= [("x", self.low + 1), ("y", self.lower + 2)]
+            self.low <= self.lower + 5
+            self.even <= [("even", self.e)]
+            self.e <= self.n.map(lambda r: r.n if r.n % 2 == 0 else None)
+
+    p = Embedded()
+    depends = {(head, body, nonmonotone) for _, body, head, _, nonmonotone in reflection(p)["t_depends"]}
+    assert {row for row in depends if row[0] in ("t1", "m1", "g")} == {
+        ("t1", "t2", False), ("t1", "t3", False), ("t1", "m1", False), ("m1", "m2", False),
+        ("g", "of", True), ("g", "s", False),
+    }  # fmt: skip
+    tick(p, t2=[(5, 10)], t3=[(10, 20)], m1=5, of=[(5, 10), (5, 11), (6, 12)], s=Set([7]), n=[(5,), (10,), (13,)])
+    assert list(p.t1) == [(5, Max(5))]
+    assert set(p.g) == {(5, 11, Set([7])), (6, 12, Set([7]))}
+    assert list(p.even) == [("even", Max(10))]
+    tick(p, m2=12, of=[(7, 19)], s=Set([9]), n=[(1,), (2,)], lower=Min(5))
+    assert list(p.t1) == [(5, Max(12))]
+    assert set(p.g) == {(a, b, Set([7, 9])) for a, b in ((5, 11), (6, 12), (7, 19))}
+    assert set(p.literal) == {("x", Min(11)), ("y", Min(7))}
+    assert list(p.even) == [("even", Max(10))]
+    tick(p, m1=14, n=[(16,)], lower=Min(3))
+    assert list(p.t1) == [(5, Max(14))]
+    assert set(p.literal) == {("x", Min(9)), ("y", Min(5))}
+    assert list(p.even) == [("even", Max(16))]
+
+
+def test_bags() -> None:
+    """The greatest multiplicities, the least, and the sums, against Python's own counters."""
+
+    class Bags(Bloom):
+        b1, b2, union, both, sums = lbag(), lbag(), lbag(), lbag(), lbag()
+        size, has, done = lmax(), lbool(), lbool()
+
+        @bloom
+        def rules(self) -> None:
+            b1, b2 = self.b1, self.b2
+            for one, other in ((b1, b2), (b2, b1)):
+                self.union <= one
+                self.both <= one.intersect(other)
+                self.sums <= one + other
+            self.size <= self.sums.size()
+            self.has <= self.sums.contains("foo")
+            self.done <= self.both.multiplicity("foo").gt(2)
+
+    p = Bags()
+    one: Counter[str] = Counter()
+    other: Counter[str] = Counter()
+    for left, right in (
+        ({"abc": 2, "def": 1}, {}), ({}, {"foo": 1, "def": 1}), ({"foo": 2, "abc": 2}, {}), ({"foo": 3}, {"foo": 4}),
+    ):  # fmt: skip
+        tick(p, b1=left, b2=right)
+        one, other = one | Counter(left), other | Counter(right)
+        for bag, wanted in ((p.union, one | other), (p.both, one & other), (p.sums, one + other)):
+            assert dict(bag.reveal()) == dict(wanted)
+        assert p.size.reveal() == (one + other).total()
+        assert (p.has.reveal(), p.done.reveal()) == ("foo" in one + other, (one & other)["foo"] > 2)
+    assert p.done.reveal()
+
+
+def test_constants_of_a_program() -> None:
+    """A variable of bootstrap is a lower bound; constants of rules are merged; a threshold of what was given."""
+
+    class Constants(Bloom):
+        m1, m2, m3 = lmax(), lmax(), lmax()
+        done, none = lbool(), lmax()
+
+        @bootstrap
+        def begin(self) -> None:
+            self.m1 <= 5
+
+        @bloom
+        def rules(self) -> None:
+            self.m2 <= 6
+            self.m3 <= -7
+            self.m1 <= self.none
+            self.done <= self.m1.gt(12)
+
+    p = Constants()
+    tick(p)
+    assert (p.m1.value, p.m2.value, p.m3.value) == (Max(5), Max(6), Max(-7))
+    for given, done in ((Max(5), False), (Max(10), False), (Max(13), True), (Max(1), True)):
+        tick(p, m1=given)
+        assert p.done.reveal() is done
