@@ -54,10 +54,10 @@ bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) java
 nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java ## long campaigns: new random examples, 50 million mutated frames, 2,000 kills, mutants of the code (some hours)
 	@for round in {1..20}; do $(PYTHON_BIN) -m pytest -q -m hypothesis --hypothesis-profile=search; done
 	@$(PYTHON_BIN) -m tests.test_model --seeds 100000 --first $$RANDOM$$RANDOM
-	@$(PYTHON_BIN) -m tests.relay.codec.fuzz --frames 50000000 --codec all
+	@$(PYTHON_BIN) -m tests.relay.protocol.codec.fuzz --frames 50000000 --codec all
 	@SYNDICATE_KILLS=2000 SYNDICATE_CRASHES=200000 SYNDICATE_FLIPS=10000 SYNDICATE_DRAINS=200 \
-	    $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/test_journal.py tests/relay/test_durable.py \
-	    tests/relay/test_durable_server.py tests/relay/test_server.py
+	    $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/server/test_journal.py tests/relay/server/test_durable.py \
+	    tests/relay/server/test_durable_server.py tests/relay/server/test_server.py
 	@SYNDICATE_SPARK_CRASHES=50 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/test_crash.py \
 	    tests/syndicate/spark/test_sink_crash.py tests/syndicate/spark/test_streaming_crash.py
 	@SYNDICATE_NIGHTLY=1 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/engine

@@ -38,7 +38,7 @@ from syndicate import (
     spawn,
     sync,
 )
-from syndicate.trace import Tracer
+from syndicate.actors.trace import Tracer
 
 Done: TypeAlias = Callable[[float], None]
 """Ends a workload with its raw figure: seconds or bytes."""

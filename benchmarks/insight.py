@@ -13,11 +13,11 @@ from typing import Any
 from benchmarks.dataspace import messages
 from benchmarks.figure import answer
 from syndicate import ANY, Ref, capture
-from syndicate.skeleton.analysis import analyse
-from syndicate.skeleton.compiled import HOT
-from syndicate.skeleton.index import Index
-from syndicate.system import System
-from syndicate.values import freeze
+from syndicate.actors.system import System
+from syndicate.index.analysis import analyse
+from syndicate.index.compiled import HOT
+from syndicate.index.skeleton import Index
+from syndicate.values.value import freeze
 
 _ITEMS = 8
 

@@ -24,10 +24,10 @@ from attrs import define, field
 
 from benchmarks.figure import Broken
 from benchmarks.server import Server
-from relay.codec import Codec, Msgpack, Preserves
-from relay.packets import MINE, A, S, WireRef
-from relay.sturdy import DEFAULT, parse_ref
-from syndicate.values import SEQ, Dictionary, Frozen, Record, Symbol, freeze
+from relay.capabilities.sturdy import DEFAULT, parse_ref
+from relay.protocol.codec import Codec, Msgpack, Preserves
+from relay.protocol.packets import MINE, A, S, WireRef
+from syndicate.values.value import SEQ, Dictionary, Frozen, Record, Symbol, freeze
 
 PATIENCE: Final = 30.0
 """Seconds that anything may take before it counts as broken."""

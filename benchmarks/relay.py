@@ -35,8 +35,8 @@ from benchmarks.load import (
 )
 from benchmarks.server import Server
 from benchmarks.stopped import stopped
-from relay.packets import A, M, R
-from syndicate.values import SEQ, Frozen, Symbol
+from relay.protocol.packets import A, M, R
+from syndicate.values.value import SEQ, Frozen, Symbol
 
 SECONDS = 1.0
 """For the full rate, and once more for half of it."""

@@ -17,13 +17,13 @@ import trio
 
 from benchmarks.figure import Broken
 from syndicate import ANY, Entity, Ref, capture, dataspace, open_system, record, ref, spawn
-from syndicate.skeleton.interest import interest
+from syndicate.actors.system import YOUNG
+from syndicate.actors.turn import current
+from syndicate.actors.verbs import current_facet
+from syndicate.index.interest import interest
 from syndicate.spark import open_session, spark_source
 from syndicate.spark.difference import Difference
 from syndicate.spark.rows import Rows
-from syndicate.system import YOUNG
-from syndicate.turn import current
-from syndicate.verbs import current_facet
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -27,8 +27,8 @@ from attrs import define, field
 from benchmarks.figure import Broken
 from benchmarks.load import PATIENCE, Loop, Peer, Unpacking, pattern, percentile
 from benchmarks.server import ROOT, Server
-from relay.packets import A, R
-from syndicate.values import Frozen, Symbol
+from relay.protocol.packets import A, R
+from syndicate.values.value import Frozen, Symbol
 
 KEY = Symbol("key")
 

@@ -30,21 +30,21 @@ from typing import Any, ClassVar, Final, Literal, TypeVar
 import trio
 from attrs import frozen
 
-from relay.codec import Codec, Msgpack
-from relay.gatekeeper import answered, resolve
-from relay.limits import DEFAULT as DEFAULT_LIMITS
-from relay.limits import Limits
-from relay.link import open_link
-from relay.session import Session
-from relay.sturdy import DEFAULT, SturdyRef, parse_ref
+from relay.capabilities.gatekeeper import answered, resolve
+from relay.capabilities.sturdy import DEFAULT, SturdyRef, parse_ref
+from relay.protocol.codec import Codec, Msgpack
+from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
+from relay.protocol.limits import Limits
+from relay.session.link import open_link
+from relay.session.session import Session
 from relay.transport import Address, Connection, Tls, open_stream, silent
+from syndicate.actors.facet import Facet
+from syndicate.actors.turn import Entity, Handle, current, decorator, expect_function
+from syndicate.actors.verbs import current_facet, linked_task, on_stop_or_crash, react, ref, send, spawn
 from syndicate.errors import AddressError, ConnectError
-from syndicate.facet import Facet
 from syndicate.log import logger
-from syndicate.text import unparse_form
-from syndicate.turn import Entity, Handle, current, decorator, expect_function
-from syndicate.values import Frozen, Ref, Value
-from syndicate.verbs import current_facet, linked_task, on_stop_or_crash, react, ref, send, spawn
+from syndicate.values.text import unparse_form
+from syndicate.values.value import Frozen, Ref, Value
 
 F = TypeVar("F", bound=Callable[[Ref], object])
 
@@ -123,11 +123,11 @@ def _codec(encoding: Encoding, limits: Limits) -> Codec:
     if encoding == "msgpack":
         return Msgpack(limits)
     if encoding == "preserves":
-        from relay.codec.preserves import Preserves
+        from relay.protocol.codec.preserves import Preserves
 
         return Preserves(limits)
     if encoding == "text":
-        from relay.codec.preserves_text import PreservesText
+        from relay.protocol.codec.preserves_text import PreservesText
 
         return PreservesText(limits)
     raise AddressError(f"there is no encoding {encoding!r}: it is 'msgpack', 'preserves' or 'text'")

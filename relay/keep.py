@@ -9,7 +9,7 @@ order.  What is to outlast its author, such as an order or a setting, is kept in
         keep(ds, Order("tea", 3))
         sync(ds, lambda: print("it is on the disk"))
 
->>> from syndicate.values import freeze
+>>> from syndicate.values.value import freeze
 >>> freeze(Keep("V")) == (KEEP, "V")
 True
 """
@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from syndicate.record import record
-from syndicate.values import Ref, Symbol, Value
-from syndicate.verbs import send
+from syndicate.actors.verbs import send
+from syndicate.values.record import record
+from syndicate.values.value import Ref, Symbol, Value
 
 KEEP: Final = Symbol("keep")
 FORGET: Final = Symbol("forget")

@@ -77,15 +77,15 @@ from syndicate import (
     stop_actor,
     sync,
 )
-from syndicate.bag import Bag
+from syndicate.actors.turn import Handle, current, expect_ref
+from syndicate.actors.verbs import Lifeline
 from syndicate.errors import PatternError
-from syndicate.event import MESSAGE
-from syndicate.pattern import Capture, Group, Kind, Pattern, decode
-from syndicate.skeleton.analysis import analyse
-from syndicate.skeleton.interest import INTEREST, OBSERVE, interest
-from syndicate.turn import Handle, current, expect_ref
-from syndicate.values import TRUE, Frozen, Value, freeze, thaw
-from syndicate.verbs import Lifeline
+from syndicate.index.analysis import analyse
+from syndicate.index.bag import Bag
+from syndicate.index.event import MESSAGE
+from syndicate.index.interest import INTEREST, OBSERVE, interest
+from syndicate.values.pattern import Capture, Group, Kind, Pattern, decode
+from syndicate.values.value import TRUE, Frozen, Value, freeze, thaw
 
 INBOUND: Final = Symbol("inbound")
 OUTBOUND: Final = Symbol("outbound")
@@ -265,7 +265,7 @@ class _Interests(Entity):
 def _wanted(inside: Pattern) -> Pattern | None:
     """What a pattern of inner values wants of outer ones, or None if it does not ask for inbound values.
 
-    >>> from syndicate.pattern import pattern_of
+    >>> from syndicate.values.pattern import pattern_of
     >>> _wanted(pattern_of(Inbound(3))), _wanted(capture(Inbound(capture(int)))), _wanted(capture())
     (Literal(value=3), capture(Kind(name='SignedInteger')), None)
     """

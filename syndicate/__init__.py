@@ -25,23 +25,17 @@ over :mod:`syndicate.flow`, :mod:`syndicate.plan` and :mod:`syndicate.lattice`.
 
 from __future__ import annotations
 
-from syndicate.absent import ABSENT
-from syndicate.actor import Actor
-from syndicate.dataspace import dataspace
-from syndicate.during import during, on_asserted, on_message, on_retracted, stop_when
-from syndicate.errors import SyndicateError
-from syndicate.facet import Facet
-from syndicate.field import Field, dataflow, field
-from syndicate.pattern import ANY, capture, quote, unquote
-from syndicate.query import query_count, query_hash, query_set, query_value
-from syndicate.record import record
-from syndicate.skeleton.interest import Observe
-from syndicate.supervise import supervise
-from syndicate.system import open_system, run
-from syndicate.timer import LaterThan, Timer, after, every, timer_driver
-from syndicate.turn import Entity, Handle
-from syndicate.values import Dictionary, Record, Ref, Symbol, ValueSet
-from syndicate.verbs import (
+from syndicate.actors.actor import Actor
+from syndicate.actors.dataspace import dataspace
+from syndicate.actors.during import during, on_asserted, on_message, on_retracted, stop_when
+from syndicate.actors.facet import Facet
+from syndicate.actors.field import Field, dataflow, field
+from syndicate.actors.query import query_count, query_hash, query_set, query_value
+from syndicate.actors.supervise import supervise
+from syndicate.actors.system import open_system, run
+from syndicate.actors.timer import LaterThan, Timer, after, every, timer_driver
+from syndicate.actors.turn import Entity, Handle
+from syndicate.actors.verbs import (
     assert_,
     current_facet,
     link,
@@ -57,6 +51,12 @@ from syndicate.verbs import (
     stop_actor,
     sync,
 )
+from syndicate.errors import SyndicateError
+from syndicate.index.interest import Observe
+from syndicate.values.absent import ABSENT
+from syndicate.values.pattern import ANY, capture, quote, unquote
+from syndicate.values.record import record
+from syndicate.values.value import Dictionary, Record, Ref, Symbol, ValueSet
 
 __all__ = [
     "ABSENT",

@@ -31,7 +31,7 @@ class RecordDefinition(SyndicateError, TypeError):
 
 
 class TextError(SyndicateError, ValueError):
-    """Text that is no value or no pattern in the notation of :mod:`syndicate.text`."""
+    """Text that is no value or no pattern in the notation of :mod:`syndicate.values.text`."""
 
 
 class NotCallable(SyndicateError, TypeError):

@@ -49,12 +49,12 @@ import structlog.testing
 import trio.testing
 from trio.abc import Clock, Instrument
 
-from syndicate.skeleton.interest import interest
-from syndicate.system import System, open_system
-from syndicate.trace import Trace
-from syndicate.turn import Entity, current
-from syndicate.values import Ref, Value
-from syndicate.verbs import current_facet, ref
+from syndicate.actors.system import System, open_system
+from syndicate.actors.trace import Trace
+from syndicate.actors.turn import Entity, current
+from syndicate.actors.verbs import current_facet, ref
+from syndicate.index.interest import interest
+from syndicate.values.value import Ref, Value
 
 Seen: TypeAlias = "list[tuple[Any, ...]]"
 """Events in order: a mark, ``"+"``, ``"-"`` or ``"!"``, and then the captures."""

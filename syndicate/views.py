@@ -49,7 +49,7 @@ inputs as they stood after some turn of the dataspace, and later ones follow in 
   (:mod:`~syndicate.hosting.refusals`).  A refused assertion counts for nothing as long as it stands.  A circuit that
   raises without any of them crashes the actor, with an error that names the node; all that the view concluded is
   retracted.
-* None in an element is :data:`~syndicate.absent.ABSENT` in a value, both ways.
+* None in an element is :data:`~syndicate.values.absent.ABSENT` in a value, both ways.
 * A view of another view's outputs is one turn behind it.  Who looks at both may see one ahead of the other; what must
   hold together belongs in one circuit.
 * Views in a cycle go on until nothing changes, and for ever if the rules always find something new.  What they
@@ -64,12 +64,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from syndicate.actors.turn import expect_ref
 from syndicate.errors import CircuitError
 from syndicate.flow.circuit import Circuit
 from syndicate.hosting.host import Start, host
 from syndicate.plan import Plan
-from syndicate.turn import expect_ref
-from syndicate.values import Ref
+from syndicate.values.value import Ref
 
 
 def view(

@@ -9,8 +9,8 @@ from typing import Any, Final
 from hypothesis import strategies as st
 
 from syndicate import ANY, Dictionary, Record, Ref, Symbol, ValueSet, capture, record
-from syndicate.pattern import Capture, Group, Kind, Literal, Pattern, kind_of, pattern_of
-from syndicate.values import fields_of, freeze, is_record, label_of, order
+from syndicate.values.pattern import Capture, Group, Kind, Literal, Pattern, kind_of, pattern_of
+from syndicate.values.value import fields_of, freeze, is_record, label_of, order
 
 MERSENNE: Final = 2**61 - 1
 """``hash(n * MERSENNE)`` is the same for all n."""

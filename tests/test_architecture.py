@@ -18,27 +18,33 @@ LONGEST = 700
 # package with all its modules.  "syndicate" and "relay" themselves are the two faces (`__init__.py`), which
 # rooms below may use and rooms above may not.
 PLAN = """
-    syndicate.errors syndicate.log syndicate.collector syndicate.depth syndicate.values syndicate.record
-    syndicate.pattern syndicate.text syndicate.bag syndicate.absent
-    syndicate.event syndicate.skeleton
-    syndicate.trace syndicate.turn syndicate.signals syndicate.block syndicate.field
-    syndicate.facet syndicate.actor syndicate.lane syndicate.dataspace
-    syndicate.verbs syndicate.during syndicate.query syndicate.timer syndicate.supervise syndicate.system
+    syndicate.errors syndicate.log syndicate.collector syndicate.values.depth syndicate.values.value
+    syndicate.values.record
+    syndicate.values.pattern syndicate.values.text syndicate.index.bag syndicate.values.absent
+    syndicate.index.event syndicate.index
+    syndicate.actors.trace syndicate.actors.turn syndicate.actors.signals syndicate.actors.block syndicate.actors.field
+    syndicate.actors.facet syndicate.actors.actor syndicate.actors.lane syndicate.actors.dataspace
+    syndicate.actors.verbs syndicate.actors.during syndicate.actors.query syndicate.actors.timer
+    syndicate.actors.supervise syndicate.actors.system
     syndicate.hosting
     syndicate
     syndicate.storage syndicate.flow syndicate.lattice syndicate.plan syndicate.bloom syndicate.dedalus
     syndicate.views syndicate.spark syndicate.testing
 
-    relay.origin relay.limits relay.packets relay.codec relay.observer relay.passage relay.caveats relay.membrane
-    relay.sturdy relay.gatekeeper relay.keep
-    relay.backlog relay.outbox relay.standing relay.reach relay.statistics relay.session relay.lobby relay.transport
-    relay.clock relay.link relay.client
-    relay.inferior relay.nested
+    relay.origin relay.protocol.limits relay.protocol.packets relay.protocol.codec relay.protocol.observer
+    relay.capabilities.passage relay.capabilities.caveats relay.session.membrane
+    relay.capabilities.sturdy relay.capabilities.gatekeeper relay.keep
+    relay.session.backlog relay.session.outbox relay.session.standing relay.session.reach relay.session.statistics
+    relay.session.session relay.transport.lobby relay.transport
+    relay.session.clock relay.session.link relay.client
+    relay.serve relay.nested
     relay
-    relay.disk relay.journal relay.durable relay.config relay.tap relay.census relay.governor
-    relay.metrics
-    relay.broker relay.admin
-    relay.units relay.service relay.recording relay.printer relay.console relay.bench relay.demo relay.cli
+    relay.server.disk relay.server.journal relay.server.durable relay.server.config relay.server.flow_gate
+    relay.server.state relay.server.governor
+    relay.server.metrics
+    relay.server.broker relay.server.admin
+    relay.server.units relay.server.service relay.tools.recording relay.tools.printer relay.tools.console
+    relay.tools.bench relay.demo relay.cli
 """
 ROOMS = PLAN.split()
 FLOOR = {room: floor for floor, room in enumerate(ROOMS)}

@@ -21,8 +21,8 @@ from benchmarks.measure import PEER, ROOT, Result
 from benchmarks.profile import profile
 from benchmarks.relay_report import relay_section
 from benchmarks.report import Surroundings, exponent, section, write
-from relay.packets import A, M, R
-from syndicate.values import SEQ, Symbol
+from relay.protocol.packets import A, M, R
+from syndicate.values.value import SEQ, Symbol
 from tests.work import PATIENCE
 
 AROUND = Surroundings("python -m benchmarks", 3, "today", "0", "CPython", "0.19.3 on Python 3", "a machine")
@@ -173,7 +173,7 @@ def test_load_on_a_broker(case: Case) -> None:
 def test_the_brokers_profile_is_of_the_broker() -> None:
     """A profile of a broker names what it does with packets, and not that it waits for some."""
     text = profile(Case("relay-turns-2", "", "messages", {"connections": 2, "seconds": 0.3}, module="relay"))
-    assert "relay/codec/msgpack.py" in text
+    assert "relay/protocol/codec/msgpack.py" in text
     assert "epoll" not in text
 
 

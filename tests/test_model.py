@@ -22,10 +22,10 @@ import structlog
 import structlog.testing
 from attrs import evolve
 
-from relay.codec import Codec, Msgpack, Preserves
-from relay.codec.preserves_text import PreservesText
-from relay.limits import DEFAULT, Limits
 from relay.nested import Inbound, nested
+from relay.protocol.codec import Codec, Msgpack, Preserves
+from relay.protocol.codec.preserves_text import PreservesText
+from relay.protocol.limits import DEFAULT, Limits
 from syndicate import (
     ANY,
     Entity,
@@ -45,13 +45,13 @@ from syndicate import (
     stop_actor,
     sync,
 )
-from syndicate.facet import Facet
-from syndicate.skeleton.interest import interest
-from syndicate.system import System
+from syndicate.actors.facet import Facet
+from syndicate.actors.system import System
+from syndicate.actors.turn import current
+from syndicate.actors.verbs import ref
+from syndicate.index.interest import interest
 from syndicate.testing import settled
-from syndicate.turn import current
-from syndicate.values import Frozen, Symbol, freeze, is_record, label_of, thaw
-from syndicate.verbs import ref
+from syndicate.values.value import Frozen, Symbol, freeze, is_record, label_of, thaw
 from tests.relay.wire import End
 from tests.world import Author, Op, Step, Watch, World, core, echo, marker, shown, size, tells_of_interest
 

@@ -15,8 +15,8 @@ from attrs import Factory, define, evolve
 
 from relay.nested import Inbound, Outbound
 from syndicate import ANY, Record, Symbol, capture
-from syndicate.pattern import Capture, Group, Kind, match, pattern_of
-from syndicate.values import Frozen, fields_of, freeze, is_record, label_of
+from syndicate.values.pattern import Capture, Group, Kind, match, pattern_of
+from syndicate.values.value import Frozen, fields_of, freeze, is_record, label_of
 from tests.strategies import PP, P
 
 Op: TypeAlias = tuple[Any, ...]

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import click
 
-from relay.cli.ending import SETTINGS, Command, interruptible
+from relay.cli.exit_codes import SETTINGS, Command, interruptible
 
 _EXAMPLES: Final = """\b
 Examples:

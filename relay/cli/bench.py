@@ -16,10 +16,10 @@ from click.core import ParameterSource
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from relay.bench import LEAVING, Load, Tally
-from relay.cli.ending import SETTINGS, Command, fail, run_command
+from relay.cli.exit_codes import SETTINGS, Command, fail, run_command
 from relay.cli.target import find_target, target_options
 from relay.client import Encoding
+from relay.tools.bench import LEAVING, Load, Tally
 from syndicate.errors import ConnectError, SyndicateError
 from syndicate.log import configure
 

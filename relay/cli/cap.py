@@ -18,13 +18,13 @@ from typing import Any, Final, NoReturn, TypeVar
 
 import click
 
-from relay.caveats import known
-from relay.cli.ending import SETTINGS
-from relay.sturdy import SturdyRef, mint, parse_ref, show, valid
+from relay.capabilities.caveats import known
+from relay.capabilities.sturdy import SturdyRef, mint, parse_ref, show, valid
+from relay.cli.exit_codes import SETTINGS
 from syndicate.errors import CaveatError, SyndicateError
-from syndicate.pattern import Capture, Discard, Group, Kind, Literal, Pattern
-from syndicate.text import parse, parse_pattern, unparse, unparse_form
-from syndicate.values import Dictionary, Frozen, Record, Symbol, Value, freeze
+from syndicate.values.pattern import Capture, Discard, Group, Kind, Literal, Pattern
+from syndicate.values.text import parse, parse_pattern, unparse, unparse_form
+from syndicate.values.value import Dictionary, Frozen, Record, Symbol, Value, freeze
 
 F = TypeVar("F", bound=Callable[..., Any])
 

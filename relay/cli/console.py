@@ -11,17 +11,17 @@ from typing import Final, TextIO
 
 import click
 
-from relay.cli.ending import SETTINGS, Command, fail, run_command
+from relay.cli.exit_codes import SETTINGS, Command, fail, run_command
 from relay.cli.keyboard import Keyboard
 from relay.cli.target import find_patterns, find_target, pattern_options, target_options
-from relay.console import console
-from relay.printer import Layout, Outlet, Printer, write_all
-from relay.recording import Recorder
+from relay.tools.console import console
+from relay.tools.printer import Layout, Outlet, Printer, write_all
+from relay.tools.recording import Recorder
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
+from syndicate.actors.timer import every
+from syndicate.actors.verbs import current_facet, linked_task, stop_actor
 from syndicate.errors import SyndicateError
 from syndicate.log import configure
-from syndicate.timer import every
-from syndicate.verbs import current_facet, linked_task, stop_actor
 
 _EXAMPLES: Final = """\b
 Examples:

@@ -24,7 +24,7 @@ from typing import Any, Final, Self
 
 import trio
 
-from syndicate.signals import at_once
+from syndicate.actors.signals import at_once
 
 _ESCAPES: Final = re.compile(rb"\x1b(\[[0-?]*[ -/]*[@-~]|O.|.)?")
 """Arrows, and keys with Alt."""

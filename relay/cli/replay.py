@@ -9,16 +9,16 @@ from typing import Final, TextIO
 import click
 
 from relay.cli.console import stdout_layout
-from relay.cli.ending import SETTINGS, Command, fail, run_command
+from relay.cli.exit_codes import SETTINGS, Command, fail, run_command
 from relay.cli.target import find_patterns, find_target, pattern_options, target_options
 from relay.client import connect
-from relay.console import chosen
-from relay.printer import Layout, encoded, write_all
-from relay.recording import Replay, header, read, replayed
+from relay.tools.console import chosen
+from relay.tools.printer import Layout, encoded, write_all
+from relay.tools.recording import Replay, header, read, replayed
+from syndicate.actors.verbs import stop_actor
 from syndicate.errors import OutputError, SyndicateError
 from syndicate.log import configure
-from syndicate.values import Ref, Value
-from syndicate.verbs import stop_actor
+from syndicate.values.value import Ref, Value
 
 _EXAMPLES: Final = """\b
 Examples:

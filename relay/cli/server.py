@@ -12,11 +12,11 @@ from typing import Any, Final
 import click
 
 from relay.cli.cap import cap
-from relay.cli.ending import SETTINGS, fail, give_up_output, run_command
-from relay.config import Config, configure, read_config
-from relay.service import Service
+from relay.cli.exit_codes import SETTINGS, fail, give_up_output, run_command
+from relay.server.config import Config, configure, read_config
+from relay.server.service import Service
+from relay.server.units import DOCKERFILE, SYSTEMD, example
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
-from relay.units import DOCKERFILE, SYSTEMD, example
 from syndicate.errors import ConfigError
 from syndicate.log import configure as configure_log
 from syndicate.log import logger

@@ -17,13 +17,13 @@ import click
 from attrs import frozen
 from click.core import ParameterSource
 
-from relay.sturdy import DEFAULT as DEFAULT_CAP
-from relay.sturdy import SturdyRef, parse_ref
+from relay.capabilities.sturdy import DEFAULT as DEFAULT_CAP
+from relay.capabilities.sturdy import SturdyRef, parse_ref
 from relay.transport import Address
 from relay.transport.tls import Tls
 from syndicate.errors import AddressError, TextError
-from syndicate.pattern import Pattern
-from syndicate.text import parse_pattern
+from syndicate.values.pattern import Pattern
+from syndicate.values.text import parse_pattern
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -18,15 +18,15 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 import trio
 from attrs import define, field, frozen
 
-from relay.broker import Broker
 from relay.demo import flights
 from relay.demo.flights import Count, Schedule
 from relay.demo.tower import Airborne, InTheAir, Over, Today, tower
+from relay.server.broker import Broker
 from syndicate import Ref, capture, current_facet, dataspace, on_asserted, on_stop_or_crash, open_system, send
+from syndicate.actors.facet import Facet
 from syndicate.errors import ActorCrashed, SyndicateError
-from syndicate.facet import Facet
 from syndicate.spark import open_session, spark_source
-from syndicate.spark.failure import explained
+from syndicate.spark.errors import explained
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

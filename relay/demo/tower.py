@@ -33,9 +33,9 @@ from syndicate import (
     send,
     spawn,
 )
+from syndicate.actors.turn import Handle
+from syndicate.actors.verbs import Computed
 from syndicate.flow import Circuit, aggregates, rearranges
-from syndicate.turn import Handle
-from syndicate.verbs import Computed
 from syndicate.views import view
 
 

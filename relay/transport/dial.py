@@ -10,7 +10,7 @@ from typing import Final
 
 import trio
 
-from relay.limits import DEFAULT, Limits
+from relay.protocol.limits import DEFAULT, Limits
 from relay.transport.address import Address
 from relay.transport.greeting import Greeted
 from relay.transport.secure import SecureStream, cut_off

@@ -1,7 +1,7 @@
 """Listeners: doors that are open.  What comes in is a stream by the time it is handed on.
 
 A handshake (TLS, WebSocket) runs in a task of its own, with a deadline, so that one who connects and then says nothing
-keeps nobody waiting; and in a place in the :mod:`~relay.lobby`, so that many who do so keep nobody out.
+keeps nobody waiting; and in a place in the :mod:`~relay.transport.lobby`, so that many who do so keep nobody out.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Final, Protocol, TypeAlias
 import trio
 from attrs import evolve
 
-from relay.limits import DEFAULT, Limits
-from relay.lobby import Lobby
+from relay.protocol.limits import DEFAULT, Limits
 from relay.transport.address import Address
+from relay.transport.lobby import Lobby
 from relay.transport.origin import refusal
 from relay.transport.secure import SecureStream
 from relay.transport.sockets import listen_unix, name_of, reasons, remove, tune

@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from syndicate import plan
+from syndicate.actors.turn import current, expect_ref
 from syndicate.bloom.agent.agent import Agent
 from syndicate.bloom.agent.console import write_line
 from syndicate.bloom.agent.ports import check
@@ -30,8 +31,8 @@ from syndicate.bloom.block import Imported, Unmade, blocks_of, definer, is_marke
 from syndicate.bloom.body import ProgramClass
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind, loopback, scratch
-from syndicate.bloom.insight.looking import Looking
-from syndicate.bloom.interposing import Interposing
+from syndicate.bloom.insight.introspection import Looking
+from syndicate.bloom.interface_override import Interposing
 from syndicate.bloom.row import fitted_all
 from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.cell import Cell
@@ -49,8 +50,7 @@ from syndicate.flow.circuit import Circuit
 from syndicate.flow.element import key_of, natural
 from syndicate.plan.heading import listed, meant
 from syndicate.storage.disk import Disk
-from syndicate.turn import current, expect_ref
-from syndicate.values import Ref
+from syndicate.values.value import Ref
 
 _NONE: Mapping[str, Any] = {}
 Send = Callable[[Any, str, tuple[Any, ...]], None]

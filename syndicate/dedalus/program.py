@@ -51,8 +51,8 @@ from syndicate.dedalus.checks import Diagnostic, check
 from syndicate.dedalus.desugar import core, explicit
 from syndicate.dedalus.explore.asking import explorer
 from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer
-from syndicate.dedalus.explore.founded import founded
 from syndicate.dedalus.explore.outcome import Exploration, Mode
+from syndicate.dedalus.explore.stability import founded
 from syndicate.dedalus.hazards import Hazard, hazards
 from syndicate.dedalus.lamport import lamport
 from syndicate.dedalus.lower import arities

@@ -36,7 +36,7 @@ from syndicate.flow.stream import Stream
 from syndicate.flow.trace import Trace
 from syndicate.flow.view import view_of
 from syndicate.flow.zset import IndexedZSet, ZSet
-from syndicate.values import Ref
+from syndicate.values.value import Ref
 
 MAX_ITERATIONS: Final = 10_000
 """How many iterations a loop may take in one step before it is called endless."""

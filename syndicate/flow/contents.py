@@ -25,7 +25,7 @@ from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.operators.groups import GroupView, keyed_result, linear_result
 from syndicate.flow.operators.nested import History
 from syndicate.flow.operators.traces import View
-from syndicate.flow.restart import Integral, Restart
+from syndicate.flow.recompute import Integral, Restart
 from syndicate.flow.scope import Cell, Scope
 from syndicate.flow.trace import Trace
 from syndicate.flow.zset import IndexedZSet, ZSet

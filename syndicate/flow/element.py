@@ -7,7 +7,7 @@ want to see these tuples, not frozen forms.  So an element has a **key**: itself
 
 * plain: ``str``, ``bytes``, ``int``, ``None``, symbols, references, floats that equal no integer and not themselves
   unequal (``2.5``, not ``2.0``, ``-0.0`` or ``nan``), and tuples of plain values, all of exactly these types
-* typed: ``bool``, other floats, records, frozen sets, dictionaries of :mod:`syndicate.values`; any other hashable
+* typed: ``bool``, other floats, records, frozen sets, dictionaries of :mod:`syndicate.values.value`; any other hashable
   object, told apart by its class and its own ``==``, also of a subclass of ``str`` or ``tuple``; tuples that hold such
 * refused: what cannot be hashed (a ``list``, a ``dict``)
 
@@ -34,7 +34,7 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias, TypeVar
 
 from syndicate.errors import NotAValue, PatternError, SyndicateError, UnhashableElement
-from syndicate.values import MAX_DEPTH, Ref, Symbol, freeze, is_record, order
+from syndicate.values.value import MAX_DEPTH, Ref, Symbol, freeze, is_record, order
 
 Element: TypeAlias = Any
 """What a user puts in and gets out."""
@@ -294,7 +294,7 @@ def negated(batch: dict[Key, int]) -> dict[Key, int]:
 
 
 def rank(element: Element) -> tuple[Any, ...]:
-    """A sort key: the total order of :mod:`syndicate.values`, with ``None`` first and what is no value last.
+    """A sort key: the total order of :mod:`syndicate.values.value`, with ``None`` first and what is no value last.
 
     >>> sorted(["b", 2, True, None, (0,), 1.5], key=rank)
     [None, True, 1.5, 2, 'b', (0,)]

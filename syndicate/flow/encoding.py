@@ -6,7 +6,8 @@ that does not fit into 64 bits is an extension.  Whatever else is known is writt
 that holds the type's name, and a payload, which is written likewise: so nothing is unpickled, and reading makes no
 other objects than those that the names in this process stand for.
 
-Known are symbols, records, the sets and dictionaries of :mod:`syndicate.values`, ``Decimal``, ``Fraction``, ``UUID``,
+Known are symbols, records, the sets and dictionaries of :mod:`syndicate.values.value`, ``Decimal``, ``Fraction``,
+``UUID``,
 dates and times, and what :func:`register` was told.  A record class is looked up by its label, as everywhere, and must
 be the one that was written.
 
@@ -33,7 +34,7 @@ from attrs import define, frozen
 from syndicate.errors import SnapshotDamaged, SnapshotMismatch, UnwritableElement
 from syndicate.flow.aggregates import Total
 from syndicate.flow.element import Element
-from syndicate.values import MAX_DEPTH, Dictionary, Record, Symbol, ValueSet, fields_of, is_record, label_of, thaw
+from syndicate.values.value import MAX_DEPTH, Dictionary, Record, Symbol, ValueSet, fields_of, is_record, label_of, thaw
 
 ATOMS: Final = frozenset({type(None), bool, int, float, str, bytes})
 """What msgpack gives back as it was, as it does tuples of them."""

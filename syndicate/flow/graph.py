@@ -28,9 +28,9 @@ from attrs import frozen
 
 from syndicate.errors import CircuitError
 from syndicate.flow.measure import ports_of
-from syndicate.flow.nature import Nature
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.profile import Reading, in_columns, readings
+from syndicate.flow.properties import Nature
 from syndicate.flow.structure import described, identity, labelled, shown
 
 if TYPE_CHECKING:

@@ -20,12 +20,12 @@ from syndicate.collector import Pause
 from syndicate.errors import CircuitError, StepFailed, SyndicateError, UnknownStream
 from syndicate.flow.columns import SMALL_COLUMNS, Columns
 from syndicate.flow.element import Key, Mixed, add_up, key_of
-from syndicate.flow.large import LARGE_CHANGE, takers
 from syndicate.flow.loop import Loop
 from syndicate.flow.measure import Measures
 from syndicate.flow.node import Carries, GlobalId, Node, Port
 from syndicate.flow.scope import Scope
 from syndicate.flow.undo import Log, note_whole, take_back
+from syndicate.flow.vectorised import LARGE_CHANGE, takers
 from syndicate.flow.zset import IndexedZSet, ZSet, batch_of, delta_of, elements_of
 
 if TYPE_CHECKING:

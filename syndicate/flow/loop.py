@@ -20,7 +20,7 @@ from syndicate.flow.element import Rows, add_up, plus
 from syndicate.flow.node import Node, Port
 from syndicate.flow.operators.arrangement import Arrangement
 from syndicate.flow.operators.linear import added_rows
-from syndicate.flow.restart import Restart
+from syndicate.flow.recompute import Restart
 from syndicate.flow.scope import STATIC, Scope
 
 if TYPE_CHECKING:

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from attrs import define
 
 from syndicate.errors import EndlessLoop, InternalError, NotAValue, StepFailed, UnhashableElement
-from syndicate.flow.nature import Nature
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.operators import MAKERS, Step
 from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, TimedArrangement
-from syndicate.flow.operators.blame import found_element
+from syndicate.flow.operators.error_location import found_element
 from syndicate.flow.operators.nested import History
 from syndicate.flow.operators.traces import Ageing, Delay, View
+from syndicate.flow.properties import Nature
 from syndicate.flow.time import Time, lub
 from syndicate.flow.undo import Log
 

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from syndicate.absent import inward
 from syndicate.errors import CircuitError, EndlessLoop, NotAValue, PatternError, StepFailed, UnknownStream
 from syndicate.flow.element import Key, collect, key_of, natural
 from syndicate.flow.local import LocalEngine, Outputs
@@ -23,7 +22,8 @@ from syndicate.flow.zset import ZSet
 from syndicate.hosting.host import Host
 from syndicate.hosting.ports import Asserted, Bag, Port, Records, Sent, is_record_class, pattern_for
 from syndicate.hosting.refusals import short, stepped
-from syndicate.values import Ref, Value
+from syndicate.values.absent import inward
+from syndicate.values.value import Ref, Value
 
 if TYPE_CHECKING:
     from syndicate.flow.circuit import Circuit

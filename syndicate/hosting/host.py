@@ -16,14 +16,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
+from syndicate.actors.turn import Turn, current, expect_ref, here
 from syndicate.errors import ArgumentError, WrongActor
 from syndicate.hosting.refusals import Refusals
 from syndicate.log import logger
-from syndicate.turn import Turn, current, expect_ref, here
-from syndicate.values import Ref
+from syndicate.values.value import Ref
 
 if TYPE_CHECKING:
-    from syndicate.facet import Facet
+    from syndicate.actors.facet import Facet
     from syndicate.hosting.ports import Output
 
 Start: TypeAlias = Callable[[], None]

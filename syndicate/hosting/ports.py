@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import attrs
 
-from syndicate.absent import form_of
-from syndicate.during import observe
+from syndicate.actors.during import observe
+from syndicate.actors.turn import Entity, Handle, Turn
 from syndicate.errors import NotAValue, SyndicateError
-from syndicate.pattern import ANY, Capture, Group, Literal, Pattern
-from syndicate.skeleton.analysis import analyse
-from syndicate.turn import Entity, Handle, Turn
-from syndicate.values import Frozen, Ref, Value
+from syndicate.index.analysis import analyse
+from syndicate.values.absent import form_of
+from syndicate.values.pattern import ANY, Capture, Group, Literal, Pattern
+from syndicate.values.value import Frozen, Ref, Value
 
 if TYPE_CHECKING:
-    from syndicate.facet import Facet
+    from syndicate.actors.facet import Facet
     from syndicate.hosting.host import Host
 
 H = TypeVar("H", bound="Host")

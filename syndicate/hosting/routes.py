@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable
 
-from syndicate.values import Ref
-from syndicate.verbs import on_stop
+from syndicate.actors.verbs import on_stop
+from syndicate.values.value import Ref
 
 
 class Routes:

@@ -33,7 +33,7 @@ from syndicate.lattice.method import Kind, morph, non_monotone
 from syndicate.lattice.ordering import is_comparable, precedes
 from syndicate.lattice.sets import EMPTY, Set
 from syndicate.lattice.table import Table
-from syndicate.values import freeze
+from syndicate.values.value import freeze
 
 
 def _clocks(values: Any) -> list[tuple[Any]]:

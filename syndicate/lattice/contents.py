@@ -1,7 +1,7 @@
 """What ``reveal`` hands out of a lattice that is a collection: a set and a mapping that tell ``1`` from ``True``.
 
 They are views of a version that never changes, so that to reveal a large set costs nothing.  A ``frozenset`` would
-lose one of ``{1, True}``, and :class:`syndicate.values.ValueSet` holds only what can be asserted.
+lose one of ``{1, True}``, and :class:`syndicate.values.value.ValueSet` holds only what can be asserted.
 
 >>> from syndicate.lattice import Set
 >>> held = Set([3, 1]).reveal(); held == {1, 3}, 1 in held, True in held, sorted(held)

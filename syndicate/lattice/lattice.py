@@ -43,7 +43,7 @@ from syndicate.errors import LatticeAsKey, LatticeDefinition, LatticeMismatch, L
 from syndicate.flow.element import Element, Key, Typed, key_of, natural
 from syndicate.flow.encoding import register
 from syndicate.lattice.method import Kind, Method, mark_of
-from syndicate.values import Dictionary, Frozen, Symbol, fields_of, freeze, freeze_as, is_record, label_of
+from syndicate.values.value import Dictionary, Frozen, Symbol, fields_of, freeze, freeze_as, is_record, label_of
 
 R = TypeVar("R")
 
@@ -329,7 +329,7 @@ def revive(value: Any) -> Any:
 
     >>> from syndicate import Record
     >>> from syndicate.lattice import Max
-    >>> from syndicate.values import freeze, thaw
+    >>> from syndicate.values.value import freeze, thaw
     >>> thaw(freeze(("key", Max(3)))), revive(thaw(freeze(("key", Max(3)))))
     (('key', Record(Symbol('lmax'), [3])), ('key', Max(3)))
     """

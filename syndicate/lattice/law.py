@@ -18,7 +18,7 @@ from syndicate.flow.element import key_of
 from syndicate.lattice.delta import combine
 from syndicate.lattice.lattice import Lattice, revive, short
 from syndicate.lattice.method import Kind, Method
-from syndicate.values import freeze, thaw
+from syndicate.values.value import freeze, thaw
 
 Test: TypeAlias = Callable[..., list[tuple[str, Any]] | None]
 """From some values to what is to be shown of them if they break the law, else None."""

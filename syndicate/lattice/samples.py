@@ -17,7 +17,7 @@ from syndicate.lattice.clock import Clock
 from syndicate.lattice.extremum import Max
 from syndicate.lattice.lattice import Lattice
 from syndicate.lattice.sets import Set
-from syndicate.values import Symbol
+from syndicate.values.value import Symbol
 
 PLAIN: Final[tuple[Any, ...]] = (
     *(0, 1, 2, 3, -1, 7),

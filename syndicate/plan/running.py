@@ -29,7 +29,7 @@ from syndicate.flow.circuit import MAX_ITERATIONS
 from syndicate.flow.zset import Given, delta_of, elements_of
 from syndicate.plan.heading import Heading, listed, meant
 from syndicate.plan.lower import Lowering
-from syndicate.values import Ref, fields_of, is_record
+from syndicate.values.value import Ref, fields_of, is_record
 
 if TYPE_CHECKING:
     from syndicate.plan.program import Program

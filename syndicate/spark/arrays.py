@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from syndicate.errors import SinkError
 from syndicate.spark.columns import NULL, _arguments, _choices, fields_of, forms, hints_of
-from syndicate.values import BIG, BOOL, DICT, DOUBLE, SEQ, Frozen, Symbol, thaw
+from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, Frozen, Symbol, thaw
 
 if TYPE_CHECKING:
     import pyarrow as pa

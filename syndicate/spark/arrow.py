@@ -14,7 +14,7 @@ import inspect
 from typing import TYPE_CHECKING, Any
 
 from syndicate.errors import SourceError
-from syndicate.spark.failure import explained
+from syndicate.spark.errors import explained
 
 if TYPE_CHECKING:
     import pyarrow as pa

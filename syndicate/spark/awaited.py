@@ -15,13 +15,13 @@ from typing import Any
 
 import trio
 
+from syndicate.actors.turn import Entity, current
+from syndicate.actors.verbs import current_facet, ref
 from syndicate.errors import SinkError
-from syndicate.pattern import capture, pattern_of
-from syndicate.skeleton.interest import interest
+from syndicate.index.interest import interest
 from syndicate.spark.progress import SparkSource
-from syndicate.turn import Entity, current
-from syndicate.values import Ref, thaw
-from syndicate.verbs import current_facet, ref
+from syndicate.values.pattern import capture, pattern_of
+from syndicate.values.value import Ref, thaw
 
 
 def names_of(sources: Sequence[type | str]) -> list[str]:

@@ -49,9 +49,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import attrs
 
-from syndicate.absent import ABSENT
 from syndicate.errors import SourceError
-from syndicate.values import DICT, FALSE, SEQ, SMALL, TRUE, Frozen, Symbol, freeze, order
+from syndicate.values.absent import ABSENT
+from syndicate.values.value import DICT, FALSE, SEQ, SMALL, TRUE, Frozen, Symbol, freeze, order
 
 if TYPE_CHECKING:
     import pyarrow as pa

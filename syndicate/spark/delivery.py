@@ -14,11 +14,11 @@ from typing import Final
 import trio
 from attrs import define, field, frozen
 
+from syndicate.actors.facet import Facet
+from syndicate.actors.turn import Handle, Turn, current
+from syndicate.actors.verbs import Answer
 from syndicate.collector import Pause, seldom
-from syndicate.facet import Facet
-from syndicate.turn import Handle, Turn, current
-from syndicate.values import Frozen, Ref, Value, freeze
-from syndicate.verbs import Answer
+from syndicate.values.value import Frozen, Ref, Value, freeze
 
 AHEAD: Final = 1000
 """How many rows may be on their way to the dataspace: a remote one would else cost a round trip for each step."""

@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from syndicate.errors import SourceError
 from syndicate.log import logger
 from syndicate.spark.delivery import Delivery, Move
-from syndicate.spark.failure import explained
+from syndicate.spark.errors import explained
 from syndicate.spark.progress import SparkProgress, SparkSource
 from syndicate.spark.query import is_stopped
 from syndicate.spark.session import open_session

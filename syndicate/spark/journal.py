@@ -10,7 +10,7 @@ The entry of each record is its bytes (with keys: the bytes of its key), with it
 much as it has changed.  The bytes are msgpack of the frozen form, with symbols and tags as extensions.  Each row has
 the CRC-32 of what is in it: a byte that a disk has changed may still make a form, and be another one.
 
->>> from syndicate.values import freeze
+>>> from syndicate.values.value import freeze
 >>> form = freeze({"a": [1, 2.5, True, Symbol("b")]})
 >>> unpacked(packed(form)) == form
 True
@@ -39,7 +39,7 @@ from syndicate.errors import SourceJournalError, StateError
 from syndicate.spark.standing import Standing
 from syndicate.storage import wal
 from syndicate.storage.lock import Lock
-from syndicate.values import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag
+from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag
 
 FORMAT: Final = 4
 """The version of the file's format."""

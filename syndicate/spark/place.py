@@ -23,7 +23,7 @@ from attrs import frozen
 
 from syndicate.errors import SourceError
 from syndicate.spark.arrow import arrow_table
-from syndicate.spark.failure import Interrupted
+from syndicate.spark.errors import Interrupted
 from syndicate.spark.feed import Feed
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ SparkProgress(source='Box', batch=7, rows=1200, lag=0.25)
 
 from __future__ import annotations
 
-from syndicate.record import record
+from syndicate.values.record import record
 
 
 @record

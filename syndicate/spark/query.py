@@ -25,7 +25,7 @@ from attrs import define, field
 from trio.lowlevel import TrioToken
 
 from syndicate.errors import SourceError
-from syndicate.spark.failure import explained
+from syndicate.spark.errors import explained
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

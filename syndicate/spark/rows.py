@@ -6,7 +6,7 @@ take effect together.
 
 >>> import pyarrow
 >>> from syndicate import record
->>> from syndicate.values import thaw
+>>> from syndicate.values.value import thaw
 >>> @record
 ... class Box:
 ...     name: str
@@ -35,7 +35,7 @@ from syndicate.plan.heading import meant
 from syndicate.spark.columns import fields_of, forms, hints_of, records
 from syndicate.spark.feed import WORDS
 from syndicate.spark.place import Place
-from syndicate.values import Frozen
+from syndicate.values.value import Frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -29,13 +29,13 @@ import attrs
 import trio
 from attrs import define, field, frozen
 
+from syndicate.actors.facet import Facet
+from syndicate.actors.turn import Entity, Turn, current, expect_ref
+from syndicate.actors.verbs import current_facet, linked_task, on_stop_or_crash, react, ref, sync
 from syndicate.errors import SinkError
-from syndicate.facet import Facet
+from syndicate.index.analysis import analyse
+from syndicate.index.interest import interest
 from syndicate.log import logger
-from syndicate.pattern import ANY, Capture, Group, pattern_of
-from syndicate.record import record
-from syndicate.skeleton.analysis import analyse
-from syndicate.skeleton.interest import interest
 from syndicate.spark.arrays import Misfit, array_of, canonical, check_kind, kind_of
 from syndicate.spark.arrow import arrow_schema
 from syndicate.spark.awaited import Awaited, names_of
@@ -44,9 +44,9 @@ from syndicate.spark.delivery import Delivery
 from syndicate.spark.rows import Step
 from syndicate.spark.standing import Standing
 from syndicate.spark.table import WEIGHT, Table
-from syndicate.turn import Entity, Turn, current, expect_ref
-from syndicate.values import Frozen, Ref, thaw
-from syndicate.verbs import current_facet, linked_task, on_stop_or_crash, react, ref, sync
+from syndicate.values.pattern import ANY, Capture, Group, pattern_of
+from syndicate.values.record import record
+from syndicate.values.value import Frozen, Ref, thaw
 
 if TYPE_CHECKING:
     import pyarrow as pa

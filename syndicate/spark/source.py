@@ -31,13 +31,15 @@ from typing import TYPE_CHECKING, Any
 import trio
 from attrs import define, evolve, field, frozen
 
+from syndicate.actors.turn import expect_ref
+from syndicate.actors.verbs import current_facet, linked_task, react
 from syndicate.collector import Pause
 from syndicate.errors import SourceError
 from syndicate.spark.arrow import arrow_schema, arrow_table
 from syndicate.spark.columns import described
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.difference import Difference
-from syndicate.spark.failure import Interrupted
+from syndicate.spark.errors import Interrupted
 from syndicate.spark.feed import WORDS, Feed, Named, feed_of
 from syndicate.spark.follower import Batch, Follower, check_call
 from syndicate.spark.journal import Journal
@@ -47,9 +49,7 @@ from syndicate.spark.place import Overtaken, Place, PlaceGone, later, newest
 from syndicate.spark.query import Query, trigger_of
 from syndicate.spark.rows import Rows, Step
 from syndicate.spark.standing import Standing
-from syndicate.turn import expect_ref
-from syndicate.values import Ref
-from syndicate.verbs import current_facet, linked_task, react
+from syndicate.values.value import Ref
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ from attrs import define, field
 
 from syndicate.errors import SourceError
 from syndicate.spark.rows import Step
-from syndicate.values import Frozen, thaw
+from syndicate.values.value import Frozen, thaw
 
 
 @define(eq=False)

@@ -27,15 +27,16 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 import trio
 from attrs import define, field, frozen
 
-from syndicate.absent import form_of
+from syndicate.actors.turn import expect_ref
+from syndicate.actors.verbs import current_facet, linked_task, react
 from syndicate.errors import CircuitError, SinkError, SourceError, UnknownStream
 from syndicate.flow.circuit import Circuit
 from syndicate.flow.view import check_sink
 from syndicate.hosting.ports import Records
 from syndicate.plan import Plan
 from syndicate.spark.delivery import Delivery, Move
-from syndicate.spark.engine.given import check_weight
-from syndicate.spark.failure import explained
+from syndicate.spark.engine.inputs import check_weight
+from syndicate.spark.errors import explained
 from syndicate.spark.follower import Batch, Follower, check_call
 from syndicate.spark.journal import Journal, described
 from syndicate.spark.query import STOPPING, Query, trigger_of
@@ -44,9 +45,8 @@ from syndicate.spark.sink import Columns, columns_of
 from syndicate.spark.standing import Standing
 from syndicate.spark.stepping import LocalSteps, SparkSteps, Steps
 from syndicate.spark.table import Table, quoted
-from syndicate.turn import expect_ref
-from syndicate.values import Frozen, Ref
-from syndicate.verbs import current_facet, linked_task, react
+from syndicate.values.absent import form_of
+from syndicate.values.value import Frozen, Ref
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,7 +83,8 @@ def spark_view(
     """A boot function for ``spawn``: keep in *ds* what *circuit* concludes from the rows of a streaming DataFrame.
 
     A row is an element of the circuit's source, the tuple of its columns, nulls as None.  What a sink gives is asserted
-    while its weight is above 0, and None in it as :data:`~syndicate.absent.ABSENT`; equal values of two sinks are one
+    while its weight is above 0, and None in it as :data:`~syndicate.values.absent.ABSENT`; equal values of two sinks
+    are one
     assertion, whose weights add up.
 
     Args:

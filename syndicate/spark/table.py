@@ -43,7 +43,7 @@ from uuid import uuid4
 from syndicate.errors import SinkError, StateError
 from syndicate.spark.columns import forms
 from syndicate.spark.engine.directory import remove, sync
-from syndicate.spark.failure import explained
+from syndicate.spark.errors import explained
 from syndicate.storage.lock import Lock
 
 if TYPE_CHECKING:

@@ -41,7 +41,7 @@ from attrs import define, field, frozen
 from syndicate.errors import JournalDamaged, JournalError, StateError
 from syndicate.storage import wal
 from syndicate.storage.lock import Lock
-from syndicate.values import Frozen
+from syndicate.values.value import Frozen
 
 FORMAT: Final = 1
 _HEAD: Final = struct.Struct(">60xi4xi")

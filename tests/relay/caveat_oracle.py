@@ -14,7 +14,7 @@ from random import Random
 from typing import Any, TypeAlias
 
 from syndicate import Dictionary, Record, Ref, Symbol, ValueSet
-from syndicate.values import fields_of, is_record, label_of
+from syndicate.values.value import fields_of, is_record, label_of
 
 Model: TypeAlias = tuple[Any, ...]
 
@@ -54,7 +54,7 @@ def model(value: Any) -> Model:
 
 def thawed(form: Any) -> Any:
     """The value of a frozen form."""
-    from syndicate.values import thaw
+    from syndicate.values.value import thaw
 
     return thaw(form)
 

@@ -10,7 +10,7 @@ from typing import Any
 import trio
 import trustme
 
-from relay.limits import Limits
+from relay.protocol.limits import Limits
 from relay.transport import Address, Listener, Stream, Tls, open_listener
 from tests.work import PATIENCE
 

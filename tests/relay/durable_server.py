@@ -15,19 +15,19 @@ from functools import partial
 
 import trio
 
-from relay.cli.ending import fail, run_command
-from relay.disk import StateDirectory
-from relay.durable import durable
-from relay.gatekeeper import Gatekeeper
-from relay.journal import Journal
-from relay.link import open_link
+from relay.capabilities.gatekeeper import Gatekeeper
+from relay.cli.exit_codes import fail, run_command
+from relay.server.disk import StateDirectory
+from relay.server.durable import durable
+from relay.server.journal import Journal
+from relay.session.link import open_link
 from relay.transport import Address, Stream, open_listener
-from syndicate.dataspace import dataspace
+from syndicate.actors.dataspace import dataspace
+from syndicate.actors.facet import Facet
+from syndicate.actors.verbs import current_facet, linked_task, react, ref, spawn, stop_actor
 from syndicate.errors import SyndicateError
-from syndicate.facet import Facet
 from syndicate.log import configure
-from syndicate.values import Ref
-from syndicate.verbs import current_facet, linked_task, react, ref, spawn, stop_actor
+from syndicate.values.value import Ref
 
 
 def serve(directory: str, socket: str) -> None:

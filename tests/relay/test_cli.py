@@ -16,8 +16,8 @@ import click
 import pytest
 
 from relay import connect
+from relay.capabilities.sturdy import mint, show
 from relay.cli import syndicate_main
-from relay.sturdy import mint, show
 from syndicate import Record, Ref, assert_, capture, on_message, run, send, stop_actor, sync
 from tests.relay.commands import Process, Start, act, chat, command, end
 from tests.work import PATIENCE

@@ -22,13 +22,13 @@ import trio
 import trustme
 
 from relay import Tls, connect
-from relay.broker import Broker
-from relay.codec import Preserves
-from relay.config import Config, Listening
-from relay.gatekeeper import bind
-from relay.limits import DEFAULT, Limits
-from relay.packets import Error, write
-from relay.sturdy import mint
+from relay.capabilities.gatekeeper import bind
+from relay.capabilities.sturdy import mint
+from relay.protocol.codec import Preserves
+from relay.protocol.limits import DEFAULT, Limits
+from relay.protocol.packets import Error, write
+from relay.server.broker import Broker
+from relay.server.config import Config, Listening
 from relay.transport import Address, open_listener, open_stream
 from syndicate import (
     Ref,
@@ -47,10 +47,10 @@ from syndicate import (
     stop_actor,
     supervise,
 )
+from syndicate.actors.turn import Handle
+from syndicate.actors.verbs import ref
 from syndicate.errors import ActorCrashed, AddressError, CertificateError, ConnectError, NotCallable, NotInTurn
-from syndicate.turn import Handle
-from syndicate.values import FALSE
-from syndicate.verbs import ref
+from syndicate.values.value import FALSE
 from tests.work import PATIENCE
 
 SCHEMES = ["tcp", "unix", "tls", "ws", "wss", "stdio"]
@@ -92,7 +92,7 @@ class Place:
 
 BROKER = """
 import sys
-from relay.broker import Broker
+from relay.server.broker import Broker
 from syndicate import run, stop_actor, linked_task, current_facet
 def boot():
     broker = Broker(["stdio:", sys.argv[1]])

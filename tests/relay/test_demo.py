@@ -23,10 +23,10 @@ from relay.demo.flights import Count, Schedule
 from relay.demo.replay import Result
 from relay.demo.tower import Airborne, Alarm, Over, Today, tower
 from syndicate import Ref, assert_, capture, dataspace, open_system, prevent_inert_check, react, send, stop
+from syndicate.actors.facet import Facet
+from syndicate.actors.verbs import current_facet
 from syndicate.errors import JavaMissing
-from syndicate.facet import Facet
 from syndicate.testing import settled, watch
-from syndicate.verbs import current_facet
 from tests.work import PATIENCE
 
 if TYPE_CHECKING:

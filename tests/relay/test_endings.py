@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from relay import connect
-from relay.recording import Recorder
+from relay.tools.recording import Recorder
 from syndicate import ANY, Record, Ref, capture, on_asserted, run, stop_actor
 from tests.relay.commands import Server, Start, end
 

@@ -19,7 +19,7 @@ import pytest
 
 from relay import connect
 from syndicate import Record, Ref, assert_, capture, during, on_message, run, send, stop_actor, sync
-from syndicate.text import parse_pattern
+from syndicate.values.text import parse_pattern
 
 ROOT = Path(__file__).parents[2]
 PEER = ROOT / ".peers/syndicate-py"

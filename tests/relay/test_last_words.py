@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from relay import connect
-from relay.broker import Broker
+from relay.server.broker import Broker
 from syndicate import (
     Record,
     Ref,

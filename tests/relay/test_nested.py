@@ -41,11 +41,11 @@ from syndicate import (
     stop_actor,
     unquote,
 )
+from syndicate.actors.turn import current
 from syndicate.errors import NotAValue, NotInTurn
-from syndicate.pattern import Group, Kind, match
 from syndicate.testing import Seen, Watcher, settled, watch
-from syndicate.turn import current
-from syndicate.values import MAX_DEPTH, freeze
+from syndicate.values.pattern import Group, Kind, match
+from syndicate.values.value import MAX_DEPTH, freeze
 
 
 @record

@@ -6,15 +6,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from relay.codec import Codec, Msgpack
-from relay.limits import DEFAULT, Limits
-from relay.packets import Packet, Turn, read, write
-from relay.session import Session
+from relay.protocol.codec import Codec, Msgpack
+from relay.protocol.limits import DEFAULT, Limits
+from relay.protocol.packets import Packet, Turn, read, write
+from relay.session.session import Session
 from syndicate import Ref, prevent_inert_check, spawn
-from syndicate.facet import Facet
-from syndicate.system import System
+from syndicate.actors.facet import Facet
+from syndicate.actors.system import System
+from syndicate.actors.turn import current
 from syndicate.testing import settled
-from syndicate.turn import current
 
 
 class End:

@@ -35,13 +35,13 @@ from syndicate import (
     stop,
     supervise,
 )
+from syndicate.actors.facet import Facet
+from syndicate.actors.system import System
 from syndicate.errors import CircuitError, NotAValue, NotInTurn, PatternError, StepFailed, UnknownStream
-from syndicate.facet import Facet
 from syndicate.flow import Circuit, ZSet, aggregates
 from syndicate.plan import Agg, AntiJoin, GroupBy, Literal, Program, Projection, Union
-from syndicate.system import System
 from syndicate.testing import Seen, settled, watch
-from syndicate.values import Frozen, Symbol, freeze
+from syndicate.values.value import Frozen, Symbol, freeze
 from syndicate.views import view
 
 

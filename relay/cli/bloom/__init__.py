@@ -10,7 +10,7 @@ from relay.cli.bloom.check import check_command
 from relay.cli.bloom.plot import plot_command
 from relay.cli.bloom.repl import repl_command
 from relay.cli.bloom.trace import trace_command
-from relay.cli.ending import SETTINGS
+from relay.cli.exit_codes import SETTINGS
 
 _EXAMPLES: Final = """\b
 Examples:

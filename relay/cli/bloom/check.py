@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 from relay.cli.bloom.inputs import find_program, make
-from relay.cli.ending import SETTINGS, Command, ending
+from relay.cli.exit_codes import SETTINGS, Command, ending
 from syndicate.bloom.insight.calm import Calm, Output, Point
 from syndicate.bloom.insight.unmarked import unmarked
 

@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from relay.cli.bloom.inputs import find_program, make
-from relay.cli.ending import SETTINGS, Command, ending
+from relay.cli.exit_codes import SETTINGS, Command, ending
 from syndicate.bloom.insight.plot import FORMS, plot
 from syndicate.errors import OutputError
 

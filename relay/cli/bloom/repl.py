@@ -22,7 +22,7 @@ from typing import Any, Final
 import click
 
 from relay.cli.bloom.inputs import find_program, make
-from relay.cli.ending import SETTINGS, Command, ending
+from relay.cli.exit_codes import SETTINGS, Command, ending
 from syndicate.bloom import Bloom
 from syndicate.bloom.repl.session import HELP, Session
 from syndicate.bloom.repl.workbench import Workbench

@@ -10,7 +10,7 @@ from typing import Any, Final, TextIO
 import click
 
 from relay.cli.bloom.inputs import find_program, make
-from relay.cli.ending import SETTINGS, Command, ending
+from relay.cli.exit_codes import SETTINGS, Command, ending
 from syndicate.bloom import Bloom, Kind
 from syndicate.bloom.insight.history import FORMS, record
 from syndicate.errors import OutputError, TextError

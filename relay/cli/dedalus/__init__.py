@@ -12,7 +12,7 @@ from relay.cli.dedalus.live import live_command, together_command
 from relay.cli.dedalus.run import run_command
 from relay.cli.dedalus.verify import verify_command
 from relay.cli.dedalus.why import why_command
-from relay.cli.ending import SETTINGS
+from relay.cli.exit_codes import SETTINGS
 
 _EXAMPLES: Final = """\b
 Examples:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import click
 
-from relay.cli.ending import SETTINGS, Command, ending
+from relay.cli.exit_codes import SETTINGS, Command, ending
 from syndicate.dedalus import Diagnostic, Program
 from syndicate.errors import DedalusSyntax
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 from relay.cli.dedalus.inputs import read_schedule, write_text
-from relay.cli.ending import SETTINGS, Command, ending
+from relay.cli.exit_codes import SETTINGS, Command, ending
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Atom, Constant, Rule
 from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer

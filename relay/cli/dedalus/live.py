@@ -13,22 +13,22 @@ from typing import Final, TextIO
 
 import click
 
-from relay.cli.ending import SETTINGS, Command, ending, fail, run_command
+from relay.cli.exit_codes import SETTINGS, Command, ending, fail, run_command
 from relay.cli.target import Target, find_target, target_options
 from relay.client import connect
+from syndicate.actors.verbs import current_facet, linked_task, stop_actor
 from syndicate.bloom.agent.console import read_lines
 from syndicate.dedalus import Agent, Diary, Program, together
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
 from syndicate.dedalus.live import Life
-from syndicate.dedalus.live.diary import Writing
+from syndicate.dedalus.live.event_log import Writing
 from syndicate.dedalus.model import Model, order
 from syndicate.dedalus.net import nodes_of
 from syndicate.dedalus.parse import parse
 from syndicate.dedalus.placement import SPECIFICATION, Placement
 from syndicate.errors import SyndicateError
 from syndicate.log import configure
-from syndicate.values import Ref
-from syndicate.verbs import current_facet, linked_task, stop_actor
+from syndicate.values.value import Ref
 
 _LIVE: Final = """\b
 Examples:

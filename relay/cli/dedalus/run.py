@@ -9,7 +9,7 @@ import click
 
 from relay.cli.dedalus.inputs import write_text
 from relay.cli.dedalus.running import Running, running
-from relay.cli.ending import SETTINGS, Command, ending
+from relay.cli.exit_codes import SETTINGS, Command, ending
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Atom, Constant, Rule
 from syndicate.dedalus.model import Model, order

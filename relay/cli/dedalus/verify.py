@@ -10,7 +10,7 @@ import click
 
 from relay.cli.dedalus.inputs import write_text
 from relay.cli.dedalus.running import nodes_named
-from relay.cli.ending import SETTINGS, Command, ending
+from relay.cli.exit_codes import SETTINGS, Command, ending
 from syndicate.dedalus import Program, Verdict
 from syndicate.dedalus.ast import Constant
 from syndicate.dedalus.model import Chosen

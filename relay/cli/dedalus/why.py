@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from relay.cli.dedalus.running import Running, running
-from relay.cli.ending import SETTINGS, Command, ending
+from relay.cli.exit_codes import SETTINGS, Command, ending
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import WILD, Constant, Rule, Wildcard, normal
 from syndicate.dedalus.lower import arities

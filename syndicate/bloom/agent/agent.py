@@ -45,7 +45,10 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from syndicate.absent import form_of, outward
+from syndicate.actors.during import on_message
+from syndicate.actors.timer import after, now
+from syndicate.actors.turn import current, expect_ref, here
+from syndicate.actors.verbs import linked_task, on_stop, on_stop_or_crash, react
 from syndicate.bloom.agent.console import read_lines
 from syndicate.bloom.agent.packet import Packet, arrived
 from syndicate.bloom.agent.ports import Output, Sent, Standing, Unmade
@@ -54,23 +57,20 @@ from syndicate.bloom.declaration import Kind
 from syndicate.bloom.state.contents import Contents
 from syndicate.bloom.state.merged import Merged
 from syndicate.bloom.state.state import NOTHING, ScratchState
-from syndicate.during import on_message
 from syndicate.errors import IllegalRule, NoAnswer, NotAValue, ProgramStopped, RuleFailed, SyndicateError, WrongActor
 from syndicate.flow.element import Key, Typed, key_of, natural
 from syndicate.hosting.refusals import Refusals
 from syndicate.lattice.lattice import short
 from syndicate.log import logger
-from syndicate.pattern import capture
-from syndicate.timer import after, now
-from syndicate.turn import current, expect_ref, here
-from syndicate.values import Ref
-from syndicate.verbs import linked_task, on_stop, on_stop_or_crash, react
+from syndicate.values.absent import form_of, outward
+from syndicate.values.pattern import capture
+from syndicate.values.value import Ref
 
 if TYPE_CHECKING:
+    from syndicate.actors.facet import Facet
+    from syndicate.actors.turn import Turn
     from syndicate.bloom.collection import Collection
     from syndicate.bloom.program import Bloom
-    from syndicate.facet import Facet
-    from syndicate.turn import Turn
 
 T = TypeVar("T")
 

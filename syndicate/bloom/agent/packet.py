@@ -2,7 +2,8 @@
 
 A row to the address *to* is the message ``<bloom-packet to channel [column ...]>``.  Who has that address observes all
 that begins so, whichever program, process or person sent it.  Columns are values as they are, but for two that a
-dataspace does not have: None is :data:`~syndicate.absent.ABSENT`, and a lattice value is the record that it always
+dataspace does not have: None is :data:`~syndicate.values.absent.ABSENT`, and a lattice value is the record that it
+always
 becomes there.
 
 >>> revived((ABSENT, ("a", 1)))
@@ -22,13 +23,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from syndicate.absent import ABSENT, inward
 from syndicate.bloom.row import Names
 from syndicate.errors import RowMisfit
 from syndicate.flow.element import ATOMS, Key, key_of
 from syndicate.lattice.lattice import Lattice, revive, short
-from syndicate.record import record
-from syndicate.values import Value, is_record
+from syndicate.values.absent import ABSENT, inward
+from syndicate.values.record import record
+from syndicate.values.value import Value, is_record
 
 
 @record("bloom-packet")
@@ -41,7 +42,7 @@ class Packet:
 
 
 def revived(value: Value) -> Any:
-    """A value as a part of a row, as :func:`~syndicate.absent.inward` has it, with lattice values."""
+    """A value as a part of a row, as :func:`~syndicate.values.absent.inward` has it, with lattice values."""
     if type(value) is tuple:
         return tuple([revived(part) for part in value])
     return revive(value) if is_record(value) else inward(value)

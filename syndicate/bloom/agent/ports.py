@@ -23,18 +23,18 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from syndicate.absent import form_of
+from syndicate.actors.during import observe
+from syndicate.actors.turn import Entity, Handle, Turn
 from syndicate.bloom.agent.strangers import Stranger
 from syndicate.bloom.declaration import SCRATCHES, TABLES, Kind
 from syndicate.bloom.rules.function import takes
 from syndicate.bloom.site import raised_at, site_of
-from syndicate.during import observe
 from syndicate.errors import BloomDeclaration, IllegalRule, NotAValue, PatternError, RuleFailed
 from syndicate.flow.element import Key, natural
-from syndicate.pattern import capture
-from syndicate.skeleton.analysis import analyse
-from syndicate.turn import Entity, Handle, Turn
-from syndicate.values import Frozen, Ref, Value, thaw
+from syndicate.index.analysis import analyse
+from syndicate.values.absent import form_of
+from syndicate.values.pattern import capture
+from syndicate.values.value import Frozen, Ref, Value, thaw
 
 if TYPE_CHECKING:
     from syndicate.bloom.agent.agent import Agent

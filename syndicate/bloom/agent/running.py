@@ -32,18 +32,18 @@ from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from syndicate.actors.system import run
+from syndicate.actors.turn import current
+from syndicate.actors.verbs import prevent_inert_check
 from syndicate.bloom.agent.agent import Agent
 from syndicate.errors import AlreadyRunning, IllegalRule, ProgramStopped
 from syndicate.log import logger
-from syndicate.system import run
-from syndicate.turn import current
-from syndicate.verbs import prevent_inert_check
 
 if TYPE_CHECKING:
     from syndicate.bloom.collection import Collection
     from syndicate.bloom.program import Bloom
     from syndicate.bloom.row import Row
-    from syndicate.values import Ref
+    from syndicate.values.value import Ref
 
 T = TypeVar("T")
 Callback: TypeAlias = "Callable[[list[Row]], object]"

@@ -55,7 +55,7 @@ from syndicate.bloom.insight.resending import says_when
 from syndicate.bloom.rules.reader import Unseen
 
 if TYPE_CHECKING:
-    from syndicate.bloom.insight.looking import Looking
+    from syndicate.bloom.insight.introspection import Looking
     from syndicate.bloom.rule import Rule
 
 ASYNCHRONOUS: Final = frozenset({*SENT, Kind.PERIODIC})

@@ -48,7 +48,7 @@ from syndicate.errors import IllegalRule
 from syndicate.flow.element import Key, in_order, natural
 
 if TYPE_CHECKING:
-    from syndicate.bloom.insight.looking import Looking
+    from syndicate.bloom.insight.introspection import Looking
 
 FORMS: Final = ("text", "html", "json")
 _STANDING: Final = TABLES | {Kind.CONST, Kind.LATTICE}

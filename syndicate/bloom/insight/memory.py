@@ -21,7 +21,7 @@ from syndicate.bloom.declaration import TABLES
 from syndicate.flow.element import Key, key_of
 
 if TYPE_CHECKING:
-    from syndicate.bloom.insight.looking import Looking
+    from syndicate.bloom.insight.introspection import Looking
     from syndicate.bloom.row import Row
 
 

@@ -49,7 +49,7 @@ from syndicate.errors import IllegalRule
 from syndicate.flow.graph import dot_text, mermaid_text
 
 if TYPE_CHECKING:
-    from syndicate.bloom.insight.looking import Looking
+    from syndicate.bloom.insight.introspection import Looking
     from syndicate.bloom.rule import Rule
 
 FORMS: Final = ("mermaid", "dot", "json")

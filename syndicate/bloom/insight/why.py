@@ -46,7 +46,7 @@ from syndicate.flow.element import Key, key_of, natural
 
 if TYPE_CHECKING:
     from syndicate.bloom.collection import Collection
-    from syndicate.bloom.insight.looking import Looking
+    from syndicate.bloom.insight.introspection import Looking
 
 _AT_ONCE: Final = 32
 """How many ways of one fact are looked at before the others' turn comes."""

@@ -33,7 +33,7 @@ from syndicate.flow.element import natural
 
 if TYPE_CHECKING:
     from syndicate.bloom.collection import Collection
-    from syndicate.bloom.insight.looking import Looking
+    from syndicate.bloom.insight.introspection import Looking
     from syndicate.bloom.rule import Rule
 
 _TRIED: Final = 3

@@ -28,7 +28,7 @@ from attrs import frozen
 
 from syndicate import plan
 from syndicate.bloom.rules.term import Lifted
-from syndicate.bloom.tick.spring import Spring
+from syndicate.bloom.tick.lattice_term import Spring
 from syndicate.errors import PlanError
 from syndicate.flow.comparison import same
 from syndicate.flow.element import Key, key_of, natural

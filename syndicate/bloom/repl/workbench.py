@@ -35,7 +35,7 @@ import syndicate.bloom as surface
 from syndicate.bloom.block import Imported, bloom
 from syndicate.bloom.declaration import Declaration
 from syndicate.bloom.insight.memory import remember
-from syndicate.bloom.repl.carrying import carry
+from syndicate.bloom.repl.migrate import carry
 from syndicate.bloom.state.store import Store
 from syndicate.errors import IllegalRule
 

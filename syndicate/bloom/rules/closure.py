@@ -24,7 +24,7 @@ from types import FunctionType
 from typing import Any
 
 from syndicate.errors import IllegalRule, NotAValue
-from syndicate.values import freeze
+from syndicate.values.value import freeze
 
 _watched: ContextVar[list[tuple[FunctionType, str, list[Any]]] | None] = ContextVar("watched", default=None)
 

@@ -46,7 +46,7 @@ ABSENT: Final = object()
 PLAIN_MODULES: Final = frozenset(
     {
         *("builtins", "re", "datetime", "decimal", "fractions", "uuid", "operator", "enum", "collections"),
-        *("syndicate.values", "syndicate.flow.element"),
+        *("syndicate.values.value", "syndicate.flow.element"),
     }
 )
 """Whose objects know of nothing but what they were made of, or are given."""

@@ -5,7 +5,8 @@
 3. Keys are checked; what breaks them takes the steps back: the tick did not happen.
 4. What changed is taken in, rows of ``<~`` are sent, callbacks are called.
 
-Where lattices are in play, the circuit steps as often as these grow (:mod:`~syndicate.bloom.tick.growth`).  A tick
+Where lattices are in play, the circuit steps as often as these grow (:mod:`~syndicate.bloom.tick.lattice_fixpoint`).
+A tick
 that finds lattice values in rows of a collection where nobody knew of any is taken back, the program wired anew, and
 the tick starts again.
 """
@@ -21,7 +22,7 @@ from syndicate.bloom.state.held import Changes
 from syndicate.bloom.state.merged import Merged
 from syndicate.bloom.state.state import NOTHING, CellState, Delta, ScratchState, SentState, TableState
 from syndicate.bloom.state.store import Store
-from syndicate.bloom.tick.growth import Growth
+from syndicate.bloom.tick.lattice_fixpoint import Growth
 from syndicate.bloom.tick.wiring import Wiring
 from syndicate.errors import (
     EndlessLoop,

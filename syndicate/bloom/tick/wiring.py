@@ -3,7 +3,7 @@
 A collection is a relation of the plan.  The rules of ``<+``, ``<-``, ``<+-`` and ``<~`` derive relations of their own,
 ``"buffer <-"``, which nothing reads: so they lie in the last stratum, and no cycle leads through them.  Where lattices
 are in play, the plan of all rules says what the strata are, and the circuit is made of those that are its own
-(:mod:`syndicate.bloom.tick.division`).
+(:mod:`syndicate.bloom.tick.partition`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from syndicate.bloom.declaration import TABLES, Kind
 from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.reader import Unseen
 from syndicate.bloom.site import placing
-from syndicate.bloom.tick.division import Division, Given, divided, is_divided, spread
 from syndicate.bloom.tick.ordering import Ordering, known_columns
+from syndicate.bloom.tick.partition import Division, Given, divided, is_divided, spread
 from syndicate.errors import BloomDeclaration, Unstratifiable
 from syndicate.lattice.lattice import Lattice
 

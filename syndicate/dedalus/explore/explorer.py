@@ -11,7 +11,7 @@ alike so does all that lies between them.
 
 *Arrivals in the past* are assumed first, and must then be sent.  What to assume comes from messages that are met on
 the way; where a negation could hide one, from :mod:`syndicate.dedalus.explore.bounds`.  A model that owes them to
-itself is dropped by :mod:`syndicate.dedalus.explore.founded`.
+itself is dropped by :mod:`syndicate.dedalus.explore.stability`.
 
 >>> from syndicate.dedalus import Program
 >>> late = Program.parse("r(1)@1; s(1)@1; p(X) :- q(X), r(X); q(X)@async :- s(X);")
@@ -34,11 +34,11 @@ from syndicate.dedalus.ast import Rule
 from syndicate.dedalus.explore.arrivals import Arrivals, is_local
 from syndicate.dedalus.explore.bounds import hidden_in
 from syndicate.dedalus.explore.extreme import extreme
-from syndicate.dedalus.explore.founded import Early, Foundation, Run, idling
 from syndicate.dedalus.explore.influence import NOTHING, Influence, sliced
 from syndicate.dedalus.explore.outcome import Decisions, Exploration, Mode, Outcome, Projection, by_rows
 from syndicate.dedalus.explore.replay import facts_of, replayer
 from syndicate.dedalus.explore.space import MOST_REMEMBERED, Fact, Facts, Found, Space, at_constant, chosen_of
+from syndicate.dedalus.explore.stability import Early, Foundation, Run, idling
 from syndicate.dedalus.explore.state import Lane, Met, Sent, State, Step, decided, is_causal, steps_of
 from syndicate.dedalus.run import Facts as Events
 from syndicate.dedalus.schedule import Clock, Send

@@ -17,9 +17,9 @@ from attrs import evolve, frozen
 
 from syndicate.dedalus.ast import Row, Value
 from syndicate.dedalus.causality import check_causality
-from syndicate.dedalus.explore.founded import Early
 from syndicate.dedalus.explore.outcome import MessageKey, Projection
 from syndicate.dedalus.explore.space import Fact, Facts
+from syndicate.dedalus.explore.stability import Early
 from syndicate.dedalus.model import Message, order
 from syndicate.errors import ScheduleError
 

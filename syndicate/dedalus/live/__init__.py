@@ -6,8 +6,8 @@ Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), distribution 
 from __future__ import annotations
 
 from syndicate.dedalus.live.agent import Agent
-from syndicate.dedalus.live.diary import Diary, together
-from syndicate.dedalus.live.life import Life
+from syndicate.dedalus.live.event_log import Diary, together
+from syndicate.dedalus.live.instance import Life
 from syndicate.dedalus.live.packet import Fact, Packet
 
 __all__ = ["Agent", "Diary", "Fact", "Life", "Packet", "together"]

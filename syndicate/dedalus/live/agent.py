@@ -37,8 +37,8 @@ keeps of others when that comes.
 an agent that is started again is at its first timestep, and knows nothing of its life before.
 
 **Diaries.**  A *recorded* agent keeps all that came and went, or tells it as it happens, as to a file
-(:class:`~syndicate.dedalus.live.diary.Writing`).  Of the diaries of all agents
-:func:`~syndicate.dedalus.live.diary.together` makes a run of the program in one place that equals what happened.
+(:class:`~syndicate.dedalus.live.event_log.Writing`).  Of the diaries of all agents
+:func:`~syndicate.dedalus.live.event_log.together` makes a run of the program in one place that equals what happened.
 
 Contract: what is sent in a timestep goes out with its turn; what arrives in one turn and was not sent later than the
 agent's time is there in one timestep.  State is kept as a run keeps it, and without a record nothing of the past.
@@ -55,16 +55,16 @@ import attrs
 
 from syndicate.dedalus.ast import Value, normal
 from syndicate.dedalus.explore.influence import NOTHING
-from syndicate.dedalus.live.life import Life
+from syndicate.dedalus.live.instance import Life
 from syndicate.dedalus.live.local import Recording
 from syndicate.dedalus.live.packet import Fact
 from syndicate.dedalus.placement import SPECIFICATION, Placement
 from syndicate.dedalus.program import Program
 from syndicate.dedalus.quiescence import restless
 from syndicate.errors import FactError, PatternError
-from syndicate.pattern import capture
-from syndicate.skeleton.analysis import analyse
-from syndicate.values import Ref
+from syndicate.index.analysis import analyse
+from syndicate.values.pattern import capture
+from syndicate.values.value import Ref
 
 Inputs: TypeAlias = Mapping[str, Any] | Iterable[str]
 """Patterns, or record classes, by relation; names alone stand for ``<dedalus-fact location relation row>``."""

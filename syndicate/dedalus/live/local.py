@@ -34,7 +34,7 @@ from typing import Any, Final, TypeAlias
 from attrs import define, field
 
 from syndicate.dedalus.ast import Row, Value, normal
-from syndicate.dedalus.live.diary import Arrival, Diary, Entry, Standing
+from syndicate.dedalus.live.event_log import Arrival, Diary, Entry, Standing
 from syndicate.dedalus.model import Message, order
 from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.run import Pass, Rows, stepped

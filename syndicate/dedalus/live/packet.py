@@ -11,8 +11,8 @@ Packet(to='b', relation='log', row=('b', 'hi'), sent=3)
 
 from __future__ import annotations
 
-from syndicate.record import record
-from syndicate.values import Value
+from syndicate.values.record import record
+from syndicate.values.value import Value
 
 
 @record("dedalus-message")

@@ -13,9 +13,9 @@ import numpy as np
 
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.columnar.parts import all_encoded, plain_keys, weights_of
+from syndicate.flow.columnar.sorted_runs import Patience, Run, Tail, gathered, parted
 from syndicate.flow.columnar.sums import Entries, emitted
 from syndicate.flow.columnar.table import Array, ByRows, Leaf, Table, joined, kind_of, row_shape, traced
-from syndicate.flow.columnar.tail import Patience, Run, Tail, gathered, parted
 from syndicate.flow.element import Key, MixedRows, is_rearranging, natural, naturals
 from syndicate.flow.operators.arrangement import Index, put_rows
 from syndicate.flow.operators.groups import GroupView

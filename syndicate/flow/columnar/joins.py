@@ -19,6 +19,7 @@ import numpy as np
 from attrs import frozen
 
 from syndicate.flow.columnar.parts import all_encoded, weights_of
+from syndicate.flow.columnar.sorted_runs import Parted, Patience, Run, Tail, gathered, parted
 from syndicate.flow.columnar.table import (
     SAFE,
     Array,
@@ -29,7 +30,6 @@ from syndicate.flow.columnar.table import (
     renamed,
     traced,
 )
-from syndicate.flow.columnar.tail import Parted, Patience, Run, Tail, gathered, parted
 from syndicate.flow.element import Key, Rows, natural, naturals
 from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, put_rows
 from syndicate.flow.undo import note_whole

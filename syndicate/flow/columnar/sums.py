@@ -16,6 +16,7 @@ from attrs import field, frozen
 
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.columnar.parts import all_encoded, encoded, plain_keys, weights_of
+from syndicate.flow.columnar.sorted_runs import RATIO, Patience
 from syndicate.flow.columnar.table import (
     SAFE,
     Array,
@@ -31,7 +32,6 @@ from syndicate.flow.columnar.table import (
     sums,
     traced,
 )
-from syndicate.flow.columnar.tail import RATIO, Patience
 from syndicate.flow.element import Key, is_rearranging, keys_of, naturals
 from syndicate.flow.undo import note, note_attribute, note_whole
 

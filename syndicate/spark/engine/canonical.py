@@ -4,7 +4,7 @@ Spark compares a column, not a Python object.  So whatever has no column type of
 it (:mod:`syndicate.flow.encoding`), and where that leaves a choice one way is chosen: the members of sets and the items
 of dictionaries are sorted by their bytes, decimals are written without trailing zeros, and moments of a zone in UTC.
 
->>> from syndicate.values import Dictionary
+>>> from syndicate.values.value import Dictionary
 >>> to_bytes(Dictionary({"a": 1, "b": 2})) == to_bytes(Dictionary({"b": 2, "a": 1}))
 True
 >>> from_bytes(to_bytes((1, True, -0.0, None))), to_bytes(1) == to_bytes(1.0)

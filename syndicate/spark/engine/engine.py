@@ -27,16 +27,16 @@ from syndicate.flow.node import Carries, Node, Port
 from syndicate.flow.structure import structure
 from syndicate.spark.engine.batch import SMALL_BATCH, Batch, Frames
 from syndicate.spark.engine.directory import Directory, copy, remove
-from syndicate.spark.engine.failing import ended, explained, is_inexact, is_stopped, unshippable
-from syndicate.spark.engine.given import Upserts, batch_of, checked, is_frame, shape_of_given
+from syndicate.spark.engine.errors import ended, explained, is_inexact, is_stopped, unshippable
 from syndicate.spark.engine.groups import chosen, made_unique
+from syndicate.spark.engine.inputs import Upserts, batch_of, checked, is_frame, shape_of_given
 from syndicate.spark.engine.layouts import Layouts
 from syndicate.spark.engine.loop import Loop
 from syndicate.spark.engine.output import Changes, Delta
 from syndicate.spark.engine.rows import table_of
 from syndicate.spark.engine.scope import Scope
 from syndicate.spark.engine.shape import Layout, of_data, shape_of, to_data, widest
-from syndicate.values import _classes
+from syndicate.values.value import _classes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

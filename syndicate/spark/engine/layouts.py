@@ -17,8 +17,8 @@ from attrs import evolve, frozen
 from syndicate.flow.circuit import Circuit
 from syndicate.flow.element import Element, rearranges
 from syndicate.flow.node import Carries, GlobalId, Kind, Node, Port
+from syndicate.spark.engine.compile import Traced, Tracer
 from syndicate.spark.engine.shape import Layout, Shape, bounded, joined, shape_of, widest
-from syndicate.spark.engine.tracing import Traced, Tracer
 
 SUMS = ("sum", "avg", "min", "max")
 _KINDS = {"sum": ("long",), "avg": ("long",), "min": ("long", "string", "binary"), "max": ("long", "string", "binary")}

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 from syndicate.flow.node import Node
 from syndicate.spark.engine.batch import Batch
+from syndicate.spark.engine.compile import Traced, renamed
 from syndicate.spark.engine.layouts import pairs
 from syndicate.spark.engine.shape import ANY, Layout
-from syndicate.spark.engine.tracing import Traced, renamed
 from syndicate.spark.engine.workers import Filter, FlatMap, Index, Map
 
 if TYPE_CHECKING:

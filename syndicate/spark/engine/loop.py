@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 
 from syndicate.errors import EndlessLoop
 from syndicate.flow.circuit import Circuit
-from syndicate.flow.nature import Nature
 from syndicate.flow.node import Carries, Port
+from syndicate.flow.properties import Nature
 from syndicate.spark.engine.batch import Batch
 from syndicate.spark.engine.scope import Scope
 from syndicate.spark.engine.trace import Trace

@@ -5,7 +5,7 @@ attributes.  So they are translated, not traced.  Equality in a plan is identity
 of two types are unequal; order is Python's where both sides are of one type, and otherwise that of values.
 
 >>> from syndicate.plan.rows import Meaning
->>> from syndicate.spark.engine.cell import cells
+>>> from syndicate.spark.engine.symbolic_column import cells
 >>> from syndicate.plan.scalar import Attr, Compare
 >>> test = Meaning("test", (Compare("n", ">", 3),), {"n": "r[0]"})
 >>> meant(test, (cells("e", ("long",)),)).sql
@@ -23,8 +23,8 @@ from typing import Any, Final
 
 from syndicate.plan.rows import Meaning
 from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Compare, Const, Not
-from syndicate.spark.engine.cell import Cell, Untraceable, arithmetic, cell_of
 from syndicate.spark.engine.shape import UNIT, VOID
+from syndicate.spark.engine.symbolic_column import Cell, Untraceable, arithmetic, cell_of
 
 _NULL_LAST: Final = frozenset({"long", "double", "boolean"})
 """Kinds before whose values None comes last in the order of a plan; before texts and bytes it comes first."""

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import evolve
 
 from syndicate.spark.engine.batch import Batch, Frames, added, buckets_of
-from syndicate.spark.engine.near import near, of_keys
+from syndicate.spark.engine.key_lookup import near, of_keys
 from syndicate.spark.engine.rows import table_of
 from syndicate.spark.engine.shape import Layout, joined, of_data, to_data
 

@@ -15,8 +15,8 @@ from attrs import frozen
 
 from syndicate.flow.node import Node, Port
 from syndicate.spark.engine.batch import Batch
+from syndicate.spark.engine.key_lookup import of_keys
 from syndicate.spark.engine.linear import as_pairs, summed
-from syndicate.spark.engine.near import of_keys
 from syndicate.spark.engine.shape import Layout
 from syndicate.spark.engine.trace import Trace
 

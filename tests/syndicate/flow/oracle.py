@@ -14,7 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from syndicate.flow import Circuit, IndexedZSet, Kind, Node, Port, ZSet
-from syndicate.values import is_record
+from syndicate.values.value import is_record
 
 Form = Any
 

@@ -25,7 +25,8 @@ from tests.syndicate.flow.oracle import Bag, bag_of, check
 
 np = pytest.importorskip("numpy")
 
-from syndicate.flow.columnar import joins, sums, table, tail  # noqa: E402  # they need numpy
+from syndicate.flow.columnar import joins, sums, table  # noqa: E402  # they need numpy
+from syndicate.flow.columnar import sorted_runs as tail  # noqa: E402  # they need numpy
 
 first, second = itemgetter(0), itemgetter(1)
 swapped = rearranges(lambda pair: (pair[1], pair[0]))

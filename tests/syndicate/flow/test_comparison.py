@@ -21,7 +21,7 @@ from syndicate.flow.comparison import COMPARING, natural_order, same
 from syndicate.lattice import Max, Min, Set
 from syndicate.lattice.ordering import is_comparable
 from syndicate.plan import Agg, Attr, Compare, GroupBy, NaturalJoin, Program, Rename, Selection, evaluate
-from syndicate.values import freeze, identical, order
+from syndicate.values.value import freeze, identical, order
 
 
 @record

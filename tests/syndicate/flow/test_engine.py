@@ -22,7 +22,7 @@ from syndicate.flow import Carries, Circuit, IndexedZSet, Stream, ZSet, rearrang
 from syndicate.flow import aggregates as agg
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.operators.nested import History
-from syndicate.flow.restart import Integral
+from syndicate.flow.recompute import Integral
 from syndicate.flow.scope import Cell
 from syndicate.flow.trace import Trace
 from tests.syndicate.flow import circuits

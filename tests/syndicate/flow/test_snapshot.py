@@ -36,8 +36,8 @@ from syndicate.flow import aggregates as agg
 from syndicate.flow.element import key_of
 from syndicate.flow.encoding import decoded, encoded
 from syndicate.flow.snapshot import register
-from syndicate.record import record
-from syndicate.values import Dictionary, Record, Symbol, ValueSet
+from syndicate.values.record import record
+from syndicate.values.value import Dictionary, Record, Symbol, ValueSet
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import AGGREGATES, first, second, two_sources
 from tests.syndicate.flow.oracle import form

@@ -17,7 +17,7 @@ from syndicate.errors import UnhashableElement, WeightError
 from syndicate.flow import NO_VALUE, IndexedZSet, TimedZSet, Trace, ZSet
 from syndicate.flow.element import key_of, natural
 from syndicate.flow.time import before, glb, lub
-from syndicate.values import identical
+from syndicate.values.value import identical
 from tests.strategies import P
 
 ATOMS = st.sampled_from([0, 1, 2, True, False, 1.0, 0.0, -0.0, math.nan, 2.5, "a", b"a", None, Symbol("a"), 2**70])

@@ -30,7 +30,7 @@ from syndicate.lattice import (
     join,
     revive,
 )
-from syndicate.values import freeze, identical, thaw
+from syndicate.values.value import freeze, identical, thaw
 from tests.syndicate.lattice.strategies import STRATEGIES
 
 anything = st.one_of(*STRATEGIES.values())

@@ -19,11 +19,11 @@ import trio
 
 from relay import connect
 from syndicate import Ref, current_facet, linked_task, run
-from syndicate.record import record
 from syndicate.spark import spark_source
 from syndicate.spark.delivery import Delivery
 from syndicate.spark.journal import Journal
 from syndicate.spark.source import _Source
+from syndicate.values.record import record
 from tests.syndicate.spark.microbatches import Session, Stream
 
 Steps = Mapping[str, tuple[type, str]]

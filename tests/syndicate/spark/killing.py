@@ -21,11 +21,11 @@ from typing import Any
 import trio
 from attrs import frozen
 
-from relay.broker import Broker
+from relay.server.broker import Broker
 from syndicate import Ref, capture, dataspace, open_system
 from syndicate.spark.journal import unpacked
 from syndicate.testing import watch
-from syndicate.values import thaw
+from syndicate.values.value import thaw
 from tests.syndicate.spark.crashing import Box
 from tests.syndicate.spark.waiting import until
 from tests.work import PATIENCE

@@ -19,10 +19,10 @@ from typing import Any
 import trio
 
 from syndicate import assert_, current_facet, dataspace, linked_task, open_system, spawn
-from syndicate.record import record
+from syndicate.actors.verbs import sync
 from syndicate.spark.sink import spark_sink
 from syndicate.spark.table import Table
-from syndicate.verbs import sync
+from syndicate.values.record import record
 
 POINTS = {
     "write": (Table, "write"),

@@ -16,7 +16,7 @@ from syndicate import Symbol, record
 from syndicate.errors import SinkError
 from syndicate.spark.arrays import Misfit, array_of, check_kind, kind_of
 from syndicate.spark.columns import NULL, forms
-from syndicate.values import freeze
+from syndicate.values.value import freeze
 
 
 @record

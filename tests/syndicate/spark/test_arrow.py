@@ -11,13 +11,13 @@ import structlog.testing
 import trio
 
 from syndicate import ANY, capture, dataspace, open_system, record, spawn
-from syndicate.absent import ABSENT
 from syndicate.errors import SourceError
 from syndicate.spark import spark_source
 from syndicate.spark.arrow import arrow_schema, arrow_table, loosened
 from syndicate.spark.columns import forms
 from syndicate.testing import watch
-from syndicate.values import Dictionary, freeze
+from syndicate.values.absent import ABSENT
+from syndicate.values.value import Dictionary, freeze
 from tests.syndicate.spark.waiting import until
 from tests.work import PATIENCE
 

@@ -11,11 +11,11 @@ import structlog.testing
 import trio
 
 from syndicate import ANY, capture, dataspace, open_system, record, spawn
+from syndicate.actors.verbs import stop_actor
 from syndicate.errors import SinkError
 from syndicate.flow.circuit import Circuit
 from syndicate.spark import SparkSource, spark_sink, spark_source, spark_view
 from syndicate.testing import watch
-from syndicate.verbs import stop_actor
 from tests.syndicate.spark.microbatches import Session, Stream
 from tests.syndicate.spark.test_sink import Jar, World, sunk
 from tests.syndicate.spark.waiting import until

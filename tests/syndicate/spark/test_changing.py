@@ -13,11 +13,11 @@ import structlog.testing
 import trio
 
 from syndicate import ANY, capture, dataspace, open_system, record, spawn
-from syndicate.actor import Actor
+from syndicate.actors.actor import Actor
+from syndicate.actors.system import System
 from syndicate.errors import SourceError
 from syndicate.spark import Feed, spark_source
 from syndicate.spark import place as module
-from syndicate.system import System
 from syndicate.testing import Seen, watch
 from tests.syndicate.spark.waiting import until
 from tests.work import PATIENCE

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NoReturn
 import pytest
 
 from syndicate.errors import SourceError, SparkMissing
-from syndicate.spark.failure import explained
+from syndicate.spark.errors import explained
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

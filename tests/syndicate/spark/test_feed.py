@@ -11,7 +11,7 @@ from syndicate.spark import Feed, spark_source
 from syndicate.spark.feed import DELTA, ICEBERG, feed_of
 from syndicate.spark.rows import Rows
 from syndicate.spark.standing import Standing
-from syndicate.values import thaw
+from syndicate.values.value import thaw
 
 
 @record

@@ -19,7 +19,7 @@ from syndicate.spark import journal as module
 from syndicate.spark.journal import Journal, described, packed, unpacked
 from syndicate.spark.rows import Step
 from syndicate.spark.standing import Standing
-from syndicate.values import freeze
+from syndicate.values.value import freeze
 from tests.strategies import values
 
 ABOUT = described({"record": "Box(name)", "key": []})

@@ -16,14 +16,14 @@ import structlog.testing
 import trio
 
 from syndicate import ANY, Entity, capture, dataspace, open_system, record, ref, spawn, supervise
-from syndicate.actor import Actor
+from syndicate.actors.actor import Actor
+from syndicate.actors.turn import current
+from syndicate.actors.verbs import send, stop_actor
 from syndicate.errors import SourceError, SourceJournalError
 from syndicate.spark import Feed, SparkProgress, spark_source
 from syndicate.spark import journal as journal_module
 from syndicate.spark.delivery import AHEAD, SELDOM
 from syndicate.testing import Seen, watch
-from syndicate.turn import current
-from syndicate.verbs import send, stop_actor
 from tests.syndicate.spark.microbatches import Session, Stream
 from tests.syndicate.spark.waiting import until
 from tests.work import PATIENCE

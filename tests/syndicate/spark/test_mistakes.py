@@ -12,7 +12,7 @@ import structlog.testing
 import trio
 
 from syndicate import dataspace, open_system, record, run, spawn
-from syndicate.actor import Actor
+from syndicate.actors.actor import Actor
 from syndicate.errors import SourceError
 from syndicate.spark import spark_source
 from tests.syndicate.spark.microbatches import Session, Stream

@@ -9,7 +9,7 @@ from syndicate import record
 from syndicate.errors import SourceError
 from syndicate.spark.columns import NULL
 from syndicate.spark.rows import Rows
-from syndicate.values import thaw
+from syndicate.values.value import thaw
 
 
 @record

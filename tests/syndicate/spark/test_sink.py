@@ -16,12 +16,12 @@ import structlog.testing
 import trio
 
 from syndicate import ANY, Ref, Symbol, assert_, capture, dataspace, on_asserted, open_system, record, spawn
-from syndicate.actor import Actor
+from syndicate.actors.actor import Actor
+from syndicate.actors.verbs import current_facet, stop_actor
 from syndicate.errors import NotAValue, PatternError, SinkError
 from syndicate.spark.sink import SparkWritten, spark_sink
 from syndicate.spark.table import Table, read_changes, read_snapshot
 from syndicate.testing import Seen, watch
-from syndicate.verbs import current_facet, stop_actor
 from tests.syndicate.spark.waiting import until
 from tests.work import PATIENCE
 

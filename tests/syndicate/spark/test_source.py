@@ -29,14 +29,14 @@ from syndicate import (
     send,
     spawn,
 )
-from syndicate.actor import Actor
+from syndicate.actors.actor import Actor
+from syndicate.actors.system import System
+from syndicate.actors.turn import current
+from syndicate.actors.verbs import stop_actor
 from syndicate.errors import JavaMissing, SourceError
 from syndicate.spark import SparkSource, spark_source
 from syndicate.spark import follower as module
-from syndicate.system import System
 from syndicate.testing import Seen, watch
-from syndicate.turn import current
-from syndicate.verbs import stop_actor
 from tests.syndicate.spark.waiting import until
 from tests.work import PATIENCE
 

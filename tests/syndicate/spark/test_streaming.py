@@ -17,7 +17,7 @@ import structlog.testing
 import trio
 
 from syndicate import ANY, Symbol, capture, dataspace, open_system, record, spawn
-from syndicate.actor import Actor
+from syndicate.actors.actor import Actor
 from syndicate.errors import CircuitError, NotAValue, SinkError, SourceError, SourceJournalError, UnknownStream
 from syndicate.flow import Circuit, aggregates
 from syndicate.spark import SparkProgress, streaming

@@ -17,11 +17,11 @@ import pyarrow.parquet  # noqa: F401  # as above
 
 from syndicate import Ref
 from syndicate.flow import Circuit, aggregates
-from syndicate.record import record
 from syndicate.spark.delivery import Delivery
 from syndicate.spark.journal import Journal
 from syndicate.spark.streaming import _Follower, spark_view
 from syndicate.spark.table import Table
+from syndicate.values.record import record
 from tests.syndicate.spark.crashing import Steps, follow, install, points, serve, stream
 from tests.syndicate.spark.microbatches import Session
 

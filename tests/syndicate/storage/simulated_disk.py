@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from attrs import define, evolve, field
 
 from syndicate.storage.disk import Changes, Loaded, Row
-from syndicate.values import Frozen
+from syndicate.values.value import Frozen
 
 
 class PowerCut(BaseException):

@@ -33,6 +33,7 @@ from syndicate import (
     stop_actor,
     supervise,
 )
+from syndicate.actors.system import System
 from syndicate.bloom import (
     Bloom,
     Network,
@@ -50,7 +51,6 @@ from syndicate.bloom import (
 from syndicate.bloom.agent.packet import Packet
 from syndicate.errors import BloomDeclaration, IllegalRule, NotInTurn, ProgramStopped, RuleFailed, SyndicateError
 from syndicate.lattice import Set
-from syndicate.system import System
 from syndicate.testing import Seen, settled, watch
 from tests.strategies import values
 from tests.syndicate.bloom.test_worked import ReliableDelivery

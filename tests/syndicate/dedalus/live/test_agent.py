@@ -23,11 +23,11 @@ from syndicate import (
     stop,
     supervise,
 )
+from syndicate.actors.system import System
 from syndicate.dedalus import Agent, Program, together
 from syndicate.dedalus.live import Fact, Life, Packet
-from syndicate.dedalus.live.life import BUSY
+from syndicate.dedalus.live.instance import BUSY
 from syndicate.errors import DedalusArithmetic, DedalusRejected, FactError, ProgramStopped, SyndicateError
-from syndicate.system import System
 from syndicate.testing import Seen, settled, watch
 
 Settle = Callable[[], Awaitable[None]]

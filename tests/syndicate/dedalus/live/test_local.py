@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndicate.dedalus import Program
-from syndicate.dedalus.live.diary import Diary, Entry, Writing, together
+from syndicate.dedalus.live.event_log import Diary, Entry, Writing, together
 from syndicate.dedalus.live.local import FURTHEST, Local
 from syndicate.dedalus.model import Message, Model
 from syndicate.dedalus.placement import Placement

@@ -20,7 +20,7 @@ from syndicate.errors import SyndicateError
 from syndicate.flow import Circuit
 from syndicate.spark import open_session
 from syndicate.spark.engine import SparkEngine
-from syndicate.spark.failure import explained
+from syndicate.spark.errors import explained
 
 OPTIONS: dict[str, Any] = {
     "spark.master": "local-cluster[1,1,512]",

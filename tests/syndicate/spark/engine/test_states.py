@@ -25,7 +25,7 @@ from syndicate.spark.engine.batch import SMALL_BATCH, bucket_of, buckets_of
 from syndicate.spark.engine.canonical import from_bytes, to_bytes
 from syndicate.spark.engine.rows import added_up, elements_of, table_of
 from syndicate.spark.engine.shape import Layout, shape_of, widest
-from syndicate.values import Dictionary
+from syndicate.values.value import Dictionary
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import ends, first, second
 from tests.syndicate.spark.engine.alike import alike
@@ -181,7 +181,7 @@ def test_buckets(spark: SparkSession) -> None:
 )
 def test_states_in_files(kind: str, small: int, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """What small deltas meet of a large state is found in its buckets, whatever the keys are, also by Spark."""
-    monkeypatch.setattr("syndicate.spark.engine.near.SCANNED", 10**6 if small == 40 else 0)
+    monkeypatch.setattr("syndicate.spark.engine.key_lookup.SCANNED", 10**6 if small == 40 else 0)
     rng = random.Random(kind)
 
     def build() -> Circuit:

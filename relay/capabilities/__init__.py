@@ -1,0 +1,1 @@
+"""Capabilities: who may reach what, and with which caveats."""

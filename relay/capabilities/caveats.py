@@ -1,0 +1,464 @@
+r"""Caveats: what may pass through a reference, and what it becomes on its way; with them it is *attenuated*.
+
+A caveat takes a value and gives a value, or drops it::
+
+    <rewrite Pattern Template>       what matches becomes what the template makes of it; all else is dropped
+    <or [<rewrite ..> ...]>          the first that matches decides; all else is dropped
+    <reject Pattern>                 what matches is dropped; all else passes as it is
+    anything else                    not understood, hence all is dropped
+
+    Pattern   <_>  <lit v>  <bind p>  <and [p ..]>  <not p>  <rec label [p ..]>  <arr [p ..]>  <dict {k: p ..}>
+              Boolean Double SignedInteger String ByteString Symbol Embedded
+    Template  <ref n>  <lit v>  <rec label [t ..]>  <arr [t ..]>  <dict {k: t ..}>  <attenuate t [caveat ..]>
+
+``<rec ..>`` and ``<arr ..>`` fit only what has exactly so many parts, unlike the patterns of an ``Observe``; ``<dict
+..>`` is open.  ``<ref n>`` stands for what the n-th ``<bind ..>`` has found, counted from 0 in the order of the text.
+Caveats are added at the right, and the newest runs first: whoever adds one can only narrow what the others let pass.
+
+>>> from syndicate.values.value import Record, thaw
+>>> dropped = written("<reject <rec speaks [<lit \"bob\"> <_>]>>")
+>>> signed = written("<rewrite <rec speaks [<_> <bind String>]> <rec speaks [<lit \"alice\"> <ref 0>]>>")
+>>> thaw(rewrite([dropped, signed], freeze(Record("speaks", ["bob", "hi"]))))
+Record(Symbol('speaks'), ['alice', 'hi'])
+>>> rewrite([signed, dropped], freeze(Record("speaks", ["bob", "hi"]))) is None
+True
+
+Contract: a caveat is checked and compiled once, to closures over frozen forms, and then applied in time proportional to
+the caveat and to what it makes.  It cannot make a value deeper or larger than a packet may hold.  It sees an
+``Observe`` in its published form.
+
+Source: Syndicate schemas, ``sturdy``; Syndicate protocol, on attenuation; ``docs/design/relay.md``, "Caveats".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, TypeAlias
+from weakref import WeakValueDictionary
+
+from relay.capabilities.passage import Passage, compacted
+from relay.protocol.limits import DEFAULT
+from syndicate.actors.turn import expect_ref
+from syndicate.errors import CaveatError, NotAValue
+from syndicate.index.analysis import is_of_class
+from syndicate.index.interest import INTEREST, expand
+from syndicate.values.text import parse, unparse_form
+from syndicate.values.value import (
+    BIG,
+    BOOL,
+    DICT,
+    DOUBLE,
+    MAX_DEPTH,
+    SEQ,
+    Frozen,
+    Ref,
+    Symbol,
+    Tag,
+    Value,
+    freeze,
+)
+
+Rewriter: TypeAlias = "Callable[[Frozen], Frozen | None]"
+"""What a caveat compiles to: None drops the value."""
+
+_Found: TypeAlias = "list[Frozen]"
+_Matcher: TypeAlias = Callable[[Frozen, _Found], bool]
+_Maker: TypeAlias = Callable[[_Found], Any]
+
+NODES: Final = 4096
+"""The nested values in all caveats of one reference: they are looked at for each value that passes."""
+
+_REWRITE: Final = Symbol("rewrite")
+_OR: Final = Symbol("or")
+_REJECT: Final = Symbol("reject")
+_SIZES: Final = {_REWRITE: 3, _OR: 2, _REJECT: 2}
+_CLASSES: Final = ("Boolean", "Double", "SignedInteger", "String", "ByteString", "Symbol", "Embedded")
+_ATOMS: Final = (BOOL, DOUBLE, BIG)
+_PARTS: Final = frozenset({str, int, bytes, Symbol, Ref})
+
+# ---------------------------------------------------------------------------------------------------- what is written
+
+
+def written(caveat: Value | str) -> Frozen:
+    """The frozen form of a caveat that is given as text or as a value; raises :class:`CaveatError` and
+    :class:`~syndicate.errors.TextError`.
+
+    What is not understood is refused here: whoever writes a caveat wants another one.
+    """
+    form = freeze(parse(caveat) if isinstance(caveat, str) else caveat)
+    if not known(form):
+        raise CaveatError(
+            f"not a caveat: {unparse_form(form)}. It is <rewrite Pattern Template>, <or [<rewrite ..> ..]> or "
+            "<reject Pattern>"
+        )
+    compile_caveat(form)
+    return form
+
+
+def known(form: Frozen) -> bool:
+    """Whether *form* is of one of the kinds that are not simply dropping everything."""
+    return type(form) is tuple and type(form[0]) is Symbol and _SIZES.get(form[0]) == len(form)
+
+
+def measure(forms: Iterable[Frozen]) -> int:
+    """The nested values in caveats; raises :class:`CaveatError` if they are no values, too many or too deep."""
+    level, depth, nodes = [*forms], 0, 0
+    while level:
+        nodes += len(level)
+        depth += 1
+        if nodes > NODES or depth > MAX_DEPTH + 2:  # two more than one counts: the atoms in it, and the caveat itself
+            raise CaveatError(f"caveats with more than {NODES} nested values, or nested deeper than {MAX_DEPTH} levels")
+        for item in level:
+            if type(item) is not tuple and type(item) not in _PARTS:
+                raise CaveatError("a caveat is a value, and holds no references of a peer")
+        level = [part for item in level if type(item) is tuple for part in _parts(item)]
+    return nodes
+
+
+def _parts(form: Frozen) -> Sequence[Frozen]:
+    head = form[0]
+    if head in _ATOMS:
+        return ()
+    if head is DICT:
+        return (*form[1], *form[2])
+    parts: Sequence[Frozen] = form[1:] if type(head) is Tag else form
+    return parts
+
+
+# ---------------------------------------------------------------------------------------------------- compiling
+
+
+def compile_caveat(form: Frozen) -> Rewriter:
+    """The function that a caveat is; raises :class:`CaveatError` where it is malformed, and so are the caveats in it.
+
+    >>> compile_caveat(freeze(parse("<expires 2030>")))("a value") is None
+    True
+    >>> compile_caveat(freeze(parse("<rewrite <_> <ref 0>>")))
+    Traceback (most recent call last):
+    syndicate.errors.CaveatError: <ref 0> in a template with 0 bindings: a pattern's <bind ..> are counted from 0
+    """
+    measure([form])
+    return _caveat(form)
+
+
+def _caveat(form: Frozen) -> Rewriter:
+    head = form[0] if type(form) is tuple else None
+    if type(head) is not Symbol or head not in _SIZES:
+        return _drop
+    if len(form) != _SIZES[head]:
+        raise CaveatError(f"<{head} ..> of {len(form) - 1} fields: it has {_SIZES[head] - 1}")
+    if head is _REJECT:
+        rejected = _pattern(form[1], _Scope())
+        return lambda value: None if rejected(value, []) else value
+    if head is _REWRITE:
+        return _first([_alternative(form)])
+    return _first([_alternative(item) for item in _sequence(form[1], "or")])
+
+
+def _drop(value: Frozen) -> None:
+    return None
+
+
+def _alternative(form: Frozen) -> tuple[_Matcher, _Maker]:
+    if type(form) is not tuple or form[0] is not _REWRITE or len(form) != 3:
+        raise CaveatError("the alternatives of an <or [..]> are <rewrite Pattern Template>")
+    scope = _Scope()
+    matcher = _pattern(form[1], scope)
+    maker = _template(form[2], scope.count)
+    return matcher, maker if type(form[2]) is tuple and form[2][0] in _SIMPLE else _bounded(maker)
+
+
+def _first(alternatives: list[tuple[_Matcher, _Maker]]) -> Rewriter:
+    def apply(value: Frozen) -> Frozen | None:
+        for matches, make in alternatives:
+            found: _Found = []
+            if matches(value, found):
+                return make(found)
+        return None
+
+    return apply
+
+
+def _bounded(make: _Maker) -> _Maker:
+    """Of what compounds were found, much larger ones can be made, and larger still by the next caveat."""
+
+    def bounded(found: _Found) -> Any:
+        made = make(found)
+        return made if tuple not in map(type, found) or _fits(made) else None
+
+    return bounded
+
+
+def _fits(form: Frozen) -> bool:
+    level, depth, nodes = [form], 0, 0
+    while level:
+        depth += 1
+        level = [item for item in level if type(item) is tuple]
+        nodes += sum([2 * len(item[1]) if item[0] is DICT else len(item) for item in level])
+        if depth > MAX_DEPTH or nodes > DEFAULT.nodes:  # before the next level is written down, which may be huge
+            return False
+        level = [part for item in level for part in _parts(item)]
+    return True
+
+
+class _Scope:
+    """How many bindings a pattern has so far, and whether there may be more."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.negated = False
+
+
+def _sequence(form: Frozen, what: str) -> Sequence[Frozen]:
+    if type(form) is tuple and form[0] is SEQ:
+        return form[1:]
+    raise CaveatError(f"<{what} ..> holds a sequence, as in <{what} [..]>, and not {unparse_form(form)}")
+
+
+def _dictionary(form: Frozen) -> Iterable[tuple[Frozen, Frozen]]:
+    if type(form) is tuple and form[0] is DICT:
+        return zip(form[1], form[2], strict=True)
+    raise CaveatError(f"<dict ..> holds a dictionary, as in <dict {{key: ..}}>, and not {unparse_form(form)}")
+
+
+def _shape(form: Frozen) -> tuple[str, int]:
+    """The name and the number of fields of a record."""
+    if type(form) is tuple and type(form[0]) is Symbol:
+        return form[0].name, len(form) - 1
+    return "", 0
+
+
+# ---------------------------------------------------------------------------------------------------- patterns
+
+
+def _pattern(form: Frozen, scope: _Scope) -> _Matcher:
+    if type(form) is Symbol and form.name in _CLASSES:
+        name = form.name
+        return lambda value, found: is_of_class(value, name)
+    match _shape(form):
+        case ("_", 0):
+            return _anything
+        case ("lit", 1):
+            literal = form[1]
+            return lambda value, found: bool(value == literal)
+        case ("bind", 1):
+            return _bind(form[1], scope)
+        case ("not", 1):
+            return _not(form[1], scope)
+        case ("and", 1):
+            return _and([_pattern(item, scope) for item in _sequence(form[1], "and")])
+        case ("rec", 2):
+            return _compound(form[1], _sequence(form[2], f"rec {unparse_form(form[1])}"), scope)
+        case ("arr", 1):
+            return _compound(SEQ, _sequence(form[1], "arr"), scope)
+        case ("dict", 1):
+            return _entries([(key, _pattern(item, scope)) for key, item in _dictionary(form[1])])
+    raise CaveatError(
+        f"not a pattern of a caveat: {unparse_form(form)}. There are <_>, <lit v>, <bind p>, <and [p ..]>, <not p>, "
+        f"<rec label [p ..]>, <arr [p ..]>, <dict {{k: p}}> and {', '.join(_CLASSES)}"
+    )
+
+
+def _anything(value: Frozen, found: _Found) -> bool:
+    return True
+
+
+def _bind(form: Frozen, scope: _Scope) -> _Matcher:
+    if scope.negated:
+        raise CaveatError("<bind ..> inside <not ..>, which finds nothing that one could refer to: leave it out there")
+    scope.count += 1
+    inner = _pattern(form, scope)
+
+    def matches(value: Frozen, found: _Found) -> bool:
+        found.append(value)  # before what is found inside it
+        return inner(value, found)
+
+    return matches
+
+
+def _not(form: Frozen, scope: _Scope) -> _Matcher:
+    outer, scope.negated = scope.negated, True
+    inner = _pattern(form, scope)
+    scope.negated = outer
+    return lambda value, found: not inner(value, found)
+
+
+def _and(inner: list[_Matcher]) -> _Matcher:
+    def matches(value: Frozen, found: _Found) -> bool:
+        for item in inner:  # noqa: SIM110  # a generator would cost as much again
+            if not item(value, found):
+                return False
+        return True
+
+    return matches
+
+
+def _compound(head: Frozen, items: Sequence[Frozen], scope: _Scope) -> _Matcher:
+    size = len(items) + 1
+    places = [(place, item) for place, form in enumerate(items, 1) if (item := _pattern(form, scope)) is not _anything]
+
+    def matches(value: Frozen, found: _Found) -> bool:
+        if type(value) is not tuple or len(value) != size or value[0] != head:
+            return False
+        for place, item in places:  # noqa: SIM110  # likewise
+            if not item(value[place], found):
+                return False
+        return True
+
+    return matches
+
+
+def _entries(entries: list[tuple[Frozen, _Matcher]]) -> _Matcher:
+    def matches(value: Frozen, found: _Found) -> bool:
+        if type(value) is not tuple or value[0] is not DICT:
+            return False
+        _, keys, values = value
+        for key, item in entries:  # noqa: SIM110  # likewise
+            if key not in keys or not item(values[keys.index(key)], found):
+                return False
+        return True
+
+    return matches
+
+
+# ---------------------------------------------------------------------------------------------------- templates
+
+_SIMPLE: Final = frozenset({Symbol("ref"), Symbol("lit")})
+"""The templates that make nothing larger than what there is."""
+
+
+def _template(form: Frozen, count: int) -> _Maker:
+    match _shape(form):
+        case ("ref", 1):
+            n = form[1]
+            if type(n) is not int or not 0 <= n < count:
+                raise CaveatError(
+                    f"<ref {unparse_form(n)}> in a template with {count} bindings: a pattern's <bind ..> are counted "
+                    "from 0"
+                )
+            return lambda found: found[n]
+        case ("lit", 1):
+            literal = form[1]
+            return lambda found: literal
+        case ("rec", 2):
+            return _made((form[1],), [_template(item, count) for item in _sequence(form[2], "rec")])
+        case ("arr", 1):
+            return _made((SEQ,), [_template(item, count) for item in _sequence(form[1], "arr")])
+        case ("dict", 1):
+            entries = [(key, _template(item, count)) for key, item in _dictionary(form[1])]
+            keys = tuple([key for key, _ in entries])
+            make = _made((), [item for _, item in entries])
+            return lambda found: None if (values := make(found)) is None else (DICT, keys, values)
+        case ("attenuate", 2):
+            return _attenuating(_template(form[1], count), tuple(_sequence(form[2], "attenuate t")))
+    raise CaveatError(
+        f"not a template of a caveat: {unparse_form(form)}. There are <ref n>, <lit v>, <rec label [t ..]>, "
+        "<arr [t ..]>, <dict {k: t}> and <attenuate t [caveat ..]>"
+    )
+
+
+def _made(head: tuple[Frozen, ...], parts: list[_Maker]) -> _Maker:
+    def make(found: _Found) -> Any:
+        made = (*head, *[part(found) for part in parts])
+        return None if None in made else made
+
+    return make
+
+
+def _attenuating(make: _Maker, forms: tuple[Frozen, ...]) -> _Maker:
+    rewriters = [*map(_caveat, forms)]
+
+    def attenuating(found: _Found) -> Any:
+        ref = make(found)
+        try:
+            return attenuated(ref, forms, rewriters) if type(ref) is Ref else None
+        except CaveatError:  # it has too many by now
+            return None
+
+    return attenuating
+
+
+# ---------------------------------------------------------------------------------------------------- references
+
+
+def rewrite(caveats: Sequence[Frozen], form: Frozen) -> Frozen | None:
+    """What *caveats*, the newest last, let pass of *form*; None if nothing."""
+    return _rewritten([compile_caveat(caveat) for caveat in caveats], form)
+
+
+def _rewritten(caveats: Sequence[Rewriter], form: Frozen) -> Frozen | None:
+    compact = type(form) is tuple and form[0] is INTEREST
+    before = after = expand(form) if compact else form
+    for caveat in reversed(caveats):
+        after = caveat(after)
+        if after is None:
+            return None
+    if after is before or (compact and after == before):
+        return form
+    try:
+        return compacted(after)
+    except NotAValue:
+        return None
+
+
+class Attenuated(Passage):
+    """What lets through what *caveats* let pass: pairs of form and function, the newest last."""
+
+    def __init__(self, target: Ref, caveats: tuple[tuple[Frozen, Rewriter], ...]) -> None:
+        super().__init__(target)
+        self.caveats = caveats
+        self._rewriters = [rewriter for _, rewriter in caveats]
+
+    def pass_on(self, form: Frozen) -> Frozen | None:
+        """What the caveats make of it."""
+        return _rewritten(self._rewriters, form)
+
+
+_known: WeakValueDictionary[tuple[Ref, tuple[Frozen, ...]], Ref] = WeakValueDictionary()
+"""So that the same reference with the same caveats is the same reference, for as long as somebody has it."""
+
+
+def attenuated(ref: Ref, caveats: Iterable[Frozen], rewriters: Sequence[Rewriter] | None = None) -> Ref:
+    """*ref* with further caveats, in frozen form; raises :class:`CaveatError` where they are malformed or too many.
+
+    *rewriters* are what the caveats compile to, where that was done already.
+    """
+    added, inner = tuple(caveats), ref.entity
+    target, had = (inner.target, inner.caveats) if type(inner) is Attenuated else (ref, ())
+    forms = (*[form for form, _ in had], *added)
+    if not forms:
+        return ref
+    found = _known.get((target, forms))
+    if found is None:
+        if len(forms) > DEFAULT.caveats:
+            raise CaveatError(f"a reference with {len(forms)} caveats: at most {DEFAULT.caveats}")
+        measure(forms)
+        compiled = zip(added, rewriters or map(_caveat, added), strict=True)
+        found = _known[target, forms] = Ref(target.facet, Attenuated(target, (*had, *compiled)), True)
+    return found
+
+
+def attenuate(ref: Ref, *caveats: Value | str) -> Ref:
+    """A reference to the same, through which only what *caveats* let pass gets: give it to whom you trust less.
+
+    Each caveat is text, or a value of the published schema; the language is described in
+    :mod:`relay.capabilities.caveats`.  The
+    same reference with the same caveats is the same reference.  What a caveat drops is dropped in silence, and so is
+    its retraction; ``sync`` passes.
+
+    Raises :class:`~syndicate.errors.CaveatError` and :class:`~syndicate.errors.TextError`.
+
+    >>> from syndicate import Record, capture, dataspace, send
+    >>> from syndicate.testing import settled, watch
+    >>> heard = []
+    >>> def boot():
+    ...     ds = dataspace()
+    ...     heard.append(watch(ds, Record("Says", [capture(), capture()])))
+    ...     alice = attenuate(ds, '<rewrite <rec Says [<_> <bind String>]> <rec Says [<lit "alice"> <ref 0>]>>')
+    ...     send(alice, Record("Says", ["bob", "hello"]))
+    ...     send(alice, "nonsense")
+    >>> _ = settled(boot)
+    >>> heard
+    [[('!', 'alice', 'hello')]]
+    """
+    return attenuated(expect_ref("attenuate", ref), [written(caveat) for caveat in caveats])

@@ -1,0 +1,102 @@
+"""What stands before an entity: hands on to it what may pass, in its own facet, so that no turn is spent on that.
+
+:mod:`relay.capabilities.caveats` and the binds of :mod:`relay.capabilities.gatekeeper` are made of this.
+
+>>> from syndicate import prevent_inert_check, ref, send
+>>> from syndicate.testing import settled
+>>> class Small(Passage):
+...     def pass_on(self, form):
+...         return form if form < 10 else None
+>>> class Shows(Entity):
+...     def message(self, value):
+...         print(value)
+>>> def boot():
+...     target = ref(Shows())
+...     small = ref(Small(target))
+...     for n in (1, 100, 2):
+...         send(small, n)
+...     prevent_inert_check()  # the two entities live in this facet
+>>> _ = settled(boot)
+1
+2
+
+Contract: what was not handed on is not retracted; what became something else is retracted as that.
+
+Source: ``docs/design/relay.md``, "Caveats" and "The gatekeeper".
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from relay.protocol.observer import heard
+from syndicate.actors.dataspace import Dataspace
+from syndicate.actors.turn import Entity, Handle
+from syndicate.index.interest import OBSERVE
+from syndicate.values.value import Frozen, Record, Ref, freeze, thaw
+
+
+class Passage(Entity):
+    """What stands before *target*, in its facet, and hands on to it: no turn is spent on that.
+
+    Subclasses say by :meth:`pass_on` what becomes of a value.  What was never handed on is never retracted.
+    """
+
+    raw: ClassVar[bool] = True
+
+    def __init__(self, target: Ref) -> None:
+        self.target = target
+        self._passed: dict[Any, Any] = {}
+
+    def pass_on(self, form: Frozen) -> Frozen | None:
+        """What the target gets; None if nothing."""
+        return form
+
+    def assert_(self, form: Frozen, handle: Any) -> None:
+        """Hand on."""
+        passed, target = self.pass_on(form), self.target
+        if passed is None or not heard(target, passed):
+            return
+        if passed is not form or type(handle) is not Handle:  # the target must find by the handle what it has got
+            handle, known_as = Handle(getattr(handle, "facet", target.facet), target, passed), handle
+            self._passed[known_as] = handle
+        else:
+            self._passed[handle] = handle
+        target.entity.assert_(passed if target.raw else thaw(passed), handle)
+
+    def retract(self, handle: Any) -> None:
+        """Hand on, if the assertion was."""
+        passed = self._passed.pop(handle, None)
+        if passed is not None:
+            self.target.entity.retract(passed)
+
+    def message(self, form: Frozen) -> None:
+        """Hand on."""
+        passed = self.pass_on(form)
+        if passed is not None and heard(self.target, passed):
+            self.target.entity.message(passed if self.target.raw else thaw(passed))
+
+    def sync(self, peer: Ref) -> None:
+        """Let the target answer."""
+        self.target.entity.sync(peer)
+
+
+def innermost(ref: Ref) -> Ref:
+    """What *ref* leads to, past all that stands before it."""
+    while isinstance(ref.entity, Passage):
+        ref = ref.entity.target
+    return ref
+
+
+def compacted(form: Frozen) -> Frozen:
+    """The frozen form of a value that others have made: an ``Observe`` in its compact form; raises
+    :class:`~syndicate.errors.NotAValue`.
+
+    An ``Observe`` whose observer is a dataspace stays a plain assertion, and nobody is told.  One packet of a peer's
+    could else make a dataspace of ours talk to itself without end, each word twice as often as the one before.
+    """
+    if type(form) is not tuple or form[0] is not OBSERVE:
+        return form
+    if type(form[-1]) is Ref and type(innermost(form[-1]).entity) is Dataspace:
+        return form
+    return freeze(Record.labelled(OBSERVE, map(thaw, form[1:])))

@@ -1,0 +1,110 @@
+"""How a command ends: in order, with one or two lines on stderr, or with a traceback for who asks for one.
+
+The exit code is 2 where the command was wrong, 1 where it failed, 130 after Ctrl-C, 143 and 129 after SIGTERM and
+SIGHUP, which need no words.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from pathlib import Path
+from traceback import walk_tb
+from typing import Any, Final, NoReturn
+
+import click
+
+from syndicate.actors.system import run
+from syndicate.errors import AddressError, ConfigError, OutputError, ProgramNotFound, SyndicateError, TextError
+
+SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
+"""Those of each command."""
+
+_NOBODY: Final = "cannot connect to "
+
+
+def run_command(program: str, debug: bool, boot: Callable[[], object]) -> None:
+    """Run *boot* to its end; exit with a line on stderr if that is an error."""
+    with interruptible():
+        try:
+            run(boot)
+        except SyndicateError as e:
+            if debug:
+                raise
+            fail(program, e)
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Exit with 130, and without a word, after Ctrl-C; with 1 and a line where standard output cannot be
+    written; with 0 where nobody reads it any more.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # again now would be a traceback of Python's own end
+        sys.exit(128 + signal.SIGINT)
+    except OSError as e:
+        if not _echoing(e):
+            raise
+        give_up_output()
+        if isinstance(e, BrokenPipeError):  # whoever read has seen enough
+            sys.exit(0)
+        fail(Path(sys.argv[0]).name, OutputError(f"cannot write to standard output: {e.strerror}"))
+
+
+def _echoing(error: OSError) -> bool:
+    """Whether it came of something that click was to print."""
+    frames = [frame.f_globals.get("__name__") for frame, _ in walk_tb(error.__traceback__)]
+    return frames[-1] == "click.utils"
+
+
+def give_up_output() -> None:
+    """Drop what waits for standard output: Python would try again at its end, and complain."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, sys.stdout.fileno())
+    os.close(nothing)
+
+
+class Command(click.Command):
+    """A command that Ctrl-C ends; click itself says "Aborted!" and takes it for a failure."""
+
+    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+        """Read the arguments."""
+        with interruptible():
+            return super().make_context(*args, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Do it."""
+        with interruptible():
+            return super().invoke(ctx)
+
+
+def fail(program: str, error: SyndicateError) -> NoReturn:
+    """Print *error* as the last words of *program*, and exit."""
+    remedy = ". Is a server running there? Start one with: syndicate-server" if str(error).startswith(_NOBODY) else ""
+    click.echo(f"{program}: {error}{remedy}", err=True)
+    sys.exit(2 if isinstance(error, (AddressError, ConfigError, ProgramNotFound, TextError)) else 1)
+
+
+def ending(program: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Let the errors of a command with ``--debug`` be the last words of *program*, which is its whole name."""
+
+    def decorate(function: Callable[..., None]) -> Callable[..., None]:
+        @wraps(function)
+        def called(*args: Any, debug: bool, **options: Any) -> None:
+            with interruptible():
+                try:
+                    function(*args, **options)
+                except SyndicateError as error:
+                    if debug:
+                        raise
+                    fail(program, error)
+
+        return called
+
+    return decorate

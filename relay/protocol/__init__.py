@@ -1,0 +1,1 @@
+"""The protocol: packets, their encodings, and the limits on what a peer may say."""

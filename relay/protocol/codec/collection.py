@@ -1,0 +1,162 @@
+"""Collections from a peer: the frozen forms of sets and dictionaries, made without letting the peer choose the price.
+
+Three prices are not in proportion to a frame.  *Colliding hashes*: those of strings, bytes and symbols are keyed by
+secrets of the process, but that of a tuple is a public function of its items, so that a peer can make thousands of
+records with one hash, and a set of them takes quadratic time (:func:`flooded`).  *Sets in sets*: Python hashes a tuple
+anew each time, so that each level costs all that is inside; what is in such sets is therefore counted once a level
+(``Limits.keyed``).  *Sorting*: the order of :func:`syndicate.values.value.order` costs a call an item; here atoms are
+sorted
+by kind, as they are.
+
+>>> from syndicate.values.value import SEQ
+>>> ordered([(SEQ, 2), "b", (SEQ, 1), 7, "a"])
+[7, 'a', 'b', (SEQ, 1), (SEQ, 2)]
+
+Contract: the same forms as :func:`syndicate.values.value.freeze` makes.
+
+Source: Preserves, on total order; ``docs/design/values.md``, "Hashes"; ``docs/design/protocol.md``, "Decoders and their
+limits".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
+from operator import attrgetter
+from typing import Any, Final
+
+from relay.protocol.limits import Limits
+from relay.protocol.packets import WireRef
+from syndicate.errors import ProtocolError
+from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, MINUS_TWO, SET, Frozen, Symbol, order, thaw
+
+FEW: Final = 512
+"""So many members may have one hash: comparing each with each takes some milliseconds.
+
+By chance no two have, but hash(-1) == hash(-2), so that of points around 0 in nine dimensions 512 collide.
+"""
+
+_COMPOUND: Final = frozenset({tuple, WireRef})
+
+
+def flooded(keys: Collection[Frozen]) -> bool:
+    """Whether so many of *keys*, distinct values, have one hash that it was meant: do not make a set of them.
+
+    It costs the hash of each, if there are more than may be alike, and no comparison.
+
+    >>> flooded([("point", x, y) for x in (-1, -2, 5) for y in range(-300, 300)])
+    False
+    >>> flooded([(-1 - n % 2, -1 - n // 2 % 2, *[-1 - (n >> k) % 2 for k in range(2, 10)]) for n in range(1024)])
+    True
+    """
+    if len(keys) <= FEW:
+        return False
+    hashes = [*map(hash, keys)]
+    return len({*hashes}) < len(hashes) and max(Counter(hashes).values()) > FEW
+
+
+def weight(forms: Iterable[Frozen], most: int) -> int:
+    """The nodes inside of those of *forms*, members or keys, that are compound; no more than *most* are counted.
+
+    >>> weight(["a", ("point", 1, 2)], 100), weight(["a", "b"], 100)
+    (3, 0)
+    """
+    count = 0
+    pending = [form for form in forms if type(form) in _COMPOUND]
+    while pending and count <= most:
+        form = pending.pop()
+        if type(form) is WireRef:
+            form = (form.whose, form.oid, *form.caveats)
+        count += len(form)
+        pending += [item for item in form if type(item) in _COMPOUND]
+    return count
+
+
+class Collections:
+    """The sets and dictionaries of one packet: call :meth:`begin` before each."""
+
+    __slots__ = ("_keyed", "_limits")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._keyed = 0
+
+    def begin(self) -> None:
+        """Nothing has been hashed yet."""
+        self._keyed = 0
+
+    def set_of(self, members: list[Frozen]) -> Frozen:
+        """The set of *members*; raises :class:`ProtocolError` if they are too many, or not distinct."""
+        if not members or (len(members) == 1 and type(members[0]) not in _COMPOUND):
+            return (SET, *members)
+        self._check(members, len(members), "a set")
+        distinct = {*members}
+        if len(distinct) < len(members):
+            raise ProtocolError("a set with a duplicate member")
+        return (SET, *ordered(distinct))
+
+    def dictionary_of(self, items: list[Frozen]) -> Frozen:
+        """The dictionary of *items*, key, value, key, value ...; raises :class:`ProtocolError`."""
+        if not items:
+            return (DICT, (), ())
+        keys, values = items[::2], items[1::2]
+        if len(keys) > len(values):
+            raise ProtocolError("a dictionary with a key without a value")
+        if len(keys) == 1 and type(keys[0]) not in _COMPOUND:
+            return (DICT, (keys[0],), (values[0],))
+        self._check(keys, len(items), "a dictionary")
+        pairs = dict(zip(keys, values, strict=True))
+        if len(pairs) < len(keys):
+            raise ProtocolError("a dictionary with a duplicate key")
+        keys = ordered(keys)
+        return (DICT, tuple(keys), tuple([pairs[key] for key in keys]))
+
+    def _check(self, keys: list[Frozen], size: int, what: str) -> None:
+        limits = self._limits
+        if size > limits.entries:
+            raise ProtocolError(f"{what} of {size} members, keys and values: at most {limits.entries} are allowed")
+        if not _COMPOUND.isdisjoint(map(type, keys)):
+            self._keyed += weight(keys, limits.keyed)
+            if self._keyed > limits.keyed:
+                raise ProtocolError(f"more than {limits.keyed} values inside of members of sets, or of keys")
+            if flooded(keys):
+                raise ProtocolError(f"{what} of {len(keys)} members that are duplicates, or whose hashes collide")
+
+
+def ordered(forms: Collection[Frozen]) -> list[Frozen]:
+    """*forms*, distinct, in the order of :func:`syndicate.values.value.order`."""
+    if len(forms) < 2:
+        return [*forms]
+    kinds = {*map(type, forms)}
+    if len(kinds) == 1:
+        return sorted(forms, key=_SORTED_BY[kinds.pop()])
+    places: list[list[Frozen]] = [[] for _ in range(9)]
+    for form in forms:
+        places[_PLACES.get(type(form)) or _place(form)].append(form)
+    if MINUS_TWO in places[2]:
+        places[2].sort(key=thaw)
+        return [form for alike in places if alike for form in (alike if alike is places[2] else _sorted(alike))]
+    return [form for alike in places if alike for form in _sorted(alike)]
+
+
+def _sorted(alike: list[Frozen]) -> list[Frozen]:
+    return sorted(alike, key=_SORTED_BY[type(alike[0])])
+
+
+def _place(form: Frozen) -> int:
+    """Where a tuple stands among atoms: large integers on both sides of the small ones."""
+    head = form[0]
+    if head is BIG:
+        return 2 if form == MINUS_TWO else 1 if form[1][0] > 127 else 3
+    return 0 if head is BOOL or head is DOUBLE else 7
+
+
+_PLACES: Final[dict[type, int]] = {int: 2, str: 4, bytes: 5, Symbol: 6, WireRef: 8}
+_SORTED_BY: Final[dict[type, Callable[[Any], Any] | None]] = {
+    int: None,
+    str: None,
+    bytes: None,
+    Symbol: attrgetter("name"),
+    WireRef: id,
+    tuple: order,
+}

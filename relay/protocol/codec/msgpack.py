@@ -1,0 +1,397 @@
+r"""The msgpack codec: packets as msgpack, our own encoding of the published protocol, for speed.
+
+========================================  ==========================================================================
+value                                     msgpack
+========================================  ==========================================================================
+string, bytes, boolean, double            str, bin, bool, float 64
+integer below 2**61 - 1 in magnitude      int; larger ones: extension 2, two's complement, big-endian
+symbol                                    extension 1, its name in UTF-8
+record                                    array of its label and its fields
+sequence                                  array of nil and its items
+set                                       array of extension 4 (empty) and its members
+dictionary                                array of extension 5 (empty), and key, value, key, value ...
+reference ``[0 oid]``, ``[1 oid ..]``     extension 3, msgpack of the array (0 or 1, oid, caveats)
+========================================  ==========================================================================
+
+Each array thus says by its first item what it is, which is how frozen forms look as well: encoding and decoding are
+one pass each.  There are no msgpack maps, which cannot tell 1 from True, and no empty arrays.  Any order of members
+and keys is accepted, duplicates are not.
+
+>>> from syndicate.values.value import freeze
+>>> codec = Msgpack()
+>>> codec.encode(freeze(["a", 1, True])).hex(" ")
+'94 c0 a1 61 01 c3'
+>>> list(codec.feed(bytes.fromhex("94 c0 a1 61 01 c3")))
+[(SEQ, 'a', 1, (BOOL, 't'))]
+
+Source: msgpack; ``docs/design/protocol.md``, "msgpack" and "Decoders and their limits".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import msgpack
+
+from relay.protocol.codec.collection import Collections, weight
+from relay.protocol.codec.encoding import KNOWN, SHORT, excess
+from relay.protocol.codec.measure import Measure
+from relay.protocol.limits import DEFAULT, ENVELOPE, Limits
+from relay.protocol.packets import MINE, YOURS, WireRef
+from syndicate.errors import NotAValue, ProtocolError
+from syndicate.values.value import (
+    BIG,
+    BOOL,
+    DICT,
+    DOUBLE,
+    MINUS_TWO,
+    SEQ,
+    SET,
+    SMALL,
+    TRUE,
+    Frozen,
+    Symbol,
+    Tag,
+    freeze,
+    thaw,
+)
+
+_SYMBOL: Final = 1
+_BIG: Final = 2
+_REFERENCE: Final = 3
+_SET: Final = 4
+_DICT: Final = 5
+_LONG_ARRAYS: Final = 64
+"""Bytes that may begin a long array, in a piece that goes to the library as it is: see
+:mod:`relay.protocol.codec.measure`."""
+
+_PLAIN: Final = re.compile(rb"(?s)\x92[\x00\x01](?:[\x00-\x7f]|\xcc.|\xcd..|\xce....)")
+"""A reference without caveats, as all encoders write it."""
+
+_BUFFER: Final = 4096
+"""Bytes that the library's packer begins with, and each connection holds: its own choice is 256 KiB."""
+
+_PIECE: Final = 15
+"""The most items of an array whose head is one byte."""
+
+_SMALLEST: Final = 32
+"""The bytes of a reference that is not measured before it is read."""
+
+
+class Msgpack:
+    """One direction pair of one connection: it holds the bytes of a packet that has not fully arrived."""
+
+    name: Final = "msgpack"
+
+    def __init__(self, limits: Limits = DEFAULT) -> None:
+        self.limits = limits
+        self._written = _Written(self._native_reference, limits.symbols)
+        self._forget = min(KNOWN, limits.symbols // 2)
+        self._packer = msgpack.Packer(default=self._written.__getitem__, unicode_errors="strict", buf_size=_BUFFER)
+        self._collections = Collections(limits)
+        self._symbols: dict[bytes, Symbol] = {}
+        self._refs: dict[bytes, WireRef] = {}
+        self._options: dict[str, Any] = {
+            "use_list": False,
+            "strict_map_key": False,
+            "ext_hook": self._extension,
+            "max_map_len": 0,
+            "max_array_len": limits.nodes,
+        }
+        self._unpacker = self._new_unpacker()
+        self._measure = Measure(limits)
+        self._rest = bytearray()
+        self._start = self._nodes = self._fresh = self._keyed = 0
+        self._inside = False
+
+    def _new_unpacker(self) -> Any:
+        size = max(self.limits.nodes, _SMALLEST)
+        return msgpack.Unpacker(max_buffer_size=size, read_size=size, **self._options)
+
+    @property
+    def partial(self) -> int:
+        """The bytes so far of a packet that has not fully arrived."""
+        return len(self._rest)
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory, about, that it takes: nothing is built before the end has come."""
+        return len(self._rest)
+
+    # ---------------------------------------------------------------------------------------------------- out
+
+    def encode(self, form: Frozen) -> bytes:
+        """The bytes of a packet; raises :class:`NotAValue` if it is beyond the limits, or holds a lone surrogate."""
+        if len(self._written) > self._forget:
+            self._written.forget()
+        self._nodes = self._keyed = self._written.long = 0
+        try:
+            native = self._native(form, 0) if type(form) is tuple else form
+            data: bytes = (
+                self._packer.pack(native)
+                if type(native) is not tuple or len(native) <= _PIECE
+                else self._packed(native)
+            )
+        except UnicodeEncodeError as e:
+            raise NotAValue(f"a string with a lone surrogate has no encoding: {e.object[e.start : e.end]!r}") from None
+        if len(data) > self.limits.frame or self._nodes > self.limits.nodes:
+            raise NotAValue(
+                f"a packet of {len(data)} bytes and {self._nodes} nested values: at most {self.limits.frame} and "
+                f"{self.limits.nodes} go over a connection. Send it in parts"
+            )
+        return data
+
+    def _packed(self, native: tuple[Any, ...]) -> bytes:
+        """The bytes of a packet, for which no more is packed than fits: the same large value may be in each event."""
+        packer = self._packer
+        parts: list[bytes] = [packer.pack_array_header(len(native))]
+        left = self.limits.frame
+        for start in range(0, len(native), _PIECE):
+            parts.append(packer.pack(native[start : start + _PIECE])[1:])
+            left -= len(parts[-1])
+            if left < 0:
+                raise excess("a packet of too many bytes", self.limits.frame)
+        return b"".join(parts)
+
+    def _native(self, form: Frozen, depth: int) -> Any:
+        self._nodes += len(form)
+        if self._nodes > self.limits.nodes:
+            raise excess("a packet of too many nested values", self.limits.nodes)
+        head = form[0]
+        if type(head) is Tag and head is not SEQ:
+            if head is BOOL:
+                return form == TRUE
+            if head is DOUBLE:
+                return thaw(form)
+            if head is BIG:
+                if form == MINUS_TWO:
+                    return -2
+                if len(form[1]) > self.limits.bignum:
+                    raise excess(f"an integer of {len(form[1])} bytes", self.limits.bignum)
+                return msgpack.ExtType(_BIG, form[1])
+            if head is SET or head is DICT:
+                self._keyed += weight(form[1:] if head is SET else form[1], self.limits.keyed)
+                if self._keyed > self.limits.keyed:
+                    raise excess("values inside of members of sets, or of keys", self.limits.keyed)
+            if head is DICT:
+                form = (DICT, *[item for pair in zip(form[1], form[2], strict=True) for item in pair])
+                self._nodes += len(form)
+            if len(form) - 1 > self.limits.entries:
+                raise excess(f"a set or dictionary of {len(form) - 1} members, keys and values", self.limits.entries)
+        elif tuple not in map(type, form):
+            return form
+        if depth >= self.limits.depth + ENVELOPE:
+            raise excess("a value nested too deeply", self.limits.depth)
+        depth += 1
+        return tuple([self._native(item, depth) if type(item) is tuple else item for item in form])
+
+    def _native_reference(self, ref: WireRef) -> Any:
+        self._nodes += 3 + len(ref.caveats)
+        if len(ref.caveats) > self.limits.caveats:
+            raise excess(f"a reference with {len(ref.caveats)} caveats", self.limits.caveats)
+        caveats = [self._native(caveat, 0) if type(caveat) is tuple else caveat for caveat in ref.caveats]
+        data = msgpack.packb([ref.whose, ref.oid, *caveats], default=self._written.__getitem__)
+        return msgpack.ExtType(_REFERENCE, data)
+
+    # ---------------------------------------------------------------------------------------------------- in
+
+    def feed(self, data: bytes) -> Iterator[Frozen]:
+        """The packets that *data* completes; raises :class:`ProtocolError`, after which the codec is of no more use.
+
+        A piece of whole packets, which is the rule, goes to the library as it is: a value takes a byte at least, so
+        that a small piece cannot hold too many.  What is larger, or cut, is measured first.
+        """
+        try:
+            if self._rest or len(data) > self.limits.nodes or _long_arrays(data) > _LONG_ARRAYS:
+                yield from self._measured(data)
+                return
+            unpacker = self._unpacker
+            first = self._start
+            unpacker.feed(data)
+            for raw in unpacker:
+                end = unpacker.tell()
+                if end - self._start > self.limits.frame:
+                    raise self._too_long()
+                self._start = end
+                yield self._packet(raw)
+            if self._start - first < len(data):
+                self._unpacker = self._new_unpacker()
+                data = data[self._start - first :]
+                self._start = self._nodes = self._fresh = 0  # what was seen of the cut packet is seen once more
+                self._symbols.clear()
+                yield from self._measured(data)
+        except ProtocolError:
+            raise
+        except Exception as e:  # the library has many: it is fed with whatever a peer makes up
+            raise ProtocolError(f"not msgpack of ours: {str(e) or type(e).__name__}") from None
+
+    def _measured(self, data: bytes) -> Iterator[Frozen]:
+        at = 0
+        while at < len(data):
+            end = self._measure.feed(data, at)
+            self._rest += data[at:end] if end >= 0 else data[at:]
+            if len(self._rest) > self.limits.frame:
+                raise self._too_long()
+            if end < 0:
+                return
+            at = end
+            whole = bytes(self._rest)
+            self._rest.clear()
+            yield self._packet(msgpack.unpackb(whole, **self._options))
+
+    def _too_long(self) -> ProtocolError:
+        return ProtocolError(f"a packet of more than {self.limits.frame} bytes")
+
+    def _packet(self, raw: Any) -> Frozen:
+        form = self._form(raw, 0) if type(raw) is tuple else self._atom(raw)
+        self._nodes = self._fresh = 0
+        self._collections.begin()
+        if len(self._symbols) > KNOWN:
+            self._symbols.clear()
+        return form
+
+    def _form(self, raw: tuple[Any, ...], depth: int) -> Frozen:
+        """The frozen form of an array."""
+        self._nodes += len(raw)
+        if depth > self.limits.depth + ENVELOPE or self._nodes > self.limits.nodes:
+            raise ProtocolError(
+                f"more than {self.limits.depth} levels of nesting, or {self.limits.nodes} nested values"
+            )
+        if not raw:
+            raise ProtocolError("an empty array: the first item says what an array is")
+        head = raw[0]
+        for item in raw:  # most records are of atoms, and then are what they are to be
+            kind = type(item)
+            if not (
+                kind is str or kind is Symbol or (kind is int and -SMALL < item < SMALL and item != -2) or kind is bytes
+            ):
+                break
+        else:
+            return raw
+        depth += 1
+        items: list[Frozen] = []
+        if head is None:
+            items.append(SEQ)
+            raw = raw[1:]
+        elif type(head) is Tag:
+            raw = raw[1:]
+        add = items.append
+        for item in raw:
+            kind = type(item)
+            if kind is str or kind is Symbol or kind is bytes:
+                add(item)
+            elif kind is tuple:
+                add(self._form(item, depth))
+            elif kind is WireRef:
+                add(item)
+            else:
+                add(self._atom(item))
+        if type(head) is not Tag:
+            return tuple(items)
+        return self._collections.set_of(items) if head is SET else self._collections.dictionary_of(items)
+
+    def _atom(self, item: Any) -> Frozen:
+        kind = type(item)
+        if kind is int:
+            if -SMALL < item < SMALL and item != -2:
+                return item
+            return (BIG, item.to_bytes(item.bit_length() // 8 + 1, "big")) if item > 0 else freeze(item)
+        if kind is bool or kind is float:
+            return freeze(item)
+        if kind is str or kind is Symbol or kind is bytes or kind is WireRef:
+            return item
+        if item is None or kind is Tag:
+            raise ProtocolError("nil, set and dictionary marks stand first in an array, and nowhere else")
+        raise ProtocolError(f"a {kind.__name__} is no part of this encoding")
+
+    def _extension(self, code: int, data: bytes) -> Any:
+        if code == _SYMBOL:
+            symbol = self._symbols.get(data)
+            if symbol is None:
+                self._fresh += 1
+                if self._fresh > self.limits.symbols:
+                    raise ProtocolError(f"a packet with more than {self.limits.symbols} new symbols")
+                symbol = Symbol(data.decode())
+                if len(data) <= SHORT:
+                    self._symbols[data] = symbol
+            return symbol
+        if code == _BIG and 0 < len(data) <= self.limits.bignum:
+            return int.from_bytes(data, "big", signed=True)
+        if code == _REFERENCE:
+            return self._refs.get(data) or self._reference(data)
+        if code in _MARKS and not data:
+            return _MARKS[code]
+        raise ProtocolError(f"an extension of type {code} and {len(data)} bytes is no part of this encoding")
+
+    def _reference(self, data: bytes) -> WireRef:
+        if self._inside:
+            raise ProtocolError("a reference inside the caveats of a reference")
+        if _PLAIN.fullmatch(data):
+            self._nodes += 3
+            if self._nodes > self.limits.nodes:
+                raise ProtocolError(f"a packet of more than {self.limits.nodes} nested values")
+            oid = data[2] if len(data) == 3 else int.from_bytes(data[3:], "big")
+            if len(self._refs) >= KNOWN:
+                self._refs.clear()
+            made = self._refs[data] = WireRef(data[1], oid)
+            return made
+        if len(data) > _SMALLEST and Measure(self.limits).feed(data, 0) != len(data):
+            raise ProtocolError("a reference that is cut, or too long")
+        self._inside = True
+        raw = msgpack.unpackb(data, **self._options)
+        self._inside = False
+        self._nodes += 1 + len(raw) if type(raw) is tuple else 1
+        if self._nodes > self.limits.nodes:
+            raise ProtocolError(f"a packet of more than {self.limits.nodes} nested values")
+        if type(raw) is tuple and len(raw) >= 2 and type(raw[0]) is int and type(raw[1]) is int:
+            whose, oid, *caveats = raw
+            if 0 <= oid < SMALL and (whose == YOURS or (whose == MINE and not caveats)):
+                if len(caveats) > self.limits.caveats:
+                    raise ProtocolError(
+                        f"a reference with {len(caveats)} caveats: at most {self.limits.caveats} are allowed"
+                    )
+                forms = [self._form(caveat, 0) if type(caveat) is tuple else self._atom(caveat) for caveat in caveats]
+                return WireRef(whose, oid, tuple(forms))
+        raise ProtocolError(
+            "a reference is an array of 0 or 1 (sender's or receiver's), a number, and caveats if it is 1"
+        )
+
+
+_MARKS: Final = {_SET: SET, _DICT: DICT}
+
+
+class _Written(dict[Any, Any]):
+    """What stands for that which the packer cannot pack; asked for each symbol, so those with short names are kept."""
+
+    def __init__(self, native: Callable[[WireRef], Any], most: int) -> None:
+        super().__init__()
+        self._native = native
+        self._most = most
+        self.long = 0
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.clear()
+        self.update({SEQ: None, SET: msgpack.ExtType(_SET, b""), DICT: msgpack.ExtType(_DICT, b"")})
+
+    def __missing__(self, key: Any) -> Any:
+        if type(key) is Symbol:
+            if len(self) + self.long > self._most:
+                raise excess("a packet with too many symbols", self._most)
+            name = key.name.encode()
+            made = msgpack.ExtType(_SYMBOL, name)
+            if len(name) > SHORT:
+                self.long += 1
+            else:
+                self[key] = made
+            return made
+        if type(key) is WireRef:
+            return self._native(key)
+        raise NotAValue(f"{key!r} cannot go over a connection")
+
+
+def _long_arrays(data: bytes) -> int:
+    return data.count(b"\xdc") + data.count(b"\xdd")

@@ -1,0 +1,1 @@
+"""The broker: listeners, durable state, admission, its own figures, and its configuration."""

@@ -1,0 +1,190 @@
+"""The admin port: health and metrics over HTTP, for who watches from outside.
+
+* ``/livez``: the process turns: a turn of the broker's was taken within two seconds;
+* ``/readyz``: it lets peers in: all doors are open, nothing is wrong, and it is not about to end;
+* ``/metrics``: the figures, for Prometheus;
+* ``/``: what there is.
+
+Each answers 200, or 503 and a line that says why.  Nothing can be changed here.
+
+hypercorn and starlette are imported when the port is opened, and run in the same trio program as the rest.
+
+Source: ``docs/design/commands.md``, "A broker that can be watched".
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final
+
+import trio
+from attrs import evolve
+
+from relay.server.config import Admin
+from relay.server.metrics import Journal, registry
+from syndicate.errors import ListenError, ServerMissing
+from syndicate.log import logger
+
+if TYPE_CHECKING:
+    from hypercorn.config import Config
+    from prometheus_client import CollectorRegistry
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from relay.server.broker import Broker
+
+TURN: Final = 2.0
+"""Seconds in which a turn must be taken."""
+
+_INDEX: Final = """syndicate-server
+
+/livez    whether it runs
+/readyz   whether it lets peers in
+/metrics  what it does, for Prometheus
+"""
+
+Health = Callable[[], str]
+"""What is wrong, in a line; nothing if all is well."""
+
+
+class AdminPort:
+    """Health and metrics of *broker*, at *admin*, which is open once this is made.
+
+    *wrong* says what else, a journal for example, keeps it from being ready.
+    Raises :class:`~syndicate.errors.ListenError` and :class:`~syndicate.errors.ServerMissing`.
+    """
+
+    def __init__(self, admin: Admin, broker: Broker, *, wrong: Health = str, journal: Journal = dict) -> None:
+        self._broker = broker
+        self._wrong = wrong
+        self._registry: CollectorRegistry = registry(broker.census, journal)
+        self._app = self._routes()
+        try:
+            family = socket.AF_INET6 if ":" in admin.host else socket.AF_INET
+            self._socket = socket.create_server((admin.host, admin.port), family=family)
+        except OSError as e:
+            why = os.strerror(e.errno) if e.errno and e.errno > 0 else e.strerror
+            raise ListenError(
+                f"cannot serve health and metrics on {admin}: {why}: give another address with --admin"
+            ) from None
+        self.url = f"http://{evolve(admin, port=self._socket.getsockname()[1])}/"
+
+    def close(self) -> None:
+        """Close it, if it was never served."""
+        self._socket.close()
+
+    async def serve(self) -> None:
+        """Serve for ever."""
+        from hypercorn.trio import serve
+
+        await serve(self._answer, self._config())
+
+    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "lifespan":
+            await self._app(scope, receive, send)
+            return
+        # starlette would report our end, which comes by cancellation, as a failure.
+        await receive()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await send({"type": "lifespan.shutdown.complete"})
+
+    def _config(self) -> Config:
+        from hypercorn.config import Config
+
+        config = Config()
+        config.bind = [f"fd://{self._socket.detach()}"]  # it closes it
+        config.accesslog = config.errorlog = None
+        config.logger_class = _logger_class()
+        config.graceful_timeout = 0.5
+        config.keep_alive_timeout = 30.0
+        config.h11_max_incomplete_size = 1 << 14
+        return config
+
+    def _routes(self) -> Starlette:
+        try:
+            import hypercorn.trio  # noqa: F401  # is it there?
+            from starlette.applications import Starlette
+            from starlette.responses import PlainTextResponse
+            from starlette.routing import Route
+        except ImportError:
+            raise ServerMissing(_MISSING) from None
+
+        def page(text: Callable[[], Awaitable[str]], wrong: Callable[[], Awaitable[str]]) -> Any:
+            async def answer(request: Request) -> Response:
+                why = await wrong()
+                return PlainTextResponse(
+                    (why or await text()) + "\n", 503 if why else 200, {"Cache-Control": "no-store"}
+                )
+
+            return answer
+
+        async def metrics(request: Request) -> Response:
+            from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+            return PlainTextResponse(generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+
+        return Starlette(
+            routes=[
+                Route("/", page(_saying(_INDEX.rstrip()), _saying(""))),
+                Route("/livez", page(_saying("ok"), self.dead)),
+                Route("/readyz", page(_saying("ok"), self.unready)),
+                Route("/metrics", metrics),
+            ]
+        )
+
+    async def dead(self) -> str:
+        """Why it does not live; nothing if it does."""
+        taken = trio.Event()
+        self._broker.enter(taken.set)
+        with trio.move_on_after(TURN):
+            await taken.wait()
+            return ""
+        return f"no turn was taken within {TURN:.0f} s"
+
+    async def unready(self) -> str:
+        """Why nobody should come; nothing if all may."""
+        broker = self._broker
+        if broker.draining:
+            return "draining"
+        missing = [str(each.address) for each in broker.closed]
+        if missing:
+            return f"not open: {', '.join(missing)}"
+        if broker.census.overload:
+            return "overloaded: " + ", ".join(each.what for each in broker.census.overload)
+        return self._wrong() or await self.dead()
+
+
+_MISSING: Final = (
+    'health and metrics need hypercorn and starlette: install them with: pip install "syndicate-dataspace[server]"'
+)
+
+
+def _saying(text: str) -> Callable[[], Awaitable[str]]:
+    async def say() -> str:
+        return text
+
+    return say
+
+
+def _logger_class() -> Any:
+    """The logger of hypercorn, whose lines go where ours go; a request is not worth one."""
+    from hypercorn.logging import Logger
+
+    class Forwarder(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            error = record.exc_info[1] if record.exc_info else None
+            logger(part="admin").log(record.levelno, record.getMessage(), exc_info=error)
+
+    class Forwarding(Logger):
+        def __init__(self, config: Config) -> None:
+            super().__init__(config)
+            self.error_logger = logging.Logger("hypercorn")  # noqa: LOG001 - of its own, not one that others configure
+            self.error_logger.setLevel(logging.WARNING)
+            self.error_logger.addHandler(Forwarder())
+
+    return Forwarding

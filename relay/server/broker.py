@@ -1,0 +1,373 @@
+"""The broker: a dataspace that other processes connect to.
+
+>>> from syndicate import run, stop_actor
+>>> def boot():
+...     Broker(["tcp://127.0.0.1:0"], opened=lambda addresses: (print(len(addresses)), stop_actor()))()
+>>> run(boot)
+1
+
+It is a boot function: call it in a turn, or ``spawn`` it.  Each connection is an actor of its own, so that whatever a
+peer does ends that peer's session and nothing else; all of them end with the facet that the broker runs in.
+
+While it runs it can be given another configuration (:meth:`Broker.reload`), which sessions that are there do not
+notice, and it can be brought to an end in order (:meth:`Broker.drain`).
+
+Contract: after a drain, everything that a peer was told is done *is* done, all that was told to other peers because of
+it has been sent to those who took it in time, and each peer has seen the end of its connection.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Final, get_args
+
+import trio
+from attrs import define, evolve, field
+
+from relay.capabilities.gatekeeper import BindSpace, Gatekeeper, Replies
+from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
+from relay.protocol.limits import Limits
+from relay.server.config import Config, Listening
+from relay.server.flow_gate import Tap
+from relay.server.governor import Governor
+from relay.server.state import Census, Draining, Overloaded, Peer
+from relay.server.state import Listening as ListenerThere
+from relay.session.link import CLOSING, open_link
+from relay.transport import DEFAULT, Address, Listener, Stream, Tls, open_listener
+from relay.transport.lobby import Lobby
+from syndicate.actors.dataspace import dataspace
+from syndicate.actors.facet import Facet
+from syndicate.actors.turn import Handle
+from syndicate.actors.verbs import assert_, current_facet, linked_task, on_stop_or_crash, react, ref, spawn
+from syndicate.errors import AddressError, CertificateError, ListenError
+from syndicate.log import logger
+from syndicate.values.value import Ref
+
+POLL: Final = 0.02
+"""Seconds between two looks at what still waits for peers, in a drain."""
+
+
+@define(eq=False)
+class Door:
+    """A listener that is open; *proof* is its certificate, as it was read."""
+
+    listening: Listening
+    listener: Listener
+    proof: bytes = field(repr=False)
+    scope: trio.CancelScope = field(factory=trio.CancelScope)
+    shown: Handle | None = None
+
+    @property
+    def address(self) -> str:
+        """The actual one."""
+        return str(self.listener.address)
+
+
+class Broker:
+    """Listens on addresses, and publishes one dataspace: *ds*, or else its own.
+
+    *limits* are those of each peer.  Peers resolve the dataspace as ``"syndicate"``, by *key*.  The empty key lets
+    everybody in, and so :class:`~syndicate.errors.AddressError` is raised for an address that other machines can
+    reach.  *opened* is called, in a turn, with the actual addresses once all are open.  A
+    :class:`~syndicate.errors.ListenError` crashes the actor.
+
+    ``census`` says what there is; ``space`` is where local code may bind more
+    (:func:`relay.capabilities.gatekeeper.bind`);
+    ``config`` is all of the configuration, if it came from one (:meth:`configured`); ``deserted`` is set when the last
+    peer has gone and no other can come, as it is with ``stdio:``.
+    """
+
+    def __init__(
+        self,
+        listen: Sequence[str] = (DEFAULT,),
+        *,
+        ds: Ref | None = None,
+        key: bytes = b"",
+        limits: Limits = DEFAULT_LIMITS,
+        opened: Callable[[list[str]], object] = lambda addresses: None,
+    ) -> None:
+        listeners = tuple(Listening(Address.parse(text)) for text in listen)
+        for listening in listeners:
+            if not (key or listening.address.local):
+                raise AddressError(
+                    f"{listening.address} can be reached from other machines, and the empty key lets everybody in: "
+                    "listen on 127.0.0.1, ::1 or a Unix socket"
+                )
+        self.config = Config(listen=listeners, key=key, limits=limits)
+        self.ds = ds
+        self.space: BindSpace | None = None
+        self.census = Census()
+        self.admin_key = secrets.token_bytes(32)
+        self.draining = False
+        self.deserted = trio.Event()
+        self._opened = opened
+        self._more: dict[str, Ref] = {}
+        self._doors: list[Door] = []
+        self.lobby = Lobby(limits.strangers)
+        self.governor = Governor(
+            self.census, self.config.overload, changed=self._overloaded, cut=_cut, lobby=self.lobby
+        )
+        self._overloads: list[Handle] = []
+        self._gatekeepers: dict[str, Ref] = {}
+        self._facet: Facet
+        self._nursery: trio.Nursery
+
+    @classmethod
+    def configured(cls, config: Config, *, opened: Callable[[list[str]], object] = lambda addresses: None) -> Broker:
+        """A broker as *config* has it, which was checked when it was read."""
+        broker = cls([], opened=opened)
+        broker.config = config
+        broker.admin_key = config.admin_key or broker.admin_key
+        broker.governor.marks = config.overload
+        broker.lobby.room = config.limits.strangers
+        return broker
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where it listens."""
+        return [door.address for door in self._doors]
+
+    @property
+    def closed(self) -> list[Listening]:
+        """Where it should listen and does not."""
+        opened = [door.listening for door in self._doors]
+        return [listening for listening in self.config.listen if listening not in opened]
+
+    def enter(self, fn: Callable[[], object]) -> None:
+        """Run *fn* in a turn of the broker's."""
+        self._facet.enter(fn)
+
+    def __call__(self, more: Mapping[str, Ref] | None = None) -> None:
+        """Begin, in the current facet; *more* are other references to be published by the same key."""
+        if self.ds is None:
+            self.ds = dataspace()
+        self._facet = current_facet()
+        self._more = dict(more or {})
+        self.census.open(self.ds)
+        self._publish()
+        linked_task(self._serve)
+
+    def _publish(self) -> None:
+        """Let sessions that begin from now on resolve what there is, in the words of their door."""
+        if self.space is None:
+            assert self.ds is not None
+            assert self.census.admin is not None
+            key = self.config.key
+            names = {name: (key, target) for name, target in {"syndicate": self.ds, **self._more}.items()}
+            self.space = BindSpace({**names, "admin": (self.admin_key, self.census.admin)})
+        for replies in get_args(Replies):
+            keeper = Gatekeeper(self.space, replies=replies, limits=self.config.limits)
+            self._gatekeepers[replies] = ref(keeper)
+
+    async def _serve(self) -> None:
+        try:
+            for listening in self.config.listen:
+                self._doors.append(await self._open(listening, listening.address))
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                for door in self._doors:
+                    self._begin(door)
+                self._facet.enter(partial(self._opened, self.addresses))
+                nursery.start_soon(self.governor.run)
+        finally:
+            for door in self._doors:
+                door.listener.close()
+
+    # ------------------------------------------------------------------------------------------------ doors
+
+    async def _open(self, listening: Listening, where: Address) -> Door:
+        """Open a door at *where*, the actual place of what *listening* names."""
+        proof = _proof(listening)
+        tls = Tls(listening.cert, listening.key) if listening.cert else None
+        listener = await open_listener(
+            where, tls=tls, limits=self.config.limits, origins=listening.origins, lobby=self.lobby
+        )
+        return Door(listening, listener, proof)
+
+    def _begin(self, door: Door) -> None:
+        """Let peers in by a door."""
+        self._nursery.start_soon(self._attend, door)
+        self.census.listeners.append(door.address)
+        self._facet.enter(partial(self._show, door))
+
+    def _show(self, door: Door) -> None:
+        if self.census.admin is not None and not door.scope.cancel_called:
+            door.shown = assert_(self.census.admin, ListenerThere(door.address))
+
+    async def _attend(self, door: Door) -> None:
+        with door.scope:
+            try:
+                await door.listener.serve(partial(self._welcome, door))
+                left = True  # nobody else can come: it was our own standard streams
+            except* OSError as group:  # the others go on; readiness says that this one is not open
+                logger().error("no longer listening", address=door.address, reason=str(group.exceptions[0]))
+                left = False
+            if door in self._doors:
+                self._close(door)
+            if left and not self._doors:
+                self.deserted.set()
+
+    def _close(self, door: Door) -> None:
+        """Let nobody in by it any more; who is in stays."""
+        door.scope.cancel()
+        door.listener.close()
+        self._doors.remove(door)
+        self.census.listeners.remove(door.address)
+        if door.shown is not None:
+            self._facet.enter(door.shown.retract)
+
+    async def _welcome(self, door: Door, stream: Stream) -> None:
+        """Let a session take *stream* over."""
+        taken = trio.Event()
+        peer = Peer(Tap(stream, self.census.sending), door.address)
+        guest = self.lobby.enter(partial(self._evict, peer))
+
+        def serve() -> None:
+            taken.set()
+
+            @on_stop_or_crash
+            def gone() -> None:
+                self.lobby.leave(guest)
+                self.census.left(peer)
+                session = peer.session
+                if session is None or session.reason is None:
+                    return
+                if session.exceeded:
+                    self.census.hit(peer, session.exceeded, session.reason)
+                if session.exceeded or not self.draining:
+                    logger(peer=peer.name).warning("disconnected", reason=session.reason)
+
+            gatekeeper = self._gatekeepers[door.listening.replies]
+            peer.session = open_link(
+                peer.tap, publish=gatekeeper, limits=self.config.limits, admitted=partial(self.lobby.leave, guest)
+            )
+            self.census.arrived(peer)
+
+        try:
+            await self.governor.admission()
+            name = f"session {stream.name}"
+            self._facet.enter(lambda: react(partial(spawn, serve, name=name, daemon=True, linked=True)))
+            await taken.wait()
+        finally:
+            if not taken.is_set():  # the broker ends
+                self.lobby.leave(guest)
+                await stream.close()
+
+    def _evict(self, peer: Peer) -> None:
+        """Close the connection of a stranger whose place is needed, without last words: they can take a second."""
+        if peer.session is not None and peer.session.reason is None:
+            peer.session.reason, peer.session.exceeded = "another stranger needed the place", "strangers"
+        self._nursery.start_soon(peer.tap.close)
+
+    # ------------------------------------------------------------------------------------------------ overload
+
+    def _overloaded(self, over: tuple[Overloaded, ...]) -> None:
+        def show() -> None:
+            assert self.census.admin is not None
+            for handle in self._overloads:
+                handle.retract()
+            self._overloads = [assert_(self.census.admin, each) for each in over]
+
+        self._facet.enter(show)
+
+    # ------------------------------------------------------------------------------------------------ reload
+
+    async def reload(self, config: Config) -> None:
+        """Go on as *config* has it: doors are opened and closed, certificates read again; the limits are those of
+        sessions that begin from now on.  Sessions that are there stay.  A door that cannot be opened is logged.
+
+        ``key_file``, ``state``, ``salvage`` and ``admin`` stay as they are until the next start, which is logged too.
+        """
+        fixed = {name: getattr(self.config, name) for name in ("key", "state", "salvage", "admin")}
+        for name, value in fixed.items():
+            if getattr(config, name) != value:
+                logger().warning("takes effect with the next start", name="key_file" if name == "key" else name)
+        self.config = evolve(config, **fixed)
+        self.governor.marks = config.overload
+        self.lobby.room = config.limits.strangers
+        self._facet.enter(self._publish)
+        wanted = [listening for listening in config.listen if self._may_open(listening)]
+        kept = [door for door in self._doors if door.listening in wanted and door.proof == _proof(door.listening)]
+        before = [door for door in self._doors if door not in kept]
+        for door in before:
+            self._close(door)
+        for listening in wanted:
+            if listening not in [door.listening for door in kept]:
+                await self._reopen(listening, before)
+
+    def _may_open(self, listening: Listening) -> bool:
+        """Whether the key that is in force, which may not be that of the new configuration, allows it."""
+        if self.config.key or listening.address.local:
+            return True
+        logger().error(
+            "cannot listen", reason=f"{listening.address} needs a key, and key_file takes effect with the next start"
+        )
+        return False
+
+    async def _reopen(self, listening: Listening, before: Sequence[Door]) -> None:
+        """Open a door; if that fails, the one that was at its place."""
+        old = next((door for door in before if door.listening.address == listening.address), None)
+        where = old.listener.address if old is not None else listening.address  # its port may have been any
+        for each in (listening, *([old.listening] if old is not None else [])):
+            try:
+                door = await self._open(each, where)
+            except (ListenError, CertificateError) as e:
+                logger().error("cannot listen", reason=str(e))
+                continue
+            self._doors.append(door)
+            self._begin(door)
+            logger().info("listening", address=door.address)
+            return
+
+    # ------------------------------------------------------------------------------------------------ the end
+
+    async def drain(self, seconds: float, flush: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint) -> None:
+        """Bring it to an end within *seconds*: let nobody in, read no more, do what was received, *flush* what is to be
+        kept, send what waits for peers, and end their sessions.
+        """
+        self.draining = self.census.draining = True
+        deadline = trio.current_time() + seconds
+        for door in list(self._doors):
+            self._close(door)
+        self._facet.enter(lambda: self.census.admin and assert_(self.census.admin, Draining()))
+        for tap in self.census.peers:
+            tap.shut()
+        with trio.move_on_at(max(deadline - CLOSING, deadline - seconds / 2)):
+            await self._facet.actor.system.settle()
+            await flush()
+            await self._quiet()
+        peers = list(self.census.peers.values())
+        for peer in peers:
+            if peer.session is not None:
+                peer.session.facet.enter(partial(peer.session.end, "the server is ending"))
+        with trio.move_on_at(deadline):
+            for peer in peers:
+                await peer.tap.closed.wait()
+            return
+        for peer in peers:
+            await peer.tap.close()
+
+    async def _quiet(self) -> None:
+        """Wait until nothing is left to do, nor to be sent."""
+        system = self._facet.actor.system
+        while True:
+            await system.settle()
+            if not self.census.queued():
+                return
+            await trio.sleep(POLL)
+
+
+def _cut(peer: Peer, why: str) -> None:
+    if peer.session is not None:
+        peer.session.cut("overload", why)
+
+
+def _proof(listening: Listening) -> bytes:
+    """What is in the files of a certificate now; nothing if they cannot be read, which is found out elsewhere."""
+    with suppress(OSError):
+        return b"".join(Path(name).read_bytes() for name in (listening.cert, listening.key) if name)
+    return b""

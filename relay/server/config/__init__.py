@@ -1,0 +1,462 @@
+"""The configuration of a server: a TOML file and the options of the command, read into one frozen value.
+
+>>> configure({"listen": ["tcp://127.0.0.1:9000"], "limits": {"frame": 4096}}).limits.frame
+4096
+>>> configure({"lisen": []})
+Traceback (most recent call last):
+syndicate.errors.ConfigError: --lisen: there is no such key: did you mean listen?
+
+Contract: strict.  A key that is not known, a value of another type, a limit that is not positive, a certificate that
+cannot be used: each is found before anything is opened, and its message names the file, the line, the key and the
+remedy.  Whatever is found, all of it is in the one :class:`~syndicate.errors.ConfigError`.
+
+Source: ``docs/design/commands.md``, "Configuration"; ``docs/design/relay.md``, "Sturdy references" (the empty key stays
+at home).
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import hmac
+import math
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal, TypeVar, cast
+
+from attrs import asdict, field, frozen
+
+from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
+from relay.protocol.limits import Limits
+from relay.server.config.places import Path as Way
+from relay.server.config.places import find
+from relay.transport import DEFAULT as DEFAULT_ADDRESS
+from relay.transport import Address
+from relay.transport.tls import Tls
+from syndicate.errors import AddressError, CertificateError, ConfigError
+from syndicate.values.value import MAX_DEPTH
+
+T = TypeVar("T")
+
+_SHORTEST_KEY: Final = 16
+"""Bytes: a shorter secret could be guessed."""
+
+
+@frozen
+class Listening:
+    """One listener: where, with which certificate (*cert* and its *key*, files in PEM), how it answers a ``resolve``
+    (*replies*: ``accepted`` as we do, ``ok`` as published), and the pages that a browser may come from (None: its own).
+    """
+
+    address: Address
+    cert: str = ""
+    key: str = ""
+    replies: Literal["accepted", "ok"] = "accepted"
+    origins: tuple[str, ...] | None = None
+
+
+@frozen
+class Admin:
+    """Where health and metrics are served over HTTP; *remote* allows other machines to ask."""
+
+    host: str
+    port: int
+    remote: bool = False
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@frozen
+class Overload:
+    """When it is too much for the whole server: *queued* bytes that wait for all peers together, or *memory* of this
+    process, as a fraction of the machine's (or its container's), or above 1 in bytes.
+    """
+
+    queued: int = 256 << 20
+    memory: float = 0.7
+
+
+@frozen
+class Log:
+    """What is logged: *format* ``auto`` or ``json``, *level* as in Python."""
+
+    format: Literal["auto", "json"] = "auto"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+@frozen
+class Config:
+    """All that a server is told.  *key* is the secret itself: it is not shown."""
+
+    listen: tuple[Listening, ...] = (Listening(Address.parse(DEFAULT_ADDRESS)),)
+    key: bytes = field(default=b"", repr=False)
+    state: Path | None = None
+    salvage: bool = False
+    admin: Admin | None = None
+    drain: float = 10.0
+    limits: Limits = DEFAULT_LIMITS
+    overload: Overload = Overload()
+    log: Log = Log()
+
+    @property
+    def admin_key(self) -> bytes:
+        """The key of the admin dataspace: made from *key*, but not to be had from any reference.  Empty if that is."""
+        return hmac.new(self.key, b"syndicate admin", hashlib.sha256).digest() if self.key else b""
+
+
+def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
+    """The configuration in the file at *path*, where *options* (see :func:`configure`) come first; raises
+    :class:`~syndicate.errors.ConfigError`.  Files named in it are found from the folder that it is in.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        document = tomllib.loads(text)
+    except OSError as e:
+        raise ConfigError([f"{path}: cannot be read: {e.strerror}: name a file that this user may read"]) from None
+    except UnicodeDecodeError as e:
+        raise ConfigError([f"{path}: is not UTF-8 text, from byte {e.start} on: save it as UTF-8"]) from None
+    except tomllib.TOMLDecodeError as e:
+        raise ConfigError([_syntax(path, text, str(e))]) from None
+    return configure(options or {}, path=path, document=document, lines=find(text))
+
+
+def _syntax(path: str, text: str, error: str) -> str:
+    """What the TOML reader says, with the line in front."""
+    why, _, where = error.rpartition(" (at ")
+    where = where.rstrip(")")
+    line = text.count("\n") + 1 if where == "end of document" else int(where.removeprefix("line ").partition(",")[0])
+    column = where.partition(", column ")[2]
+    place = f"{path}:{line}" + (f":{column}" if column else "")
+    return f"{place}: {why[:1].lower()}{why[1:]}: this is not TOML; see https://toml.io or `print config`"
+
+
+def configure(
+    options: Mapping[str, Any],
+    *,
+    path: str = "",
+    document: Mapping[str, Any] | None = None,
+    lines: Mapping[Way, int] | None = None,
+) -> Config:
+    """The configuration that *options* say, and where they are silent *document*, the content of the file *path*.
+
+    The keys are the same, except that an option in a table is written as ``log.level``.  *lines* are those of the
+    document.  Raises :class:`~syndicate.errors.ConfigError`.
+    """
+    merged = dict(document or {})
+    for name, value in options.items():
+        table, _, key = name.rpartition(".")
+        if not table:
+            merged[name] = value
+        elif isinstance(inner := merged.get(table, {}), dict):
+            merged[table] = {**inner, key: value}
+    return _Reader(merged, options, path, lines or {}).read()
+
+
+class _Reader:
+    """Takes a document apart and notes what is wrong with it."""
+
+    def __init__(
+        self, document: Mapping[str, Any], options: Mapping[str, Any], path: str, lines: Mapping[Way, int]
+    ) -> None:
+        self._document = document
+        self._options = options
+        self._path = path
+        self._lines = lines
+        self._problems: list[tuple[int, str]] = []
+        self._listeners: list[tuple[Way, Listening]] = []
+
+    def read(self) -> Config:
+        """The whole of it."""
+        root = self._table((), self._document, _KEYS)
+        key = self._key_file(root.get("key_file"))
+        config = Config(
+            key=key,
+            listen=self._listen(root),
+            state=self._state(root.get("state")),
+            salvage=root.get("salvage", False),
+            admin=self._admin(root.get("admin")),
+            drain=root.get("drain", Config().drain),
+            limits=Limits(**self._table(("limits",), root.get("limits", {}), _LIMITS)),
+            overload=Overload(**self._table(("overload",), root.get("overload", {}), _OVERLOAD)),
+            log=Log(**self._table(("log",), root.get("log", {}), _LOG)),
+        )
+        if not (key or "key_file" in root):
+            for way, listening in self._listeners:
+                if not listening.address.local:
+                    self._wrong(
+                        way,
+                        f"{listening.address} can be reached from other machines, and the empty key lets everybody in: "
+                        "give a key_file (--key-file), or listen on 127.0.0.1, ::1 or a Unix socket",
+                    )
+        if self._problems:
+            raise ConfigError([text for _, text in sorted(self._problems)])
+        return config
+
+    # ------------------------------------------------------------------------------------------------ what is wrong
+
+    def _wrong(self, way: Way, why: str) -> None:
+        option = self._option(way)
+        line = 0
+        if option is not None:
+            place = "--" + option.replace(".", "-").replace("_", "-")
+        else:
+            known = way
+            while known and known not in self._lines:
+                known = known[:-1]
+            line = self._lines.get(known, 1)
+            place = f"{self._path}:{line}: {_named(way)}"
+        self._problems.append((line, f"{place}: {why}"))
+
+    def _option(self, way: Way) -> str | None:
+        """The option that *way* was given by, if it was."""
+        if not self._path:
+            return _named(way[:1] if way[:1] != ("log",) else way)
+        return next((name for name in (str(way[0]), _named(way[:2])) if name in self._options), None) if way else None
+
+    def _check(self, way: Way, kind: _Kind[T], value: Any) -> T | None:
+        try:
+            return kind(value)
+        except ValueError as e:
+            self._wrong(way, str(e))
+            return None
+
+    def _table(self, way: Way, table: Any, kinds: Mapping[str, _Kind[Any]]) -> dict[str, Any]:
+        """What is right in *table*, of which *kinds* are the keys."""
+        if not isinstance(table, Mapping):
+            self._wrong(way, f"must be a table, not {_shown(table)}: write [{_named(way)}]")
+            return {}
+        found = {}
+        for name, value in table.items():
+            if name not in kinds:
+                near = difflib.get_close_matches(name, kinds, 1)
+                remedy = f"did you mean {near[0]}?" if near else f"there are {', '.join(kinds)}"
+                self._wrong((*way, name), f"there is no such key: {remedy}")
+                continue
+            checked = self._check((*way, name), kinds[name], value)
+            if checked is not None:
+                found[name] = checked
+        return found
+
+    # ------------------------------------------------------------------------------------------------ the parts
+
+    def _file(self, way: Way, name: str) -> Path:
+        return Path(name) if self._option(way) or not self._path else Path(self._path).parent / name
+
+    def _key_file(self, name: str | None) -> bytes:
+        if name is None:
+            return b""
+        way = ("key_file",)
+        try:
+            key = self._file(way, name).read_bytes().strip()
+        except OSError as e:
+            self._wrong(way, f"{name} cannot be read: {e.strerror}: {_MAKE_KEY}")
+            return b""
+        if len(key) < _SHORTEST_KEY:
+            self._wrong(way, f"{name} holds {len(key)} bytes, and a key needs {_SHORTEST_KEY}: {_MAKE_KEY}")
+        return key
+
+    def _state(self, name: str | None) -> Path | None:
+        if name is None:
+            return None
+        folder = self._file(("state",), name)
+        if folder.exists() and not folder.is_dir():
+            self._wrong(("state",), f"{name} is a file: name a directory, which is made if it is not there")
+        return folder
+
+    def _listen(self, root: Mapping[str, Any]) -> tuple[Listening, ...]:
+        if "listen" not in root:
+            return Config().listen
+        for number, item in enumerate(root["listen"]):
+            way: Way = ("listen", number)
+            given = item if isinstance(item, Mapping) else {"address": item}
+            table = self._table(way, given, _LISTEN)
+            if "address" not in given:
+                self._wrong(way, f'needs an address: write address = "{DEFAULT_ADDRESS}"')
+            if "address" in table:
+                listening = self._listening(way, table, root)
+                address = listening.address
+                if (address.port or address.path) and address in [other.address for _, other in self._listeners]:
+                    self._wrong(way, f"{address} is here twice: leave one of them out")
+                self._listeners.append((way, listening))
+        return tuple(listening for _, listening in self._listeners)
+
+    def _listening(self, way: Way, table: dict[str, Any], root: Mapping[str, Any]) -> Listening:
+        """One listener, whose certificate is its own or that of the whole."""
+        address: Address = table["address"]
+        if not address.secure:
+            for name in ("cert", "key"):
+                if name in table:
+                    self._wrong(
+                        (*way, name), f"{address} takes no certificate: leave it out, or listen on tls:// or wss://"
+                    )
+            return Listening(**{name: value for name, value in table.items() if name not in ("cert", "key")})
+        for name in ("cert", "key"):
+            place: Way = (*way, name) if name in table else (name,)
+            named = table.get(name, root.get(name))
+            if not isinstance(named, str):
+                self._wrong(way, f"{address} needs a certificate: give cert and key (--cert, --key), files in PEM")
+                return Listening(**table)
+            table[name] = str(self._file(place, named))
+        place = (*way, "cert") if ("listen", way[1], "cert") in self._lines else ("cert",)
+        self._certificate(place, table["cert"], table["key"])
+        return Listening(**table)
+
+    def _certificate(self, way: Way, cert: str, key: str) -> None:
+        """Try it, so that it is the configuration that is refused, not the first peer."""
+        try:
+            Tls(cert, key).server_context()
+        except CertificateError as e:
+            self._wrong(way, str(e))
+
+    def _admin(self, value: Any) -> Admin | None:
+        if value is None:
+            return None
+        table: dict[str, Any] = {}
+        if isinstance(value, str):
+            table["listen"] = self._check(("admin",), _host_and_port, value)
+        else:
+            table = self._table(("admin",), value, _ADMIN)
+            if "listen" not in value:
+                self._wrong(("admin",), 'needs an address: write listen = "127.0.0.1:8002"')
+        address: Address | None = table.get("listen")
+        if address is None:
+            return None
+        admin = Admin(address.host, address.port, table.get("remote", False))
+        if not (address.local or admin.remote):
+            self._wrong(
+                ("admin",),
+                f"{admin} can be reached from other machines, and everybody may ask there: take 127.0.0.1, or write "
+                "remote = true in the table [admin] of a configuration file",
+            )
+        return admin
+
+
+# ---------------------------------------------------------------------------------------------------- kinds of values
+
+_Kind = Callable[[Any], T]
+"""Checks a value; raises ValueError with what is wrong and the remedy."""
+
+_MAKE_KEY: Final = "make one with: syndicate-server cap mint syndicate --new-key FILE"
+
+
+def _named(way: Way) -> str:
+    """The way to a value as people write it: ``listen[1].cert``."""
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in way).lstrip(".")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "a table"
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError(f'must be text, not {_shown(value)}: write it in quotes, as in "x"')
+    return value
+
+
+def _truth(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"must be true or false, not {_shown(value)}")
+    return value
+
+
+def _one_of(*choices: str) -> _Kind[str]:
+    def check(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}, not {_shown(value)}")
+        return cast("str", value)
+
+    return check
+
+
+def _positive(default: float, what: str = "") -> _Kind[float]:
+    whole = isinstance(default, int)
+    noun = "a whole number" if whole else "a number"
+
+    def check(value: Any) -> float:
+        kinds = (int,) if whole else (int, float)
+        if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < math.inf:
+            raise ValueError(f"must be {noun}{what} above 0, not {_shown(value)}; the default is {default}")
+        return value
+
+    return check
+
+
+def _depth(value: Any) -> float:
+    if _positive(MAX_DEPTH)(value) > MAX_DEPTH:
+        raise ValueError(f"must be at most {MAX_DEPTH}, not {value}: no deeper value can be asserted here")
+    return cast("int", value)
+
+
+def _address(value: Any) -> Address:
+    return Address.parse(_text(value))
+
+
+def _host_and_port(value: Any) -> Address:
+    try:
+        return Address.parse(f"tcp://{_text(value)}")
+    except AddressError:
+        raise ValueError(f'must be HOST:PORT, not {_shown(value)}: write "127.0.0.1:8002"') from None
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
+        raise ValueError(f'must be a list of texts, not {_shown(value)}: write it as ["a", "b"]')
+    return tuple(value)
+
+
+def _listeners(value: Any) -> Any:
+    if isinstance(value, str):
+        raise ValueError(f"must be a list: write [{_shown(value)}]")
+    if not isinstance(value, list | tuple) or not value:
+        raise ValueError(f'must be a list of addresses: write ["{DEFAULT_ADDRESS}"], or leave it out')
+    return value
+
+
+def _anything(value: Any) -> Any:
+    return value
+
+
+def _admin_value(value: Any) -> Any:
+    if not isinstance(value, str | Mapping):
+        raise ValueError(f'must be HOST:PORT, not {_shown(value)}: write "127.0.0.1:8002"')
+    return value
+
+
+_KEYS: Final[Mapping[str, _Kind[Any]]] = {
+    "listen": _listeners,
+    "cert": _text,
+    "key": _text,
+    "key_file": _text,
+    "state": _text,
+    "salvage": _truth,
+    "admin": _admin_value,
+    "drain": _positive(Config().drain, " of seconds"),
+    "limits": _anything,
+    "overload": _anything,
+    "log": _anything,
+}
+_LISTEN: Final[Mapping[str, _Kind[Any]]] = {
+    "address": _address,
+    "cert": _text,
+    "key": _text,
+    "replies": _one_of("accepted", "ok"),
+    "origins": _texts,
+}
+_ADMIN: Final[Mapping[str, _Kind[Any]]] = {"listen": _host_and_port, "remote": _truth}
+_LIMITS: Final[Mapping[str, _Kind[Any]]] = {
+    **{name: _positive(default) for name, default in asdict(DEFAULT_LIMITS).items()},
+    "depth": _depth,
+    "liveness": _truth,
+}
+_OVERLOAD: Final[Mapping[str, _Kind[Any]]] = {name: _positive(default) for name, default in asdict(Overload()).items()}
+_LOG: Final[Mapping[str, _Kind[Any]]] = {
+    "format": _one_of("auto", "json"),
+    "level": _one_of("debug", "info", "warning", "error"),
+}

@@ -1,0 +1,228 @@
+"""A durable dataspace: what is asserted through it is there again after a restart.
+
+A broker with a journal serves one dataspace under two names.  What is asserted through ``"syndicate"`` is volatile, as
+always: it lasts as long as who asserts it.  What is asserted through ``"durable"`` is *kept*: the journal's own actor
+asserts it, and it is written to disk.
+
+* **It stands until it is retracted.**  The loss of a connection, a killed client, a killed server are no retractions.
+  What counts is the packet ``R``, which our clients also send when a facet of theirs stops in order, or crashes, while
+  the connection stands.  In the server's own process only ``handle.retract()`` counts, never the end of a facet.
+  To withdraw a bind (see :mod:`relay.capabilities.gatekeeper`) retracts what was asserted through it.
+* **It is a set of values.**  Who asserts a value that is there adopts it, after a reconnection or a restart as well: it
+  asserts again what it wants, and so owns it again.  A value goes when the last of those who assert it *now* retracts.
+* ``<keep V>``, sent to it, keeps V although nobody asserts it (:mod:`~relay.keep`); ``<forget V>`` removes V, whoever
+  asserted it: those who did are without effect until they assert it again.  Every other message passes through to the
+  dataspace.
+* **What cannot be kept is volatile**, as if it had been asserted through ``"syndicate"``: ``Observe``, which never is;
+  and, with a warning in the log, what holds a live reference (a sturdy one is data) and what is beyond
+  ``Limits.kept``.  In ``<keep V>`` such a V has no effect but that warning.  A sync is answered all the same.
+* **A sync is answered when everything before it is on the disk**, and the dataspace has handled it.  That is the
+  acknowledgement.  Nothing else waits: observers see ``+`` before it is committed, and a crash may take back what was
+  seen; it never takes back what was acknowledged.
+* **A turn is kept whole or not at all**: what one turn of a peer changes is never half there after a crash.  After a
+  crash there is what some prefix of the turns had made, and that prefix holds all that was acknowledged.
+* **When the disk fails**, nothing is acknowledged any more, and the actor that asked for this ends with the
+  :class:`~syndicate.errors.JournalError`; a server ends with exit code 1.
+
+How an explicit retraction is told from a loss: the facet that asserted lives on after the one, not after the other.
+The run queue is in order, so a retraction that arrives before the end of its connection is handled before; but one in
+the same breath (the same read) as a violation of the protocol, or as the overflow that ends the session, may not count.
+It was not acknowledged then.
+
+Recovery is in this order: lock, verify and load (:meth:`~relay.server.journal.Journal.open`), assert everything, and
+only then
+is *ready* called, which opens the listeners.
+
+Contract: what is recovered is a prefix of the committed turns, and holds what was acknowledged; recovery is idempotent;
+volatile assertions never come back.
+
+Source: ``docs/design/relay.md``, "Durable dataspaces"; ``docs/design/storage.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import trio
+
+from relay.capabilities.passage import Passage
+from relay.keep import FORGET, KEEP
+from relay.protocol.limits import DEFAULT
+from relay.server.journal import Journal
+from syndicate.actors.actor import Actor
+from syndicate.actors.facet import Facet
+from syndicate.actors.turn import Handle, current
+from syndicate.actors.verbs import Answer, current_turn, link, linked_task
+from syndicate.errors import JournalError, NotAValue
+from syndicate.index.event import MESSAGE
+from syndicate.index.interest import INTEREST
+from syndicate.log import logger
+from syndicate.values.value import Frozen, Ref, thaw
+
+
+class _Kept:
+    """A value that is kept: our assertion of it, the number of its row, and how many assert it now."""
+
+    __slots__ = ("count", "handle", "number")
+
+    def __init__(self, handle: Handle, number: int) -> None:
+        self.handle = handle
+        self.number = number
+        self.count = 0
+
+
+class Durable(Passage):
+    """Stands before the dataspace *ds*, and keeps in *journal* at most *most* values.  Made by :func:`durable`.
+
+    Unlike other passages it acts in a *facet* of its own.  It is one all the same, so that no peer can make it the
+    observer of the dataspace behind it, which would then talk to itself without end.
+    """
+
+    def __init__(self, facet: Facet, ds: Ref, journal: Journal, most: int = DEFAULT.kept) -> None:
+        super().__init__(ds)
+        self._facet = facet
+        self._journal = journal
+        self._most = most
+        self._kept: dict[Frozen, _Kept] = {}
+        self._asserted: dict[Any, _Kept | Handle] = {}
+        self._refused = 0
+        self._due: list[Ref] = []  # to be told, in a turn that is yet to come, that all is committed
+
+    def recover(self) -> None:
+        """Assert what the journal held."""
+        turn, journal = current("recover"), self._journal
+        for number, form in journal.recovered:
+            self._kept[form] = _Kept(turn.assert_form(self._facet, self.target, form), number)
+        journal.recovered = []
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    # ------------------------------------------------------------------------------------------------ an entity
+
+    def assert_(self, form: Frozen, handle: Any) -> None:
+        """Keep a value, or pass it on if it cannot be kept."""
+        kept = None if type(form) is tuple and form[0] is INTEREST else self._keep(form)
+        if kept is None:
+            self._asserted[handle] = current("assert").assert_form(self._facet, self.target, form)
+        else:
+            kept.count += 1
+            self._asserted[handle] = kept
+
+    def retract(self, handle: Any) -> None:
+        """Remove a value if the last of those who assert it retracts it, and not if it is lost."""
+        what = self._asserted.pop(handle, None)
+        if type(what) is Handle:
+            current("retract").retract(what)
+        elif type(what) is _Kept:
+            what.count -= 1
+            lost = type(handle) is Handle and not handle.facet.alive
+            if not (lost or what.count) and what.handle.live:
+                self._forget(what)
+
+    def message(self, form: Frozen) -> None:
+        """Do what ``<keep V>`` and ``<forget V>`` say; pass everything else on."""
+        if type(form) is tuple and len(form) == 2 and form[0] is KEEP:
+            self._keep(form[1])
+        elif type(form) is tuple and len(form) == 2 and form[0] is FORGET:
+            kept = self._kept.get(form[1])
+            if kept is not None:
+                self._forget(kept)
+        else:
+            ds = self.target
+            current("send").enqueue(ds.facet.actor, (MESSAGE, ds, form if ds.raw else thaw(form), None))
+
+    def sync(self, peer: Ref) -> None:
+        """Answer, by way of the dataspace, when all of this is committed."""
+        if self._journal.settled(peer):
+            if self._due:  # those who asked before are told before
+                self._due.append(peer)
+            else:
+                current("sync").sync(self.target, peer)
+
+    # ------------------------------------------------------------------------------------------------ the set
+
+    def _keep(self, form: Frozen) -> _Kept | None:
+        kept = self._kept.get(form)
+        if kept is None:
+            try:
+                if len(self._kept) >= self._most:
+                    raise NotAValue(f"{self._most} values are kept already, which is the limit")
+                self._will_change()
+                number = self._journal.keep(form)
+            except NotAValue as e:
+                self._refuse(form, e)
+                return None
+            kept = self._kept[form] = _Kept(current("keep").assert_form(self._facet, self.target, form), number)
+        return kept
+
+    def _forget(self, kept: _Kept) -> None:
+        self._will_change()
+        self._journal.forget(kept.number)
+        del self._kept[kept.handle.form]
+        current("forget").retract(kept.handle)
+
+    def _will_change(self) -> None:
+        """Seal what this turn changes when it commits."""
+        if not self._journal.noted:
+            current("durable").afterwards.append(self._journal.seal)
+
+    def _refuse(self, form: Frozen, error: NotAValue) -> None:
+        # Each value would let a peer fill the log: the first, second, fourth, eighth ... is named.
+        self._refused += 1
+        if self._refused & (self._refused - 1) == 0:
+            label = form[0] if type(form) is tuple else type(form).__name__
+            logger(actor="durable").warning("not kept", value=str(label), reason=str(error), so_far=self._refused)
+
+    # ------------------------------------------------------------------------------------------------ the disk
+
+    async def write(self, outer: Facet) -> None:
+        """Carry the journal to its end; if the disk fails, fail in *outer*."""
+        try:
+            await self._journal.run(self._tell)
+        except JournalError as error:
+            if outer.alive:
+                outer.enter(partial(_fail, error))
+                await trio.sleep_forever()  # until outer has ended by that, and so this
+            self._facet.actor.system.interrupt = error  # raised when the system has ended, as it is about to
+
+    def _tell(self, peers: list[Ref]) -> None:
+        if not self._due:
+            self._facet.enter(self._answer)
+        self._due += peers
+
+    def _answer(self) -> None:
+        turn = current("sync")
+        due, self._due = self._due, []
+        for peer in due:
+            turn.sync(self.target, peer)
+
+
+def _fail(error: JournalError) -> None:
+    raise error
+
+
+def durable(ds: Ref, journal: Journal, *, most: int = DEFAULT.kept, ready: Callable[[], object] = lambda: None) -> Ref:
+    """The durable face of the dataspace *ds*, kept in *journal*, which is open.  Raises :class:`NotInTurn`.
+
+    *ready* is called, in the current facet, when all that was kept is asserted in *ds*.  When the disk fails, the
+    current actor crashes with a :class:`~syndicate.errors.JournalError`.  It ends with the current facet, which closes
+    the journal.
+    """
+    turn = current("durable")
+    outer = turn.facet
+    actor = Actor(turn.actor.system, "durable", daemon=True)
+    facet = Facet(actor, actor.root)
+    facet.preventers = 1
+    entity = Durable(facet, ds, journal, most)
+
+    def begin() -> None:
+        entity.recover()
+        current_turn(facet).sync(ds, Ref(facet, Answer(ds, partial(outer.enter, ready))))
+        facet.run(current_turn(facet), partial(linked_task, entity.write, outer))
+
+    actor.boot(turn, begin)
+    link(actor)
+    return Ref(facet, entity, True)

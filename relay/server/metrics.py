@@ -1,0 +1,86 @@
+"""Metrics: the census as Prometheus reads it.
+
+Nothing is counted twice: the figures are made from the census when somebody asks, in a registry of their own.
+
+Source: Prometheus; ``docs/design/commands.md``, "A broker that can be watched".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from relay.server.governor import resident
+from relay.server.state import WAITING, Census
+from syndicate.errors import ServerMissing
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+    from prometheus_client.core import Metric
+
+Journal = Callable[[], Mapping[str, float]]
+"""What a journal has done: commits, seconds, ..., by name."""
+
+_HELP: Final = {
+    "bytes-in": "Bytes that were read from peers",
+    "bytes-out": "Bytes that were made for peers",
+    "collapsed": "Assertions that came and went before a slow peer could be told",
+    "debt": "Bytes that were read and are not handled yet",
+    "exports": "References of ours that peers hold",
+    "handles": "Assertions of peers",
+    "imports": "References of peers that we hold",
+    "waiting-bytes": "Bytes that wait for slow peers",
+    "waiting-entries": "Events that wait for slow peers",
+}
+
+
+def registry(census: Census, journal: Journal = dict) -> CollectorRegistry:
+    """A registry with all that *census* and *journal* know; raises :class:`~syndicate.errors.ServerMissing`."""
+    try:
+        from prometheus_client import CollectorRegistry
+    except ImportError:
+        raise ServerMissing(
+            'metrics need prometheus-client: install it with: pip install "syndicate-dataspace[server]"'
+        ) from None
+    made = CollectorRegistry(auto_describe=False)
+    made.register(_Collector(census, journal))
+    return made
+
+
+class _Collector:
+    def __init__(self, census: Census, journal: Journal) -> None:
+        self._census = census
+        self._journal = journal
+
+    def collect(self) -> Iterable[Metric]:
+        """The figures of this moment."""
+        from prometheus_client.core import CounterMetricFamily as Counter
+        from prometheus_client.core import GaugeMetricFamily as Gauge
+
+        census = self._census
+        assertions, observers = census.values()
+        yield Gauge("syndicate_listeners", "Open listeners", len(census.listeners))
+        yield Gauge("syndicate_peers", "Connected peers", len(census.peers))
+        yield Counter("syndicate_sessions", "Sessions that have begun", census.accepted)
+        yield Gauge("syndicate_assertions", "Distinct assertions in the dataspace, interests included", assertions)
+        yield Gauge("syndicate_observers", "Distinct interests in the dataspace", observers)
+        for name, total in sorted(census.totals().items()):
+            metric = "syndicate_" + name.replace("-", "_")
+            help_ = _HELP.get(name, name.replace("-", " ").capitalize())
+            yield Gauge(metric, help_, total) if name in WAITING else Counter(metric, help_, total)
+        lost = Counter("syndicate_limits_hit", "Sessions that ended by what the peer did", labels=["kind"])
+        for kind, count in sorted(census.lost.items()):
+            lost.add_metric([kind], count)
+        yield lost
+        yield Gauge("syndicate_overloaded", "Whether there is too much to do", bool(census.overload))
+        yield Gauge("syndicate_draining", "Whether the server is about to end", census.draining)
+        if census.system is not None:
+            yield Gauge("syndicate_queue_length", "Turns that wait", len(census.system.queue))
+            yield Counter("syndicate_handled", "Events that actors have handled", census.system.taken)
+        for name, value in sorted(self._journal().items()):
+            yield Counter(f"syndicate_journal_{name}", name.replace("_", " ").capitalize(), value)
+        yield Gauge("process_resident_memory_bytes", "Memory of the process", resident())
+        fds = Path("/proc/self/fd")
+        if fds.is_dir():
+            yield Gauge("process_open_fds", "Open file descriptors", len(list(fds.iterdir())))

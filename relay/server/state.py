@@ -1,0 +1,258 @@
+"""The census: what a broker knows of itself, as plain numbers and as assertions.
+
+The numbers are kept as they come and cost an addition each; metrics and health are read from them.  The same is
+asserted in a dataspace of its own, the *admin* dataspace, so that a console, or a program, observes the broker as it
+observes everything else:
+
+* ``<listener "tcp://127.0.0.1:8001">`` for each open door,
+* ``<peer "127.0.0.1:5123" "tcp://127.0.0.1:8001" "2026-01-01T00:00:00+00:00">`` for each connection: since when,
+* ``<session "127.0.0.1:5123" {..}>``, its counts, a second old at most, and only while somebody observes them,
+* ``<overload "queued" 300000000 268435456>`` while there is too much of something: how much, and how much may be,
+* ``<draining>`` while the broker ends,
+* messages ``<limit-hit "127.0.0.1:5123" "why">`` when a peer loses its session by what it did.
+
+Source: ``docs/design/commands.md``, "A broker that can be watched".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from attrs import define, field, fields
+
+from relay.server.flow_gate import Tap
+from relay.session.session import Session
+from relay.session.statistics import Statistics
+from syndicate.actors.dataspace import dataspace
+from syndicate.actors.during import during
+from syndicate.actors.facet import Facet
+from syndicate.actors.system import System
+from syndicate.actors.timer import every
+from syndicate.actors.turn import Handle
+from syndicate.actors.verbs import assert_, current_facet, react, send, spawn, stop
+from syndicate.index.interest import INTEREST
+from syndicate.values.pattern import ANY, capture
+from syndicate.values.record import record
+from syndicate.values.value import Record, Ref, Symbol, Value
+
+REFRESH: Final = 1.0
+"""Seconds between two looks at the sessions' counts, while somebody observes them."""
+
+_COUNTS: Final = {each.name.replace("_", "-"): each.name for each in fields(Statistics) if each.name != "exceeded"}
+
+WAITING: Final = frozenset({"handles", "exports", "imports", "waiting-entries", "waiting-bytes", "debt"})
+"""The counts that go down again; the others only grow."""
+
+
+@record("listener")
+class Listening:
+    """An open door."""
+
+    address: str
+
+
+@record("peer")
+class PeerThere:
+    """A connection, through the door *listener*, *since* when (ISO 8601)."""
+
+    name: str
+    listener: str
+    since: str
+
+
+@record("session")
+class SessionCounts:
+    """What has passed, and what waits: *counts* is a dictionary of symbols and numbers."""
+
+    name: str
+    counts: Value
+
+
+@record("overload")
+class Overloaded:
+    """There is *amount* of *what*, and *limit* is what may be."""
+
+    what: str
+    amount: int
+    limit: int
+
+
+@record("draining")
+class Draining:
+    """The broker lets nobody in, and ends."""
+
+
+@record("limit-hit")
+class LimitHit:
+    """A message: the peer *name* lost its session because of *what*."""
+
+    name: str
+    what: str
+
+
+@define(eq=False)
+class Peer:
+    """One connection.  *session* is there once its actor has begun."""
+
+    tap: Tap
+    listener: str
+    session: Session | None = None
+    since: datetime = field(factory=lambda: datetime.now(UTC))
+
+    @property
+    def name(self) -> str:
+        """As the session's logs have it."""
+        return self.tap.name
+
+    @property
+    def waiting(self) -> int:
+        """Bytes that it has not taken yet, about."""
+        session = self.session
+        return 0 if session is None else session.outbox.waiting + session.backlog.size
+
+    def counts(self) -> dict[str, int]:
+        """What has passed and what waits, by name."""
+        if self.session is None:
+            return {}
+        statistics = self.session.statistics()
+        return {name: getattr(statistics, attribute) for name, attribute in _COUNTS.items()}
+
+
+@define(eq=False)
+class Census:
+    """The numbers.  Only the broker writes them."""
+
+    listeners: list[str] = field(factory=list)
+    peers: dict[Tap, Peer] = field(factory=dict)
+    sending: set[Tap] = field(factory=set)
+    accepted: int = 0
+    lost: Counter[str] = field(factory=Counter)
+    overload: tuple[Overloaded, ...] = ()
+    draining: bool = False
+    system: System | None = None
+    main: Ref | None = None
+    admin: Ref | None = None
+    _past: Counter[str] = field(factory=Counter)
+
+    # ------------------------------------------------------------------------------------------------ what happens
+
+    def open(self, main: Ref) -> Ref:
+        """Begin, in a turn; answers the admin dataspace.  *main* is the one that the broker serves."""
+        self.system = current_facet().actor.system
+        self.main = main
+        self.admin = dataspace("admin")
+        spawn(self._refresher, self.admin, name="census", daemon=True)
+        return self.admin
+
+    def arrived(self, peer: Peer) -> None:
+        """In the first turn of its session."""
+        self.accepted += 1
+        self.peers[peer.tap] = peer
+        if self.admin is not None:
+            assert_(self.admin, PeerThere(peer.name, peer.listener, peer.since.isoformat(timespec="seconds")))
+
+    def left(self, peer: Peer) -> None:
+        """In the last turn of its session."""
+        if self.peers.pop(peer.tap, None) is None:
+            return
+        self._past.update({name: count for name, count in peer.counts().items() if name not in WAITING})
+
+    def hit(self, peer: Peer, kind: str, why: str) -> None:
+        """A peer lost its session by what it did."""
+        self.lost[kind] += 1
+        if self.admin is not None:
+            send(self.admin, LimitHit(peer.name, why))
+
+    # ------------------------------------------------------------------------------------------------ what is asked
+
+    def totals(self) -> Counter[str]:
+        """The counts of all sessions together, with those that have ended; what waits is that of the living."""
+        totals = Counter({**dict.fromkeys(_COUNTS, 0), **self._past})
+        for peer in self.peers.values():
+            totals.update(peer.counts())
+        return totals
+
+    def queued(self) -> int:
+        """Bytes that wait for all peers together."""
+        return sum(peer.waiting for peer in self.peers.values())
+
+    def pressing(self) -> int:
+        """The same, without what nobody has begun to send: it costs nothing for those who are idle."""
+        peers = self.peers
+        return sum(peers[tap].waiting for tap in self.sending if tap in peers)
+
+    def values(self) -> tuple[int, int]:
+        """How many distinct assertions there are in the served dataspace, and how many of them are interests."""
+        index = getattr(self.main and self.main.entity, "index", None)
+        if index is None:  # not a dataspace of ours, or not yet
+            return 0, 0
+        bags = index.bags
+        return sum(map(len, bags.values())), len(bags.get(INTEREST, ()))
+
+    # ------------------------------------------------------------------------------------------------ as assertions
+
+    def _refresher(self, admin: Ref) -> None:
+        """Keep the counts up to date while somebody observes them."""
+        here = current_facet()
+        watching: list[Facet] = []
+        interests = Counter[str]()
+
+        @during(admin, Record("Observe", [capture(), ANY]))
+        def interest(pattern: Value) -> Any:
+            if not _may_be_counts(pattern):
+                return None
+            interests["counts"] += 1
+            if not watching:
+                here.enter(begin)
+            return end
+
+        def begin() -> None:
+            if interests["counts"] and not watching:
+                watching.append(react(lambda: _Counts(self, admin).start()))
+
+        def end() -> None:
+            interests["counts"] -= 1
+            if not interests["counts"] and watching:
+                stop(watching.pop())
+
+
+class _Counts:
+    """The assertions of what has passed, in the facet that is current when it starts."""
+
+    def __init__(self, census: Census, admin: Ref) -> None:
+        self._census = census
+        self._admin = admin
+        self._told: dict[Tap, tuple[dict[str, int], Handle]] = {}
+
+    def start(self) -> None:
+        """Now, and again each second."""
+        self._refresh()
+        every(REFRESH, self._refresh)
+
+    def _refresh(self) -> None:
+        peers = self._census.peers
+        for tap in [tap for tap in self._told if tap not in peers]:
+            self._told.pop(tap)[1].retract()
+        for tap, peer in peers.items():
+            counts = peer.counts()
+            before = self._told.get(tap)
+            if before is not None and before[0] == counts:
+                continue
+            value = SessionCounts(peer.name, {Symbol(name): count for name, count in counts.items()})
+            told = assert_(self._admin, value)
+            if before is not None:
+                before[1].retract()
+            self._told[tap] = counts, told
+
+
+def _may_be_counts(pattern: Value) -> bool:
+    """Whether something that *pattern* matches may be a ``<session ..>``."""
+    while isinstance(pattern, Record) and pattern.label == Symbol("bind") and pattern.fields:
+        pattern = pattern.fields[0]
+    if not isinstance(pattern, Record):
+        return False
+    if pattern.label == Symbol("group") and pattern.fields:
+        return bool(pattern.fields[0] == Record("rec", [Symbol("session")]))
+    return bool(pattern.label == Symbol("_"))

@@ -1,0 +1,1 @@
+"""A session: what two peers hold of each other, and the bytes between them."""

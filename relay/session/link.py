@@ -1,0 +1,219 @@
+"""A link: one stream that carries one session.
+
+Two tasks, whatever the number of events: one reads, and hands what a read has brought to the session; one asks the
+session for packets, and writes them.  The reader does not read on before the session has done all of it, nor while the
+peer owes more than it may (``limits.debt``), so that a peer cannot fill our queue.
+
+Times are kept as they come, and the one :mod:`~relay.session.clock` of all links looks at them, at most once in the
+shortest of
+their limits: no timer is set for a packet.
+
+A session that ends says so: what was noted before is still sent, for at most a second, then the end of the stream, and
+only when the peer has answered that with its own end is the stream closed.  Otherwise what the peer sent meanwhile
+would make the operating system discard what it has not yet read of ours.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Final
+
+import trio
+
+from relay.protocol.codec import Codec
+from relay.protocol.limits import DEFAULT, Limits
+from relay.protocol.packets import Nop
+from relay.session.clock import NEVER, watch
+from relay.session.session import Session
+from relay.transport import CHUNK, Stream
+from syndicate.actors.verbs import current_facet, linked_task
+from syndicate.values.value import Ref
+
+CLOSING: Final = 1.0
+"""Seconds for the last words."""
+
+_LOST: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
+
+
+class Link:
+    """A stream and its session.  Made by :func:`open_link`."""
+
+    def __init__(self, stream: Stream, limits: Limits, accepted: bool) -> None:
+        self.session: Session
+        self._stream = stream
+        self._limits = limits
+        self._ready = trio.Event()
+        self._repaid: trio.Event | None = None
+        self._finishing = False
+        self._writing = trio.CancelScope(shield=True)
+        now = self._began = trio.current_time()
+        self._heard = now  # the last bytes of the peer
+        self._said = now  # the last bytes that it took
+        self._patience = NEVER  # until when it may leave what is being sent
+        self._burdened: float | None = None  # since when too much waits for it
+        self._opening = now + limits.opening if accepted else NEVER
+        self._listening = True
+        self._frame = NEVER  # until when more must come of the packet that has begun
+        self._begun = -1, 0  # that packet's number, and the bytes of it that had come when this was last put off
+
+    # ---------------------------------------------------------------------------------------------------- the session's
+
+    def wake(self) -> None:
+        """There is something to take."""
+        self._ready.set()
+        if self._burdened is None and self.session.burden > self._limits.backlog:
+            self._burdened = trio.current_time()
+
+    def repaid(self) -> None:
+        """What was read is done, or the debt has shrunk."""
+        if self._repaid is not None and not self.session.busy and self.session.debt <= self._limits.debt:
+            self._repaid.set()
+            self._repaid = None
+
+    # ---------------------------------------------------------------------------------------------------- tasks
+
+    async def run(self) -> None:
+        """Carry the session to its end."""
+        self._watch()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, nursery.cancel_scope)
+                try:
+                    await self._read()
+                finally:
+                    self._watched.end()
+                    self._finishing = True
+                    self._writing.deadline = trio.current_time() + CLOSING
+                    self._ready.set()
+            gone = trio.Event()
+            self.session.facet.enter(functools.partial(self.session.withdraw, gone.set))
+            await gone.wait()
+        finally:
+            self._watched.end()
+            self.session.forget()
+            await self._stream.close()
+
+    async def _write(self, whole: trio.CancelScope) -> None:
+        stream, session = self._stream, self.session
+        try:
+            with self._writing:
+                while True:
+                    packets = session.take(CHUNK)
+                    if self._burdened is not None and session.burden <= self._limits.backlog:
+                        self._burdened = None
+                    if packets:
+                        at_once = sum(map(len, packets)) / CHUNK
+                        self._patience = trio.current_time() + self._limits.stall * max(1.0, at_once)
+                        await stream.send(packets)
+                        self._patience = NEVER
+                        self._said = trio.current_time()
+                    elif self._finishing:
+                        break
+                    else:
+                        self._ready = trio.Event()
+                        await self._ready.wait()
+                await stream.send_eof()
+                while await stream.receive():
+                    pass
+        except _LOST:
+            whole.cancel()
+
+    async def _read(self) -> None:
+        session = self.session
+        while True:
+            try:
+                data = await self._stream.receive()
+            except _LOST:
+                return
+            if not data:
+                return
+            self._listening, paused = False, trio.current_time()
+            session.debt += len(data)
+            self._repaid = repaid = trio.Event()
+            session.facet.enter(functools.partial(session.feed, data))
+            await repaid.wait()
+            self._listening, self._heard = True, trio.current_time()
+            if session.ping < self._step:  # the peer has said that it waits for less
+                self._watched.end()
+                self._watch()
+            partial = session.partial
+            if not partial:
+                self._frame = NEVER
+            elif session.packets_in != self._begun[0] or partial >= self._begun[1] + CHUNK:
+                self._frame = self._heard + self._limits.stall
+                self._begun = session.packets_in, partial
+            else:  # while we do not listen it cannot come
+                self._frame += self._heard - paused
+
+    # ---------------------------------------------------------------------------------------------------- time
+
+    def _watch(self) -> None:
+        """Let the clock ask as often as the shortest limit needs."""
+        limits = self._limits
+        self._step = min(limits.ping, limits.idle, limits.opening, limits.stall, limits.grace, self.session.ping)
+        self._watched = watch(self._look, self._step)
+
+    def _look(self, now: float) -> float:
+        """Do what is due; answers when something will be."""
+        session, limits = self.session, self._limits
+        if session.packets_in and not session.stranger:
+            self._opening = NEVER
+        silence = self._heard + limits.idle if session.pings and self._listening else NEVER
+        frame = self._frame if self._listening else NEVER
+        burden = NEVER if self._burdened is None else self._burdened + limits.grace
+        ping = NEVER if session.outbox.waiting else self._said + session.ping
+        unknown = self._began + limits.opening if limits.liveness and not session.lively else NEVER
+        if now >= self._patience:
+            session.cut("stall", f"the peer took nothing for {limits.stall:g} seconds, and something waited for it")
+            self._writing.cancel()
+        elif now >= burden:
+            session.cut(
+                "slow-consumer", f"more than {limits.backlog} bytes waited for the peer for {limits.grace:g} seconds"
+            )
+        elif now >= self._opening:
+            missing = "capability" if session.stranger else "packet"
+            session.cut("opening", f"no {missing} within {limits.opening:g} seconds")
+        elif now >= frame:
+            session.cut(
+                "stall",
+                f"a packet was begun, and no more than {CHUNK} bytes of it came within {limits.stall:g} seconds",
+            )
+        elif now >= silence:
+            session.cut("idle", f"the peer pings, and was not heard for {limits.idle:g} seconds")
+        elif now >= unknown:
+            session.cut("liveness", f"within {limits.opening:g} seconds the peer has not said how often it is heard")
+        elif now >= ping:
+            session.say(Nop())
+            self._said = now
+        else:
+            return min(self._patience, burden, self._opening, frame, silence, unknown, ping)
+        return NEVER
+
+
+def open_link(
+    stream: Stream,
+    *,
+    codec: Codec | None = None,
+    publish: Ref | None = None,
+    limits: Limits = DEFAULT,
+    admitted: Callable[[], None] = lambda: None,
+) -> Session:
+    """Start a session over *stream* in the current facet, which stops when the session ends.
+
+    *codec* is that of who connects; who was connected to leaves it to the peer's first byte.  *publish* is what the
+    peer finds under number 0; *admitted* is called when that has given it something.
+    """
+    link = Link(stream, limits, accepted=codec is None)
+    link.session = Session(
+        current_facet(),
+        link.wake,
+        name=stream.name,
+        codec=codec,
+        publish=publish,
+        limits=limits,
+        repaid=link.repaid,
+        admitted=admitted,
+    )
+    linked_task(link.run)
+    return link.session

@@ -1,0 +1,227 @@
+"""The membrane: which references have crossed between us and one peer, in which direction, and how often.
+
+A reference of ours that is mentioned to the peer gets a number, its *oid*, and is *exported*; on the wire it is
+``[0 oid]``, "mine".  A number of the peer's is *imported*: a proxy stands for it here.  What comes home, "yours"
+``[1 oid]``, is the very reference that went out (of a handler, one that lets reach it only what it has asked for); with
+caveats, ``[1 oid caveat ...]``, it is that reference attenuated.
+The peer's word is not relied on for ours: what we have attenuated, be it a reference of the peer's own, is exported
+like any other, and the caveats are kept here.
+
+Each mention in an assertion, and each assertion on a reference, counts until it is retracted.  What nobody counts any
+more is forgotten, so that an idle connection holds nothing; its number is not used again.
+
+Contract: no input, no output, no clock.  A "yours" that was never exported is one shared inert reference, and nothing
+is remembered of it.  A message cannot introduce a reference, for nothing would ever release it.
+
+Source: Syndicate protocol, on membranes; ``docs/design/protocol.md``, "References and membranes".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from attrs import define
+
+from relay.capabilities.caveats import attenuated
+from relay.capabilities.passage import Passage, compacted
+from relay.protocol.observer import Observer, publish
+from relay.protocol.packets import MINE, YOURS, WireRef
+from syndicate.actors.turn import foreign
+from syndicate.errors import CaveatError, NotAValue, ProtocolError
+from syndicate.index.interest import INTEREST, expand
+from syndicate.values.value import DICT, SET, Frozen, Ref, Symbol, Tag, order
+
+_ATOMS: Final = frozenset({str, int, bytes, Symbol, Tag})
+
+
+@define(eq=False)
+class Crossing:
+    """A reference that has crossed: as the wire has it in what we send, and how many mentions and assertions count.
+
+    *home* is what a mention by the peer means here, if that is not *ref* itself.
+    """
+
+    ref: Ref
+    wire: WireRef
+    count: int = 0
+    home: Ref | None = None
+
+
+class Membrane:
+    """The references between us and one peer.
+
+    *proxy* makes the reference that stands for a number of the peer's; *number* tells for a reference that *proxy* made
+    which number that was, and None for all others; *inert* stands for what the peer only believes to have from us.
+    """
+
+    def __init__(self, proxy: Callable[[int], Ref], number: Callable[[Ref], int | None], inert: Ref) -> None:
+        self.exports: dict[int, Crossing] = {}
+        self.imports: dict[int, Crossing] = {}
+        self._crossings: dict[Ref, Crossing] = {}
+        self._proxy = proxy
+        self._number = number
+        self._inert = inert
+        self._next = 0
+
+    @property
+    def introduced(self) -> int:
+        """How many references of ours the peer has been given so far."""
+        return self._next
+
+    # ---------------------------------------------------------------------------------------------------- beginnings
+
+    def publish(self, ref: Ref) -> None:
+        """Export *ref* for ever, under the next number; done first, that is 0, where peers expect the gatekeeper."""
+        self._export(ref).count += 1
+
+    def expect(self, oid: int) -> Ref:
+        """Import, for ever, what the peer is known to publish."""
+        crossing = self._import(oid)
+        crossing.count += 1
+        return crossing.ref
+
+    # ---------------------------------------------------------------------------------------------------- out
+
+    def outward(self, form: Frozen, pins: list[Crossing] | None) -> Frozen:
+        """*form* as the peer gets it.  Its references are counted, and added to *pins*.
+
+        Without *pins*, as in a message, nothing may be introduced: raises :class:`NotAValue`.
+        """
+        if type(form) is tuple and form[0] is INTEREST:
+            form = self._published(form)
+        return self._out(form, pins)
+
+    def _published(self, form: Frozen) -> Frozen:
+        # An observer of the peer's own goes back to it as it is, unless there are classes for us to filter by.
+        _, skeleton, _, observer = form
+        known = type(observer.entity) is Observer or self._number(observer) is not None
+        return expand(form) if known and not any(name for _, name in skeleton.checks) else publish(form)[0]
+
+    def _out(self, form: Frozen, pins: list[Crossing] | None) -> Frozen:
+        if type(form) is tuple:
+            if _ATOMS.issuperset(map(type, form)):
+                return form
+            return tuple([self._out(item, pins) if type(item) is tuple or type(item) is Ref else item for item in form])
+        if type(form) is not Ref:
+            return form
+        crossing = self._crossings.get(form)
+        if pins is None:
+            if crossing is not None:
+                return crossing.wire
+            oid = self._number(form)
+            if oid is not None:
+                return WireRef(YOURS, oid)
+            raise NotAValue(
+                "a message cannot introduce a reference to a peer, for nothing would release it: assert something that "
+                f"holds {form!r} for as long as the peer is to use it"
+            )
+        if crossing is None:
+            crossing = self._export(form)
+        crossing.count += 1
+        pins.append(crossing)
+        return crossing.wire
+
+    def use(self, ref: Ref, pins: list[Crossing]) -> None:
+        """Count an assertion on *ref*, one of the peer's."""
+        crossing = self._crossings.get(ref) or self._export(ref)
+        crossing.count += 1
+        pins.append(crossing)
+
+    # ---------------------------------------------------------------------------------------------------- in
+
+    def inward(self, form: Frozen, pins: list[Crossing] | None) -> Frozen:
+        """What we get for *form*, which is as the peer sent it.  Its references are counted, and added to *pins*.
+
+        Without *pins*, as in a message, nothing may be introduced: raises :class:`ProtocolError`.
+        """
+        try:
+            return compacted(self._in(form, pins))
+        except NotAValue as e:
+            raise ProtocolError(f"an Observe that is none: {e}") from e
+
+    def _in(self, form: Frozen, pins: list[Crossing] | None) -> Frozen:
+        if type(form) is WireRef:
+            return self._arrived(form, pins)
+        if type(form) is not tuple or _ATOMS.issuperset(map(type, form)):
+            return form
+        items = [self._in(item, pins) if type(item) is tuple or type(item) is WireRef else item for item in form]
+        if items[0] is SET:
+            return (SET, *sorted({*items[1:]}, key=order))
+        if items[0] is DICT:
+            pairs = dict(zip(items[1], items[2], strict=True))
+            keys = sorted(pairs, key=order)
+            return (DICT, tuple(keys), tuple([pairs[key] for key in keys]))
+        return tuple(items)
+
+    def _arrived(self, wire: WireRef, pins: list[Crossing] | None) -> Ref:
+        if wire.whose == YOURS:
+            crossing = self.exports.get(wire.oid)
+            if crossing is None:
+                return self._inert
+        else:
+            crossing = self.imports.get(wire.oid)
+            if crossing is None:
+                if pins is None:
+                    raise ProtocolError("a message introduces a reference: assert what holds it first")
+                crossing = self._import(wire.oid)
+        if pins is not None:
+            crossing.count += 1
+            pins.append(crossing)
+        ref = crossing.home or crossing.ref
+        return self._narrowed(ref, wire.caveats) if wire.caveats else ref
+
+    def _narrowed(self, ref: Ref, caveats: tuple[Frozen, ...]) -> Ref:
+        try:
+            return attenuated(ref, caveats)
+        except CaveatError as e:
+            raise ProtocolError(f"a reference whose caveats cannot be kept: {e}") from e
+
+    def target(self, oid: int, pins: list[Crossing] | None = None) -> Ref | None:
+        """What the peer means by *oid* as an event's target, counted if there are *pins*; None if it is not known."""
+        crossing = self.exports.get(oid)
+        if crossing is None:
+            return None
+        if pins is not None:
+            crossing.count += 1
+            pins.append(crossing)
+        return crossing.ref
+
+    # ---------------------------------------------------------------------------------------------------- ends
+
+    def release(self, pins: Iterable[Crossing]) -> None:
+        """Count back; forget what no longer counts."""
+        for crossing in pins:
+            crossing.count -= 1
+            if not crossing.count:
+                # Only if it is the one that is known by this number and reference: another may have taken its place.
+                table = self.exports if crossing.wire.whose == MINE else self.imports
+                if table.get(crossing.wire.oid) is crossing:
+                    del table[crossing.wire.oid]
+                for ref in (crossing.ref, crossing.home):
+                    if ref is not None and self._crossings.get(ref) is crossing:
+                        del self._crossings[ref]
+
+    def _export(self, ref: Ref) -> Crossing:
+        oid = self._number(ref)
+        if oid is not None:  # a proxy that was forgotten here, and kept by somebody
+            return self.imports.get(oid) or self._cross(self.imports, Crossing(ref, WireRef(YOURS, oid)))
+        if ref.facet is not None and ref.facet.actor.system is not self._inert.facet.actor.system:
+            raise NotAValue(f"{ref!r} cannot cross: {foreign(ref.facet.actor)}")
+        self._next += 1
+        crossing = self._cross(self.exports, Crossing(ref, WireRef(MINE, self._next - 1)))
+        if getattr(ref.entity, "asked", None) is not None:
+            # A handler's: what the peer has others tell it must be what it has asked for, as well.
+            crossing.home = Ref(ref.facet, Passage(ref), True)
+            self._crossings[crossing.home] = crossing
+        return crossing
+
+    def _import(self, oid: int) -> Crossing:
+        return self._cross(self.imports, Crossing(self._proxy(oid), WireRef(YOURS, oid)))
+
+    def _cross(self, table: dict[int, Crossing], crossing: Crossing) -> Crossing:
+        table[crossing.wire.oid] = self._crossings[crossing.ref] = crossing
+        return crossing
+
+    def __repr__(self) -> str:
+        return f"<Membrane of {len(self.exports)} exports and {len(self.imports)} imports>"

@@ -1,0 +1,156 @@
+r"""The outbox: what is on its way to a peer, as packets, or as entries of which packets are yet to be made.
+
+Entries that fit into one packet are encoded at once.  Of more than that, so much is encoded as may be ahead of the
+peer, and the rest when the peer takes it: a turn of a thousand large values costs no second copy of them.
+
+>>> from relay.protocol.codec import Msgpack
+>>> outbox = Outbox(DEFAULT, lambda error: print(error))
+>>> outbox.codec = Msgpack()
+>>> outbox.send([(SEQ, 0, (A, "hello", 1))]), outbox.waiting
+(None, 16)
+>>> outbox.take(1000), outbox.waiting, outbox.take(1000), outbox.waiting
+([b'\x92\xc0\x93\xc0\x00\x93\xd4\x01A\xa5hello\x01'], 16, [], 0)
+
+Contract: order is kept.  What cannot be encoded is left out and complained of, and so is its retraction.
+
+Source: ``docs/design/relay.md``, "Slow peers" and "Encoding".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+from relay.protocol.codec import Codec
+from relay.protocol.limits import DEFAULT, Limits
+from relay.protocol.packets import A, M, R
+from relay.session.backlog import pieces, weight
+from syndicate.errors import NotAValue
+from syndicate.values.value import SEQ
+
+__all__ = ["DEFAULT", "Entry", "Outbox", "fitting"]
+
+Entry: TypeAlias = tuple[Any, ...]
+"""The frozen form of an entry in a Turn."""
+
+
+class Outbox:
+    """What is on its way: so many bytes are ``waiting`` for the peer, about, those included that were taken last.
+
+    ``said`` is what the messages weigh that are not encoded yet; ``unsent`` are the handles that could not be told.
+    ``packets``, ``events`` and ``bytes`` count what has left.
+    """
+
+    def __init__(self, limits: Limits, complain: Callable[[NotAValue], None]) -> None:
+        self.codec: Codec | None = None
+        self.waiting = 0
+        self.said = 0
+        self.unsent: set[int] = set()
+        self.packets = self.events = self.bytes = 0
+        self._limits: Final = limits
+        self._complain = complain
+        self._queue: deque[bytes | Sequence[Entry]] = deque()
+        self._flying = 0
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to take."""
+        return not self._queue
+
+    def put(self, packet: bytes) -> None:
+        """Queue a packet."""
+        self._queue.append(packet)
+        self.waiting += len(packet)
+
+    def send(self, entries: Sequence[Entry]) -> None:
+        """Queue the entries of a Turn."""
+        packet = self._packet(entries)
+        if packet is None:
+            for piece in self._pieces(entries):
+                if self.waiting <= self._limits.ahead:
+                    self.send(piece)
+                else:
+                    self._queue.append(piece)
+                    self.waiting += sum(map(weight, piece))
+                    self.said += _said(piece)
+        elif packet:
+            self._queue.append(packet)
+            self.waiting += len(packet)
+
+    def take(self, most: int) -> list[bytes]:
+        """Packets of *most* bytes together, or a single one; those that were taken before have been sent."""
+        self.waiting -= self._flying
+        self._flying = 0
+        queue = self._queue
+        if not queue:
+            return []
+        packets: list[bytes] = []
+        size = 0
+        while queue and size < most:
+            packet = queue[0]
+            if isinstance(packet, bytes):
+                if packets and size + len(packet) > most:
+                    break
+                packets.append(packet)
+                size += len(packet)
+                queue.popleft()
+            else:
+                queue.popleft()
+                self.waiting -= sum(map(weight, packet))
+                self.said -= _said(packet)
+                unpacked = list(self._unpack(packet))
+                self.waiting += sum(map(len, unpacked))
+                queue.extendleft(reversed(unpacked))
+        self._flying = size
+        self.bytes += size
+        self.packets += len(packets)
+        return packets
+
+    def clear(self) -> None:
+        """Forget all that has not been taken."""
+        self._queue.clear()
+        self.waiting, self.said = self._flying, 0
+
+    def _unpack(self, entries: Sequence[Entry]) -> Iterator[bytes]:
+        packet = self._packet(entries)
+        if packet is None:
+            for piece in self._pieces(entries):
+                yield from self._unpack(piece)
+        elif packet:
+            yield packet
+
+    def _packet(self, entries: Sequence[Entry]) -> bytes | None:
+        """Entries as one packet; ``b""`` if there is nothing to be told, None if it is too much for one packet."""
+        never = None
+        if self.unsent:
+            never = {event[1] for _, _, event in entries if event[0] is R and event[1] in self.unsent}
+            entries = [entry for entry in entries if entry[2][0] is not R or entry[2][1] not in never]
+        packet = b""
+        if entries:
+            assert self.codec is not None, "there is no proxy before the peer has spoken"
+            try:
+                packet = self.codec.encode((SEQ, *entries))
+                self.events += len(entries)
+            except NotAValue as e:
+                if len(entries) > 1:
+                    return None
+                event = entries[0][2]
+                if event[0] is A:
+                    self.unsent.add(event[2])
+                self._complain(e)
+        if never:
+            self.unsent -= never
+        return packet
+
+    def _pieces(self, entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
+        return pieces(entries, (len(entries) + 1) // 2, fitting(self._limits))
+
+
+def fitting(limits: Limits) -> int:
+    """The weight of a packet that is within the limits, as a rule."""
+    return min(limits.frame, 16 * limits.nodes)
+
+
+def _said(entries: Sequence[Entry]) -> int:
+    return sum(weight(entry) for entry in entries if entry[2][0] is M)

@@ -1,0 +1,86 @@
+"""Reach: how many may be told of what a peer says, found before it is done.
+
+A packet of some kilobytes can cause millions of events: a thousand messages to ten thousand observers, or five hundred
+observers of observers, which are told of each other.  No bound on bytes or events sees that, and a turn cannot be
+interrupted.  So each event is charged with the most that it can cause in a dataspace of ours: the observers there that
+it reaches, and if it is an interest itself, the values there that reach it.  When it is enough for a turn the rest
+waits for another one.
+
+>>> Reach(10).fitting([(2, None, "a message to nobody", None)] * 20)
+20
+
+Contract: of an event that is done, no more is caused than was charged, in the dataspace that it is for; what an actor
+does with an event is its own affair.  Nothing is matched as long as a look at the sizes of things shows that it fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from relay.capabilities.passage import innermost
+from relay.session.standing import Told
+from syndicate.index.event import ASSERT, RETRACT
+from syndicate.index.interest import INTEREST
+from syndicate.values.value import Frozen, Ref
+
+ENOUGH: Final = 1 << 12
+"""What the events of one turn may reach, if they are more than one: some tens of milliseconds."""
+
+
+class Reach:
+    """What the events of one turn reach: ``total``, of *enough*."""
+
+    __slots__ = ("_enough", "_index", "_interests", "_known", "_target", "_values", "total")
+
+    def __init__(self, enough: int = ENOUGH) -> None:
+        self.total = 0
+        self._enough = enough
+        self._target: Ref | None = None
+        self._index: Any = None
+        self._known: dict[Frozen, int] = {}  # by constructor: what the target's index says, which stays for a turn
+        # What this turn has asserted: it reaches, and is reached by, what the turn asserts later.
+        self._interests = self._values = 0
+
+    def fitting(self, events: Sequence[tuple[int, Ref | None, Frozen, Told | None]]) -> int:
+        """How many of *events*, from the first, are not too much; they are charged."""
+        total, enough = self.total, self._enough
+        for number, (kind, target, form, told) in enumerate(events):
+            if kind == RETRACT:
+                handle = None if told is None else told.handle
+                if handle is None:
+                    continue
+                place, value = handle.target, handle.form
+            elif target is None:
+                continue
+            else:
+                place, value = target, form
+            head = value[0] if type(value) is tuple else None
+            cost = self._known.get(head) if place is self._target else None
+            if cost is None or total + cost > enough or head is INTEREST:
+                cost = self._cost(place, value, enough - total)
+            total += cost + self._interests
+            if total > enough:
+                return number
+            if kind == ASSERT:
+                self._values += 1
+                self._interests += head is INTEREST
+            self.total = total
+        return len(events)
+
+    def _cost(self, target: Ref, form: Frozen, left: int) -> int:
+        if target is not self._target:
+            self._target, self._known = target, {}
+            self._index = getattr(innermost(target).entity, "index", None)
+        index = self._index
+        head = form[0] if type(form) is tuple else None
+        if index is None:
+            self._known[head] = 0
+            return 0
+        cost: int = index.reach(head)
+        self._known[head] = cost
+        if cost > left:
+            cost = index.audience(form)
+        if head is INTEREST:
+            cost += index.population(form[1]) + self._values + 1  # it may match itself
+        return cost

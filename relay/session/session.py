@@ -1,0 +1,687 @@
+"""A session: one peer.  Packets become turns, and turns become packets.
+
+What the peer asserts is asserted here, in the session's facet, so that it is retracted when the facet ends, however
+that comes.  What is done here to a reference of the peer's reaches its :class:`Proxy`; all that happens to proxies in
+one turn goes out as one Turn packet when that turn has committed, as long as the peer keeps up.  If it does not, what
+happens waits in a :class:`~relay.session.backlog.Backlog`, and becomes packets when the peer takes them.
+
+A packet is a turn, and so one atomic patch, in both directions: in none that we send is a retraction before an addition
+or a message, and those of programs that do otherwise are put in order here.  One that may tell too many becomes several
+turns (:mod:`relay.session.reach`), its retractions in the last of them.
+
+A session knows no transport, and waits for nothing.  :meth:`Session.feed` is given bytes, in a turn of the session's
+facet; :meth:`Session.take` is asked for packets, at any time; *wake* is called when there are some.  Who reads and who
+writes is in :mod:`relay.session.link`.
+
+What was read of a peer is its *debt* until it has been handled, by its target and by those whom the target told: a mark
+that goes through the run queue behind it, twice, says when.  No socket and no handler can hold that up.  A read may
+bring thousands of events: they are done in several turns, between which all others have theirs.
+
+Contract: assertions and messages keep their order; each arrives at most once.  A packet with an error in it has no
+effect, and ends the session.  A handle that the peer never got is never retracted there.  Nothing in a turn waits for
+the peer; what waits for it is bounded by what stands, and by the limits.
+
+Source: Syndicate protocol; ``docs/design/protocol.md``, "Packets and events" and "References and membranes";
+``docs/design/relay.md``, "Slow peers" and "Work".
+"""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any, ClassVar, Final, TypeAlias
+
+from relay.protocol.codec import Codec, codec_for
+from relay.protocol.limits import DEFAULT, Limits
+from relay.protocol.observer import heard
+from relay.protocol.packets import A, Error, Event, Extension, M, Nop, Packet, R, Turn, liveness, read, rhythm, write
+from relay.protocol.packets import S as SYNCED
+from relay.session.backlog import ENTRY, Backlog, Note, Scale, pieces, weight
+from relay.session.membrane import Crossing, Membrane
+from relay.session.outbox import Entry, Outbox, fitting
+from relay.session.reach import ENOUGH, Reach
+from relay.session.standing import Standing, Told
+from relay.session.statistics import Statistics
+from syndicate.actors.dataspace import Ended
+from syndicate.actors.facet import Facet
+from syndicate.actors.turn import Entity, current
+from syndicate.errors import NotAValue, ProtocolError
+from syndicate.index.bag import Bag
+from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
+from syndicate.log import logger
+from syndicate.values.value import FALSE, SEQ, TRUE, Frozen, Ref, Symbol, thaw
+
+_FEW: Final = 64
+"""The most events that are encoded without a look at their size: nobody's turn is longer for what they hold."""
+
+_PIECE: Final = 1024
+"""The most events that are taken from the backlog at once."""
+
+_SMALL: Final = 1 << 14
+"""Bytes of a peer that are taken for handled with its turn, for a mark costs as much as a small packet."""
+
+_CROSSING: Final = 512
+"""Bytes of memory that a reference takes which both sides know, about."""
+
+_SHARE: Final = 64
+"""The events after which a peer lets the others have their turns, before its next packet: a millisecond or two."""
+
+
+_Understood: TypeAlias = tuple[int, Ref | None, Frozen, Told | None]
+"""An event of the peer's: its kind, its target here, its value as we have it, and the assertion that it is about."""
+
+
+def _replaces(events: list[_Understood]) -> bool:
+    """Whether something is asserted after a retraction."""
+    kinds = [event[0] for event in events]
+    return RETRACT in kinds and ASSERT in kinds[kinds.index(RETRACT) :]
+
+
+def _place(event: _Understood) -> int:
+    """Where an event stands in its turn: what retracts comes after what asserts and sends, and a sync after all."""
+    return 2 if event[0] == SYNC else event[0] == RETRACT
+
+
+class Session:
+    """One peer.  Lives in the facet that is current when it is made, and ends with it.
+
+    *codec* may come later, with the peer's first byte.  *publish* is what the peer finds under number 0.  *wake* is
+    called when there is something to take, *repaid* when what was fed is done, and when the debt has shrunk, *admitted*
+    when a peer that was a ``stranger`` has been given something by the gatekeeper that it finds under number 0.
+    ``reason`` says why the session ended, once it has; ``pings`` whether the peer is known to send Nops, and ``lively``
+    whether it has said so at the start; ``ping`` is how often it is to hear something, in seconds.
+    """
+
+    def __init__(
+        self,
+        facet: Facet,
+        wake: Callable[[], None],
+        *,
+        name: str,
+        codec: Codec | None = None,
+        publish: Ref | None = None,
+        limits: Limits = DEFAULT,
+        repaid: Callable[[], None] = lambda: None,
+        admitted: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.facet = facet
+        self.name = name
+        self.codec = codec
+        self.limits = limits
+        self.reason: str | None = None
+        self.exceeded = ""
+        self.pings = self.lively = False
+        self._connects = codec is not None
+        self.ping = limits.ping
+        self.membrane = Membrane(self._proxy, self._number, Ref(facet, Entity()))
+        if publish is not None:
+            self.membrane.publish(publish)
+        self.stranger = publish is not None and getattr(publish.entity, "guards", False)
+        self.last_handle = 0
+        facet.hooks.append((self._unanswered, True))
+        self.outbox = Outbox(limits, self.complain)
+        self.outbox.codec = codec
+        self.standing = Standing(limits.handles, limits.asserted)
+        self.backlog = Backlog()
+        self.told = 0
+        self.most_told: float = limits.handles if codec is None else math.inf
+        self.debt = 0
+        self.busy = False
+        self.packets_in = self.events_in = self.bytes_in = 0
+        self.asked = Bag()
+        """Who waits for the peer's answer to a sync."""
+        self.ended = Ended("dataspace of a connection")
+        self._wake = wake
+        self._repaid = repaid
+        self._admitted = admitted
+        self._noted: list[Note] = []
+        self._fed: deque[bytes] = deque()
+        self._packets: Iterator[Frozen] = iter(())
+        self._next: Frozen | None = None
+        self._acts: list[_Understood] = []
+        self._silent = False
+        self._small = min(_SMALL, limits.debt // 64)
+        self._handled = self._marked = self._hops = 0
+
+    # ---------------------------------------------------------------------------------------------------- out
+
+    def note(self, note: Note) -> None:
+        """Add an event to what this turn tells the peer."""
+        if self._silent:
+            return
+        if not self._noted:
+            current("note").afterwards.append(self._flush)
+        self._noted.append(note)
+
+    def _flush(self) -> None:
+        notes, self._noted = self._noted, []
+        if self._silent:
+            return
+        if self.backlog.entries or self.outbox.waiting > self.limits.ahead:
+            self._keep(notes)
+        elif len(notes) <= _FEW:
+            self._encode(notes)
+            if self.outbox.said:
+                self._bound()
+        else:
+            told, weigh = 0, Scale().weigh
+            for piece in pieces(notes, self.limits.events, fitting(self.limits), lambda note: weigh(note[2])):
+                self._encode(piece)
+                told += len(piece)
+                self._wake()
+                if self.outbox.waiting > self.limits.ahead:
+                    break
+            if told < len(notes):
+                self._keep(notes[told:])
+        self._wake()
+
+    def _keep(self, notes: Sequence[Note]) -> None:
+        """Let them wait, until the peer has taken what was encoded."""
+        self.backlog.put(notes)
+        self._bound()
+
+    def _bound(self) -> None:
+        if self.burden > self.limits.outbox:
+            self.cut("slow-consumer", f"more than {self.limits.outbox} bytes waited for the peer")
+
+    @property
+    def burden(self) -> int:
+        """The bytes, about, that wait for the peer beyond what is encoded, and do not collapse."""
+        return self.outbox.said + self.backlog.burden
+
+    def take(self, most: int) -> list[bytes]:
+        """Packets to be sent at once, of *most* bytes, or of one packet; those that were taken before have been sent.
+
+        None: there is nothing to be sent.
+        """
+        outbox = self.outbox
+        packets = outbox.take(most)
+        while not packets and self.backlog.entries:
+            self._encode(self.backlog.take(_PIECE, most))
+            packets = outbox.take(most)
+        return packets
+
+    def say(self, packet: Packet) -> None:
+        """Let the peer hear something that is about the connection alone."""
+        if self.codec is not None and not self._silent:
+            self.outbox.put(self.codec.encode(write(packet)))
+            self._wake()
+
+    def _encode(self, notes: Sequence[Note]) -> None:
+        """Queue them, each turn among them as one packet if the limits allow.  References cross here.
+
+        An addition or a message that follows a retraction is another turn's: a peer that was slow is told several.
+        """
+        membrane, entries, over = self.membrane, list[Entry](), False
+        for kind, proxy, value, handle in notes:
+            if over and kind < RETRACT:  # an addition or a message
+                if entries:
+                    self.outbox.send(entries)
+                entries, over = [], False
+            if kind == RETRACT:
+                over = True
+                sent = proxy.sent.pop(handle, None)
+                if sent is not None:  # else it was never told
+                    number, pins, _ = sent
+                    membrane.release(pins)
+                    entries.append((SEQ, proxy.oid, (R, number)))
+            elif kind == ASSERT:
+                pins = []
+                try:
+                    wire = membrane.outward(value, pins)
+                except NotAValue as e:
+                    membrane.release(pins)
+                    self.complain(e)
+                else:
+                    membrane.use(proxy.ref, pins)
+                    self.last_handle = number = self.last_handle + 1
+                    proxy.sent[handle] = number, pins, value
+                    entries.append((SEQ, proxy.oid, (A, wire, number)))
+            elif kind == MESSAGE:
+                try:
+                    entries.append((SEQ, proxy.oid, (M, membrane.outward(value, None))))
+                except NotAValue as e:
+                    self.complain(e)
+            else:
+                pins = []
+                echo = Ref(self.facet, _Echo(self, value, pins), True)
+                entries.append((SEQ, proxy.oid, (SYNCED, membrane.outward(echo, pins))))
+        if entries:
+            self.outbox.send(entries)
+        if self.stranger and membrane.introduced > 1:
+            self.stranger = False
+            self._admitted()
+        if len(membrane.exports) + len(membrane.imports) > self.limits.oids:
+            self.cut("oids", f"more than {self.limits.oids} references are known to both sides")
+
+    def complain(self, error: NotAValue) -> None:
+        """Say that something could not be told to the peer; it goes on without."""
+        logger(peer=self.name).error("not told to the peer", reason=str(error))
+
+    def _proxy(self, oid: int) -> Ref:
+        proxy = Proxy(self, oid)
+        proxy.ref = Ref(self.facet, proxy, True)
+        return proxy.ref
+
+    def _number(self, ref: Ref) -> int | None:
+        proxy = ref.entity
+        return proxy.oid if type(proxy) is Proxy and proxy.session is self else None
+
+    # ---------------------------------------------------------------------------------------------------- in
+
+    def feed(self, data: bytes) -> None:
+        """Do what *data*, the next bytes of the peer, say; in a turn of the session's facet.
+
+        They were added to ``debt`` before.
+        """
+        self.bytes_in += len(data)
+        self._fed.append(data)
+        if not self.busy:
+            self.busy = True
+            self._packets = self._decoded()
+            self._go_on()
+
+    def _decoded(self) -> Iterator[Frozen]:
+        """The packets in what was fed, one after the other."""
+        while self._fed:
+            data = self._fed[0]
+            if self.codec is None:
+                self.codec = self.outbox.codec = codec_for(data[0], self.limits)
+            if self.stranger:
+                self._hold(len(data))
+                yield from self.codec.feed(data)
+                self._hold(0)
+            else:
+                yield from self.codec.feed(data)
+            self._fed.popleft()
+            self._done(len(data))
+
+    def _hold(self, more: int) -> None:
+        """Raise :class:`ProtocolError` if *more* bytes would be more than we hold of a stranger."""
+        if self.stranger and self.held + more > self.limits.stranger:
+            self.exceeded = "stranger"
+            raise ProtocolError(
+                f"more than {self.limits.stranger} bytes would be held of a peer that has shown no capability "
+                "(stranger): resolve one first"
+            )
+
+    @property
+    def partial(self) -> int:
+        """The bytes of a packet of the peer's that has not fully arrived."""
+        return 0 if self.codec is None else self.codec.partial
+
+    @property
+    def held(self) -> int:
+        """Bytes of memory, about, that the peer takes: what it has sent and asserted, and what waits for it."""
+        membrane = self.membrane
+        references = _CROSSING * (len(membrane.exports) + len(membrane.imports))
+        waiting = self.outbox.waiting + self.backlog.size
+        return (0 if self.codec is None else self.codec.held) + self.standing.size + references + waiting
+
+    def _go_on(self) -> None:
+        """Do what packets say, until it is enough for a turn, or until all is done that was fed.
+
+        Each packet is a turn of the peer's: what comes later does not overtake what it retracts.
+        """
+        turn = current("feed")
+        reach: Reach | None = None
+        first: Sequence[_Understood] | None = None
+        enough = self.events_in + _SHARE
+        try:
+            while self._acts or (form := next(self._packets, None) if self._next is None else self._next) is not None:
+                if self._silent or not self.facet.alive:  # an earlier one was the last
+                    return
+                if not self._acts:
+                    if turn.late:
+                        turn.hand_over()
+                    if self.events_in >= enough:
+                        self._next = form
+                        turn.enqueue(self.facet.actor, (ENTER, self.facet, self._go_on, None))
+                        return
+                    self._next = None
+                    packet = read(form)
+                    self.packets_in += 1
+                    if self.packets_in == 1 and self._connects:
+                        self.say(liveness(self.limits.ping, self.limits.idle))
+                    self.receive(packet)
+                acts = self._acts
+                if first is not None or len(acts) > 1:  # one goes at any rate
+                    if reach is None:
+                        reach = Reach()
+                        reach.fitting(first or ())
+                    if reach.fitting(acts) < len(acts):
+                        if first is None:
+                            self._divide(acts)
+                        turn.enqueue(self.facet.actor, (ENTER, self.facet, self._go_on, None))
+                        return
+                first, self._acts = first or acts, []
+                for kind, target, value, told in acts:
+                    self._act(kind, target, value, told)
+        except ProtocolError as e:
+            self.fail(e)
+            return
+        self.busy = False
+        self._repaid()
+
+    def _divide(self, acts: Sequence[_Understood]) -> None:
+        """Do the first part of what is too much for a turn of its own; the rest waits."""
+        acts = sorted(acts, key=_place)
+        fitting = max(1, Reach().fitting(acts))
+        self._acts = acts[fitting:]
+        for kind, target, value, told in acts[:fitting]:
+            self._act(kind, target, value, told)
+
+    def _done(self, size: int) -> None:
+        self._handled += size
+        if self.debt <= self._small:
+            self.debt -= self._handled
+            self._handled = 0
+        elif not self._marked:
+            self._mark()
+
+    def receive(self, packet: Packet) -> None:
+        """Understand what a packet says, which is done next; or do nothing, and raise :class:`ProtocolError`."""
+        if type(packet) is Turn:
+            if len(packet.entries) > self.limits.events:
+                raise self._exceeded("events", f"a turn of {len(packet.entries)} events", self.limits.events)
+            self.events_in += len(packet.entries)
+            # First all that may fail, then all that has effects.
+            events = [self._understood(oid, event) for oid, event in packet.entries]
+            self._acts = self._patch(events) if len(events) > 1 and _replaces(events) else events
+        elif type(packet) is Nop:
+            self.pings = True
+        elif type(packet) is Extension:
+            times = rhythm(packet)
+            if times is not None:
+                if not (self.lively or self._connects):
+                    self.say(liveness(self.limits.ping, self.limits.idle))
+                self.pings = self.lively = True
+                self.ping = min(self.limits.ping, times[1] / 3)
+        elif type(packet) is Error:
+            self.end(f"the peer gave up: {packet.message}")
+
+    def _patch(self, events: list[_Understood]) -> list[_Understood]:
+        """What is to be done for the *events* of a turn in which something is asserted after a retraction.
+
+        A value that is retracted and asserted again, at the same target, has never gone: our handle for it is from now
+        on the new one's.  An observer of ours, which is told of a value once, would else hear of it twice.  Where the
+        turn also says something to that target it may be about the value (``<forget V>``), and so both are told.
+        """
+        spoken = {target for kind, target, _, _ in events if kind == MESSAGE}
+        gone: dict[Any, list[Told]] = {}
+        acts = list[_Understood]()
+        places = dict[Told, int]()  # of what this turn asserts
+        for event in events:
+            kind, target, value, told = event
+            if told is None:
+                acts.append(event)
+            elif kind == ASSERT and target not in spoken and (alike := gone.get((target, value))):
+                old = alike.pop()
+                if old in places:
+                    places[told] = place = places.pop(old)
+                    acts[place] = event
+                else:
+                    told.handle = old.handle
+                self.membrane.release(old.pins)
+            elif kind == ASSERT:
+                places[told] = len(acts)
+                acts.append(event)
+            else:
+                at = acts[places[told]][1] if told in places else told.handle and told.handle.target
+                gone.setdefault((at, told.form), []).append(told)
+        acts.extend([(RETRACT, None, None, told) for told in chain.from_iterable(gone.values())])
+        return sorted(acts, key=_place)
+
+    def _understood(self, oid: int, event: Event) -> _Understood:
+        kind = event[0]
+        membrane = self.membrane
+        if kind is M:
+            return MESSAGE, membrane.target(oid), membrane.inward(event[1], None), None
+        if kind is R:
+            # A handle that we do not know is no error: the peer may retract what we have refused.
+            return RETRACT, None, None, self.standing.remove(event[1])
+        pins: list[Crossing] = []
+        if kind is A:
+            target = membrane.target(oid, pins)
+            value = membrane.inward(event[1], pins)
+            told = self.standing.add(event[2], value, pins, ENTRY + weight(event[1]))
+            if told is None:
+                full = len(self.standing) >= self.limits.handles
+                limit, most = ("handles", self.limits.handles) if full else ("asserted", self.limits.asserted)
+                raise self._exceeded(limit, f"assertion {event[2]}", most)
+        else:
+            peer = membrane.inward(event[1], pins)
+            target, told = membrane.target(oid), None
+            value = Ref(self.facet, _Answer(self, peer, pins), True)
+        if len(membrane.exports) + len(membrane.imports) > self.limits.oids:
+            raise self._exceeded("oids", "one more reference", self.limits.oids)
+        return ASSERT if kind is A else SYNC, target, value, told
+
+    def _exceeded(self, limit: str, what: str, most: int) -> ProtocolError:
+        self.exceeded = limit
+        return ProtocolError(f"{what}, and a peer may have {most} ({limit}): take back what is no longer needed")
+
+    def _act(self, kind: int, target: Ref | None, value: Frozen, told: Told | None) -> None:
+        turn = current("receive")
+        if kind == RETRACT:
+            if told is not None:
+                if told.handle is not None:
+                    turn.retract(told.handle)
+                self.membrane.release(told.pins)
+        elif target is None:  # what we do not export, or no longer: nobody is there to hear it
+            if kind == SYNC:
+                turn.send(value, True)
+        elif kind != SYNC and not heard(target, value):
+            pass
+        elif kind == ASSERT:
+            told.handle = turn.assert_form(self.facet, target, value)  # type: ignore[union-attr]  # an A has one
+        elif kind == MESSAGE:
+            turn.enqueue(target.facet.actor, (MESSAGE, target, value if target.raw else thaw(value), None))
+        else:
+            turn.sync(target, value)
+
+    # ---------------------------------------------------------------------------------------------------- debt
+
+    def _mark(self) -> None:
+        """Learn when that which was fed has been handled."""
+        self._marked, self._handled, self._hops = self._handled, 0, 2
+        current("feed").enqueue(self.facet.actor, (ENTER, self.facet, self._hop, None))
+
+    def _hop(self) -> None:
+        # The first time the targets have had their turns, or are in the midst of them; the second time, those whom they
+        # told.
+        system = self.facet.actor.system
+        if system.lanes:
+            system.when_handled(partial(self.facet.enter, self._hopped))
+        else:
+            self._hopped()
+
+    def _hopped(self) -> None:
+        self._hops -= 1
+        if self._hops:
+            current("feed").enqueue(self.facet.actor, (ENTER, self.facet, self._hop, None))
+            return
+        self.debt -= self._marked
+        self._marked = 0
+        if self._handled:
+            self._mark()
+        self._repaid()
+
+    # ---------------------------------------------------------------------------------------------------- its end
+
+    def fail(self, error: ProtocolError) -> None:
+        """Tell the peer what it did wrong, and end; in a turn of the session's facet."""
+        self._last_words(Error(str(error), TRUE))
+        self.end(f"the peer broke the protocol: {error}")
+
+    def cut(self, limit: str, why: str) -> None:
+        """End, in a turn soon, because the peer is beyond one of the limits.  May be called at any time."""
+        if not self._silent:
+            self.exceeded = limit
+            self.outbox.clear()
+            self._last_words(Error(f"{limit}: {why}", Symbol(limit)))
+            self.facet.enter(lambda: self.end(f"{limit}: {why}"))
+
+    def _last_words(self, packet: Packet) -> None:
+        """Say it, and nothing else from now on."""
+        self.backlog.clear()
+        if self.codec is not None and not self._silent:
+            self.outbox.put(self.codec.encode(write(packet)))
+            self._wake()
+        self._silent = True
+
+    def end(self, reason: str) -> None:
+        """Retract all that the peer had asserted, and stop the session's facet; in a turn of it."""
+        if self.reason is None:
+            self.reason = reason
+        self._silent = True
+        self.withdraw(lambda: self.facet.stop(current("end")))
+
+    def withdraw(self, then: Callable[[], object]) -> None:
+        """Retract all that the peer had asserted, in as many turns as that takes, and do *then* in the last.
+
+        Each part goes with a facet that stops, as all of it did with the session's if it were little: so who tells what
+        is lost from what is taken back (:mod:`relay.server.durable`) still can.
+        """
+        self._acts = []
+        standing, turn = self.standing, current("end")
+        going = standing.oldest(ENOUGH)
+        events: list[_Understood] = [(RETRACT, None, None, told) for _, told in going]
+        fitting = Reach().fitting(events)
+        part = Facet(self.facet.actor, self.facet)
+        for number, told in going[: max(1, fitting)]:
+            standing.remove(number)
+            if told.handle is not None:
+                told.handle.pass_to(part)
+            self.membrane.release(told.pins)
+        part.stop(turn)
+        if len(standing):
+            turn.enqueue(self.facet.actor, (ENTER, self.facet, partial(self.withdraw, then), None))
+        else:
+            then()
+
+    def _unanswered(self) -> None:
+        """The facet stops: the peer will not answer any more."""
+        turn = current("end")
+        for waiting, count in self.asked.items():
+            for _ in range(count):
+                turn.send(waiting, False)
+        self.asked.clear()
+
+    def forget(self) -> None:
+        """Let go of everything: the connection is gone.  Whoever still holds a proxy holds nothing else."""
+        self._silent = True
+        for crossing in self.membrane.imports.values():
+            crossing.ref.entity.sent.clear()
+        self.membrane = Membrane(self._proxy, self._number, Ref(self.facet, Entity()))
+        self.standing = Standing(0, 0)
+        self.outbox.clear()
+        self.outbox.take(0)
+        self.outbox.unsent.clear()
+        self.backlog.clear()
+        self.debt = self._handled = self._marked = 0
+        self._fed.clear()
+        self._acts = []
+        self._packets, self._next = iter(()), None
+
+    def statistics(self) -> Statistics:
+        """What has passed, and what is there."""
+        return Statistics(
+            packets_in=self.packets_in,
+            packets_out=self.outbox.packets,
+            events_in=self.events_in,
+            events_out=self.outbox.events,
+            bytes_in=self.bytes_in,
+            bytes_out=self.outbox.bytes,
+            handles=len(self.standing),
+            exports=len(self.membrane.exports),
+            imports=len(self.membrane.imports),
+            waiting_entries=self.backlog.entries,
+            waiting_bytes=self.outbox.waiting + self.backlog.size,
+            debt=self.debt,
+            collapsed=self.backlog.collapsed,
+            exceeded=self.exceeded,
+        )
+
+    def __repr__(self) -> str:
+        return f"<Session with {self.name}>"
+
+
+class Proxy(Entity):
+    """A reference of the peer's, here.  ``sent`` is what it was told, by handle: the number on the wire, what that
+    holds in place, and the form.
+    """
+
+    raw: ClassVar[bool] = True
+    ref: Ref
+
+    def __init__(self, session: Session, oid: int) -> None:
+        self.session = session
+        self.oid = oid
+        self.sent: dict[Any, tuple[int, list[Crossing], Frozen]] = {}
+
+    def assert_(self, form: Frozen, handle: Any) -> None:
+        """Assert it there."""
+        session = self.session
+        session.told += 1
+        if session.told > session.most_told:
+            session.cut("handles", f"more than {session.most_told} assertions would be told to the peer")
+        session.note((ASSERT, self, form, handle))
+
+    def retract(self, handle: Any) -> None:
+        """Retract it there, if it was ever told."""
+        self.session.told -= 1
+        self.session.note((RETRACT, self, None, handle))
+
+    def message(self, form: Frozen) -> None:
+        """Send it there."""
+        self.session.note((MESSAGE, self, form, None))
+
+    def sync(self, peer: Ref) -> None:
+        """Let the peer answer once it has handled everything before."""
+        self.session.asked.add(peer)
+        self.session.note((SYNC, self, peer, None))
+
+    def unheard(self, form: Frozen, handle: Any) -> None:
+        """Say that it was asserted when the connection was lost."""
+        self.session.ended.note(form, handle)
+
+
+class _Echo(Entity):
+    """Awaits the peer's answer to a sync of ours."""
+
+    raw: ClassVar[bool] = True
+
+    def __init__(self, session: Session, waiting: Ref, pins: list[Crossing]) -> None:
+        self.session = session
+        self.waiting = waiting
+        self.pins = pins
+
+    def message(self, form: Frozen) -> None:
+        pins, self.pins = self.pins, []
+        if pins:  # only the first counts
+            self.session.membrane.release(pins)
+            self.session.asked.remove(self.waiting)
+            current("sync").send(self.waiting, form != FALSE)
+
+
+class _Answer(Entity):
+    """Awaits our answer to a sync of the peer's."""
+
+    raw: ClassVar[bool] = True
+
+    def __init__(self, session: Session, peer: Ref, pins: list[Crossing]) -> None:
+        self.session = session
+        self.peer = peer
+        self.pins = pins
+
+    def message(self, form: Frozen) -> None:
+        pins, self.pins = self.pins, []
+        if pins:
+            current("sync").enqueue(
+                self.peer.facet.actor, (MESSAGE, self.peer, form if self.peer.raw else thaw(form), None)
+            )
+            self.session.membrane.release(pins)

@@ -1,0 +1,1 @@
+"""Tools: the console and its printer, recordings, and the load generator."""

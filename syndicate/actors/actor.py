@@ -1,0 +1,282 @@
+"""Actors: a tree of facets that takes its turns one after another, and ends as one.
+
+An actor starts with a root facet; the boot function runs in a child of it.  The end of the root is the end of the
+actor: in order, with all stop handlers, or by a crash.  A crash discards the running turn, runs the
+``on_stop_or_crash`` handlers, retracts everything that the actor had asserted, cancels its tasks, and touches nobody
+else.
+
+Source: ``docs/design/actors.md``, "Facets" and "Crashes"; Garnock-Jones 2017.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+from typing import TYPE_CHECKING, Any
+
+import trio
+
+from syndicate.actors.facet import Facet, settle_facets
+from syndicate.actors.trace import Started, Stopped
+from syndicate.actors.turn import Turn
+from syndicate.errors import NotCallable, cut_traceback
+from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
+from syndicate.log import logger
+from syndicate.values.value import Ref
+
+if TYPE_CHECKING:
+    from syndicate.actors.system import System
+
+
+class Actor:
+    """One actor.  Made by ``spawn``; holds nothing that its facets do not hold.
+
+    ``error`` is the exception it crashed with, if it did; ``failure`` is that, or the one of an actor that it was
+    linked to as a whole, by which it was stopped; ``running`` is False once it ended.
+    """
+
+    __slots__ = ("born", "daemon", "error", "failure", "name", "root", "running", "system", "watchers")
+
+    def __init__(self, system: System, name: str, daemon: bool = False) -> None:
+        self.system = system
+        self.name = name
+        self.daemon = daemon
+        self.error: BaseException | None = None
+        self.failure: BaseException | None = None
+        self.born = False
+        self.running = True
+        self.watchers: list[Callable[[Actor], None]] = []
+        self.root = Facet(self, None)
+
+    def boot(self, turn: Turn, fn: Callable[[], object]) -> None:
+        """Note its first event in *turn*; it exists once that commits."""
+        turn.enqueue(self, (ENTER, self.root, lambda: self._start(fn), None))
+        turn.afterwards.append(self._begin)
+
+    def _start(self, fn: Callable[[], object]) -> None:
+        Facet(self, self.root).boot(self.system.turn, fn)
+
+    def _begin(self) -> None:
+        """The turn that spawned it has committed."""
+        self.born = True
+        self.system.actors[self] = None
+        self.system.trace(self, Started(self.name))
+
+    # ------------------------------------------------------------------------------------------------ turns
+
+    def take(self, turn: Turn, events: list[Event], whole: list[Event] | None = None, last: bool = True) -> bool:
+        """Handle one batch of events as a turn; or a slice of the *whole* batch, after which the turn goes on unless it
+        is the *last*.  True if it goes on.
+        """
+        turn.actor = self
+        try:
+            for kind, target, value, handle in events:
+                if type(target) is Ref:
+                    facet = target.facet
+                    if facet.alive:
+                        turn.facet = facet
+                        if kind == MESSAGE:
+                            target.entity.message(value)
+                        elif kind == ASSERT:
+                            target.entity.assert_(value, handle)
+                        elif kind == RETRACT:
+                            target.entity.retract(handle)
+                        else:
+                            target.entity.sync(value)
+                    elif kind in (ASSERT, SYNC):
+                        self._refuse(turn, kind, target, value, handle)
+                elif kind == ENTER:
+                    if target.alive:
+                        turn.facet = target
+                        value()
+                else:
+                    self._take_each(turn, kind, target, value, handle)
+            if not last:
+                return True
+            if turn.damaged or turn.suspects:
+                settle_facets(turn)
+        except Exception as error:
+            cut_traceback(error)
+            self.crash(turn, error, whole or events)
+        except BaseException as error:  # Ctrl-C, sys.exit(): undone as well, and then out of the system
+            self.crash(turn, error, whole or events)
+            raise
+        else:
+            if turn.late:
+                turn.seal()
+            if turn.afterwards or turn.tracing is not None:
+                self._commit(turn, whole or events)
+            elif turn.pending:  # the rest of Turn.commit, without a call: most turns end here
+                turn.queue.extend(turn.pending.items())
+                turn.pending = {}
+        finally:
+            turn.facet = turn.actor = None  # type: ignore[assignment]  # as in Turn
+        return False
+
+    def _commit(self, turn: Turn, events: list[Event]) -> None:
+        if turn.tracing is not None:
+            turn.tracing(turn, events)
+        try:
+            turn.commit()
+        except BaseException as error:  # what runs in a commit (a console that cannot write) belongs to this actor
+            self.crash(turn, error, events)
+            if not isinstance(error, Exception):
+                raise
+
+    def _take_each(self, turn: Turn, kind: int, refs: tuple[Ref, ...], value: Any, handle: Any) -> None:
+        """Handle one event that is for several references."""
+        for ref in refs:
+            facet = ref.facet
+            if facet.alive:
+                turn.facet = facet
+                if kind == MESSAGE:
+                    ref.entity.message(value)
+                elif kind == ASSERT:
+                    ref.entity.assert_(value, handle)
+                else:
+                    ref.entity.retract(handle)
+
+    def _refuse(self, turn: Turn, kind: int, target: Ref, value: Any, handle: Any) -> None:
+        """Its facet had ended before *value* came to *target*: tell who asked, and an entity that cares, such as a
+        link or a dataspace.
+        """
+        turn.facet = target.facet
+        if kind == SYNC:
+            turn.send(value, False)
+        elif (unheard := getattr(target.entity, "unheard", None)) is not None:
+            unheard(value, handle)
+
+    def ended(self, turn: Turn) -> None:
+        """Its root facet has stopped."""
+        self.running = False
+        turn.afterwards.append(self._leave)
+
+    def _leave(self) -> None:
+        self.system.left(self)
+        self.system.trace(self, Stopped(self.name, repr(self.error) if self.error else "normal"))
+        for watcher in self.watchers:
+            watcher(self)
+
+    def crash(self, turn: Turn, error: BaseException, events: list[Event]) -> None:
+        """End by *error*: as if the running turn, which handled *events*, had not happened, except that the actor is
+        gone.
+        """
+        self.error = self.failure = error
+        undone = [turn.discard()]
+        undone += self._clean_up(turn)
+        # What was undone and asserted was never seen; what it retracted is gone all the same.
+        noted = [(actor, event) for pending in undone for actor, batch in pending.items() for event in batch]
+        unseen = {event[3] for _, event in noted if event[0] == ASSERT}
+        for batches in (turn.pending, turn.late):
+            for actor, batch in batches.items():
+                batches[actor] = [event for event in batch if event[0] != RETRACT or event[3] not in unseen]
+        for actor, event in noted:
+            if event[0] == RETRACT and event[3] not in unseen:
+                turn.defer(actor, event)
+        unborn = [actor.root for pending in undone for actor in pending if not actor.born]  # who was to take some over
+        for facet in [*self.root.below(), *unborn]:
+            for handle in facet.handles:
+                if handle not in unseen:
+                    turn.defer(handle.target.facet.actor, (RETRACT, handle.target, None, handle))
+        for facet in self.root.below():
+            facet.alive, facet.stopping = False, True
+            facet.handles.clear()
+            facet.release()
+        turn.damaged.clear()
+        turn.suspects.clear()
+        for kind, target, value, handle in events:  # links and syncs that came in this very turn were not answered
+            if kind in (ASSERT, SYNC) and type(target) is Ref:
+                self._refuse(turn, kind, target, value, handle)
+        self.ended(turn)
+        turn.seal()
+        if turn.tracing is not None:
+            turn.tracing(turn, events)
+        turn.commit()
+        self.system.crashed(self, error)
+
+    def _clean_up(self, turn: Turn) -> list[dict[Any, list[Event]]]:
+        """Run the handlers of ``on_stop_or_crash``; answer what those had noted that raised."""
+        facets = self.root.below()
+        for facet in facets:
+            facet.stopping = True
+        undone = []
+        pending: dict[Any, list[Event]] = {}
+        late: dict[Any, list[Event]] = {}
+        afterwards: list[Callable[[], None]] = []
+        hooks = [(facet.parent or facet, hook) for facet in facets for hook, on_crash in facet.hooks if on_crash]
+        for context, hook in hooks:
+            try:
+                context.run(turn, hook)
+            except BaseException as error:
+                if isinstance(error, Exception):
+                    logger(actor=self.name).error("a handler of on_stop_or_crash raised during a crash", exc_info=error)
+                else:  # Ctrl-C, sys.exit(): not before all that was asserted is retracted
+                    self.system.interrupt = error
+                undone.append(turn.discard())
+                continue
+            for all_batches, batches in ((pending, turn.pending), (late, turn.late)):
+                for actor, batch in batches.items():
+                    all_batches.setdefault(actor, []).extend(batch)
+            afterwards += turn.afterwards
+            turn.pending, turn.late, turn.afterwards = {}, {}, []
+        turn.pending, turn.late, turn.afterwards = pending, late, afterwards
+        return undone
+
+    def __repr__(self) -> str:
+        state = "" if self.running else " (crashed)" if self.error else " (ended)"
+        return f"<actor {self.name}{state}>"
+
+
+class Task:
+    """A trio task that belongs to a facet."""
+
+    __slots__ = ("args", "facet", "fn", "scope")
+
+    def __init__(self, facet: Facet, fn: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
+        self.facet = facet
+        self.fn = fn
+        self.args = args
+        self.scope = trio.CancelScope()
+
+    def start(self) -> None:
+        """Begin, after the commit of the turn that asked for it; not at all if its facet has ended in the same turn."""
+        if self.facet.alive:
+            self.facet.actor.system.start_task(self.run)
+
+    def cancel(self) -> None:
+        """End it because its facet ends."""
+        self.scope.cancel()
+
+    async def run(self) -> None:
+        """Run to the end, and tell the facet in a turn of its actor."""
+        keep: Any = False
+        failure: Exception | None = None
+        with self.scope:
+            try:
+                answer: Any = self.fn(*self.args)
+                if not isawaitable(answer):
+                    raise NotCallable(
+                        f"linked_task() needs an async function, and {self.fn!r} is none: for work that blocks use "
+                        "linked_task(trio.to_thread.run_sync, fn)"
+                    )
+                keep = await answer
+            except Exception as error:
+                failure = error
+        if self.scope.cancelled_caught:
+            return
+        if failure is not None and not self.facet.alive:
+            logger(actor=self.facet.actor.name).error(
+                "a linked task raised after its facet had stopped", exc_info=failure
+            )
+            return
+        self.facet.enter(lambda: self._done(keep, failure))
+
+    def _done(self, keep: Any, failure: Exception | None) -> None:
+        if failure is not None:
+            raise failure
+        turn = self.facet.actor.system.turn
+        del self.facet.tasks[self]
+        if keep is True:
+            turn.suspects[self.facet] = None
+        else:
+            self.facet.stop(turn)

@@ -1,0 +1,151 @@
+"""The dataspace: where actors that do not know each other meet.
+
+Assertions and messages go in; each observer is told what matches its pattern.  It is an entity like any other and
+owns nothing but an index: the turn carries what it says, and what it has told is the index's bag of captures.
+
+* Equal values asserted n times are one; ``-`` comes with the last.
+* What an observer was told is taken back when its ``Observe`` goes.
+* An ``Observe`` is an ordinary assertion, in the index before its observer is: it may see itself.
+* A message is told to each matching observer once, and not kept.
+
+>>> from syndicate import record, run, spawn, assert_, send, on_message, on_asserted, capture, stop_actor
+>>> @record
+... class Says:
+...     who: str
+...     what: str
+>>> def boot():
+...     ds = dataspace()
+...     @on_message(ds, Says(capture(), capture()))
+...     def heard(who, what):
+...         print(f"{who}: {what}")
+...         stop_actor()
+...     send(ds, Says("Alice", "hello"))
+>>> run(boot)
+Alice: hello
+
+Source: Garnock-Jones 2018; ``docs/design/actors.md``, "What a dataspace tells".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from syndicate.actors.actor import Actor
+from syndicate.actors.facet import Facet
+from syndicate.actors.turn import Handle, Turn, current, foreign
+from syndicate.index.event import ASSERT, RETRACT
+from syndicate.index.interest import INTEREST
+from syndicate.index.skeleton import Index
+from syndicate.index.trie import Captures, Handler, Told
+from syndicate.log import logger
+from syndicate.values.value import SEQ, Frozen, Ref
+
+
+class Ended:
+    """Tells who asserts in what has ended, the first time, the second, the fourth: each would let them fill the log."""
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.count = 0
+
+    def note(self, form: Frozen, handle: Any) -> None:
+        """*form* was asserted, and nobody will see it."""
+        self.count += 1
+        if self.count & (self.count - 1) == 0:
+            observed = type(form) is tuple and form[0] is INTEREST
+            asker = handle.facet.actor.name if type(handle) is Handle else "a dataspace"
+            logger(actor=asker).warning(
+                f"{'observed' if observed else 'asserted'} in a {self.what} that has ended, for nobody: do it within "
+                "what ends with it, the function of connect() or nested(), or look at handle.live",
+                so_far=self.count,
+            )
+
+
+class Dataspace:
+    """The entity.  Wants frozen forms."""
+
+    raw = True
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self.index = Index(self.tell)
+        self.message = self.index.send
+        self.ended = Ended("dataspace")
+
+    # ------------------------------------------------------------------------------------------------ an entity
+
+    def assert_(self, form: Frozen, handle: Handle) -> None:
+        """Add a value; if it is a new ``Observe``, add its observer."""
+        if self.index.add(form) and type(form) is tuple and form[0] is INTEREST:
+            _, skeleton, constants, observer = form
+            if not self._reaches(observer):
+                actor = observer.facet and observer.facet.actor
+                reason = str(foreign(actor)) if actor else f"{observer!r} belongs to no actor"
+                logger(actor=self.turn.actor.name).error("not observed", reason=reason)
+                return
+            self._tell(ASSERT, observer, self.index.observe(skeleton, constants, observer))
+
+    def retract(self, handle: Handle) -> None:
+        """Remove a value; if it was the last copy of an ``Observe``, take back all that its observer was told."""
+        form = handle.form
+        if self.index.remove(form) and type(form) is tuple and form[0] is INTEREST:
+            _, skeleton, constants, observer = form
+            if self._reaches(observer):
+                self._tell(RETRACT, observer, self.index.unobserve(skeleton, constants, observer))
+
+    def sync(self, peer: Ref) -> None:
+        """Answer that everything earlier was handled."""
+        self.turn.send(peer, True)
+
+    def unheard(self, form: Frozen, handle: Any) -> None:
+        """Say that *form* was asserted when the dataspace had ended: the first time, the second, the fourth ..."""
+        self.ended.note(form, handle)
+
+    def retire(self) -> None:
+        """Take back everything that observers were told, because the dataspace ends."""
+        for handler in self.index.handlers():
+            for told in list((handler.told or {}).values()):
+                self.tell(RETRACT, handler, told.captures, told.values, told)
+
+    def _reaches(self, observer: Ref) -> bool:
+        """Whether what is told to *observer* arrives in a turn of this system."""
+        return observer.facet is not None and observer.facet.actor.system is self.turn.system
+
+    def _tell(self, kind: int, observer: Ref, all_told: Iterable[Told]) -> None:
+        raw = observer.raw
+        events = [(kind, observer, (SEQ, *told.captures) if raw else told.values, told) for told in all_told]
+        if events:
+            self.turn.pending.setdefault(observer.facet.actor, []).extend(events)
+
+    # ------------------------------------------------------------------------------------------- what the index finds
+
+    def tell(self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], told: Told | None) -> None:
+        """Note what the index found, for all observers of a handler."""
+        pending = self.turn.pending
+        observers = handler.observers
+        if type(observers) is Ref:
+            event = (kind, observers, (SEQ, *captures) if observers.raw else values, told)
+            actor = observers.facet.actor
+            if actor in pending:
+                pending[actor].append(event)
+            else:
+                pending[actor] = [event]
+            return
+        for actor, raw, refs in handler.groups:
+            pending.setdefault(actor, []).append((kind, refs, (SEQ, *captures) if raw else values, told))
+
+
+def dataspace(name: str = "dataspace") -> Ref:
+    """A new dataspace, in a daemon actor of its own: it lasts as long as the system.  Raises :class:`NotInTurn`.
+
+    Give the answer to ``assert_``, ``send``, ``during`` and the rest as their first argument.
+    """
+    turn = current("dataspace")
+    actor = Actor(turn.actor.system, name, daemon=True)
+    entity = Dataspace(turn)
+    ref = Ref(Facet(actor, actor.root), entity, True)
+    ref.facet.preventers = 1
+    ref.facet.hooks.append((entity.retire, True))
+    actor.boot(turn, lambda: None)
+    return ref

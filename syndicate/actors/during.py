@@ -1,0 +1,197 @@
+"""Reacting to a dataspace: ``on_message``, ``on_asserted``, ``on_retracted``, ``during``, ``stop_when``.
+
+Each asserts an ``Observe`` in the current facet and calls the handler in a turn of this actor, captures as positional
+arguments. What is there already counts as just asserted.  All of them are decorators that answer the function itself.
+
+>>> from syndicate import assert_, capture, dataspace, run, send
+>>> def boot():
+...     ds = dataspace()
+...     @during(ds, ["lit", capture()])
+...     def lit(room):
+...         print(room, "is lit")
+...         return lambda: print(room, "is dark")
+...     hall = assert_(ds, ["lit", "hall"])
+...     on_message(ds, "put it out")(hall.retract)
+...     send(ds, "put it out")
+>>> run(boot)
+hall is lit
+hall is dark
+
+Source: ``docs/design/actors.md``, "Reacting to a dataspace"; Garnock-Jones 2018, footnote 2 (closures compare by
+identity).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
+
+from syndicate.actors.actor import Actor
+from syndicate.actors.facet import Facet
+from syndicate.actors.turn import Entity, Turn, current, decorator, expect_function, expect_ref
+from syndicate.actors.verbs import Lifeline
+from syndicate.errors import ArgumentError
+from syndicate.index.interest import interest
+from syndicate.values.value import TRUE, Ref
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _OnMessage(Entity):
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+
+    def message(self, value: Any) -> None:
+        self.fn(*value)
+
+
+class _OnAsserted(Entity):
+    __slots__ = ("fn",)
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+
+    def assert_(self, value: Any, handle: Any) -> None:
+        self.fn(*value)
+
+
+class _OnRetracted(Entity):
+    __slots__ = ("fn", "known")
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+        self.known: dict[Any, Any] = {}
+
+    def assert_(self, value: Any, handle: Any) -> None:
+        self.known[handle] = value
+
+    def retract(self, handle: Any) -> None:
+        self.fn(*self.known.pop(handle))
+
+
+class _During(Entity):
+    __slots__ = ("fn", "instances", "turn")
+
+    def __init__(self, turn: Turn, fn: Callable[..., Any]) -> None:
+        self.turn = turn
+        self.fn = fn
+        self.instances: dict[Any, Facet] = {}
+
+    def assert_(self, value: Any, handle: Any) -> None:
+        turn = self.turn
+        facet = self.instances[handle] = Facet(turn.actor, turn.facet)
+        facet.lasting = True  # as long as the assertion, even with nothing in it
+        facet.run(turn, functools.partial(self.begin, facet, value))
+
+    def begin(self, facet: Facet, value: Any) -> None:
+        undo = self.fn(*value)
+        if callable(undo):
+            facet.hooks.append((undo, False))
+
+    def retract(self, handle: Any) -> None:
+        self.instances.pop(handle).stop(self.turn)
+
+
+class _DuringSpawn(_During):
+    __slots__ = ("name",)
+
+    def __init__(self, turn: Turn, fn: Callable[..., Any], name: str) -> None:
+        super().__init__(turn, fn)
+        self.name = name
+
+    def begin(self, facet: Facet, value: Any) -> None:
+        actor = Actor(self.turn.actor.system, self.name)
+        actor.boot(self.turn, lambda: _During.begin(self, self.turn.facet, value))
+        # The actor stops with the facet, but the facet outlives the actor: a crashed instance is not restarted.
+        self.turn.assert_form(facet, Ref(actor.root, Lifeline(actor.root)), TRUE)
+
+
+def observe(what: str, ds: Ref, pattern: Any, entity: Entity, *fns: Callable[..., Any] | None) -> None:
+    """Let an entity be told of what matches *pattern*, as long as the current facet lives.
+
+    *what* is how errors name it, and *fns* are to take what is captured.
+    """
+    turn = current(what)
+    facet: Facet = turn.facet
+    expect_ref(what, ds)
+    form = interest(pattern, Ref(facet, entity))
+    for fn in fns:
+        if fn is not None:
+            expect_function(what, fn, len(form[1].captures), pattern)
+    entity.asked = form[1]
+    turn.assert_form(facet, ds, form)
+
+
+def on_message(ds: Ref, pattern: Any) -> Callable[[F], F]:
+    """Call the decorated function for each message that matches *pattern*; raises
+    :class:`~syndicate.errors.PatternError`.
+    """
+
+    def install(fn: F) -> F:
+        observe("on_message", ds, pattern, _OnMessage(fn), fn)
+        return fn
+
+    return decorator("on_message", install)
+
+
+def on_asserted(ds: Ref, pattern: Any) -> Callable[[F], F]:
+    """Call the decorated function once for each distinct tuple of captures that appears, or is there already."""
+
+    def install(fn: F) -> F:
+        observe("on_asserted", ds, pattern, _OnAsserted(fn), fn)
+        return fn
+
+    return decorator("on_asserted", install)
+
+
+def on_retracted(ds: Ref, pattern: Any) -> Callable[[F], F]:
+    """Call the decorated function once for each distinct tuple of captures that disappears."""
+
+    def install(fn: F) -> F:
+        observe("on_retracted", ds, pattern, _OnRetracted(fn), fn)
+        return fn
+
+    return decorator("on_retracted", install)
+
+
+def during(ds: Ref, pattern: Any, *, spawn: bool = False, name: str | None = None) -> Callable[[F], F]:
+    """Run the decorated function in a facet of its own for each distinct tuple of captures, for as long as that is
+    asserted.
+
+    With *spawn* each runs in an actor of its own (*name* names them), so that a crash of one leaves the others alone.
+    A function that it answers runs when that facet stops, as with :func:`~syndicate.actors.verbs.on_stop`.
+    """
+
+    def install(fn: F) -> F:
+        turn = current("during")
+        entity = _DuringSpawn(turn, fn, name or str(getattr(fn, "__name__", "during"))) if spawn else _During(turn, fn)
+        observe("during", ds, pattern, entity, fn)
+        return fn
+
+    return decorator("during", install)
+
+
+def stop_when(
+    ds: Ref, pattern: Any, *, on: Literal["asserted", "retracted", "message"] = "asserted"
+) -> Callable[[F], F]:
+    """Stop the current facet at the first such event, and run the decorated function last, in the parent's context.
+
+    ``stop_when(ds, pattern)(lambda *captures: None)`` merely stops.
+    """
+    entity_of = {"asserted": _OnAsserted, "retracted": _OnRetracted, "message": _OnMessage}.get(on)
+    if entity_of is None:
+        raise ArgumentError(f'stop_when() takes on="asserted", on="retracted" or on="message", and not {on!r}')
+
+    def install(fn: F) -> F:
+        facet: Facet = current("stop_when").facet
+
+        def stopping(*captures: Any) -> None:
+            facet.stop(current("stop_when"), functools.partial(fn, *captures))
+
+        observe("stop_when", ds, pattern, entity_of(stopping), fn)
+        return fn
+
+    return decorator("stop_when", install)

@@ -1,0 +1,153 @@
+"""Fields: an actor's variables, whose readers run again when they change.
+
+A *dataflow block* runs once at once, and notes which fields it reads.  When a turn has changed some of these, the
+block runs again at the end of that turn, once however many changed, and after the blocks that set what it reads (see
+:mod:`syndicate.actors.block`); this goes on until nothing is damaged.
+
+Contract: at a turn's end every block of a live facet has seen the latest value of each field it read, or the turn has
+failed: with the block's own error, or with :class:`~syndicate.errors.DataflowLoop` when one block ran more than
+``block.LIMIT`` times without settling.
+
+>>> from syndicate import after, run
+>>> def boot():
+...     count = field(1)
+...     dataflow(lambda: print("the count is", count.value))
+...     after(0, lambda: count.set(2))
+>>> run(boot)
+the count is 1
+the count is 2
+
+Source: Garnock-Jones 2017, section 7.3; ``docs/design/dataflow.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from syndicate.actors.block import Block
+from syndicate.actors.turn import Turn, current, expect_function, here
+from syndicate.errors import NotAValue, NotInTurn, WrongActor
+from syndicate.values.value import Ref, Symbol, freeze_as, identical, immutable
+
+if TYPE_CHECKING:
+    from syndicate.actors.facet import Facet
+
+T = TypeVar("T")
+
+_ATOMS: Final = frozenset({int, str, bytes, bool, Symbol, Ref, type(None)})
+"""Types whose values are the same value if they are equal and of one type."""
+
+
+class Field(Generic[T]):
+    """A variable of one actor.  Read ``.value``, and set it or call :meth:`set`; made by :func:`field`."""
+
+    __slots__ = ("__weakref__", "_turn", "_value", "actor", "name", "readers", "writers")
+
+    def __init__(self, turn: Turn, value: T, name: str | None) -> None:
+        self._turn = turn  # the one object that serves all turns of the system
+        self.actor = turn.actor
+        self._value = value
+        self.name = name or "field"
+        self.readers: dict[Block, None] = {}
+        self.writers: dict[Block, None] = {}
+
+    @property
+    def value(self) -> T:
+        """The current value; a dataflow block that reads it runs again when it changes."""
+        turn = self._turn
+        if turn.actor is not self.actor and turn.actor is not None:
+            self._refuse("read")
+        block = turn.block
+        if block is not None:
+            if self.writers:
+                for writer in self.writers:
+                    if writer.height >= block.height or block.unordered:
+                        for each in list(self.writers):
+                            block.await_writer(each, turn)
+                        break
+            block.reads[self] = None
+            self.readers[block] = None
+        return self._value
+
+    @value.setter
+    def value(self, value: T) -> None:
+        """An identical value that cannot have changed inside is no change."""
+        turn = self._turn
+        if turn.actor is not self.actor:
+            self._refuse("set")
+        old = self._value
+        self._value = value
+        writer = turn.writer
+        if writer is not None and writer not in self.writers:
+            writer.wrote(self)
+        if self.readers:
+            kind = type(value)
+            if kind in _ATOMS:
+                if kind is type(old) and value == old:
+                    return
+            elif _unchanged(old, value):
+                return
+            turn.damaged.update(self.readers)
+
+    def set(self, value: T) -> None:
+        """As ``.value = value``, where only an expression may stand: ``after(1, lambda: shown.set(True))``."""
+        self.value = value
+
+    def changed(self) -> None:
+        """Say that the value changed inside; its readers run again at the end of the turn."""
+        turn = self._turn
+        if turn.actor is not self.actor:
+            self._refuse("changed")
+        if turn.writer is not None and turn.writer not in self.writers:
+            turn.writer.wrote(self)
+        if self.readers:
+            turn.damaged.update(self.readers)
+
+    def _refuse(self, what: str) -> None:
+        if here.turn is None:
+            raise NotInTurn(f"{self.name}.{what}")
+        raise WrongActor(
+            f"the field {self.name!r} belongs to {self.actor!r} and can only be {what} in a turn of it: "
+            "use messages and assertions between actors"
+        )
+
+    def __repr__(self) -> str:
+        return f"<Field {self.name} = {self._value!r}>"
+
+
+def _unchanged(old: Any, new: Any) -> bool:
+    """Whether *new* is the same value as *old*, and neither can have changed inside: a list may have."""
+    if type(new) in _ATOMS or type(old) in _ATOMS or not (immutable(old) and immutable(new)):
+        return False
+    try:
+        return identical(old, new)
+    except NotAValue:  # too deep, or too large: as one that may have changed
+        return False
+
+
+def _refuse_field(field: Field[Any], depth: int) -> Any:
+    raise NotAValue(f"{field!r} is a field, and not a value: give what is in it, assert_(ds, lambda: Box(field.value))")
+
+
+freeze_as(Field, _refuse_field)
+
+
+def field(value: T, name: str | None = None) -> Field[T]:
+    """A new field of the current actor; *name* appears in error messages.  Raises :class:`NotInTurn`.
+
+    Any Python object may be in it; it becomes a value only where it is asserted.
+    """
+    return Field(current("field"), value, name)
+
+
+def dataflow(fn: Callable[[], object]) -> Callable[[], object]:
+    """Run *fn* now, and again in each turn that changed a field which it read.
+
+    Usable as a decorator; raises :class:`NotInTurn`.
+    """
+    turn = current("dataflow")
+    expect_function("dataflow", fn)
+    facet: Facet = turn.facet
+    facet.block(fn).begin(turn)
+    return fn

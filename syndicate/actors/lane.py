@@ -1,0 +1,86 @@
+"""Lanes: turns of many events, which are taken in slices.
+
+A turn is handled at a stretch unless it has more than ``LARGE`` events.  Then its actor gets a *lane*, and after each
+slice everything else has its turn: other actors, timers, tasks, sockets.  Nobody sees half of it, for what a turn has
+noted is handed over when it commits, at the end of its last slice.  What comes for the actor meanwhile waits in the
+lane, in order, so that the actor is in one turn at a time; all others go on.  Others go first only while
+nothing waits, so that who tells it ever more cannot outrun it: a lane is at most a turn behind.
+
+A handler, a dataflow block, or a step of a circuit is not divided: they are functions of the program.
+
+Source: ``docs/design/turns.md``, "Turns of many events".
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from syndicate.index.event import Event
+
+if TYPE_CHECKING:
+    from syndicate.actors.actor import Actor
+    from syndicate.actors.turn import Turn
+
+LARGE: Final = 512
+"""The most events of a turn that is handled at a stretch."""
+
+STRETCH: Final = 256
+"""The events of a slice: a few milliseconds, as a rule."""
+
+
+class Lane:
+    """What is left of an actor's turn, and what waits behind it: batches, and functions to be called between turns."""
+
+    __slots__ = ("_at", "_events", "_suspended", "_waiting", "actor", "place")
+
+    def __init__(self, actor: Actor, events: list[Event]) -> None:
+        self.actor = actor
+        self._events: list[Event] | None = events
+        self._at = 0
+        self.place: list[Event] = []  # what stands for it in the run queue; another one there is out of date
+        self._suspended: tuple[Any, ...] | None = None
+        self._waiting: deque[list[Event] | Callable[[], None]] = deque()
+
+    @property
+    def over(self) -> bool:
+        """Whether all is done."""
+        return self._events is None
+
+    def put(self, what: list[Event] | Callable[[], None]) -> None:
+        """Let it wait its turn."""
+        self._waiting.append(what)
+
+    @property
+    def behind(self) -> bool:
+        """Whether more waits than the turn that it is at: then it goes on before the turns of others."""
+        return bool(self._waiting)
+
+    def take(self, turn: Turn) -> int:
+        """Handle a slice of the turn, or the batch that comes next; answers how many events."""
+        events, start = self._events, self._at
+        if events is None:
+            return 0
+        self._at = end = min(start + STRETCH, len(events))
+        if self._suspended is not None:
+            turn.resume(self._suspended)
+            self._suspended = None
+        goes_on = False
+        try:
+            goes_on = self.actor.take(turn, events[start:end], events, end == len(events))
+        finally:
+            if goes_on:
+                self._suspended = turn.suspend()
+            else:
+                self._next()
+        return end - start
+
+    def _next(self) -> None:
+        self._events, self._at = None, 0
+        while self._waiting and self._events is None:
+            what = self._waiting.popleft()
+            if callable(what):
+                what()
+            else:
+                self._events = what

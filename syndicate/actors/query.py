@@ -1,0 +1,203 @@
+"""Queries: fields that follow the dataspace.
+
+``query_set(ds, Present(capture()))`` is a field whose value is the set of those present, at every moment of every
+turn; a dataflow block or a computed assertion that reads it runs again when it changes.  The collections are live,
+read-only views.
+
+>>> from syndicate import after, assert_, capture, dataflow, dataspace, run
+>>> def boot():
+...     ds = dataspace()
+...     present = query_set(ds, ["present", capture()])
+...     dataflow(lambda: print(sorted(present.value)))
+...     ann, bob = assert_(ds, ["present", "Ann"]), assert_(ds, ["present", "Bob"])
+...     after(0.01, ann.retract)
+>>> run(boot)
+[]
+['Ann', 'Bob']
+['Bob']
+
+Source: ``docs/design/actors.md``, "Reacting to a dataspace".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from syndicate.actors.during import observe
+from syndicate.actors.field import Field
+from syndicate.actors.turn import Entity, current
+from syndicate.errors import PatternError
+from syndicate.index.analysis import analyse
+from syndicate.values.value import Dictionary, Ref, Value, ValueSet, freeze, freeze_as, freezers
+
+Hook = Callable[..., object] | None
+
+
+class _LiveSet(ValueSet):
+    """One that changes; to be told from one that cannot."""
+
+    __slots__ = ()
+
+
+class _LiveDictionary(Dictionary):
+    """One that changes; to be told from one that cannot."""
+
+    __slots__ = ()
+
+
+freeze_as(_LiveSet, freezers[ValueSet])
+freeze_as(_LiveDictionary, freezers[Dictionary])
+
+
+class _Query(Entity):
+    """Keeps what is known; *add* and *remove* change a collection, the field is told."""
+
+    def __init__(
+        self, followed: Field[Any], add: Callable[..., None], remove: Callable[..., None], on_add: Hook, on_remove: Hook
+    ) -> None:
+        self.followed = followed
+        self.add = add
+        self.remove = remove
+        self.on_add = on_add
+        self.on_remove = on_remove
+        self.known: dict[Any, Any] = {}
+
+    def cancel(self) -> None:
+        """Its facet has ended: nothing is known any more, such as through a connection that is lost."""
+        known, self.known = self.known, {}
+        for value in known.values():
+            self.remove(value)
+        if known:
+            self.followed.changed()
+
+    def assert_(self, value: Any, handle: Any) -> None:
+        self.known[handle] = value
+        self.add(value)
+        self.followed.changed()
+        if self.on_add is not None:
+            self.on_add(*value)
+
+    def retract(self, handle: Any) -> None:
+        value = self.known.pop(handle)
+        self.remove(value)
+        self.followed.changed()
+        if self.on_remove is not None:
+            self.on_remove(*value)
+
+
+def _follow(what: str, ds: Ref, pattern: Any, query: _Query) -> None:
+    """Let a query know what matches, as long as the current facet lives."""
+    observe(what, ds, pattern, query, query.on_add, query.on_remove)
+    facet = current(what).facet
+    if facet.alive:
+        facet.tasks[query] = None
+
+
+def _one(captures: tuple[Value, ...]) -> Value:
+    """A single capture as it is, several as a tuple."""
+    return captures[0] if len(captures) == 1 else captures
+
+
+def _field(what: str, value: Any) -> Field[Any]:
+    return Field(current(what), value, what)
+
+
+def _expect_captures(what: str, pattern: Any, count: int) -> None:
+    found = len(analyse(pattern)[0].captures)
+    if found < count:
+        raise PatternError(f"{what}() needs a pattern with at least {count} captures, not {found}: {pattern!r}")
+
+
+def query_set(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None) -> Field[ValueSet]:
+    """A field with the set of captures: bare where the pattern has one capture, tuples where it has more."""
+    known = _LiveSet()
+    followed = _field("query_set", known)
+
+    def add(captures: Any) -> None:
+        known._entries[freeze(_one(captures))] = _one(captures)
+
+    def remove(captures: Any) -> None:
+        del known._entries[freeze(_one(captures))]
+
+    _follow("query_set", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
+    return followed
+
+
+def query_value(ds: Ref, pattern: Any, default: Any = None, on_add: Hook = None, on_remove: Hook = None) -> Field[Any]:
+    """A field with the captures of the assertion that matches, the newest if there are several, *default* if there is
+    none.
+    """
+    known: dict[Any, Value] = {}
+    followed = _field("query_value", default)
+
+    def add(captures: Any) -> None:
+        known[freeze(captures)] = followed.value = _one(captures)
+
+    def remove(captures: Any) -> None:
+        del known[freeze(captures)]
+        followed.value = next(reversed(known.values()), default)
+
+    _follow("query_value", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
+    return followed
+
+
+def query_hash(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None) -> Field[Dictionary]:
+    """A field with a dictionary from the first capture to the others (bare if there is one other); the newest value
+    of a key wins.
+
+    The pattern needs at least two captures; raises :class:`~syndicate.errors.PatternError`.
+    """
+    _expect_captures("query_hash", pattern, 2)
+    all_known: dict[Any, dict[Any, Value]] = {}
+    known = _LiveDictionary()
+    followed = _field("query_hash", known)
+
+    def add(captures: Any) -> None:
+        key = freeze(captures[0])
+        all_known.setdefault(key, {})[freeze(captures)] = _one(captures[1:])
+        known._entries[key] = (captures[0], _one(captures[1:]))
+
+    def remove(captures: Any) -> None:
+        key = freeze(captures[0])
+        of_key = all_known[key]
+        del of_key[freeze(captures)]
+        if of_key:
+            known._entries[key] = (captures[0], next(reversed(of_key.values())))
+        else:
+            del all_known[key], known._entries[key]
+
+    _follow("query_hash", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
+    return followed
+
+
+def query_count(
+    ds: Ref, pattern: Any, key: Callable[..., Value] | None = None, on_add: Hook = None, on_remove: Hook = None
+) -> Field[Dictionary]:
+    """A field with a dictionary from a key to the number of distinct captures with it; a key goes when its count is 0.
+
+    *key* makes the key of the captures; the first capture is the default, and without any capture there is one key, ().
+    """
+    known = _LiveDictionary()
+    followed = _field("query_count", known)
+
+    keys: dict[Any, Value] = {}  # as chosen when they came: *key* may answer otherwise when they go
+
+    def change(chosen: Value, by: int) -> None:
+        form = freeze(chosen)
+        count = known._entries.get(form, (None, 0))[1] + by
+        if count:
+            known._entries[form] = (chosen, count)
+        else:
+            del known._entries[form]
+
+    def add(captures: Any) -> None:
+        keys[freeze(captures)] = chosen = key(*captures) if key is not None else captures[0] if captures else ()
+        change(chosen, 1)
+
+    def remove(captures: Any) -> None:
+        change(keys.pop(freeze(captures)), -1)
+
+    query = _Query(followed, add, remove, on_add, on_remove)
+    _follow("query_count", ds, pattern, query)
+    return followed

@@ -1,0 +1,539 @@
+"""The actor system: one run queue, drained by one trio task.
+
+A turn costs no task switch.  The queue holds batches; the pump takes one after the other and lets trio run other
+tasks every few milliseconds.  Linked tasks are real trio tasks in the system's nursery; timers are a heap that the
+pump waits on.
+
+:func:`run` runs a system to its end: when no actor is left but daemons, or when those that are left only wait for
+each other, with no task, timer or preventer that could ever wake them.  Threads do not count: one that will call has
+to be announced, by a preventer or as a task (``linked_task(trio.to_thread.run_sync, fn)``), for which of the others
+holds anything of this system nobody can tell.  :func:`open_system` runs one inside a trio program.
+
+What ends a system with an error: a failure of its first actor, which is its crash or that of an actor it is linked to;
+a supervisor that gives up; a signal (:mod:`~syndicate.actors.signals`).  In each case all actors are stopped in order
+first.
+
+Source: ``docs/design/lifecycle.md``.
+"""
+
+from __future__ import annotations
+
+import functools
+import heapq
+import itertools
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from time import perf_counter
+from typing import Any, Final
+
+import trio
+
+from syndicate.actors.actor import Actor
+from syndicate.actors.lane import LARGE, Lane
+from syndicate.actors.signals import Signals
+from syndicate.actors.timer import Timer
+from syndicate.actors.trace import Action, Started, Stopped, Trace, Tracer, Turned
+from syndicate.actors.turn import Handle, Turn, expect_function, here
+from syndicate.collector import seldom
+from syndicate.errors import AlreadyRunning, SystemStopped
+from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Batch, Event
+from syndicate.log import logger
+from syndicate.values.value import thaw
+
+SLICE: Final = 0.005
+"""Seconds of turns before other trio tasks get their chance."""
+
+YOUNG: Final = 10_000
+"""New objects between two looks of the garbage collector, while :func:`run` has the process: batches are many small
+tuples, which
+reference counting frees soon, and the default of 700 looks them over again and again (a tenth of the time, measured).
+"""
+
+
+class System:
+    """A set of actors and what they have yet to do.  Made by :func:`run` and :func:`open_system`."""
+
+    def __init__(self) -> None:
+        self.queue: deque[Batch] = deque()
+        self.taken = 0
+        """Events that were handled so far."""
+        self.lanes: dict[Actor, Lane] = {}
+        self.turn = Turn(self.queue, self)
+        self.actors: dict[Actor, None] = {}
+        self._tracers: list[Tracer] = []
+        self._turns = 0
+        self._causes: dict[int, int] = {}
+        self.first: Actor | None = None
+        self.failure: BaseException | None = None
+        """What the program that the first actor stands for has failed by."""
+        self.embedded = False
+        """Whether it runs inside a trio program, which goes on meanwhile."""
+        self.stopped = False
+        self.ending_others = False
+        """Whether it ends, and its daemons are to stay until all others have ended."""
+        self.interrupt: BaseException | None = None
+        self.signals = Signals(self._look)
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._many = 100
+        self._numbers = itertools.count()
+        self._tasks = 0
+        self._nursery: trio.Nursery | None = None
+        self._token: trio.lowlevel.TrioToken | None = None
+        self._wake = trio.Event()
+        self._parked = False
+        self._quiet: list[trio.Event] = []
+
+    # ------------------------------------------------------------------------------------------------ what comes in
+
+    def schedule(self, actor: Actor, event: Event) -> None:
+        """Queue an event from outside any turn; from the system's own thread."""
+        if self._token is not None and self._token is not _token():
+            self.schedule_from_thread(actor, event)
+            return
+        self.queue.append((actor, [event]))
+        self._awaken()
+
+    def schedule_from_thread(self, actor: Actor, event: Event) -> bool:
+        """Queue an event from any thread; False, and no effect, once the system has ended."""
+        if self._token is None:
+            return False
+        try:
+            self._token.run_sync_soon(self.schedule, actor, event)
+        except trio.RunFinishedError:
+            return False
+        return True
+
+    def _look(self) -> None:
+        """Let the pump look whether a signal has come; called wherever that strikes."""
+        if self._token is not None:
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._awaken, idempotent=True)
+
+    def _awaken(self) -> None:
+        if self._parked:
+            self._wake.set()
+
+    def spawn(self, boot: Callable[..., object], *args: Any, name: str | None = None, daemon: bool = False) -> Actor:
+        """Start an actor from outside any turn; raises :class:`SystemStopped`."""
+        if self.stopped:
+            raise SystemStopped("the actor system has ended: open another one")
+        expect_function("spawn", boot, len(args))
+        actor = Actor(self, name or str(getattr(boot, "__name__", "actor")), daemon)
+        turn = Turn(self.queue, self)
+        actor.boot(turn, functools.partial(boot, *args))
+        turn.commit()
+        self._awaken()
+        return actor
+
+    def set_timer(self, deadline: float, timer: Timer) -> None:
+        """Let *timer* fire at *deadline*, seconds of the system's clock."""
+        heapq.heappush(self._timers, (deadline, next(self._numbers), timer))
+        if len(self._timers) > self._many:  # cancelled ones would wait for their hour: timeouts seldom come
+            self._timers[:] = [entry for entry in self._timers if entry[2].live]
+            heapq.heapify(self._timers)
+            self._many = max(100, 2 * len(self._timers))
+
+    def start_task(self, run: Callable[[], Awaitable[None]]) -> None:
+        """Run a linked task in the system's nursery."""
+        if self._nursery is None:
+            raise SystemStopped("linked tasks need a running actor system")
+        self._tasks += 1
+        self._nursery.start_soon(self._run_task, run)
+
+    async def _run_task(self, run: Callable[[], Awaitable[None]]) -> None:
+        try:
+            await run()
+        except BaseException as error:
+            interrupt = interrupt_in(error)
+            if interrupt is None:
+                raise
+            self.interrupt = interrupt  # raised at the end, as itself and not in an ExceptionGroup
+            if self._nursery is not None:
+                self._nursery.cancel_scope.cancel()
+        finally:
+            self._tasks -= 1
+            self._awaken()
+
+    def now(self) -> float:
+        """Seconds of the system's clock: trio's, so that tests can replace it."""
+        return trio.current_time()
+
+    def listen(self, tracer: Tracer) -> Callable[[], None]:
+        """Tell *tracer* each entry of the trace from now on; the answer, called, ends that."""
+        self._tracers.append(tracer)
+        self.turn.tracing = self._trace_turn
+
+        def unlisten() -> None:
+            self._tracers.remove(tracer)
+            if not self._tracers:
+                self.turn.tracing = None
+                self._causes.clear()
+
+        return unlisten
+
+    def trace(self, actor: Actor, item: Started | Turned | Stopped) -> None:
+        """Tell the tracers, if there are any."""
+        if self._tracers:
+            entry = Trace(self.now(), actor.name, item)
+            for tracer in self._tracers:
+                tracer(entry)
+
+    def _trace_turn(self, turn: Turn, events: list[Event]) -> None:
+        self._turns += 1
+        for caused in turn.pending.values():
+            self._causes[id(caused)] = self._turns  # unique while it waits in the queue
+        actions = tuple([Action(*act) for actor, caused in turn.pending.items() for act in describe(actor, caused)])
+        self.trace(turn.actor, Turned(self._turns, self._causes.pop(id(events), 0), actions))
+
+    def crashed(self, actor: Actor, error: BaseException) -> None:
+        """An actor ended by an error: say so, unless :func:`run` is about to raise it."""
+        if isinstance(error, Exception) and (actor is not self.first or self.embedded):
+            logger(actor=actor.name).error("an actor crashed", exc_info=error)
+
+    def left(self, actor: Actor) -> None:
+        """An actor has ended."""
+        self.actors.pop(actor, None)
+        if actor is self.first and actor.failure is not None:
+            self.fail(actor.failure)
+
+    def fail(self, error: BaseException) -> None:
+        """End the program by *error*; nothing happens where no first actor stands for one."""
+        if self.first is not None and self.failure is None:
+            self.failure = error
+
+    # ------------------------------------------------------------------------------------------------ the pump
+
+    @trio.lowlevel.disable_ki_protection  # asked twice, a turn that does not end is interrupted
+    def drain(self, seconds: float = float("inf")) -> None:
+        """Run turns until none is left, or about *seconds* have passed."""
+        queue, turn = self.queue, self.turn
+        end = perf_counter() + seconds
+        most = -1 if self.lanes else LARGE
+        outer, here.turn = here.turn, turn
+        try:
+            while perf_counter() < end:
+                left = 16  # events, and not turns: one may have thousands
+                while left > 0:
+                    if not queue:
+                        self.taken += 16 - left
+                        return
+                    actor, events = queue.popleft()
+                    size = len(events)
+                    if size > most:
+                        left -= self._take_aside(actor, events)
+                        most = -1 if self.lanes else LARGE
+                    else:
+                        actor.take(turn, events)
+                        left -= size
+                self.taken += 16 - left
+        finally:
+            here.turn = outer
+
+    def _take_aside(self, actor: Any, events: list[Event]) -> int:
+        """Handle a batch while there are lanes, or one that needs a lane; answers how many events, or 1 for none."""
+        if type(actor) is Lane:
+            lane = actor
+            if events is not lane.place:  # it has gone first meanwhile
+                self.taken -= 1
+                return 1
+        elif actor in self.lanes:
+            lane = self.lanes[actor]
+            lane.put(events)
+            lane.place = []
+            self.queue.appendleft((lane, lane.place))
+            self.taken -= 1
+            return 1
+        elif len(events) > LARGE:
+            lane = self.lanes[actor] = Lane(actor, events)
+        else:
+            actor.take(self.turn, events)
+            return len(events)
+        try:
+            return lane.take(self.turn)
+        finally:
+            if lane.over:
+                del self.lanes[lane.actor]
+            elif lane.behind:
+                self.queue.appendleft((lane, lane.place))
+            else:
+                self.queue.append((lane, lane.place))
+
+    def when_handled(self, then: Callable[[], None]) -> None:
+        """Call *then*, between turns, once each turn that is underway now and what waits behind it has been handled."""
+        left = len(self.lanes)
+
+        def one() -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                then()
+
+        for lane in self.lanes.values():
+            lane.put(one)
+        if not left:
+            then()
+
+    def _fire_timers(self) -> None:
+        timers = self._timers
+        while timers and (timers[0][0] <= self.now() or not timers[0][2].live):
+            deadline, _, timer = heapq.heappop(timers)
+            if timer.live:
+                self.queue.append(
+                    (timer.facet.actor, [(ENTER, timer.facet, functools.partial(timer.fire, deadline), None)])
+                )
+
+    @trio.lowlevel.enable_ki_protection
+    async def pump(self, until_idle: bool = False) -> None:
+        """Drain the queue until the program has failed, and raise what signals ask for; *until_idle*: only until
+        daemons alone are left, or nothing can happen any more.
+        """
+        while True:
+            self.signals.act()
+            self.drain(SLICE)
+            self._fire_timers()
+            if self.failure is not None or self.interrupt is not None:
+                return
+            if self.queue:
+                await trio.lowlevel.checkpoint()
+                continue
+            for event in self._quiet:
+                event.set()
+            self._quiet.clear()
+            if until_idle and self._over():
+                await self._threads_heard()
+                if not self.queue:
+                    return
+                continue
+            self._wake = trio.Event()
+            self._parked = True
+            try:
+                with trio.move_on_at(self._timers[0][0] if self._timers else trio.current_time() + 3600):
+                    await self._wake.wait()
+            finally:
+                self._parked = False
+
+    def _over(self) -> bool:
+        """Whether the system has come to its end: the condition at the head of this module."""
+        if all(actor.daemon for actor in self.actors):
+            return True
+        if self._tasks or any(timer.live for _, _, timer in self._timers):
+            return False
+        return not any(facet.preventers for actor in self.actors if not actor.daemon for facet in actor.root.below())
+
+    async def _threads_heard(self) -> None:
+        """Wait until what threads have scheduled so far, the ended ones too, is in the queue."""
+        heard = trio.Event()
+        trio.lowlevel.current_trio_token().run_sync_soon(heard.set)
+        await heard.wait()
+
+    async def settle(self) -> None:
+        """Wait until nothing is runnable: the queue is empty and every turn has been taken, or the system has ended."""
+        while self.queue and not self.stopped:
+            event = trio.Event()
+            self._quiet.append(event)
+            await event.wait()
+        await trio.lowlevel.checkpoint()
+
+    @trio.lowlevel.enable_ki_protection
+    def stop(self) -> None:
+        """Stop all actors in order, daemons last, and run what that causes."""
+        self.stopped = True
+        for daemon in (False, True):
+            self.ending_others = not daemon
+            for _ in range(100):  # stop handlers may spawn, but not without end
+                stopping = [actor for actor in self.actors if actor.daemon is daemon]
+                for actor in stopping:
+                    self.queue.append(
+                        (actor, [(ENTER, actor.root, functools.partial(actor.root.stop, self.turn), None)])
+                    )
+                self._finish(10.0)
+                if not stopping:
+                    break
+        for event in self._quiet:
+            event.set()
+
+    def _finish(self, seconds: float) -> None:
+        """Drain; what would end the program (``sys.exit()`` in a stop handler) waits until all have stopped."""
+        end = perf_counter() + seconds
+        while True:
+            try:
+                self.drain(end - perf_counter())
+            except BaseException as error:
+                self.interrupt = self.interrupt or error
+            else:
+                return
+
+    def ending(self, error: BaseException | None) -> BaseException | None:
+        """What the system ends with, where *error* has come out of its pump, or of the program around it."""
+        error, failure = self.interrupt or error, self.failure
+        if failure is None:
+            return error
+        if error is None or isinstance(error, trio.Cancelled):  # which the failure itself has led to
+            return failure
+        if error is not failure and isinstance(failure, Exception) and not self.embedded:
+            logger().error("a program that was told to end has failed", exc_info=failure)
+        return error
+
+
+def interrupt_in(error: BaseException) -> BaseException | None:
+    """The Ctrl-C or ``sys.exit()`` that *error* is, or that is in the groups which nurseries make of it.
+
+    >>> interrupt_in(BaseExceptionGroup("", [ValueError(), BaseExceptionGroup("", [SystemExit(3)])]))
+    SystemExit(3)
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return next(filter(None, map(interrupt_in, error.exceptions)), None)
+    return error if isinstance(error, (KeyboardInterrupt, SystemExit)) else None
+
+
+def describe(actor: Actor, events: list[Event]) -> Iterator[tuple[str, str, Any]]:
+    """The actions (kind, target, value) that a turn noted for an actor."""
+    kinds = {MESSAGE: "message", ASSERT: "assert", RETRACT: "retract", SYNC: "sync"}
+    for kind, target, value, handle in events:
+        if kind == ENTER:
+            yield "enter" if actor.born else "spawn", actor.name, ""
+            continue
+        refs = target if type(target) is tuple else (target,)
+        if kind == RETRACT:
+            shown = handle.value if isinstance(handle, Handle) else handle.values
+        elif kind == SYNC:
+            shown = True
+        else:
+            shown = thaw(value) if refs[0].raw else value
+        for _ in refs:
+            yield kinds[kind], actor.name, shown
+
+
+def _token() -> trio.lowlevel.TrioToken | None:
+    try:
+        return trio.lowlevel.current_trio_token()
+    except RuntimeError:
+        return None
+
+
+def _asyncio_runs() -> bool:
+    """Whether asyncio's loop has this thread."""
+    asyncio = sys.modules.get("asyncio")
+    return asyncio is not None and asyncio._get_running_loop() is not None
+
+
+_ASYNCIO: Final = (
+    "() needs trio, and asyncio runs here, as in a notebook or in FastAPI: run the actors in a thread of their own, "
+    "threading.Thread(target=run, args=[boot]).start(), where the actor that is to be called says "
+    "prevent_inert_check(), and call it by facet.enter_from_thread(fn).  Or let trio be a guest of asyncio's loop, "
+    "trio.lowlevel.start_guest_run(main, ...), and use open_system() in that"
+)
+
+
+@contextmanager
+def _bare_interrupts() -> Iterator[None]:
+    """Ctrl-C strikes where it likes, and nurseries wrap it."""
+    try:
+        yield
+    except BaseExceptionGroup as group:
+        raise interrupt_in(group) or group from None
+
+
+@asynccontextmanager
+@trio.lowlevel.enable_ki_protection
+async def open_system(
+    boot: Callable[..., object] | None = None, *args: Any, name: str | None = None
+) -> AsyncIterator[System]:
+    """An actor system inside a trio program.  Actors are stopped in order when the block ends.
+
+    *boot*, if given, is the first actor, and the block its program: when it fails, the block is cancelled, and its
+    error raised.
+
+    >>> from syndicate import dataspace, send, on_message, capture
+    >>> async def main():
+    ...     async with open_system() as system:
+    ...         def boot():
+    ...             ds = dataspace()
+    ...             on_message(ds, ["hello", capture()])(print)
+    ...             send(ds, ["hello", "world"])
+    ...         system.spawn(boot)
+    ...         await system.settle()
+    >>> trio.run(main)
+    world
+    """
+    if _token() is None:
+        raise AlreadyRunning(
+            "open_system" + _ASYNCIO
+            if _asyncio_runs()
+            else "open_system() is for trio programs: call it in what trio.run(main) runs, or use run(boot)"
+        )
+    system = System()
+    system.embedded = True
+    error: BaseException | None = None
+    with system.signals:
+        with _bare_interrupts():
+            async with trio.open_nursery() as nursery:
+                system._nursery = nursery
+                system._token = trio.lowlevel.current_trio_token()
+                nursery.start_soon(_serve, system, nursery)
+                try:
+                    if boot is not None:
+                        system.first = system.spawn(boot, *args, name=name)
+                    yield system
+                except BaseException as e:
+                    error = e  # raised below, outside the nursery, so that it does not come in an ExceptionGroup
+                finally:
+                    system.stop()
+                    nursery.cancel_scope.cancel()
+        error = system.ending(error)
+        if error is not None:
+            raise error
+
+
+async def _serve(system: System, nursery: trio.Nursery) -> None:
+    try:
+        await system.pump()
+    except trio.Cancelled:
+        raise
+    except BaseException as error:
+        system.interrupt = error
+    nursery.cancel_scope.cancel()
+
+
+def run(boot: Callable[..., object], *args: Any, name: str | None = None, clock: trio.abc.Clock | None = None) -> None:
+    """Run ``boot(*args)`` as the first actor of a new system, until the system ends (see the module's text).
+
+    Raises what the first actor has failed by: its own error, or that of an actor which it is linked to; others only
+    log theirs.  A supervisor that gives up is raised, too.  Ctrl-C, SIGTERM and SIGHUP stop all actors in order:
+    then :class:`KeyboardInterrupt` is raised, or :class:`SystemExit`.
+
+    >>> run(lambda: print("hello"))
+    hello
+    """
+    expect_function("run", boot, len(args))
+    if here.turn is not None or _token() is not None:
+        raise AlreadyRunning(
+            "run() makes an event loop of its own, and one is running here: use `async with open_system(boot)` in a "
+            "trio program, and spawn(boot) in an actor"
+        )
+    if _asyncio_runs():
+        raise AlreadyRunning("run" + _ASYNCIO)
+    system = System()
+    with seldom(YOUNG), system.signals:
+        trio.run(functools.partial(_main, system, boot, args, name), clock=clock)
+
+
+async def _main(system: System, boot: Callable[..., object], args: tuple[Any, ...], name: str | None) -> None:
+    system._token = trio.lowlevel.current_trio_token()
+    error: BaseException | None = None
+    with _bare_interrupts():
+        async with trio.open_nursery() as nursery:
+            system._nursery = nursery
+            try:
+                system.first = system.spawn(boot, *args, name=name)
+                await system.pump(until_idle=True)
+            except BaseException as e:
+                error = e
+            finally:
+                system.stop()
+                nursery.cancel_scope.cancel()
+    error = system.ending(error)
+    if error is not None:
+        raise error

@@ -1,0 +1,404 @@
+"""A turn: one atomic step of one actor.
+
+While a turn runs, what it asserts, retracts and sends is only noted.  If the turn ends well it *commits*: each target
+actor gets all that was noted for it as one batch, and handles that batch in a turn of its own.  If it raises, it is
+*discarded*: nothing of it is seen anywhere, and the actor crashes.  Hence nobody sees a half-done step, and no handler
+runs inside another.
+
+A turn is one atomic patch.  In a batch come first the assertions and the messages, in the order in which they were
+made, and then the retractions, in theirs: nothing goes before the turn is over.  So nobody who looks at what a turn
+replaces sees a moment with neither, in whatever order the turn did it.  A sync that was made after a retraction comes
+after it.  The index keeps that order: what a dataspace tells an observer of a batch is a batch of the same form.
+
+A turn knows no actor.  It holds a facet, the events for each target, and what must be looked at before the commit:
+damaged dataflow blocks and facets that may have become inert.  One object serves all turns of a system, one after the
+other.
+
+Contract: FIFO for each pair of actors, turn by turn; a batch is one turn; a turn never starts inside another.
+
+Source: Garnock-Jones 2018 (added assertions of a patch are processed before removed ones); ``docs/design/turns.md``.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS
+from types import FrameType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
+
+from syndicate.errors import NotAValue, NotCallable, NotInTurn, WrongActor, WrongSystem
+from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC, Batch, Event
+from syndicate.values.value import Frozen, Ref, Value, freeze, thaw
+
+if TYPE_CHECKING:
+    from syndicate.actors.block import Block
+    from syndicate.actors.facet import Facet
+    from syndicate.actors.system import System
+    from syndicate.index.analysis import Skeleton
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Entity:
+    """What receives events: subclass it and override those that matter; the others are ignored.
+
+    Values arrive thawed; an entity with ``raw = True`` gets frozen forms.  ``retract`` gets only the handle of what
+    was asserted.
+    """
+
+    raw: ClassVar[bool] = False
+    asked: Skeleton | None = None
+    """What a handler's entity has asked a dataspace for: the relay lets nothing else reach it."""
+
+    def assert_(self, value: Value, handle: Any) -> None:
+        """*value* was asserted, and lasts until ``retract(handle)``."""
+
+    def retract(self, handle: Any) -> None:
+        """What was asserted with *handle* is gone."""
+
+    def message(self, value: Value) -> None:
+        """*value* was sent."""
+
+    def sync(self, peer: Ref) -> None:
+        """All earlier events were handled: answer by sending True to *peer*."""
+        current("sync").send(peer, True)
+
+
+class Handle:
+    """One assertion of a facet, until it is retracted.
+
+    Each ``assert_`` makes one, even for equal values; the target knows the assertion by it.
+    """
+
+    __slots__ = ("facet", "form", "target")
+
+    def __init__(self, facet: Facet, target: Ref, form: Frozen) -> None:
+        self.facet = facet
+        self.target = target
+        self.form = form
+
+    @property
+    def value(self) -> Value:
+        """What is asserted."""
+        return thaw(self.form)
+
+    @property
+    def live(self) -> bool:
+        """Whether it is still asserted: not retracted, and its target has not ended."""
+        return self in self.facet.handles and self.target.facet.alive
+
+    def pass_to(self, facet: Facet) -> None:
+        """Let another facet own it from now on, without a retraction in between; no effect if it is gone already."""
+        if self in self.facet.handles:
+            del self.facet.handles[self]
+            self.facet = facet
+            facet.handles[self] = None
+
+    def retract(self) -> None:
+        """Take the assertion back; no effect if it is gone already."""
+        turn = here.turn
+        if turn is None:
+            raise NotInTurn("retract")
+        if self.facet.actor is not turn.actor:
+            self._refuse()
+        turn.retract(self)
+
+    def replace(self, value: Value) -> Handle | None:
+        """Assert *value* (None: nothing) in its place; answer the new handle.
+
+        An identical value changes nothing, and answers this handle.
+        """
+        turn = current("replace")
+        if self.facet.actor is not turn.actor:
+            self._refuse()
+        if not self.live:
+            turn.retract(self)  # what was asserted in something that has ended is given up
+            return None
+        form = None if value is None else freeze(value)
+        if form == self.form:
+            return self
+        made = None if value is None else turn.assert_form(self.facet, self.target, form)
+        turn.retract(self)
+        return made
+
+    def _refuse(self) -> None:
+        if self in self.facet.handles:
+            raise WrongActor(
+                f"{self!r} is an assertion of {self.facet.actor!r}, which alone can retract it: "
+                "send that actor a message, or let it hand the assertion over with spawn(assertions=[handle])"
+            )
+
+    def __repr__(self) -> str:
+        return f"<Handle of {self.value!r}>"
+
+
+class Turn:
+    """The step that is being made.  See the module's text."""
+
+    __slots__ = (
+        "actor",
+        "afterwards",
+        "block",
+        "damaged",
+        "facet",
+        "late",
+        "pending",
+        "queue",
+        "suspects",
+        "system",
+        "tracing",
+        "waiting",
+        "writer",
+    )
+
+    def __init__(self, queue: deque[Batch], system: System) -> None:
+        self.queue = queue
+        self.system = system
+        self.tracing: Callable[[Turn, list[Event]], None] | None = None
+        self._begin()
+
+    def _begin(self) -> None:
+        self.actor: Any = None
+        self.facet: Facet = None  # type: ignore[assignment]  # none between turns, when nobody can look
+        self.pending: dict[Any, list[Event]] = {}
+        self.late: dict[Any, list[Event]] = {}
+        self.damaged: dict[Block, None] = {}
+        self.waiting: list[int] = []  # the heights of damaged blocks that have their place in a settling
+        self.block: Block | None = None  # that reads
+        self.writer: Block | None = None  # that sets fields, in a facet below it too
+        self.suspects: dict[Suspect, None] = {}
+        self.afterwards: list[Callable[[], None]] = []
+
+    # ------------------------------------------------------------------------------------------------ actions
+
+    def enqueue(self, actor: Any, event: Event) -> None:
+        """Note an event for an actor."""
+        if actor in self.pending:
+            self.pending[actor].append(event)
+        else:
+            if actor.system is not self.system:
+                raise foreign(actor)
+            self.pending[actor] = [event]
+
+    def defer(self, actor: Any, event: Event) -> None:
+        """Note an event for an actor that it is to handle after all those that are not deferred."""
+        if actor in self.late:
+            self.late[actor].append(event)
+        else:
+            self.late[actor] = [event]
+            if actor not in self.pending:
+                self.pending[actor] = []  # its place among the batches
+
+    def send(self, target: Ref, value: Value) -> None:
+        """Send a message; raises :class:`NotAValue`."""
+        form = freeze(value)
+        self.enqueue(target.facet.actor, (MESSAGE, target, form if target.raw else thaw(form), None))
+
+    def assert_(self, target: Ref, value: Value) -> Handle:
+        """Assert a value in the current facet; raises :class:`NotAValue`."""
+        return self.assert_form(self.facet, target, freeze(value))
+
+    def assert_form(self, facet: Facet, target: Ref, form: Frozen) -> Handle:
+        """Assert a frozen form in a facet.  In a dead facet nothing happens, and the handle is not live."""
+        handle = Handle(facet, target, form)
+        if facet.alive:
+            event = (ASSERT, target, form if target.raw else thaw(form), handle)
+            actor = target.facet.actor
+            if actor in self.pending:
+                self.pending[actor].append(event)
+            else:
+                if actor.system is not self.system:
+                    raise foreign(actor)
+                self.pending[actor] = [event]
+            facet.handles[handle] = None
+        return handle
+
+    def retract(self, handle: Handle) -> None:
+        """Retract an assertion of a facet of this actor, if it still stands."""
+        handles = handle.facet.handles
+        if handle in handles:
+            del handles[handle]
+            target = handle.target
+            self.defer(target.facet.actor, (RETRACT, target, None, handle))
+
+    def sync(self, target: Ref, peer: Ref) -> None:
+        """Let *target* answer True to *peer* once it has handled everything before, the retractions included."""
+        actor = target.facet.actor
+        note = self.defer if actor in self.late else self.enqueue
+        note(actor, (SYNC, target, peer, None))
+
+    # ------------------------------------------------------------------------------------------------ its pauses
+
+    def suspend(self) -> tuple[Any, ...]:
+        """Set aside what was noted so far, for other turns to be taken; the answer is for :meth:`resume`."""
+        state = tuple([getattr(self, name) for name in _NOTED])
+        self._begin()
+        return state
+
+    def resume(self, state: tuple[Any, ...]) -> None:
+        """Go on with a turn that was suspended."""
+        for name, noted in zip(_NOTED, state, strict=True):
+            setattr(self, name, noted)
+
+    # ------------------------------------------------------------------------------------------------ its end
+
+    def seal(self) -> None:
+        """Put what was deferred behind what was not."""
+        pending = self.pending
+        for actor, events in self.late.items():
+            if pending[actor]:
+                pending[actor] += events
+            else:
+                pending[actor] = events
+        self.late = {}
+
+    def commit(self) -> None:
+        """Hand over what was noted."""
+        if self.afterwards:
+            afterwards, self.afterwards = self.afterwards, []
+            for act in afterwards:
+                act()
+        if self.late:
+            self.seal()
+        if self.pending:
+            self.queue.extend(self.pending.items())
+            self.pending = {}
+
+    def hand_over(self) -> None:
+        """Commit what was noted so far: for an actor through which others speak, each in turns of its own."""
+        if self.late:
+            self.seal()
+        if self.tracing is not None:
+            self.tracing(self, [])
+        self.commit()
+
+    def discard(self) -> dict[Any, list[Event]]:
+        """Forget what was noted; answer the events by actor, so that a crash can see what had not happened yet."""
+        if self.late:
+            self.seal()
+        pending, self.pending, self.afterwards = self.pending, {}, []
+        self.damaged.clear()
+        self.suspects.clear()
+        self.block = self.writer = None
+        self.waiting = []
+        return pending
+
+
+_NOTED: Final = tuple([name for name in Turn.__slots__ if name not in ("queue", "system", "tracing")])
+"""The attributes that are a single turn's."""
+
+
+class _Here(threading.local):
+    """The turn that runs in this thread, if any: set while a system takes turns, when no other code of the thread can
+    run.
+    """
+
+    turn: Turn | None = None
+
+
+here: Final = _Here()
+
+_LATER: Final = CO_COROUTINE | CO_GENERATOR | CO_ASYNC_GENERATOR
+"""The flags of functions that do nothing when they are called."""
+
+
+def current(what: str) -> Turn:
+    """The running turn; raises :class:`NotInTurn`, naming the function *what* that needs it."""
+    turn = here.turn
+    if turn is None:
+        raise NotInTurn(what)
+    return turn
+
+
+def foreign(actor: Any) -> WrongSystem:
+    """The error of who tells something to an actor of another system, which is found when its batch is opened."""
+    return WrongSystem(
+        f"a reference to {actor!r} of another open system was used, whose turns are its own: use facet.enter(fn) with "
+        "a facet of that system, or one system for both"
+    )
+
+
+def expect_ref(what: str, target: object) -> Ref:
+    """*target* if it is a reference; raises :class:`NotAValue` with the remedy if not."""
+    if isinstance(target, Ref):
+        return target
+    raise NotAValue(
+        f"{what}() needs a reference as its target, such as dataspace() makes: {what}(ds, ...), and not {target!r}"
+    )
+
+
+class Suspect(Protocol):
+    """What must be looked at before a turn ends."""
+
+    def look(self, turn: Turn) -> None:
+        """Act on it, or raise."""
+
+
+class _Unapplied:
+    """A decorator that has not got its function yet, and where it was written."""
+
+    __slots__ = ("file", "line", "what")
+
+    def __init__(self, what: str, caller: FrameType) -> None:
+        self.what = what
+        self.file = caller.f_code.co_filename
+        self.line = caller.f_lineno
+
+    def look(self, turn: Turn) -> None:
+        """Refuse it."""
+        raise NotCallable(
+            f"{self.what}() in {self.file}, line {self.line}, has got no function in the turn that called it, so that "
+            f"it does nothing: write @{self.what}(...) above the function, or {self.what}(...)(fn)"
+        )
+
+
+def decorator(what: str, install: F) -> F:
+    """*install* as the answer of the decorator *what*: it must be applied before the turn ends, now or later in it.
+
+    To be called by the decorator itself, whose caller the message names.
+    """
+    turn = here.turn
+    if turn is None:
+        return install  # which will say so
+    unapplied = _Unapplied(what, sys._getframe(2))
+    turn.suspects[unapplied] = None
+
+    def apply(fn: object) -> object:
+        turn.suspects.pop(unapplied, None)
+        return install(fn)
+
+    return cast("F", apply)
+
+
+def expect_function(what: str, fn: Any, given: int = 0, pattern: Any = None) -> None:
+    """Raise :class:`NotCallable`, with the remedy, unless *what* can call *fn* in a turn with *given* arguments.
+
+    These are the captures of *pattern*, if there is one.  Only plain functions and methods are looked into, since to
+    look into others costs more than to install a handler.
+    """
+    function, own = (fn.__func__, 1) if type(fn) is MethodType else (fn, 0)
+    if type(function) is not FunctionType:
+        if not callable(fn):
+            raise NotCallable(
+                f"{what}() needs a function, not {fn!r}: name the function without calling it, f and not f()"
+            )
+        return
+    code = function.__code__
+    if code.co_flags & _LATER:
+        raise NotCallable(
+            f"{what}() cannot call {function.__qualname__}: it is async, or has a yield, and a turn never waits. Make "
+            "it a plain function, and let that give what waits to linked_task()"
+        )
+    most = code.co_argcount - own
+    least = most - len(function.__defaults__ or ())
+    if given < least or (given > most and not code.co_flags & CO_VARARGS):
+        takes = f"{function.__name__}({', '.join(code.co_varnames[own : own + most])})"
+        if pattern is None:
+            raise NotCallable(f"{what}() gives {given} arguments to {takes}, which takes {most}")
+        raise NotCallable(
+            f"{what}() hands over what each capture() in the pattern stands for: {given} in {pattern!r}, but {takes} "
+            f"takes {most}. Give it one parameter for each capture()"
+        )

@@ -1,0 +1,405 @@
+"""What an actor can do: the functions that act on the current turn and facet.
+
+All of them raise :class:`~syndicate.errors.NotInTurn` outside a turn.
+
+>>> import trio
+>>> from syndicate import run
+>>> def boot():
+...     facet = current_facet()
+...     async def later():
+...         await trio.sleep(0.01)
+...         facet.enter(lambda: print("in a turn again"))
+...     linked_task(later)  # its end is the end of the facet
+...     on_stop(lambda: print("stopped"))
+>>> run(boot)
+in a turn again
+stopped
+
+Source: ``docs/design/actors.md``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, overload
+
+from syndicate.actors.actor import Actor, Task
+from syndicate.actors.block import ABOVE_ALL
+from syndicate.actors.facet import Facet
+from syndicate.actors.turn import Entity, Handle, Turn, current, expect_function, expect_ref, foreign, here
+from syndicate.errors import ArgumentError, NotCallable, NotInTurn, TargetEnded, WrongActor
+from syndicate.index.event import ASSERT, MESSAGE, Event
+from syndicate.values.value import Frozen, Ref, Value, freeze, freezers, thaw
+
+# ---------------------------------------------------------------------------------------------------- telling
+
+
+def send(target: Ref, value: Value) -> None:
+    """Send *value* as a message to a dataspace (or any entity); raises :class:`~syndicate.errors.NotAValue`."""
+    try:  # the body of Turn.send without its calls and checks: a message costs little more than a microsecond in all
+        form = freezers[type(value)](value, 0)
+        actor = target.facet.actor
+        turn = here.turn
+        pending = turn.pending  # type: ignore[union-attr]  # None is caught below
+        event = (MESSAGE, target, form if target.raw or type(form) is not tuple else thaw(form), None)
+    except (AttributeError, KeyError):  # no turn, no reference, or a value of a rarer class: find out which
+        current("send").send(expect_ref("send", target), value)
+        return
+    if actor in pending:
+        pending[actor].append(event)
+    else:
+        if actor.system is not turn.system:  # type: ignore[union-attr]
+            raise foreign(actor)
+        pending[actor] = [event]
+
+
+@overload
+def assert_(target: Ref, value: Callable[[], Value | None]) -> Computed: ...
+@overload
+def assert_(target: Ref, value: Value) -> Handle: ...
+def assert_(target: Ref, value: Value | Callable[[], Value | None]) -> Handle | Computed:
+    """Assert *value* for as long as the current facet lives, or until the answered handle is retracted.
+
+    A function is called now, and again whenever a field that it read has changed: its new value replaces the old one
+    without a gap, and None means no assertion.  Raises :class:`~syndicate.errors.NotAValue`.
+    """
+    turn = here.turn
+    if turn is None:
+        raise NotInTurn("assert_")
+    if type(target) is not Ref:
+        target = expect_ref("assert_", target)
+    kind = type(value)
+    if kind in freezers:
+        return turn.assert_form(turn.facet, target, freezers[kind](value, 0))
+    if callable(value) and not isinstance(value, type):
+        return Computed(target, value)
+    return turn.assert_form(turn.facet, target, freeze(value))
+
+
+class Computed:
+    """The handle of an assertion that a function computes from fields."""
+
+    __slots__ = ("block", "early", "facet", "fn", "handle", "target")
+
+    def __init__(self, target: Ref, fn: Callable[[], Value | None]) -> None:
+        turn = current("assert_")
+        self.facet: Facet = turn.facet
+        self.target = target
+        self.fn: Callable[[], Value | None] | None = fn
+        self.handle: Handle | None = None
+        self.early: tuple[list[Event], int] | None = None  # where it is noted, if that was before this turn settled
+        self.block = self.facet.block(self._renew, ABOVE_ALL)
+        self.block.begin(turn)
+
+    def _renew(self) -> None:
+        if self.fn is not None:
+            self._show(self.fn())
+
+    def _show(self, value: Value | None) -> None:
+        turn: Turn = self.facet.actor.system.turn
+        old = self.handle
+        if value is None:
+            self.handle = None
+        else:
+            form = freeze(value)
+            if old is not None and old.live:
+                if form == old.form:
+                    return
+                if self.early is not None and self._amend(turn, old, form):
+                    return
+            self.handle = turn.assert_form(self.facet, self.target, form)
+            if self.block.unordered and self.handle.live:
+                events = turn.pending[self.target.facet.actor]
+                self.early = events, len(events) - 1
+                turn.suspects[self] = None
+        if old is not None:
+            turn.retract(old)
+
+    def _amend(self, turn: Turn, handle: Handle, form: Frozen) -> bool:
+        """Let a value that this turn noted before it had settled never have been; whether it is still to be seen."""
+        assert self.early is not None
+        events, place = self.early
+        if turn.pending.get(self.target.facet.actor) is not events or events[place][3] is not handle:
+            return False
+        handle.form = form
+        events[place] = (ASSERT, self.target, form if self.target.raw else thaw(form), handle)
+        return True
+
+    def look(self, turn: Turn) -> None:
+        """The turn has settled: what is noted stands."""
+        self.early = None
+
+    def _own(self, what: str) -> Turn:
+        turn = current("replace" if what == "replaced" else "retract")
+        if self.facet.actor is not turn.actor:
+            raise WrongActor(
+                f"an assertion of {self.facet.actor!r} can be {what} by that actor only: send it a message"
+            )
+        return turn
+
+    @property
+    def live(self) -> bool:
+        """Whether something is asserted now."""
+        return self.handle is not None and self.handle.live
+
+    def retract(self) -> None:
+        """Take it back, and compute it no more."""
+        turn = self._own("retracted")
+        if self.early is not None:
+            self.early = None
+            turn.suspects.pop(self, None)
+        self.fn = None
+        self.block.forget()
+        if self.handle is not None:
+            self.handle.retract()
+
+    def replace(self, value: Value | Callable[[], Value | None] | None) -> Computed:
+        """Assert *value*, or compute it by another function, in its place without a gap."""
+        turn = self._own("replaced")
+        if callable(value) and not isinstance(value, type):
+            self.fn = value
+        else:
+            self.fn = None
+            self._show(value)
+        self.block.begin(turn)
+        return self
+
+
+def sync(target: Ref, then: Callable[[], object], otherwise: Callable[[], object] | None = None) -> None:
+    """Call *then*, in the current facet, once *target* has handled everything that this actor did before.
+
+    If *target* has ended, or ends before it can answer, *otherwise* is called; without it the actor crashes with a
+    :class:`~syndicate.errors.TargetEnded`.
+    """
+    turn = current("sync")
+    expect_function("sync", then)
+    if otherwise is not None:
+        expect_function("sync", otherwise)
+    turn.sync(expect_ref("sync", target), Ref(turn.facet, Answer(target, then, otherwise)))
+
+
+class Answer(Entity):
+    """Awaits the answer to a sync: True, or False of what has ended."""
+
+    def __init__(self, target: Ref, then: Callable[[], object], otherwise: Callable[[], object] | None = None) -> None:
+        self.target = target
+        self.then = then
+        self.otherwise = otherwise
+        self.answered = False
+
+    def message(self, value: Value) -> None:
+        """The answer has come; only the first counts."""
+        if self.answered:
+            return
+        self.answered = True
+        if value is not False:
+            self.then()
+        elif self.otherwise is not None:
+            self.otherwise()
+        else:
+            raise TargetEnded(
+                f"sync() waited for {self.target!r}, which has ended: its connection is lost, or its facet "
+                "has stopped. Ask within what ends with it, or say what to do then: sync(ds, then, otherwise)"
+            )
+
+
+def ref(entity: Entity) -> Ref:
+    """A reference to *entity* in the current facet: others can assert and send to it."""
+    turn = current("ref")
+    if not hasattr(entity, "message"):
+        raise ArgumentError(f"ref() needs an entity, an instance of a subclass of Entity, and not {entity!r}")
+    return Ref(turn.facet, entity, getattr(entity, "raw", False))
+
+
+# ---------------------------------------------------------------------------------------------------- facets
+
+
+def react(fn: Callable[[], object]) -> Facet:
+    """Start a facet inside the current one and run *fn* in it.  Usable as a decorator; answers the facet."""
+    turn = current("react")
+    expect_function("react", fn)
+    parent: Facet = turn.facet
+    if not parent.alive:  # nothing can start in a facet that has stopped
+        dead = Facet(turn.actor, None)
+        dead.alive, dead.stopping = False, True
+        return dead
+    facet = Facet(turn.actor, parent)
+    facet.boot(turn, fn)
+    return facet
+
+
+def stop(facet: Facet | None = None, then: Callable[[], object] | None = None) -> None:
+    """Stop *facet* (the current one by default); *then* runs last, in the parent's context, before the facet's
+    retractions.
+    """
+    turn = current("stop")
+    chosen: Facet = turn.facet if facet is None else facet
+    if not isinstance(chosen, Facet):
+        raise ArgumentError(f"stop() takes a facet first, such as react() answers, not {chosen!r}: write stop(then=fn)")
+    if then is not None:
+        expect_function("stop", then)
+    if chosen.actor is not turn.actor:
+        raise WrongActor(f"{chosen!r} belongs to another actor: use facet.enter(stop) to stop it from outside")
+    chosen.stop(turn, then)
+
+
+def stop_actor() -> None:
+    """Stop the current actor in order, all stop handlers included."""
+    turn = current("stop_actor")
+    turn.actor.root.stop(turn)
+
+
+def on_stop(fn: Callable[[], object]) -> Callable[[], object]:
+    """Run *fn* when the current facet stops in order: in the parent's context, before the facet's retractions."""
+    turn = current("on_stop")
+    expect_function("on_stop", fn)
+    turn.facet.hooks.append((fn, False))
+    return fn
+
+
+def on_stop_or_crash(fn: Callable[[], object]) -> Callable[[], object]:
+    """As :func:`on_stop`, and also when the actor crashes."""
+    turn = current("on_stop_or_crash")
+    expect_function("on_stop_or_crash", fn)
+    turn.facet.hooks.append((fn, True))
+    return fn
+
+
+def prevent_inert_check() -> Callable[[], None]:
+    """Keep the current facet although nothing seems left to happen in it; the answer, called, ends that.
+
+    Say so where something will enter the facet from outside: another thread, a callback.
+    """
+    facet: Facet = current("prevent_inert_check").facet
+    facet.preventers += 1
+
+    @functools.cache
+    def disarm() -> None:
+        facet.preventers -= 1
+        if here.turn is None:  # by a thread, which nobody else may notice
+            facet.enter_from_thread(lambda: None)
+
+    return disarm
+
+
+def current_facet() -> Facet:
+    """The facet that is running."""
+    return current("current_facet").facet
+
+
+# ---------------------------------------------------------------------------------------------------- actors
+
+
+def spawn(
+    boot: Callable[..., object],
+    *args: Any,
+    name: str | None = None,
+    daemon: bool = False,
+    linked: bool = False,
+    assertions: Iterable[Handle] = (),
+) -> Actor:
+    """Start an actor that runs ``boot(*args)``, once this turn has committed.
+
+    A *daemon* does not keep the system running.  A *linked* actor and the current facet stop each other
+    (:func:`link`).
+    *assertions* are handles of this actor whose ownership passes to the new one, without a retraction in between.
+    """
+    turn = current("spawn")
+    expect_function("spawn", boot, len(args))
+    actor = Actor(turn.actor.system, name or str(getattr(boot, "__name__", "actor")), daemon)
+    handles = list(dict.fromkeys(assertions))
+    for handle in handles:
+        if type(handle) is not Handle:
+            raise ArgumentError(f"{handle!r} cannot be handed over: it is not the handle of a value asserted once")
+        if handle not in handle.facet.handles or handle.facet.actor is not turn.actor:
+            raise ArgumentError(f"{handle!r} is not a live assertion of this actor, so that it cannot be handed over")
+    for handle in handles:
+        handle.pass_to(actor.root)
+
+    def begin() -> None:
+        # The boot facet takes over, since the root's own assertions do not keep it from being inert.
+        facet = current("spawn").facet
+        for handle in handles:
+            handle.pass_to(facet)
+        boot(*args)
+
+    actor.boot(turn, begin if handles else functools.partial(boot, *args))
+    if linked:
+        link(actor)
+    return actor
+
+
+def link(actor: Actor) -> None:
+    """Tie *actor* and the current facet together: when one ends, in whatever way, the other is stopped in order.
+
+    If that was by an error and the facet is all of its actor, the actor has failed by that error: whoever is linked to
+    it or supervises it is told so, and :func:`~syndicate.actors.system.run` raises it if it is the first actor.
+    """
+    turn = current("link")
+    facet: Facet = turn.facet
+    if facet.alive:
+        turn.assert_form(facet, Ref(actor.root, Lifeline(actor.root)), Ref(facet, _Linked(facet, actor)))
+    else:
+        actor.root.enter(stop_actor)
+
+
+class Lifeline(Entity):
+    """An entity in an actor's root: the actor stops when the assertion to it goes.
+
+    A reference asserted there is answered.
+    """
+
+    def __init__(self, root: Facet) -> None:
+        self.root = root
+
+    def assert_(self, value: Value, handle: Any) -> None:
+        """Hold on; if *value* is the other side's reference, assert something to it for as long as this actor lives."""
+        if isinstance(value, Ref):
+            current("link").assert_(value, True)
+
+    def retract(self, handle: Any) -> None:
+        """The other side is gone."""
+        self.root.fail(current("link"), handle.facet.actor.failure)
+
+    def unheard(self, value: Value, handle: Any) -> None:
+        """This actor had ended before the assertion came."""
+        if isinstance(value, Ref):
+            current_turn(self.root).send(value, False)
+
+
+class _Linked(Entity):
+    def __init__(self, facet: Facet, other: Actor) -> None:
+        self.facet = facet
+        self.other = other
+
+    def retract(self, handle: Any) -> None:
+        self.facet.fail(current("link"), self.other.failure)
+
+    def message(self, value: Value) -> None:
+        self.facet.fail(current("link"), self.other.failure)
+
+
+def current_turn(facet: Facet) -> Turn:
+    """The turn object of the system that *facet* belongs to."""
+    turn: Turn = facet.actor.system.turn
+    return turn
+
+
+def linked_task(fn: Callable[..., Awaitable[Any]], *args: Any) -> Task:
+    """Run an async function as a trio task that is cancelled when the current facet ends.
+
+    Its end stops the facet, unless it answers True; an exception in it crashes the actor.  Inside it use
+    ``facet.enter(fn)`` to act.
+    """
+    turn = current("linked_task")
+    if not callable(fn):
+        raise NotCallable(
+            f"linked_task() needs an async function, and not {fn!r}: name it without calling it, linked_task(f, x) and "
+            "not linked_task(f(x))"
+        )
+    facet: Facet = turn.facet
+    task = Task(facet, fn, args)
+    facet.tasks[task] = None
+    turn.afterwards.append(task.start)
+    return task

@@ -1,0 +1,362 @@
+"""Growth: the part of a tick in which lattices, and rows with lattice values in them, come to their fixed point.
+
+Rules are run level by level, the strata of the whole program, until nothing at a level grows; then the circuit is told
+what grew that it reads, and what comes out of it may let the level grow again.  So at each level all that lies below is
+complete before it is read.
+
+Lattices and tables keep what they have.  A scratch with lattice values is made anew in a tick in which anything that it
+depends on may have gone; otherwise what is new is merged into what there was.
+
+Contract: :meth:`undo` takes a tick back.
+
+Source: Conway et al. 2012, "Lattice methods" and on evaluation; ``docs/design/bloom.md``, "Lattices in programs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from syndicate.bloom.rule import Rule
+from syndicate.bloom.rules.embedded import LatticeFound
+from syndicate.bloom.site import placed
+from syndicate.bloom.state.held import Held
+from syndicate.bloom.state.merged import Merged
+from syndicate.bloom.state.state import CellState, TableState
+from syndicate.bloom.tick.lattice_join import Pipe
+from syndicate.bloom.tick.lattice_term import Spring
+from syndicate.bloom.tick.partition import Division, Growing
+from syndicate.collector import Pause
+from syndicate.errors import RuleFailed, SyndicateError
+from syndicate.flow.circuit import MAX_ITERATIONS
+from syndicate.flow.element import Key, key_of, natural
+from syndicate.lattice import from_collection
+from syndicate.lattice.lattice import Lattice, grew, join
+
+Deltas = Mapping[str, Mapping[Key, int]]
+Settle = Callable[[dict[str, dict[Key, int]]], object]
+
+
+class Run:
+    """A growing rule that runs."""
+
+    def __init__(self, growing: Growing, growth: Growth) -> None:
+        """Of a rule."""
+        self.rule, self.level, self.growth = growing.rule, growing.level, growth
+        self.spring: Spring | None = None
+        self.pipe: Pipe | None = None
+        if growing.term is not None:
+            self.spring = growth.spring(growing.term)
+        else:
+            assert growing.flow is not None
+            self.pipe = Pipe(growing.flow, growth.held)
+
+    def moved(self) -> bool:
+        """Whether it has anything to do."""
+        return self.spring.moved() if self.spring is not None else self.pipe is not None and self.pipe.moved()
+
+    def restart(self) -> None:
+        """Do all again."""
+        if self.spring is not None:
+            self.spring.restart()
+        elif self.pipe is not None:
+            self.pipe.restart()
+
+    def run(self) -> None:
+        """Merge what is new."""
+        site, state = self.rule.site, self.growth.states[self.rule.head]
+        if self.pipe is not None:
+            if not isinstance(state, CellState):
+                absorb = state.contents.absorb
+                for _ in range(MAX_ITERATIONS):
+                    rows = self.pipe.pull()
+                    if not rows:
+                        return
+                    absorb(rows, site)  # and again, as long as it feeds itself
+                raise restless([self.rule])
+            rows = self.pipe.pull()
+            if not rows:
+                return
+            found: Any = self._folded([row[0] for row in rows], state)
+        else:
+            assert self.spring is not None
+            found = self.spring.pull(site)
+            if found is None:
+                return
+            if not isinstance(found, Lattice):
+                found = self._folded([found], state)
+        try:
+            if self.rule.op == "<=":
+                self.growth.grow(state, found)
+            else:
+                state.defer(found)
+        except SyndicateError as error:
+            raise placed(error, f"{site}: {self.rule.head}") from error
+
+    def _folded(self, values: list[Any], state: CellState) -> Lattice:
+        cls = state.lattice
+        try:
+            made = from_collection(cls, [value for value in values if not isinstance(value, Lattice)])
+            for value in values:
+                if isinstance(value, Lattice):
+                    made = join(made, value)
+        except SyndicateError as error:
+            raise placed(error, f"{self.rule.site}: {self.rule.head}") from error
+        return made
+
+
+class Outlet:
+    """A term whose rows are read."""
+
+    def __init__(self, name: str, spring: Spring, rows: Any, level: int, held: Held) -> None:
+        """Of a spring; *rows* makes rows of what comes out."""
+        self.name, self.spring, self.rows, self.level, self.held = name, spring, rows, level, held
+
+    def run(self) -> None:
+        """Give what is new."""
+        answer = self.spring.pull(self.spring.term._site)
+        if self.rows is None:
+            if answer is not None:
+                known = self.held.rows.get(())
+                if known is not None and not self.spring.firm and isinstance(answer, Lattice):
+                    answer = join(known[0], answer)
+                self.held.put({(): (answer,)})
+            return
+        found = self.rows(answer)
+        rows = {key_of(row): row for row in found}
+        if self.spring.firm:
+            self.held.drop([key for key in self.held.rows if key not in rows])
+        self.held.put({key: row for key, row in rows.items() if key not in self.held.rows})
+
+
+class Growth:
+    """What grows of a program."""
+
+    def __init__(
+        self, division: Division, states: Mapping[str, Any], read: frozenset[str], *, naive: bool = False
+    ) -> None:
+        """*read* are the relations that the circuit reads; *naive* applies methods to whole values each time."""
+        self.division, self.states, self.naive = division, states, naive
+        self.cells = {name: state for name, state in states.items() if isinstance(state, CellState)}
+        self.merged = {name: states[name] for name in division.merged}
+        self.held: dict[str, Held] = {}
+        for name, state in self.merged.items():
+            state.contents.held.detach()
+            self.held[name] = state.contents.held
+        self.springs: list[Spring] = []
+        self.grown: dict[str, list[Spring]] = {}
+        self.cell_rows = {name: Held() for name in self.cells}
+        self.held |= self.cell_rows
+        for name, state in self.cells.items():
+            self.cell_rows[name].put({(): (state.value,)})
+            self.cell_rows[name].commit()
+        inputs = {one.name for growing in division.growing if growing.flow is not None for one in growing.flow.inputs}
+        self.outlets: list[Outlet] = []
+        for name, (lifted, level) in division.outlets.items():
+            held = self.held[name] = Held()
+            self.outlets.append(Outlet(name, self.spring(lifted.term), lifted.rows, level, held))
+        self.plain = {name: Held() for name in inputs if name not in self.held}
+        self.held |= self.plain
+        for name, held in self.plain.items():
+            if name in states:
+                held.put({row: natural(row) for row in states[name].contents.rows})
+                held.commit()
+        self.runs = [Run(growing, self) for growing in division.growing]
+        self.fed = [name for name in self.held if name in read and name not in self.plain]
+        for name in self.fed:
+            self.held[name].follow()
+        tops = [*(run.level for run in self.runs), *(outlet.level for outlet in self.outlets)]
+        self.levels = [
+            ([run for run in self.runs if run.level == level], [one for one in self.outlets if one.level == level])
+            for level in range(max(tops, default=-1) + 1)
+        ]
+        self.once = self.untouched = True
+
+    def spring(self, term: Any) -> Spring:
+        """A term that is told when its variables grow."""
+        made = Spring(term, self.cells, naive=self.naive)
+        self.springs.append(made)
+        for name in made.leaves:
+            self.grown.setdefault(name, []).append(made)
+        return made
+
+    def grow(self, state: CellState, value: Lattice) -> None:
+        """Merge into a variable."""
+        state.value.same_lattice(value)
+        fresh = value.beyond(state.value)
+        merged = join(state.value, fresh)
+        if not grew(state.value, merged):
+            return
+        state.grow(merged)
+        for spring in self.grown.get(state.name, ()):
+            for leaf in spring.leaves[state.name]:
+                leaf.grow(fresh)
+        held = self.cell_rows[state.name]
+        if held.readers or held.told is not None:
+            held.put({(): (merged,)})
+
+    # --------------------------------------------------------------------------------------------------- a tick
+
+    def begin(self, fed: Mapping[str, Mapping[Key, int]]) -> dict[str, dict[Key, int]]:
+        """Merge what is given from outside; what the circuit is to be told of it, with the rest."""
+        try:
+            self._begin(fed)
+        except (SyndicateError, LatticeFound):
+            raise
+        except Exception as error:
+            raise _foreign("what is given from outside", error) from error
+        return self._untold()
+
+    def _begin(self, fed: Mapping[str, Mapping[Key, int]]) -> None:
+        shrunk = {name for name, delta in fed.items() if any(weight < 0 for weight in delta.values())}
+        tables = [name for name, state in self.merged.items() if isinstance(state, TableState)]
+        leaving = {name: state.leaving for name in tables if (state := self.merged[name]).leaving}
+        shrunk.update(leaving)
+        for name in tables:
+            self._begin_table(name, fed.get(name, {}))
+        anew = [name for name in self.merged if name not in tables and self._is_anew(name, shrunk)]
+        for name in anew:
+            self.held[name].drop(list(self.held[name].rows))
+        for name, state in self.merged.items():
+            if name not in tables:
+                delta = fed.get(name, {})
+                now = state.present() if name in anew else [row for row, weight in delta.items() if weight > 0]
+                if now:
+                    state.contents.absorb([natural(row) for row in now], f"a row given to {name}")
+        for run in self.runs:
+            if run.rule.head in leaving or run.rule.head in anew:
+                run.restart()
+        for state in self.cells.values():
+            for value in state.taken():
+                self.grow(state, value)
+
+    def _begin_table(self, name: str, delta: Mapping[Key, int]) -> None:
+        state = self.merged[name]
+        contents: Merged = state.contents
+        gone = {contents.key(row) for row in state.leaving if row in contents.rows}
+        contents.held.drop(gone)
+        arriving = [natural(row) for row, weight in delta.items() if weight > 0]
+        if gone:  # what is inserted in each tick is so after deletions
+            standing = (*state.next.rows, *state.replacing.rows)
+            arriving += [natural(row) for row in standing if contents.key(row) in gone]
+        if arriving:
+            contents.absorb(arriving, f"a row given to {name}")
+
+    def _is_anew(self, name: str, shrunk: set[str]) -> bool:
+        upstream = self.division.upstream[name]
+        return name in self.division.shaky or self.once or not shrunk.isdisjoint(upstream)
+
+    def told(self, deltas: Deltas) -> None:
+        """What changed elsewhere."""
+        for name, delta in deltas.items():
+            held = self.plain.get(name)
+            if held is not None:
+                held.drop([row for row, weight in delta.items() if weight < 0])
+                held.put({row: natural(row) for row, weight in delta.items() if weight > 0})
+
+    def _untold(self) -> dict[str, dict[Key, int]]:
+        return {name: delta for name in self.fed if (delta := self.held[name].untold())}
+
+    def run(self, settle: Settle) -> None:
+        """To the fixed point; *settle* tells the circuit, and calls :meth:`told`."""
+        self.once = False
+        with Pause():
+            self._run(settle)
+
+    def _run(self, settle: Settle) -> None:
+        for runs, outlets in self.levels:
+            # What a negation within one body reads of a revealed value lies on the same level as the body itself.
+            for outlet in [outlet for outlet in outlets if outlet.spring.moved()]:
+                outlet.run()
+            if deltas := self._untold():
+                settle(deltas)
+            for _ in range(MAX_ITERATIONS):
+                busy = [run for run in runs if run.moved()]
+                for run in busy:
+                    try:
+                        run.run()
+                    except (SyndicateError, LatticeFound):
+                        raise
+                    except Exception as error:
+                        raise _foreign(f"{run.rule.site}: {run.rule.head}", error) from error
+                open_ = [outlet for outlet in outlets if outlet.spring.moved()]
+                for outlet in open_:
+                    outlet.run()
+                if busy or open_:
+                    continue
+                deltas = self._untold()
+                if not deltas:
+                    break
+                settle(deltas)
+            else:
+                raise restless([run.rule for run in runs if run.moved()] or [run.rule for run in runs])
+
+    def replay(self, settle: Settle) -> None:
+        """Tell the circuit, which is new, all that there is; rules do not run."""
+        for outlet in self.outlets:
+            outlet.run()
+        for name in self.fed:
+            self.held[name].told = None
+        settle({name: {key_of(row): 1 for row in self.held[name].rows.values()} for name in self.fed})
+        for held in self.held.values():
+            held.commit()
+            for reader in held.readers:
+                reader.clear()
+        for name in self.fed:
+            self.held[name].told = {}
+        self.untouched = False
+
+    def changes(self, name: str) -> Mapping[Key, int]:
+        """What has changed of a merged collection in this tick."""
+        return self.held[name].changes()
+
+    def later(self) -> dict[str, Callable[[], Mapping[Key, int]]]:
+        """What can be asked after this tick, until the next, of what has changed in it."""
+        found: dict[str, Callable[[], Mapping[Key, int]]] = {
+            name: partial(held.since, held.before) for name in self.merged if (held := self.held[name]).before
+        }
+        for name, state in self.cells.items():
+            if state.before is not None:
+                found[name] = partial(_grown, state.before, state.value)
+        return found
+
+    def commit(self) -> None:
+        """The tick happened."""
+        self.untouched = False
+        for held in self.held.values():
+            held.commit()
+
+    def undo(self) -> None:
+        """The tick did not happen."""
+        for state in self.cells.values():
+            state.undo()
+        for held in self.held.values():
+            held.undo()
+        for name, state in self.cells.items():
+            if self.cell_rows[name].rows.get((), (None,))[0] is not state.value:
+                self.cell_rows[name].put({(): (state.value,)})
+                self.cell_rows[name].commit()
+        for spring in self.springs:
+            spring.restart()
+        for name in self.fed if self.untouched else ():
+            self.held[name].follow()
+        self.once = True
+
+
+def restless(rules: Sequence[Rule]) -> RuleFailed:
+    """What is said of rules that grow for ever."""
+    places = ", ".join(dict.fromkeys(f"{rule.site}: {rule.head}" for rule in rules))
+    return RuleFailed(
+        f"{places} did not come to rest within {MAX_ITERATIONS} rounds, since what grows makes it grow again: bound "
+        "it, as by min_of() or a filter(), or let each tick take one step, by <+. The tick did not happen"
+    )
+
+
+def _foreign(where: str, error: Exception) -> RuleFailed:
+    """What a method of a user's lattice raised."""
+    return RuleFailed(f"{where}: a lattice raised {type(error).__name__}: {error}. The tick did not happen")
+
+
+def _grown(before: Lattice, value: Lattice) -> dict[Key, int]:
+    return {key_of((before,)): -1, key_of((value,)): 1}

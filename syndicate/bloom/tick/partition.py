@@ -1,0 +1,196 @@
+"""Division: which rules of a program are the circuit's, and which are those of what grows.
+
+What **grows** are the lattices, and the collections with lattice values in their rows.  Rules of ``<=`` that have
+these on the left are evaluated by :mod:`~syndicate.bloom.tick.lattice_fixpoint`; all others by the circuit, for which
+what grows
+is given. A part of a growing rule that is no join (a negation, a group) is a relation of the circuit's that is made
+for it; a term in a rule of either kind is an *outlet*, whose rows are given.
+
+Source: Conway et al. 2012, "Collections with embedded lattice values"; ``docs/design/bloom.md``, "Lattices in
+programs".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from attrs import define, field, frozen
+
+from syndicate import plan
+from syndicate.bloom.declaration import Kind
+from syndicate.bloom.row import Names
+from syndicate.bloom.rule import Rule
+from syndicate.bloom.rules.term import VALUE, Lifted, Term
+from syndicate.bloom.tick.lattice_join import Flow, flow_of
+from syndicate.bloom.tick.over import over
+from syndicate.errors import LatticeAsKey
+
+NOW: Final = ("<=", "=")
+
+
+@frozen(eq=False)
+class Growing:
+    """A rule whose head grows: its body is a *term*, or a *flow* of rows."""
+
+    rule: Rule
+    level: int
+    term: Term | None
+    flow: Flow | None
+
+
+@frozen(eq=False)
+class Given:
+    """A rule of the circuit."""
+
+    head: str
+    op: str
+    target: str
+    body: plan.Expression
+    site: str
+
+    def reads(self) -> list[plan.Occurrence]:
+        """The relations that are read."""
+        return plan.occurrences(self.body)
+
+
+@define(eq=False)
+class Division:
+    """Both parts of a program, and what passes between them."""
+
+    merged: Mapping[str, frozenset[str]]
+    growing: list[Growing] = field(factory=list)
+    given: list[Given] = field(factory=list)
+    outlets: dict[str, tuple[Lifted, int]] = field(factory=dict)
+    parts: dict[str, plan.Expression] = field(factory=dict)
+    headings: dict[str, Names] = field(factory=dict)
+    sites: dict[str, str] = field(factory=dict)
+    upstream: dict[str, frozenset[str]] = field(factory=dict)
+    shaky: frozenset[str] = frozenset()
+
+
+def is_divided(collections: Iterable[Any], rules: Iterable[Rule], merged: Mapping[str, Any]) -> bool:
+    """Whether anything in a program grows."""
+    return bool(merged) or any(one._kind is Kind.LATTICE for one in collections)
+
+
+def divided(
+    collections: Sequence[Any], rules: Sequence[Rule], program: plan.Program, merged: Mapping[str, frozenset[str]]
+) -> Division:
+    """The division of a program with these rules, of which *program* knows the strata."""
+    levels = {name: stratum.level for stratum in program.strata() for name in stratum.relations}
+    cells = {one._name for one in collections if one._kind is Kind.LATTICE}
+    division = Division(merged)
+    names: dict[Lifted, str] = {}
+
+    def outlet(lifted: Lifted) -> str:
+        if lifted not in names:
+            name = names[lifted] = f"{lifted.term} #{len(names)}"
+            read = [(levels[cell._name], bool(why)) for cell, _, why in lifted.term._leaves()]
+            division.outlets[name] = (lifted, max((level + firm for level, firm in read), default=0))
+            division.headings[name] = lifted.heading
+        return names[lifted]
+
+    def part(expression: plan.Expression) -> str:
+        if isinstance(expression, Lifted):
+            return outlet(expression)
+        name = f"part #{len(division.parts)} of {rule.head}"
+        division.parts[name] = rebuilt(expression, outlet)
+        division.sites[name] = rule.site
+        division.headings[name] = expression.heading
+        return name
+
+    for rule in rules:
+        if rule.head in cells or (rule.op in NOW and rule.head in merged):
+            level = levels[rule.target]
+            if rule.head in cells and isinstance(rule.body, Lifted):
+                division.growing.append(Growing(rule, level, rule.body.term, None))
+            else:
+                division.growing.append(Growing(rule, level, None, flow_of(rule.body, part)))
+        else:
+            body = rebuilt(rule.body, outlet)
+            division.given.append(Given(rule.head, rule.op, rule.target, body, rule.site))
+    _look_up(division, program)
+    return division
+
+
+def _look_up(division: Division, program: plan.Program) -> None:
+    """What each merged collection depends on within a tick, and which of them on what is not monotone."""
+    below: dict[str, set[tuple[str, bool]]] = {}
+    for edge in program.edges():
+        below.setdefault(edge.head, set()).add((edge.body, bool(edge.why)))
+    shaky = set()
+    for name in division.merged:
+        seen, pending = {name}, [name]
+        while pending:
+            for body, firm in below.get(pending.pop(), ()):
+                if firm:
+                    shaky.add(name)
+                if body not in seen:
+                    seen.add(body)
+                    pending.append(body)
+        division.upstream[name] = frozenset(seen)
+    division.shaky = frozenset(shaky)
+
+
+def rebuilt(expression: plan.Expression, outlet: Callable[[Lifted], str]) -> plan.Expression:
+    """The expression with a relation in place of each term."""
+    if isinstance(expression, Lifted):
+        return plan.Relation(outlet(expression), expression.heading)
+    return over(expression, [rebuilt(part, outlet) for part in expression.parts()])
+
+
+def spread(
+    rules: Sequence[Rule], keys: Mapping[str, int], merged: Mapping[str, frozenset[str]], cells: frozenset[str]
+) -> dict[str, frozenset[str]]:
+    """The collections with lattice values, and those that get some from them, with the columns that hold them.
+
+    Raises :class:`LatticeAsKey`, with the rule, where a column of a key would.
+    """
+    found: dict[str, frozenset[str]] = {**merged, **dict.fromkeys(cells, frozenset(VALUE))}
+    while True:
+        before = dict(found)
+        for rule in rules:
+            if rule.head in cells:
+                continue
+            for name in rule.body.heading:
+                if name not in holding(rule.body, found) or name in found.get(rule.head, ()):
+                    continue
+                if rule.body.heading.index(name) < keys[rule.head]:
+                    raise LatticeAsKey(
+                        f"{rule.site}: {rule.head}: the column {name} belongs to the key and cannot hold a lattice "
+                        "value, which may grow: put it into a column of the second list, or reveal() it if it is "
+                        "complete"
+                    )
+                found[rule.head] = found.get(rule.head, frozenset()) | {name}
+        if found == before:
+            return {name: columns for name, columns in found.items() if name not in cells}
+
+
+def holding(expression: plan.Expression, found: Mapping[str, frozenset[str]]) -> frozenset[str]:
+    """The attributes of an expression that are known to hold lattice values; a function's results are not known."""
+    match expression:
+        case plan.Relation():
+            return found.get(expression.name, frozenset())
+        case plan.Literal():
+            from syndicate.lattice.lattice import holds_lattice
+
+            return frozenset(
+                name for at, name in enumerate(expression.heading) if any(holds_lattice(r[at]) for r in expression.rows)
+            )
+        case plan.Projection():
+            inner = holding(expression.source, found)
+            return frozenset(
+                name for name, scalar in expression.columns if isinstance(scalar, plan.Attr) and str(scalar) in inner
+            )
+        case plan.Rename():
+            new = dict(expression.renaming)
+            return frozenset(new.get(name, name) for name in holding(expression.source, found))
+        case Lifted() if expression.rows is None:
+            return frozenset(expression.heading)
+        case plan.FlatMap() | plan.Map() | Lifted():
+            return frozenset()
+        case plan.GroupBy():
+            return holding(expression.source, found) & frozenset(expression.by)
+    held = frozenset[str]().union(*(holding(part, found) for part in expression.parts()))
+    return held & frozenset(expression.heading)

@@ -1,0 +1,340 @@
+"""The skeleton index: every present value, every observer, and who is to be told what.
+
+Contract, the specification being :func:`syndicate.values.pattern.match`: at any time an observer of a pattern has been
+told
+exactly the distinct captures of the present values that match, each by one ``asserted`` and, once no such value is
+left, one ``retracted``.
+
+Where it goes beyond the paper:
+
+* Shapes that nobody uses are removed, at once: a broker fed with ever-new labels and patterns returns to its
+  baseline.  The price is that a shape's caches are built anew for its next first observer.
+* The root's cache is a bag for each constructor, so that the first observer of a label does not look through all
+  other values.
+* ``Observe`` assertions are expanded to their long form only while somebody looks at values of that constructor, or
+  at all values.
+
+Source: Garnock-Jones 2018, "The index" (``extend``, ``addHandler``, ``removeHandler``, ``modify``,
+``adjustAssertion``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any, Final
+
+from attrs import frozen
+
+from syndicate.errors import InternalError
+from syndicate.index.analysis import Constants, Skeleton
+from syndicate.index.bag import Bag
+from syndicate.index.interest import INTEREST, OBSERVE, expand
+from syndicate.index.path import Move, child, class_of, move
+from syndicate.index.trie import NO_TABLES, Handler, Node, Table, Tell, Told
+from syndicate.values.value import Frozen, Ref
+
+
+@frozen
+class Statistics:
+    """The size of an index."""
+
+    values: int
+    nodes: int
+    tables: int
+    handlers: int
+
+
+_TO_ROOT: Final[Move] = (0, ())
+
+
+class Index:
+    """The index of one dataspace.
+
+    >>> from syndicate.values.pattern import capture
+    >>> from syndicate.index.analysis import analyse
+    >>> from syndicate.values.value import freeze
+    >>> index = Index(lambda kind, handler, captures, values, told: print("!+-"[kind], values))
+    >>> index.observe(*analyse(["present", capture()]), Ref(None, None))
+    []
+    >>> first = index.add(freeze(["present", "Alice"])); index.send(freeze(["present", "Bob"]))
+    + ('Alice',)
+    ! ('Bob',)
+    >>> last = index.remove(freeze(["present", "Alice"]))
+    - ('Alice',)
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self.bags: dict[Frozen, Bag] = {}
+        self._root = Node({})
+        self._classes: dict[Frozen, Node] = {}
+        self._root.moves[_TO_ROOT] = self._classes
+        # All tables that a value of a constructor must be shown, where no further shape matters: a shortcut for
+        # nearly all values.
+        self._tables: dict[Frozen, tuple[Table, ...] | None] = {}
+        self._otherwise: tuple[Table, ...] | None = NO_TABLES
+
+    # ------------------------------------------------------------------------------------------------ values
+
+    def add(self, form: Frozen) -> bool:
+        """Add one copy of a value; True if it is the first."""
+        head = form[0] if type(form) is tuple else None
+        bag = self.bags.get(head)
+        if bag is None:
+            bag = self.bags[head] = Bag()
+        count = bag.get(form)
+        if count is not None:
+            bag[form] = count + 1
+            return False
+        bag[form] = 1
+        tables = self._tables.get(head, self._otherwise)
+        if tables is not None:
+            for table in tables:
+                table.add(form)
+        elif head is INTEREST:
+            self._add_at_root(expand(form), OBSERVE)
+        else:
+            self._add_at_root(form, head)
+        return True
+
+    def _add_at_root(self, form: Frozen, head: Frozen) -> None:
+        for table in self._root.tables:
+            table.add(form)
+        node = self._classes.get(head)
+        if node is not None:
+            self._add(node, form, (form, None))
+
+    def _add(self, node: Node, form: Frozen, stack: Any) -> None:
+        if type(node.kept) is dict:
+            node.kept[form] = None
+        for table in node.tables:
+            table.add(form)
+        for further, below in _moves(node, stack):
+            self._add(further, form, below)
+
+    def remove(self, form: Frozen) -> bool:
+        """Remove one copy of a value; True if it was the last."""
+        head = form[0] if type(form) is tuple else None
+        bag = self.bags[head]
+        count = bag[form]
+        if count > 1:
+            bag[form] = count - 1
+            return False
+        del bag[form]
+        if not bag and head not in self._classes:
+            del self.bags[head]
+        tables = self._tables.get(head, self._otherwise)
+        if tables is not None:
+            for table in tables:
+                table.remove(form)
+        elif head is INTEREST:
+            self._remove_at_root(expand(form), OBSERVE)
+        else:
+            self._remove_at_root(form, head)
+        return True
+
+    def _remove_at_root(self, form: Frozen, head: Frozen) -> None:
+        for table in self._root.tables:
+            table.remove(form)
+        node = self._classes.get(head)
+        if node is not None:
+            self._remove(node, form, (form, None))
+
+    def _remove(self, node: Node, form: Frozen, stack: Any) -> None:
+        if type(node.kept) is dict:
+            node.kept.pop(form, None)
+        for table in node.tables:
+            table.remove(form)
+        for further, below in _moves(node, stack):
+            self._remove(further, form, below)
+
+    def send(self, form: Frozen) -> None:
+        """Deliver a message; nothing is kept."""
+        head = form[0] if type(form) is tuple else None
+        tables = self._tables.get(head, self._otherwise)
+        if tables is not None:
+            for table in tables:
+                table.send(form)
+        elif head is INTEREST:
+            self._send_at_root(expand(form), OBSERVE)
+        else:
+            self._send_at_root(form, head)
+
+    def _send_at_root(self, form: Frozen, head: Frozen) -> None:
+        for table in self._root.tables:
+            table.send(form)
+        node = self._classes.get(head)
+        if node is not None:
+            self._send(node, form, (form, None))
+
+    def _send(self, node: Node, form: Frozen, stack: Any) -> None:
+        for table in node.tables:
+            table.send(form)
+        for further, below in _moves(node, stack):
+            self._send(further, form, below)
+
+    # ------------------------------------------------------------------------------------------------ its cost
+
+    def reach(self, head: Frozen) -> int:
+        """The most observers that a value of this constructor can be told to: a look-up."""
+        if self._root.tables:
+            return self._root.users
+        node = self._classes.get(OBSERVE if head is INTEREST else head)
+        return 0 if node is None else node.users
+
+    def audience(self, form: Frozen) -> int:
+        """How many observers a message would be told to; costs what the message does."""
+        if type(form) is tuple and form[0] is INTEREST:
+            form = expand(form)
+        node = self._classes.get(form[0] if type(form) is tuple else None)
+        count = sum([table.audience(form) for table in self._root.tables])
+        return count if node is None else count + self._audience(node, form, (form, None))
+
+    def _audience(self, node: Node, form: Frozen, stack: Any) -> int:
+        count = sum([table.audience(form) for table in node.tables])
+        return count + sum([self._audience(further, form, below) for further, below in _moves(node, stack)])
+
+    def population(self, skeleton: Skeleton) -> int:
+        """The most values that an observer of this skeleton can be told of."""
+        if not skeleton.shape:
+            return sum(map(len, self.bags.values()))
+        head = skeleton.shape[0][1]
+        count = len(self.bags.get(head, ()))
+        return count + len(self.bags.get(INTEREST, ())) if head == OBSERVE else count
+
+    def _reshaped(self, heads: Iterable[Frozen]) -> None:
+        """Nodes or tables came or went: look anew whether values of these constructors may take the shortcut."""
+        self._otherwise = None if self._root.tables else NO_TABLES
+        for head in heads:
+            node = self._classes.get(head)
+            if node is None or self._root.tables:
+                self._tables.pop(head, None)
+            else:
+                self._tables[head] = None if node.moves or head == OBSERVE else node.tables
+        if OBSERVE in self._classes:
+            self._tables[INTEREST] = None
+        else:
+            self._tables.pop(INTEREST, None)
+
+    # ------------------------------------------------------------------------------------------------ observers
+
+    def observe(self, skeleton: Skeleton, constants: Constants, observer: Ref) -> Collection[Told]:
+        """Add an observer; what it must be told at once."""
+        node = self._extend(skeleton)
+        table = node.table(skeleton)
+        if table is None:
+            table = node.add_table(skeleton, list(self._all()) if node is self._root else node.kept, self._tell)
+            self._reshaped([skeleton.shape[0][1]] if skeleton.shape else self._classes)
+        handler = table.handler(constants)
+        handler.join(observer)
+        return handler.told.values() if handler.told else []
+
+    def unobserve(self, skeleton: Skeleton, constants: Constants, observer: Ref) -> Collection[Told]:
+        """Remove an observer; what must be taken back from it."""
+        nodes = self._trail(skeleton)
+        table = nodes[-1].table(skeleton)
+        if table is None:
+            raise InternalError(f"no table for {skeleton!r}")
+        handler = table.handlers[constants]
+        told: Collection[Told] = list(handler.told.values()) if handler.told else []
+        if handler.leave(observer):
+            del table.handlers[constants]
+        if not table.handlers:
+            nodes[-1].remove_table(skeleton)
+        self._prune(skeleton, nodes)
+        if not table.handlers:
+            self._reshaped([skeleton.shape[0][1]] if skeleton.shape else self._classes)
+        return told
+
+    def _extend(self, skeleton: Skeleton) -> Node:
+        """The node at the end of a skeleton's shape, made where it is missing: the paper's ``extend``."""
+        node = self._root
+        node.users += 1
+        here: tuple[Any, ...] = ()
+        for path, head in skeleton.shape:
+            step = move(here, path)
+            classes = node.moves.setdefault(step, {})
+            further = classes.get(head)
+            if further is None:
+                further = classes[head] = Node(self._kept(node, path, head))
+            further.users += 1
+            node, here = further, path
+        return node
+
+    def _kept(self, node: Node, path: Any, head: Frozen) -> Any:
+        """The values of *node* whose constructor at *path* is *head*."""
+        if path:
+            return {form: None for form in node.kept if _class_at(form, path) == head}
+        if head == OBSERVE:
+            return dict.fromkeys([*self.bags.get(head, ()), *map(expand, self.bags.get(INTEREST, ()))])
+        return self.bags.setdefault(head, Bag())
+
+    def _trail(self, skeleton: Skeleton) -> list[Node]:
+        """The nodes along a skeleton's shape, root first."""
+        nodes = [self._root]
+        here: tuple[Any, ...] = ()
+        for path, head in skeleton.shape:
+            nodes.append(nodes[-1].moves[move(here, path)][head])
+            here = path
+        return nodes
+
+    def _prune(self, skeleton: Skeleton, nodes: list[Node]) -> None:
+        """Count one user less along a shape and cut off what has none left."""
+        for node in nodes:
+            node.users -= 1
+        here: tuple[Any, ...] = ()
+        for parent, node, (path, head) in zip(nodes, nodes[1:], skeleton.shape, strict=False):
+            if not node.users:
+                step = move(here, path)
+                del parent.moves[step][head]
+                if not parent.moves[step] and parent is not self._root:
+                    del parent.moves[step]
+                if not path and not self.bags.get(head, True):
+                    del self.bags[head]
+                return
+            here = path
+
+    # ------------------------------------------------------------------------------------------------ looking at it
+
+    def _all(self) -> Iterator[Frozen]:
+        for head, bag in self.bags.items():
+            yield from map(expand, bag) if head is INTEREST else bag
+
+    def __iter__(self) -> Iterator[Frozen]:
+        """The distinct values that are present, ``Observe`` assertions in their compact form."""
+        for bag in self.bags.values():
+            yield from bag
+
+    def handlers(self) -> Iterator[Handler]:
+        """All handlers."""
+        for node in self._root.below():
+            for table in node.tables:
+                yield from table.handlers.values()
+
+    def statistics(self) -> Statistics:
+        """How large the index is."""
+        nodes = list(self._root.below())
+        return Statistics(
+            values=sum(map(len, self.bags.values())),
+            nodes=len(nodes),
+            tables=sum(len(node.tables) for node in nodes),
+            handlers=sum(1 for _ in self.handlers()),
+        )
+
+
+def _moves(node: Node, stack: Any) -> Iterator[tuple[Node, Any]]:
+    """The nodes that a value's constructors lead to from *node*; *stack* is the trail of its parts, innermost first."""
+    for (up, down), classes in node.moves.items():
+        above = stack
+        for _ in range(up):
+            above = above[1]
+        part = child(above[0], down[0])
+        further = classes.get(class_of(part))
+        if further is not None:
+            yield further, (part, above)
+
+
+def _class_at(form: Frozen, path: Any) -> Frozen:
+    for step in path:
+        form = child(form, step)
+    return class_of(form)

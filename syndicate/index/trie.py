@@ -1,0 +1,308 @@
+"""The parts of the index: nodes, tables of constants, handlers.
+
+=================  ===================================================================================================
+paper              here
+=================  ===================================================================================================
+``Node``           :class:`Node`: the values whose shape leads here, tables, and moves to further nodes
+``Continuation``   ``Node.kept`` and ``Node.tables``
+``Leaf``           an entry of :class:`Table`: the values with these constants in ``kept``, their one in ``handlers``
+``Handler``        :class:`Handler`: a bag of captures and who observes them
+=================  ===================================================================================================
+
+Two representations differ from the paper's.  A table belongs to one skeleton, captures included, where the paper shares
+a leaf's cache between capture maps: patterns that capture differently nearly always check differently too, and so a
+leaf has one handler.  And a table keeps a lone value bare instead of in a set of one; leaves that nobody observes are
+only such an entry, no object.  Sets of values are dictionaries without values here, which keep their order: what a late
+observer is told first must not depend on hashes, which differ from process to process.
+
+Source: Garnock-Jones 2018, "The index".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any, Final, Protocol, TypeAlias
+
+from syndicate.index.analysis import Constants, Skeleton
+from syndicate.index.compiled import HOT, factory, interpret, values_of
+from syndicate.index.event import ASSERT, MESSAGE, RETRACT
+from syndicate.index.path import MISSING, Move
+from syndicate.values.value import SEQ, Frozen, Ref
+
+Captures: TypeAlias = tuple[Frozen, ...]
+
+_TOGETHER: Final = 64
+"""The most observers that one event is for."""
+
+Group: TypeAlias = tuple[Any, bool, tuple[Ref, ...]]
+"""Observers that are served alike: their actor, whether they want frozen forms, and the references."""
+
+
+class Told:
+    """One tuple of captures that a handler's observers have been told; also the *handle* by which they know it."""
+
+    __slots__ = ("captures", "count", "values")
+
+    def __init__(self, captures: Captures, values: tuple[Any, ...]) -> None:
+        self.captures = captures
+        self.values = values
+        self.count = 1
+
+    @property
+    def form(self) -> Frozen:
+        """What a raw observer was told, as :class:`~syndicate.actors.turn.Handle` has it: another dataspace may be
+        one.
+        """
+        return (SEQ, *self.captures)
+
+
+class Tell(Protocol):
+    """Who is told what the index finds: the dataspace."""
+
+    def __call__(
+        self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], told: Told | None
+    ) -> None:
+        """An ASSERT, RETRACT or MESSAGE of these captures for a handler's observers; *told* is the handle, of a
+        message None.
+        """
+
+
+class Handler:
+    """All observers of one skeleton with the same constants, and the captures that they have been told."""
+
+    __slots__ = ("_groups", "observers", "told")
+
+    def __init__(self) -> None:
+        # None and a bare reference stand for the empty and the one-element dictionary: most handlers have one
+        # observer and nothing to tell, and would consist of dictionaries otherwise.
+        self.told: dict[Captures, Told] | None = None
+        self.observers: Ref | dict[Ref, None] | None = None
+        self._groups: tuple[Group, ...] | None = None
+
+    def join(self, observer: Ref) -> None:
+        """Add an observer."""
+        if self.observers is None:
+            self.observers = observer
+        elif isinstance(self.observers, Ref):
+            self.observers = {self.observers: None, observer: None}
+        else:
+            self.observers[observer] = None
+        self._groups = None
+
+    def leave(self, observer: Ref) -> bool:
+        """Remove an observer; True if it was the last."""
+        self._groups = None
+        if isinstance(self.observers, dict):
+            self.observers.pop(observer, None)
+            return not self.observers
+        if self.observers is observer:
+            self.observers = None
+        return self.observers is None
+
+    @property
+    def audience(self) -> int:
+        """How many observers there are."""
+        return len(self.observers) if isinstance(self.observers, dict) else self.observers is not None
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The observers by actor, as of now, so many at a time that one event for them is soon handled.
+
+        Rebuilt after a change only when somebody is to be told, which costs as much anyway.
+        """
+        if self._groups is None:
+            by_actor: dict[tuple[Any, bool], list[Ref]] = {}
+            members = (
+                self.observers if isinstance(self.observers, dict) else {self.observers: None} if self.observers else {}
+            )
+            for ref in members:
+                by_actor.setdefault((ref.facet.actor, ref.raw), []).append(ref)
+            self._groups = tuple(
+                [
+                    (actor, raw, tuple(refs[at : at + _TOGETHER]))
+                    for (actor, raw), refs in by_actor.items()
+                    for at in range(0, len(refs), _TOGETHER)
+                ]
+            )
+        return self._groups
+
+
+class Table:
+    """The values and handlers of one skeleton at the end of its shape, by their constants.
+
+    ``add``, ``remove`` and ``send`` handle a value that passed the shape: check it, keep or drop it, tell the handler.
+    ``fill(values)`` keeps many, ``recall(told, values)`` counts the captures of many into a bag, and both tell nobody.
+    They are attributes, so that the hot ones (:mod:`.compiled`) replace the cold ones.
+
+    A skeleton without constants has one handler, which comes and goes with its table: nothing needs to be kept for it.
+    """
+
+    __slots__ = ("_tell", "_uses", "add", "fill", "handlers", "kept", "recall", "remove", "send", "skeleton")
+
+    def __init__(self, skeleton: Skeleton, forms: Collection[Frozen], tell: Tell) -> None:
+        self.skeleton = skeleton
+        self._tell = tell
+        self._uses = 0
+        self.handlers: dict[Constants, Handler] = {}
+        self.kept: dict[Constants, Any] = {}
+        self.add: Callable[[Frozen], None] = self._add
+        self.remove: Callable[[Frozen], None] = self._remove
+        self.send: Callable[[Frozen], None] = self._send
+        self.fill: Callable[[Iterable[Frozen]], None] = self._fill
+        self.recall: Callable[[dict[Captures, Told], Iterable[Frozen]], None] = self._recall
+        self._warm(len(forms))
+        if skeleton.places:
+            self.fill(forms)
+        else:
+            handler = self.handlers[()] = Handler()
+            handler.told = self._told(forms)
+
+    def handler(self, constants: Constants) -> Handler:
+        """The handler for these constants, made if there is none."""
+        handler = self.handlers.get(constants)
+        if handler is None:
+            handler = self.handlers[constants] = Handler()
+            there = self.kept.get(constants)
+            if there is not None:
+                handler.told = self._told(there if type(there) is dict else (there,))
+        return handler
+
+    def _told(self, forms: Iterable[Frozen]) -> dict[Captures, Told] | None:
+        told: dict[Captures, Told] = {}
+        self.recall(told, forms)
+        return told or None
+
+    def _warm(self, uses: int) -> None:
+        """Count uses; at ``HOT`` of them, replace the interpreter's methods by generated functions."""
+        self._uses += uses
+        if self._uses >= HOT and self.add == self._add:
+            make = factory(self.skeleton.places, self.skeleton.checks, self.skeleton.captures)
+            self.add, self.remove, self.send, self.fill, self.recall = make(self, Told, self._tell)
+
+    # ------------------------------------------------------------------------------------------------ cold
+
+    def _key(self, form: Frozen) -> Constants:
+        key = interpret(form, self.skeleton.places, self.skeleton.checks)
+        return key[0] if key is not MISSING and len(key) == 1 else key
+
+    def audience(self, form: Frozen) -> int:
+        """How many observers a message would be told to."""
+        handler = self.handlers.get(self._key(form))
+        return 0 if handler is None else handler.audience
+
+    def _keep(self, key: Constants, form: Frozen) -> None:
+        if self.skeleton.places:
+            there = self.kept.get(key)
+            if there is None:
+                self.kept[key] = form
+            elif type(there) is dict:
+                there[form] = None
+            else:
+                self.kept[key] = {there: None, form: None}
+
+    def _drop(self, key: Constants, form: Frozen) -> None:
+        if self.skeleton.places:
+            there = self.kept[key]
+            if type(there) is dict and len(there) > 1:
+                del there[form]
+            else:
+                del self.kept[key]
+
+    def _add(self, form: Frozen) -> None:
+        self._warm(1)
+        key = self._key(form)
+        if key is MISSING:
+            return
+        self._keep(key, form)
+        handler = self.handlers.get(key)
+        captures = interpret(form, self.skeleton.captures) if handler is not None else MISSING
+        if handler is None or captures is MISSING:
+            return
+        if handler.told is None:
+            handler.told = {}
+        told = handler.told.get(captures)
+        if told is None:
+            told = handler.told[captures] = Told(captures, values_of(captures))
+            self._tell(ASSERT, handler, captures, told.values, told)
+        else:
+            told.count += 1
+
+    def _remove(self, form: Frozen) -> None:
+        self._warm(1)
+        key = self._key(form)
+        if key is MISSING:
+            return
+        self._drop(key, form)
+        handler = self.handlers.get(key)
+        captures = interpret(form, self.skeleton.captures) if handler is not None else MISSING
+        if handler is None or handler.told is None or captures is MISSING:
+            return
+        told = handler.told[captures]
+        if told.count == 1:
+            del handler.told[captures]
+            self._tell(RETRACT, handler, captures, told.values, told)
+        else:
+            told.count -= 1
+
+    def _send(self, form: Frozen) -> None:
+        self._warm(1)
+        handler = self.handlers.get(self._key(form))
+        if handler is not None:
+            captures = interpret(form, self.skeleton.captures)
+            if captures is not MISSING:
+                self._tell(MESSAGE, handler, captures, values_of(captures), None)
+
+    def _fill(self, forms: Iterable[Frozen]) -> None:
+        for form in forms:
+            key = self._key(form)
+            if key is not MISSING:
+                self._keep(key, form)
+
+    def _recall(self, told: dict[Captures, Told], forms: Iterable[Frozen]) -> None:
+        for form in forms:
+            captures = MISSING if self._key(form) is MISSING else interpret(form, self.skeleton.captures)
+            if captures is MISSING:
+                continue
+            known = told.get(captures)
+            if known is None:
+                told[captures] = Told(captures, values_of(captures))
+            else:
+                known.count += 1
+
+
+NO_TABLES: Final[tuple[Table, ...]] = ()
+
+
+class Node:
+    """A place in the trie of shapes: all values whose constructors lead here, and who looks at them."""
+
+    __slots__ = ("_by_skeleton", "kept", "moves", "tables", "users")
+
+    def __init__(self, kept: Any) -> None:
+        self.kept: dict[Frozen, Any] = kept
+        self.tables = NO_TABLES
+        self._by_skeleton: dict[Skeleton, Table] = {}
+        self.moves: dict[Move, dict[Frozen, Node]] = {}
+        self.users = 0
+
+    def table(self, skeleton: Skeleton) -> Table | None:
+        """The table of a skeleton that ends here, if there is one."""
+        return self._by_skeleton.get(skeleton)
+
+    def add_table(self, skeleton: Skeleton, forms: Collection[Frozen], tell: Tell) -> Table:
+        """A table for a skeleton that ends here, filled from *forms*."""
+        table = self._by_skeleton[skeleton] = Table(skeleton, forms, tell)
+        self.tables = tuple(self._by_skeleton.values())
+        return table
+
+    def remove_table(self, skeleton: Skeleton) -> None:
+        """Forget a table that has no handlers left."""
+        del self._by_skeleton[skeleton]
+        self.tables = tuple(self._by_skeleton.values())
+
+    def below(self) -> Iterator[Node]:
+        """This node and all nodes below it."""
+        yield self
+        for classes in self.moves.values():
+            for node in classes.values():
+                yield from node.below()

@@ -1,0 +1,126 @@
+"""Failures of a step on Spark, in a sentence.
+
+Spark wraps what went wrong in errors of the task, the stage and the job, in two languages.  Our own workers leave a
+mark in it that says which node failed at which element; the rest is told by Spark's own one sentence.
+
+Source: issue 7, failure modes; syndicate.spark.errors.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from syndicate.errors import EngineError, StepFailed, SyndicateError, UnhashableElement, UnshippableFunction
+from syndicate.flow.circuit import Circuit
+from syndicate.spark.engine.rows import OVERFLOW
+from syndicate.spark.engine.shape import FALLBACK
+from syndicate.spark.engine.workers import MARK, WorkerFailed
+from syndicate.spark.errors import reason_of
+
+_OF_THE_DRIVER = frozenset({"source", "constant", "inspect"})
+_OVERFLOW = ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW", "CAST_OVERFLOW")
+
+
+@contextmanager
+def explained(circuit: Circuit | None = None, session: Any = None) -> Iterator[None]:
+    """Let what Spark raises within be said in a sentence."""
+    try:
+        yield
+    except (SyndicateError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        told = ended() if is_stopped(session) else _told(error, circuit)
+        if told is None:
+            raise
+        inner = error.__cause__ if isinstance(error, WorkerFailed) else None  # it failed in the driver
+        raise told from (inner or error)
+
+
+def is_inexact(error: Exception) -> bool:
+    """Whether Spark raised because a column expression would give another result than Python."""
+    text = str(error)
+    return FALLBACK in text or any(name in text for name in _OVERFLOW)
+
+
+def _told(error: Exception, circuit: Circuit | None) -> SyndicateError | None:
+    text = str(error)
+    found = re.search(rf"{MARK}([0-9a-f]+);", text)
+    if found is not None:
+        node, kind, said, at = json.loads(bytes.fromhex(found[1]))
+        if kind == "type":
+            return UnhashableElement(f"{node}: {said}")
+        return StepFailed(f"{node} raised {said} at {at}. The circuit is as it was before this step.")
+    if any(name in text for name in _OVERFLOW):
+        return EngineError(OVERFLOW)
+    shipped = _unshippable(error, text, circuit)
+    if shipped is not None:
+        return shipped
+    reason = reason_of(error)
+    if reason is None:
+        return None
+    if _has_ended(text, reason):
+        return ended()
+    missing = re.search(r"ModuleNotFoundError: No module named '([^']+)'", text)
+    if missing is not None:
+        return UnshippableFunction(
+            f"Spark's workers have no module {missing[1]!r}, which a function of the circuit comes from: install it "
+            "where they run, or put it on their PYTHONPATH"
+        )
+    return EngineError(f"Spark could not do the step: {reason}. The engine is at the last committed epoch")
+
+
+def ended() -> EngineError:
+    """The session is gone."""
+    return EngineError(
+        "the Spark session of the engine has ended: open another one, and make the engine anew on its state directory. "
+        "It goes on from the last committed epoch"
+    )
+
+
+def is_stopped(session: Any) -> bool:
+    """Whether the context of a session is gone: what Python then raises is chance."""
+    try:
+        return session is not None and session.sparkContext._jsc is None
+    except Exception:
+        return False  # a session without a context, of Spark Connect
+
+
+def _has_ended(text: str, reason: str) -> bool:
+    words = (
+        "SparkContext was shut down",
+        "CONTEXT_NOT_EXISTS",
+        "stopped SparkContext",
+        "its session has ended",
+        "SparkContext has been shut",
+    )
+    return any(word in text or word in reason for word in words)
+
+
+def _unshippable(error: Exception, text: str, circuit: Circuit | None) -> UnshippableFunction | None:
+    if not isinstance(error, pickle.PicklingError) and "pickle" not in text[:400]:
+        return None
+    return unshippable(circuit) or UnshippableFunction(
+        f"a function of the circuit cannot be sent to Spark's workers: {text.partition(chr(10))[0]}"
+    )
+
+
+def unshippable(circuit: Circuit | None) -> UnshippableFunction | None:
+    """The error of the first function of a circuit that Spark's workers cannot get, if there is one."""
+    from pyspark import cloudpickle
+
+    for node in circuit.walk() if circuit is not None else ():
+        for value in node.params.values() if node.op not in _OF_THE_DRIVER else ():
+            try:
+                cloudpickle.dumps(value)  # type: ignore[no-untyped-call]  # it has no types
+            except Exception as reason:
+                said = str(reason).strip().partition("\n")[0]
+                return UnshippableFunction(
+                    f"{node} has a function that cannot be sent to Spark's workers ({said}): let it make what it needs "
+                    "itself, in the worker, or take it as an element"
+                )
+    return None

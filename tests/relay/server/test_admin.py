@@ -1,0 +1,376 @@
+"""What a broker says of itself: as assertions in the admin dataspace, and over HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, MutableMapping
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from prometheus_client.parser import text_string_to_metric_families
+
+from relay import connect
+from relay.capabilities.sturdy import SturdyRef, mint
+from relay.server.admin import AdminPort
+from relay.server.broker import Broker
+from relay.server.config import Admin, Overload, configure
+from relay.server.flow_gate import Tap
+from relay.server.governor import Governor, machine, resident
+from relay.server.metrics import registry
+from relay.server.state import Census, SessionCounts
+from relay.transport import Stream
+from syndicate import ANY, Record, Ref, assert_, capture, on_message, open_system, send, sync
+from syndicate.actors.system import System
+from syndicate.errors import ConnectError, ListenError, ServerMissing
+from syndicate.testing import Seen, watch
+from tests.work import PATIENCE
+
+
+async def until(condition: Callable[[], object]) -> None:
+    """Wait for something that other tasks bring about."""
+    with trio.fail_after(PATIENCE):
+        while not condition():  # noqa: ASYNC110 - it may be true because of what happens in other systems
+            await trio.sleep(0.005)
+
+
+@asynccontextmanager
+async def serving() -> AsyncIterator[tuple[System, Broker]]:
+    """A broker that is open."""
+    opened = trio.Event()
+    async with open_system() as system:
+        broker = Broker(["tcp://127.0.0.1:0"], opened=lambda _: opened.set())
+        system.spawn(broker, name="broker")
+        await opened.wait()
+        yield system, broker
+
+
+def observer(broker: Broker, pattern: Any, seen: list[Seen]) -> Callable[[], None]:
+    """A client that watches the admin dataspace."""
+
+    def boot() -> None:
+        @connect(broker.addresses[0], mint("admin", broker.admin_key))
+        def on_connected(admin: Ref) -> None:
+            seen.append(watch(admin, pattern))
+
+    return boot
+
+
+def enter(address: str, cap: SturdyRef) -> Callable[[], object]:
+    """A client that comes once."""
+    return lambda: connect(address, cap, attempts=1)(print)
+
+
+async def play(boot: Callable[[], object]) -> None:
+    """Run a client to its end."""
+    async with open_system(boot) as client:
+        await until(lambda: not client.actors)
+
+
+# ---------------------------------------------------------------------------------------------------- assertions
+
+
+async def test_listeners_and_peers(tmp_path: Path) -> None:
+    """Each door and each connection is asserted, for as long as it is there."""
+    seen: list[Seen] = []
+    async with serving() as (_, broker):
+        address = broker.addresses[0]
+        async with open_system(observer(broker, Record("listener", [capture()]), seen)):
+            await until(lambda: seen)
+            async with open_system(observer(broker, Record("peer", [capture(), capture(), ANY]), seen)):
+                await until(lambda: len(seen) == 2 and len(seen[1]) == 2)
+                assert {mark for mark, *_ in seen[1]} == {"+"}
+                async with open_system(lambda: connect(address)(lambda ds: assert_(ds, 1))):
+                    await until(lambda: len(seen[1]) == 3)
+                await until(lambda: len(seen[1]) == 4)
+                assert seen[1][3] == ("-", *seen[1][2][1:]) == ("-", seen[1][2][1], address)
+            await broker.reload(configure({"listen": [f"unix://{tmp_path}/s"]}))
+            await until(lambda: len(seen[0]) == 3)
+            assert seen[0] == [("+", address), ("-", address), ("+", f"unix://{tmp_path}/s")]
+
+
+async def test_counts_only_while_observed() -> None:
+    """The counts of sessions are asserted while somebody is interested, and grow; otherwise they cost nothing."""
+    seen: list[Seen] = []
+    async with serving() as (system, broker):
+        admin = broker.census.admin
+        assert admin is not None
+
+        def counted() -> int:
+            return len(admin.entity.index.bags.get("session", ())) + sum(
+                1 for value in admin.entity.index if type(value) is tuple and str(value[0]) == "session"
+            )
+
+        async with open_system(observer(broker, Record("peer", [capture(), ANY, ANY]), seen)):
+            await until(lambda: seen and seen[0])
+            taken = system.taken
+            await trio.sleep(1.2)
+            assert counted() == 0
+            assert system.taken - taken < 5, "nothing is refreshed"
+            async with open_system(observer(broker, Record("session", [capture(), capture()]), seen)):
+                await until(lambda: len(seen) == 2 and len(seen[1]) >= 5)
+                assert counted() == 2
+            await until(lambda: counted() == 0)
+    counts = [event[2] for event in seen[1] if event[0] == "+" and event[1] == seen[0][0][1]]
+    names = {str(name) for name in counts[0]}
+    assert {"bytes-in", "bytes-out", "events-in", "events-out", "waiting-bytes", "collapsed", "handles"} <= names
+    marks = [event[:2] for event in seen[1]]
+    first = marks.index(("+", seen[1][0][1]))
+    assert ("-", seen[1][0][1]) not in marks[: first + 2], "the new count comes before the old one goes"
+
+
+async def test_everything_is_an_interest_in_counts() -> None:
+    """A console that shows everything shows the counts too."""
+    seen: list[Seen] = []
+    async with serving() as (_, broker), open_system(observer(broker, capture(), seen)):
+        await until(lambda: seen and any(isinstance(value, SessionCounts) for _, value in seen[0]))
+
+
+async def test_limit_hits_are_messages() -> None:
+    """Who loses its session by a limit is named, with the reason; the metrics count it by kind."""
+    seen: list[Seen] = []
+    async with serving() as (_, broker), open_system(observer(broker, Record("limit-hit", [ANY, capture()]), seen)):
+        await until(lambda: seen)
+        await broker.reload(configure({"listen": broker.addresses, "limits": {"handles": 2}}))
+
+        def greedy() -> None:
+            @connect(broker.addresses[0], reconnect=False)
+            def on_connected(ds: Ref) -> None:
+                for i in range(5):
+                    assert_(ds, i)
+
+        with pytest.raises(ConnectError, match="handles"):
+            await play(greedy)
+        await until(lambda: seen[0])
+        assert seen[0][0][0] == "!"
+        assert "handles" in seen[0][0][1]
+        assert broker.census.lost == {"handles": 1}
+
+
+async def test_overload_and_draining_are_asserted() -> None:
+    """Both are there for those who watch, as long as they last."""
+    seen: list[Seen] = []
+    async with serving() as (_, broker), open_system(observer(broker, capture(), seen)):
+        await until(lambda: seen and seen[0])
+        broker.governor.marks = Overload(memory=2.0)
+        await until(lambda: any(str(event[1]).startswith("Overloaded(what='memory'") for event in seen[0]))
+        broker.governor.marks = Overload()
+        await until(lambda: any(event[0] == "-" and "Overloaded" in str(event[1]) for event in seen[0]))
+        await broker.drain(2.0)
+        assert any(event[0] == "+" and "Draining" in str(event[1]) for event in seen[0])
+
+
+async def test_the_admin_dataspace_has_its_own_key() -> None:
+    """The empty key does not lead to it, nor does that of what is served."""
+    async with serving() as (_, broker):
+        assert len(broker.admin_key) == 32
+        for key in (b"", broker.config.key):
+            with pytest.raises(ConnectError, match="refuses the capability"):
+                await play(enter(broker.addresses[0], mint("admin", key)))
+
+
+# ---------------------------------------------------------------------------------------------------- HTTP
+
+
+@asynccontextmanager
+async def port(broker: Broker, system: System, **options: Any) -> AsyncIterator[AdminPort]:
+    """An admin port that is open."""
+    made = AdminPort(Admin("127.0.0.1", 0), broker, **options)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(made.serve)
+        yield made
+        nursery.cancel_scope.cancel()
+
+
+async def get(made: AdminPort, path: str) -> tuple[int, str]:
+    """Status and body of a request over a plain socket."""
+    address = made.url.removeprefix("http://").rstrip("/")
+    host, number = address.split(":")
+    answer = b""
+    async with await trio.open_tcp_stream(host, int(number)) as stream:
+        await stream.send_all(f"GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
+        with trio.fail_after(PATIENCE):
+            async for data in stream:
+                answer += data
+    head, _, body = answer.partition(b"\r\n\r\n")
+    return int(head.split()[1]), body.decode()
+
+
+async def test_health(logs: list[MutableMapping[str, Any]]) -> None:
+    """A broker that is open lives and is ready; one that drains lives, and says why it is not ready."""
+    damage: list[str] = []
+    async with serving() as (system, broker), port(broker, system, wrong=lambda: "".join(damage)) as made:
+        assert await get(made, "/livez") == (200, "ok\n")
+        assert await get(made, "/readyz") == (200, "ok\n")
+        assert (await get(made, "/"))[1].count("/") == 3
+        assert (await get(made, "/nothing"))[0] == 404
+        damage.append("the journal failed: no space")
+        assert await get(made, "/readyz") == (503, "the journal failed: no space\n")
+        damage.clear()
+        await broker.reload(configure({"listen": [*broker.addresses, "unix:///nowhere/s"]}))
+        assert await get(made, "/readyz") == (503, "not open: unix:///nowhere/s\n")
+        await broker.drain(1.0)
+        assert await get(made, "/readyz") == (503, "draining\n")
+        assert await get(made, "/livez") == (200, "ok\n")
+    assert [entry["event"] for entry in logs if entry["log_level"] != "info"] == ["cannot listen"]
+
+
+async def test_a_process_that_does_not_turn_is_not_live(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No turn, no life: the question goes through the run queue."""
+    monkeypatch.setattr("relay.server.admin.TURN", 0.2)
+    async with serving() as (system, broker), port(broker, system) as made:
+        monkeypatch.setattr(broker, "enter", lambda fn: None)
+        assert await get(made, "/livez") == (503, "no turn was taken within 0 s\n")
+        assert (await get(made, "/readyz"))[0] == 503
+
+
+async def test_metrics() -> None:
+    """The figures are those of what has happened, and what has passed stays counted when the peer has gone."""
+    async with serving() as (system, broker), port(broker, system, journal=lambda: {"commits": 7}) as made:
+        heard: list[int] = []
+
+        def client() -> None:
+            @connect(broker.addresses[0])
+            def on_connected(ds: Ref) -> None:
+                on_message(ds, ["n", capture(int)])(heard.append)
+                assert_(ds, "here")
+                sync(ds, partial(count, ds))
+
+            def count(ds: Ref) -> None:
+                for i in range(50):
+                    send(ds, ["n", i])
+
+        async def figures() -> dict[str, float]:
+            status, text = await get(made, "/metrics")
+            assert status == 200
+            return {
+                sample.name: sample.value
+                for family in text_string_to_metric_families(text)
+                for sample in family.samples
+            }
+
+        async with open_system(client):
+            await until(lambda: len(heard) == 50)
+            during = await figures()
+        await until(lambda: not broker.census.peers)
+        after = await figures()
+    assert (during["syndicate_peers"], after["syndicate_peers"]) == (1, 0)
+    assert (during["syndicate_assertions"], after["syndicate_assertions"]) == (2, 0)
+    assert (during["syndicate_observers"], after["syndicate_observers"]) == (1, 0)
+    assert 54 <= during["syndicate_events_in_total"] < 60  # resolve, observe, assert, sync, and the messages
+    assert after["syndicate_events_in_total"] >= during["syndicate_events_in_total"]
+    assert after["syndicate_bytes_in_total"] >= during["syndicate_bytes_in_total"] > 500
+    assert after["syndicate_events_out_total"] >= 50
+    assert after["syndicate_handled_total"] > during["syndicate_handled_total"] > 10
+    assert after["syndicate_sessions_total"] == 1
+    assert after["syndicate_handles"] == after["syndicate_waiting_bytes"] == 0
+    assert after["syndicate_journal_commits_total"] == 7
+    assert after["process_resident_memory_bytes"] > 10 << 20
+    assert after["process_open_fds"] > 5
+
+
+def test_a_port_in_use() -> None:
+    """One line, with another address to try."""
+    broker = Broker()
+    first = AdminPort(Admin("127.0.0.1", 0), broker)
+    number = int(first.url.rstrip("/").rsplit(":", 1)[1])
+    with pytest.raises(ListenError, match=r"cannot serve health and metrics on 127.0.0.1:\d+: Address already in use"):
+        AdminPort(Admin("127.0.0.1", number), broker)
+    first.close()
+
+
+@pytest.mark.parametrize(
+    ("missing", "what"), [("prometheus_client", "prometheus-client"), ("hypercorn.trio", "hypercorn")]
+)
+def test_without_the_libraries(monkeypatch: pytest.MonkeyPatch, missing: str, what: str) -> None:
+    """One line, with what to install."""
+    monkeypatch.setitem(__import__("sys").modules, missing, None)
+    with pytest.raises(ServerMissing, match=rf"{what}.*pip install \"syndicate-dataspace\[server\]\""):
+        AdminPort(Admin("127.0.0.1", 0), Broker())
+
+
+# ---------------------------------------------------------------------------------------------------- the parts
+
+
+class Fountain:
+    """A stream that always has something to give."""
+
+    name = "fountain"
+
+    def __init__(self) -> None:
+        self.ended = False
+
+    async def receive(self) -> bytes:
+        await trio.sleep(0.01)
+        return b"" if self.ended else b"xxxx"
+
+    async def send(self, packets: Any) -> None:
+        await trio.lowlevel.checkpoint()
+
+    async def send_eof(self) -> None:
+        self.ended = True
+        await trio.lowlevel.checkpoint()
+
+    async def close(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+async def test_a_tap(autojump_clock: Any) -> None:
+    """Shut, it lets a little through; open, everything; after the end is said, it does not hold up the other end."""
+    stream: Stream = Fountain()
+    tap = Tap(stream)
+    assert await tap.receive() == b"xxxx"
+    assert trio.current_time() < 1
+    tap.shut()
+    began = trio.current_time()
+    await tap.receive()
+    assert 4 < trio.current_time() - began < 6
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(tap.receive)
+        await trio.sleep(1)
+        began = trio.current_time()
+        tap.open()
+    assert trio.current_time() - began < 1
+    assert tap.received == 12
+    tap.shut()
+    await tap.send_eof()
+    tap.shut()
+    assert await tap.receive() == b""
+    assert trio.current_time() - began < 1
+    await tap.close()
+    assert tap.closed.is_set()
+
+
+async def test_hysteresis(autojump_clock: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An overload ends well below its mark, so that it does not begin again at once."""
+    queued = [0]
+    census = Census()
+    monkeypatch.setattr(Census, "pressing", lambda self: queued[0])
+    changes: list[int] = []
+    governor = Governor(
+        census, Overload(queued=100, memory=1e15), changed=lambda over: changes.append(len(over)), cut=lambda *_: None
+    )
+    for amount in (90, 101, 90, 80, 76, 75, 90, 101):
+        queued[0] = amount
+        governor.look()
+    assert changes == [1, 0, 1]
+    with trio.move_on_after(1) as waiting:
+        await governor.admission()
+    assert waiting.cancelled_caught
+    queued[0] = 0
+    governor.look()
+    await governor.admission()
+
+
+def test_memory() -> None:
+    """What this process has is less than what it may have."""
+    assert 10 << 20 < resident() < machine()
+
+
+def test_an_empty_census() -> None:
+    """There are figures before anything has begun."""
+    from prometheus_client import generate_latest
+
+    assert b"syndicate_peers 0.0" in generate_latest(registry(Census()))

@@ -1,0 +1,314 @@
+"""What a packet can cause is charged before it is done: counted in events, turns and bytes."""
+
+from __future__ import annotations
+
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
+from relay.protocol.limits import DEFAULT, Limits
+from relay.protocol.packets import MINE, A, M, R, Turn, WireRef
+from relay.protocol.packets import S as SYNCED
+from relay.session.reach import ENOUGH, Reach
+from syndicate import ANY, Entity, Ref, Symbol, capture, dataspace, on_asserted, on_retracted, ref
+from syndicate.actors.actor import Actor
+from syndicate.actors.turn import Turn as LocalTurn
+from syndicate.errors import NotAValue
+from syndicate.index.event import ASSERT, MESSAGE
+from syndicate.index.interest import interest
+from syndicate.index.skeleton import Index
+from syndicate.values.pattern import encode, pattern_of
+from syndicate.values.value import SEQ, freeze
+from tests.relay.session.test_link import goes_on
+from tests.relay.wire import Wire
+
+CODECS: list[Callable[[], Codec]] = [Msgpack, Preserves, PreservesText]
+BIG = "x" * 900_000
+
+
+def observe(pattern: Any, oid: int) -> Any:
+    """An ``Observe`` of the peer's."""
+    return Symbol("Observe"), freeze(encode(pattern_of(pattern))), WireRef(MINE, oid)
+
+
+def turn(*events: Any) -> Turn:
+    """A packet for what is published."""
+    return Turn([(0, event) for event in events])
+
+
+def peak(fn: Callable[[], object]) -> int:
+    """The bytes that *fn* takes at most, at one time."""
+    tracemalloc.start()
+    try:
+        fn()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.fixture
+def turns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """Of each turn of any actor, how many events it was given, and how many it has caused."""
+    counts: list[tuple[int, int]] = []
+    take = Actor.take
+
+    def counting(self: Actor, turn: LocalTurn, events: list[Any], *rest: Any) -> bool:
+        before = len(turn.queue)
+        goes_on = take(self, turn, events, *rest)
+        caused = [event for _, batch in list(turn.queue)[before:] for event in batch]
+        counts.append((weigh(events), weigh(caused)))
+        return goes_on
+
+    def weigh(events: list[Any]) -> int:
+        return sum(len(event[1]) if type(event[1]) is tuple else 1 for event in events)
+
+    monkeypatch.setattr(Actor, "take", counting)
+    return counts
+
+
+# ---------------------------------------------------------------------------------------------------- encoding
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(
+    "value", [BIG, BIG.encode(), freeze([[]] * 5000), freeze([["a", 1, [True, 0.5]]] * 1000)], ids=["s", "b", "n", "m"]
+)
+def test_an_encoder_stops_when_it_is_too_much(codec: Callable[[], Codec], value: Any) -> None:
+    """What it takes is bounded by the limits, and not by what it is given."""
+    writer = codec()
+    entries = [(SEQ, 5, (M, (SEQ, value)))] * 1000
+    writer.encode((SEQ, *entries[:1]))
+
+    def encode_all() -> None:
+        with pytest.raises(NotAValue):
+            writer.encode((SEQ, *entries))
+
+    assert peak(encode_all) < 64 * DEFAULT.frame
+
+
+@pytest.mark.parametrize(("value", "alike"), [(BIG, True), (BIG, False), (freeze([[]] * 5000), True)])
+def test_a_large_message_to_many_observers_of_one_peer(alike: bool, value: Any) -> None:
+    """It waits as what it is, once, and a peer for which too much would have to be sent is cut off."""
+    wire = Wire(dataspace)
+    wire.right.blocked = True
+    patterns = [capture() if alike else [capture() if i >> n & 1 else ANY for n in range(10)] for i in range(300)]
+    if not alike:
+        value = (SEQ, *[value] * 10)
+    wire.right.inject(turn(*[(A, observe(pattern, i), i) for i, pattern in enumerate(patterns)]))
+    wire.system.drain()
+
+    def send() -> None:
+        wire.act(wire.right, lambda: message(wire.right.published, value))
+
+    assert peak(send) < 2 * DEFAULT.outbox
+    assert wire.right.session.exceeded == (
+        "slow-consumer" if value is BIG or not alike else wire.right.session.exceeded
+    )
+
+
+def message(target: Ref | None, form: Any) -> None:
+    """Send a frozen form."""
+    from syndicate.actors.turn import current
+
+    assert target is not None
+    current("test").enqueue(target.facet.actor, (MESSAGE, target, form, None))
+
+
+# ---------------------------------------------------------------------------------------------------- reach
+
+SMALL = st.sampled_from([0, 1, "a", ["a", 0], ["a", 1], ["a", ["b", 1]], ["b", 1], [1]])
+PLACE = st.sampled_from([ANY, capture(), capture(int), 0, 1, "a", "b", ["b", capture()]])
+PATTERNS = st.one_of(PLACE, st.lists(PLACE, min_size=1, max_size=2))
+
+
+@given(
+    st.lists(PATTERNS, max_size=8),
+    st.lists(SMALL, max_size=6),
+    st.lists(st.tuples(st.booleans(), PATTERNS | SMALL), max_size=8),
+)
+def test_no_event_causes_more_than_it_was_charged(patterns: list[Any], there: list[Any], events: list[Any]) -> None:
+    """Whatever is there, and whatever came before it in its turn; however precisely it was charged."""
+    causes = [0]
+
+    def tell(kind: int, handler: Any, captures: Any, values: Any, told: Any) -> None:
+        causes[0] += handler.audience
+
+    index = Index(tell)
+
+    class Place(Entity):
+        raw = True
+
+    entity = Place()
+    entity.index = index  # type: ignore[attr-defined]
+    target = Ref(None, entity)
+    observers = iter(range(1000))
+
+    def done(kind: int, form: Any) -> None:
+        if kind == MESSAGE:
+            index.send(form)
+        elif index.add(form) and type(form) is tuple and len(form) == 4 and type(form[3]) is Ref:
+            causes[0] += len(index.observe(form[1], form[2], form[3]))
+
+    for pattern in patterns:
+        done(ASSERT, interest(pattern, Ref(None, next(observers))))
+    for value in there:
+        done(ASSERT, freeze(value))
+    acts = []
+    for assertion, value in events:
+        try:
+            form = freeze(value)
+        except NotAValue:
+            form = interest(value, Ref(None, next(observers)))
+        acts.append((ASSERT if assertion else MESSAGE, target, form, None))
+    for enough in (10**9, 0):
+        reach = Reach(enough)
+        reach.fitting(acts)
+        if not enough:
+            for _, _, form, _ in acts:
+                if not (type(form) is tuple and len(form) == 4):
+                    before, causes[0] = causes[0], 0
+                    index.send(form)
+                    assert index.audience(form) >= causes[0]
+                    causes[0] = before
+    reach = Reach(10**9)
+    assert reach.fitting(acts) == len(acts)
+    causes[0] = 0
+    for kind, _, form, _ in acts:
+        done(kind, form)
+    assert causes[0] <= reach.total
+
+
+def observers_of_observers(count: int) -> list[Turn]:
+    """Each is told of all, and all of each."""
+    return [turn(*[(A, observe(capture(pattern_of_observe()), i), i) for i in range(count)])]
+
+
+def pattern_of_observe() -> Any:
+    """What any ``Observe`` matches."""
+    from syndicate import Record
+
+    return Record("Observe", [capture(), ANY])
+
+
+def different(i: int) -> Any:
+    """A pattern for a list of twelve, each another."""
+    return [capture() if i >> n & 1 else ANY for n in range(12)]
+
+
+def messages(count: int) -> list[Turn]:
+    """Many observers with patterns of their own, and many messages in one packet."""
+    observers = turn(*[(A, observe(different(i), i), i) for i in range(count)])
+    return [observers, turn(*[(M, freeze([0] * 12))] * count)]
+
+
+def assertions(count: int) -> list[Turn]:
+    """The same with assertions."""
+    observers = turn(*[(A, observe(different(i), i), i) for i in range(count)])
+    return [observers, turn(*[(A, freeze([j, *[0] * 11]), 5000 + j) for j in range(count)])]
+
+
+def retractions(count: int) -> list[Turn]:
+    """And with all of them taken back, the observers first."""
+    numbers = [*range(count), *range(5000, 5000 + count)]
+    return [*assertions(count), turn(*[(R, number) for number in numbers])]
+
+
+@pytest.mark.parametrize("attack", [observers_of_observers, messages, assertions, retractions])
+def test_no_turn_is_long(attack: Callable[[int], list[Turn]], turns: list[tuple[int, int]]) -> None:
+    """However much a packet causes, it is done in pieces, and others have their turns between; so it is in the end."""
+    wire = Wire(dataspace, Limits(handles=10**6))
+    wire.right.blocked = True
+    packets = attack(200)
+    turns.clear()
+    for packet in packets:
+        wire.right.inject(packet)
+    wire.system.drain()
+    assert sum(caused for _, caused in turns) > 20_000, "it is an attack"
+    assert max(map(max, turns)) <= ENOUGH + 2500
+    wire.act(wire.right, lambda: wire.right.session.end("the test ends"))
+    assert not wire.right.facet.alive
+    assert max(map(max, turns)) <= ENOUGH + 2500
+
+
+def test_a_neighbour_does_not_wait_for_it(turns: list[tuple[int, int]]) -> None:
+    """What comes while an attack is done is done between its pieces."""
+    wire = Wire(dataspace, Limits(handles=10**6))
+    for packet in messages(200):
+        wire.right.inject(packet)
+    seen: list[int] = []
+
+    class Answer(Entity):
+        def message(self, value: Any) -> None:
+            seen.append(len(turns))
+
+    turns.clear()
+    wire.left.facet.enter(lambda: LocalTurnSync(wire.right.published, ref(Answer())))
+    wire.system.drain()
+    before = [max(each) for each in turns[: seen[0]]]
+    assert sum(before) < sum(max(each) for each in turns) / 2
+
+
+def LocalTurnSync(target: Ref | None, peer: Ref) -> None:  # noqa: N802 - stands for a verb
+    """A sync, in the current turn."""
+    from syndicate.actors.turn import current
+
+    assert target is not None
+    current("test").sync(target, peer)
+
+
+def test_what_the_peer_is_told_is_bounded() -> None:
+    """As what it tells is: its interests make us hold it."""
+    limits = Limits(handles=1000)
+    wire = Wire(dataspace, limits)
+    wire.right.blocked = True
+    wire.right.session.most_told = limits.handles
+    wire.right.inject(turn(*[(A, observe(capture(pattern_of_observe()), i), i) for i in range(31)]))
+    wire.system.drain()
+    assert goes_on(wire.right.session)
+    told = wire.right.session.told
+    assert told <= 31 * 31
+    wire.right.inject(turn((R, 5)))
+    wire.right.inject(turn((A, observe(capture(pattern_of_observe()), 50), 50)))
+    wire.system.drain()
+    assert goes_on(wire.right.session)
+    wire.right.inject(turn((A, observe(capture(pattern_of_observe()), 51), 51)))
+    wire.system.drain()
+    assert wire.right.session.reason == "handles: more than 1000 assertions would be told to the peer"
+
+
+def test_a_packet_that_is_divided_shows_no_gap() -> None:
+    """Its retractions come after all else, whatever their place in it."""
+    seen: list[tuple[str, Any]] = []
+
+    def publish() -> Ref:
+        ds = dataspace()
+        on_asserted(ds, ["v", capture(int)])(lambda n: seen.append(("+", n)))
+        on_retracted(ds, ["v", capture(int)])(lambda n: seen.append(("-", n)))
+        return ds
+
+    wire = Wire(publish, Limits(handles=10**6))
+    wire.right.inject(turn(*[(A, observe(["v", capture()], i), i) for i in range(100)]))
+    wire.right.inject(turn(*[(A, (SEQ, "v", i), 1000 + i) for i in range(100)]))
+    wire.system.drain()
+    seen.clear()
+    new = [(A, (SEQ, "v", 1000 + i), 2000 + i) for i in range(100)]
+    wire.right.inject(turn(*[(R, 1000 + i) for i in range(100)], *new, (SYNCED, WireRef(MINE, 7))))
+    wire.system.drain()
+    assert [kind for kind, _ in seen] == ["+"] * 100 + ["-"] * 100
+
+
+@pytest.mark.parametrize("count", [1, 40])
+def test_a_packet_that_is_not_too_much_is_one_turn(count: int, turns: list[tuple[int, int]]) -> None:
+    """As the peer has said it."""
+    wire = Wire(dataspace)
+    wire.right.inject(turn(*[(A, observe(["v", capture()], i), i) for i in range(count)]))
+    wire.system.drain()
+    turns.clear()
+    wire.right.inject(turn(*[(A, (SEQ, "v", i), 1000 + i) for i in range(100)]))
+    wire.system.drain()
+    assert (100, 100 * count) in turns

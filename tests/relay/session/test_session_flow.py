@@ -1,0 +1,542 @@
+"""Sessions whose peer does not keep up, or asks for too much: state instead of history, bounds, debt, ends."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable, MutableMapping
+from functools import partial
+from typing import Any
+
+import pytest
+from attrs import evolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from relay.protocol.codec import Msgpack
+from relay.protocol.limits import DEFAULT, Limits
+from relay.protocol.packets import MINE, A, Error, Event, M, Nop, R, Turn, WireRef, read, write
+from relay.protocol.packets import S as SYNCED
+from relay.session.session import Session
+from syndicate import (
+    Entity,
+    Observe,
+    Ref,
+    Symbol,
+    assert_,
+    capture,
+    dataspace,
+    on_message,
+    prevent_inert_check,
+    react,
+    ref,
+    send,
+    spawn,
+    stop,
+    sync,
+)
+from syndicate.actors.turn import Handle
+from syndicate.testing import Seen, watch
+from syndicate.values.pattern import encode, pattern_of
+from syndicate.values.value import SEQ, freeze
+from tests.relay.protocol.codec.test_collection import colliding
+from tests.relay.wire import End, Wire
+
+AT_ONCE = evolve(DEFAULT, ahead=0)
+"""Limits by which whatever one does not take at once waits as state."""
+
+
+class Probe(Entity):
+    """An entity that remembers what it was told, and how little there ever was."""
+
+    def __init__(self) -> None:
+        self.there: dict[Any, Any] = {}
+        self.ever: list[Any] = []
+        self.messages: list[Any] = []
+        self.least: int | None = None
+
+    def assert_(self, value: Any, handle: Any) -> None:
+        self.there[handle] = value
+        self.ever.append(value)
+
+    def retract(self, handle: Any) -> None:
+        del self.there[handle]
+        if self.least is not None:
+            self.least = min(self.least, len(self.there))
+
+    def message(self, value: Any) -> None:
+        self.messages.append((value, sorted(self.there.values())))
+
+
+@pytest.fixture
+def probe() -> Probe:
+    """What the right end publishes."""
+    return Probe()
+
+
+@pytest.fixture
+def wire(probe: Probe) -> Wire:
+    """A wire whose right end publishes the probe, and whose ends keep state if the other does not take it."""
+    return Wire(lambda: ref(probe), AT_ONCE)
+
+
+def goes_on(session: Session) -> bool:
+    """Whether it has not been ended."""
+    return session.reason is None and session.facet.alive
+
+
+def retract(handles: Iterable[Handle]) -> None:
+    """Take assertions back, in one turn."""
+    for handle in handles:
+        handle.retract()
+
+
+def send_all(target: Ref, messages: Iterable[Any]) -> None:
+    """Send messages in one turn."""
+    for message in messages:
+        send(target, message)
+
+
+def unblock(wire: Wire, end: End, most: int = 1 << 16) -> None:
+    """The other end takes all there is, in steps of *most* bytes."""
+    while end.step(most):
+        wire.system.drain()
+    end.blocked = False
+
+
+def turn(*events: Event, oid: int = 0) -> Turn:
+    """A packet of events for one target."""
+    return Turn([(oid, event) for event in events])
+
+
+# ---------------------------------------------------------------------------------------------------- state
+
+
+@pytest.mark.parametrize("most", [1, 1000, 1 << 16])
+def test_a_peer_that_was_away_gets_what_stands(wire: Wire, probe: Probe, most: int) -> None:
+    """However often values change meanwhile, it is told of the last ones, and never sees too few."""
+    handles: list[Handle] = []
+    wire.act(wire.left, lambda: handles.extend(assert_(wire.remote, i) for i in range(100)))
+    wire.left.blocked = True
+
+    def change(by: int) -> None:
+        handles[:] = [made for i, handle in enumerate(handles) if (made := handle.replace(i + by)) is not None]
+
+    for by in range(1, 50):
+        wire.act(wire.left, partial(change, 1000 * by))
+        assert wire.left.session.statistics().waiting_entries <= 200
+    assert wire.left.session.burden < 10_000, "one turn in bytes, and no history"
+    probe.least = 100
+    unblock(wire, wire.left, most)
+    assert sorted(probe.there.values()) == [i + 49_000 for i in range(100)]
+    assert probe.least == 100, "the new before the old"
+    assert len(probe.ever) == 300, "what was there, what was being sent, and the last"
+    assert wire.left.session.statistics().collapsed == 4700
+    wire.act(wire.left, partial(retract, handles))
+    assert probe.there == {}
+    assert wire.left.crossings == (0, 1, 0, 0)
+
+
+def test_a_message_comes_after_what_was_before_it(wire: Wire, probe: Probe) -> None:
+    """Messages and syncs are barriers, however much waits: who hears one has seen everything before it."""
+    wire.left.blocked = True
+    order: list[Any] = []
+
+    def step(i: int) -> None:
+        assert_(wire.remote, i)
+        handle = assert_(wire.remote, 1000 + i)
+        send(wire.remote, i)
+        handle.retract()
+        sync(wire.remote, partial(order.append, i))
+
+    for i in range(20):
+        wire.act(wire.left, partial(step, i))
+    assert order == []
+    unblock(wire, wire.left, 100)
+    assert probe.messages == [(i, [*range(i + 1), 1000 + i]) for i in range(20)]
+    assert order == list(range(20))
+    assert sorted(probe.there.values()) == list(range(20))
+    assert wire.left.crossings == (0, 1, 0, 20)
+    assert wire.right.crossings == (1, 0, 20, 0)
+
+
+def test_references_cross_when_they_are_sent(wire: Wire, probe: Probe) -> None:
+    """What waits holds nothing in place; what vanishes while it waits never crosses."""
+    wire.act(wire.left, lambda: assert_(wire.remote, 0))
+    wire.left.blocked = True
+    wire.act(wire.left, lambda: send(wire.remote, "in between"))
+    handles: list[Handle] = []
+    for _ in range(10):
+        wire.act(wire.left, lambda: handles.append(assert_(wire.remote, ["here", ref(Entity())])))
+    assert wire.left.crossings == (0, 1, 0, 1)
+    wire.act(wire.left, partial(retract, handles[:9]))
+    unblock(wire, wire.left)
+    assert wire.left.crossings == (1, 1, 0, 2)
+    exported = [item for event in wire.left.events if event[0] is A for item in freeze_parts(event[1])]
+    assert [each.oid for each in exported] == [0]
+    wire.act(wire.left, handles[9].retract)
+    assert wire.left.crossings == (0, 1, 0, 1)
+    assert wire.right.crossings == (1, 0, 1, 0)
+
+
+def freeze_parts(form: Any) -> list[WireRef]:
+    """The references in a form, one level deep."""
+    return [item for item in form if type(item) is WireRef] if type(form) is tuple else []
+
+
+def test_a_large_turn_waits_as_state(wire: Wire, probe: Probe) -> None:
+    """Of a large turn that much is encoded as may be; the rest of it collapses like anything else."""
+    handles: list[Handle] = []
+    wire.left.blocked = True
+    wire.act(wire.left, lambda: handles.extend(assert_(wire.remote, i) for i in range(20_000)))
+    statistics = wire.left.session.statistics()
+    assert statistics.waiting_entries == 20_000 - 4096
+    wire.act(wire.left, partial(retract, handles[1:]))
+    unblock(wire, wire.left)
+    assert list(probe.there.values()) == [0]
+    assert len(probe.ever) == 4096
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+def test_what_cannot_be_told_is_not_retracted(wire: Wire, blocked: bool, logs: list[MutableMapping[str, Any]]) -> None:
+    """The retraction of what was too large is never sent, be it of the same turn, or of one that waits."""
+    wire.act(wire.left, lambda: send(wire.remote, "first"))
+    wire.left.blocked = blocked
+    handles: list[Handle] = []
+
+    def pulse() -> None:
+        assert_(wire.remote, 1)
+        handles.append(assert_(wire.remote, b"x" * 2_000_000))
+        send(wire.remote, "barrier")
+        handles.pop().retract()
+        handles.append(assert_(wire.remote, "\ud800"))
+        send(wire.remote, "barrier")
+        send(wire.remote, "\ud800")
+
+    wire.act(wire.left, pulse)
+    unblock(wire, wire.left)
+    wire.act(wire.left, handles.pop().retract)
+    assert [event[0] for event in wire.left.events] == [M, A, M, M]
+    assert wire.left.session.outbox.unsent == set()
+    assert wire.left.crossings == (0, 1, 0, 1)
+    assert len(logs) == 3
+
+
+class Scene:
+    """A dataspace behind the right end, and an observer behind the left one."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.wire = Wire(dataspace, limits)
+        self.ds: Ref = self.wire.right.session.membrane.exports[0].ref
+        self.seen: list[Seen] = []
+        self.handles: dict[int, Handle] = {}
+        self.wire.act(self.wire.left, lambda: self.seen.append(watch(self.wire.remote, ["v", capture(), capture()])))
+        self.act = partial(self.wire.act, self.wire.right)
+
+    def play(self, step: tuple[str, int, int]) -> None:
+        """Change a place, or say something, or let some of it cross."""
+        what, place, value = step
+        if what == "put":
+            old = self.handles.get(place)
+            self.act(lambda: self.put(place, ["v", place, value], old))
+        elif what == "clear" and place in self.handles:
+            self.act(self.handles.pop(place).retract)
+        elif what == "say":
+            self.act(lambda: send(self.ds, ["v", "message", value]))
+        elif what == "take":
+            self.wire.right.blocked = True
+            self.wire.right.step(50 * value + 1)
+            self.wire.system.drain()
+
+    def put(self, place: int, value: Any, old: Handle | None) -> None:
+        """The new before the old."""
+        made = assert_(self.ds, value) if old is None else old.replace(value)
+        assert made is not None
+        self.handles[place] = made
+
+    @property
+    def known(self) -> set[Any]:
+        """What the observer takes to be there; each was told once, and taken back at most once."""
+        counts: Counter[Any] = Counter()
+        for mark, *captures in self.seen[0]:
+            if mark != "!":
+                counts[tuple(captures)] += 1 if mark == "+" else -1
+                assert counts[tuple(captures)] in (0, 1)
+        return {captures for captures, count in counts.items() if count}
+
+    @property
+    def said(self) -> list[Any]:
+        return [captures for mark, *captures in self.seen[0] if mark == "!"]
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["put", "put", "clear", "say", "take"]), st.integers(0, 3), st.integers(0, 5)),
+        max_size=40,
+    ),
+    st.sampled_from([0, 100]),
+)
+def test_a_slow_observer_knows_the_same_in_the_end(steps: list[tuple[str, int, int]], ahead: int) -> None:
+    """An observer whose link is slow and one whose link is not know the same, whenever nothing is on its way."""
+    fast, slow = Scene(DEFAULT), Scene(evolve(DEFAULT, ahead=ahead))
+    for step in steps:
+        for scene in (fast, slow):
+            scene.play(step)
+        if step[0] == "take":
+            fast.wire.right.blocked = False
+            fast.wire.right.wake()
+            fast.wire.system.drain()
+    unblock(slow.wire, slow.wire.right)
+    assert slow.known == fast.known
+    assert slow.said == fast.said
+    assert len(slow.seen[0]) <= len(fast.seen[0])
+    assert slow.wire.right.crossings == fast.wire.right.crossings
+    assert slow.wire.left.crossings == fast.wire.left.crossings
+
+
+# ---------------------------------------------------------------------------------------------------- bounds
+
+
+def test_messages_are_bounded(wire: Wire, probe: Probe) -> None:
+    """Too many messages that wait end the session, which says so as its last words; nothing else is kept."""
+    wire.left.session.limits = wire.left.limits = evolve(AT_ONCE, outbox=100_000)
+    wire.left.blocked = True
+    for _ in range(9):
+        wire.act(wire.left, lambda: send(wire.remote, "x" * 10_000))
+    assert wire.left.session.reason is None
+    wire.act(wire.left, lambda: send_all(wire.remote, ["x" * 10_000] * 2))
+    session = wire.left.session
+    assert session.reason == "slow-consumer: more than 100000 bytes waited for the peer"
+    assert not wire.left.facet.alive
+    assert session.statistics().exceeded == "slow-consumer"
+    assert session.burden < 100
+    unblock(wire, wire.left)
+    last = wire.left.sent[-1]
+    assert isinstance(last, Error)
+    assert last.detail == Symbol("slow-consumer")
+    assert wire.right.session.reason == f"the peer gave up: {session.reason}"
+    wire.right.session.forget()
+    assert wire.right.crossings == (0, 0, 0, 0)
+
+
+def test_state_is_not_a_burden(wire: Wire, probe: Probe) -> None:
+    """However many assertions wait, the session goes on: they are there once anyway."""
+    wire.left.session.limits = evolve(AT_ONCE, outbox=10_000)
+    wire.left.blocked = True
+    wire.act(wire.left, lambda: [assert_(wire.remote, "x" * 1000) for _ in range(1000)])
+    wire.act(wire.left, lambda: send(wire.remote, "even if a message"))
+    wire.act(wire.left, lambda: assert_(wire.remote, "comes between"))
+    unblock(wire, wire.left)
+    assert len(probe.there) == 1001
+    assert len(probe.messages) == 1
+
+
+@pytest.mark.parametrize(
+    ("limits", "packet", "why"),
+    [
+        ({"handles": 3}, turn(*[(A, i, i) for i in range(4)]), "a peer may have 3 (handles)"),
+        ({"oids": 3}, turn(*[(A, (SEQ, WireRef(MINE, i)), i) for i in range(3)]), "a peer may have 3 (oids)"),
+        ({"oids": 3}, turn(*[(SYNCED, WireRef(MINE, i)) for i in range(3)], oid=9), "a peer may have 3 (oids)"),
+        ({"events": 3}, turn(*[(R, i) for i in range(4)]), "a peer may have 3 (events)"),
+    ],
+)
+def test_what_a_peer_may_have(probe: Probe, limits: dict[str, Any], packet: Turn, why: str) -> None:
+    """One more than that ends its session, with an error that says what there was too much of."""
+    wire = Wire(lambda: ref(probe), Limits(**limits))
+    within = Turn(packet.entries[:-1])
+    wire.right.inject(within)
+    wire.system.drain()
+    assert wire.right.session.reason is None
+    wire.act(wire.right, stop)
+    wire = Wire(lambda: ref(probe), Limits(**limits))
+    wire.right.inject(packet)
+    wire.system.drain()
+    assert why in str(wire.right.session.reason)
+    assert wire.right.session.statistics().exceeded == next(iter(limits))
+    last = wire.right.sent[-1]
+    assert isinstance(last, Error)
+    assert why in last.message
+    assert probe.there == {}
+
+
+def test_references_that_we_give_are_bounded(probe: Probe) -> None:
+    """A peer whose interests make us export too much loses its session too."""
+    wire = Wire(lambda: ref(probe), Limits(oids=10))
+    wire.act(wire.left, lambda: [assert_(wire.remote, ref(Entity())) for _ in range(9)])
+    assert goes_on(wire.left.session)
+    wire.act(wire.left, lambda: assert_(wire.remote, ref(Entity())))
+    assert wire.left.session.reason == "oids: more than 10 references are known to both sides"
+    assert isinstance(wire.left.sent[-1], Error)
+
+
+def test_prepared_collisions(wire: Wire, probe: Probe) -> None:
+    """Values that all have one hash, which a peer can make, end its session before they slow anybody down."""
+    forms = colliding(2048)
+    assert len({hash(form) for form in forms}) == 1, "a fact of CPython"
+    wire.right.inject(turn(*[(A, form, i) for i, form in enumerate(forms)]))
+    wire.system.drain()
+    assert "have one hash" in str(wire.right.session.reason)
+    assert probe.ever == []
+
+
+# ---------------------------------------------------------------------------------------------------- debt
+
+
+def test_debt_is_repaid_when_observers_were_told() -> None:
+    """What was read is owed until those who observe it have had their turns; and no longer."""
+    wire = Wire(dataspace, Limits(debt=1))
+    wire.left.blocked = True  # it says nothing itself
+    ds = wire.right.session.membrane.exports[0].ref
+    debts: list[int] = []
+    session = wire.right.session
+
+    class Watcher(Entity):
+        def message(self, value: Any) -> None:
+            debts.append(session.debt)
+
+    def observe() -> None:
+        for _ in range(3):
+            spawn(lambda: (prevent_inert_check(), assert_(ds, Observe(["x", capture()], ref(Watcher())))))
+
+    wire.act(wire.right, observe)
+    data = Msgpack().encode(write(turn((M, (SEQ, "x", 1)))))
+    assert session.debt == 0
+    wire.right.hear(data)
+    wire.right.hear(data)
+    assert session.debt == 2 * len(data)
+    wire.system.drain()
+    assert len(debts) == 6
+    assert debts[:3] == [2 * len(data)] * 3
+    assert all(debt >= len(data) for debt in debts)
+    assert session.debt == 0
+
+
+# ---------------------------------------------------------------------------------------------------- bytes
+
+
+def _script() -> list[Turn | Nop]:
+    observe = Symbol("Observe")
+    pattern = freeze(encode(pattern_of(["present", capture()])))
+    return [
+        turn((A, (observe, pattern, WireRef(MINE, 2)), 1), (A, (SEQ, "present", WireRef(MINE, 1)), 2)),
+        Nop(),
+        turn((M, (SEQ, "present", "message")), (SYNCED, WireRef(MINE, 3)), (R, 2)),
+        turn((A, freeze(["present", "é" * 40, b"\x00" * 100, 2**80, 1.5, True]), 4), (R, 99)),
+        turn((A, (SEQ, "present", (Symbol("r"), 1)), 2), (R, 4), (R, 1)),
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(1, 60), min_size=1))
+def test_any_chunking_of_the_bytes_is_the_same(sizes: list[int]) -> None:
+    """However the bytes of a peer are cut up on their way, the same happens."""
+    data = b"".join(Msgpack().encode(write(packet)) for packet in _script())
+
+    def outcome(chunks: list[bytes]) -> Any:
+        wire = Wire(dataspace)
+        wire.left.blocked = True  # it says nothing itself, in the middle of a packet
+        ds = wire.right.session.membrane.exports[0].ref
+        seen: list[Seen] = []
+
+        def observe() -> None:
+            prevent_inert_check()
+            seen.append(watch(ds, ["present", capture(str)]))
+
+        wire.act(wire.right, lambda: spawn(observe))
+        for chunk in chunks:
+            wire.right.hear(chunk)
+            wire.system.drain()
+        said = [event for packet in wire.right.sent if isinstance(packet, Turn) for event in packet.entries]
+        session = wire.right.session
+        counts = (session.packets_in, session.events_in, session.bytes_in, session.debt, session.pings, session.reason)
+        said.sort(key=lambda entry: entry[0])  # in order for each reference; several answer each in its time
+        return seen, said, wire.right.crossings, counts
+
+    edges = [0, *itertools.accumulate(sizes)]
+    chunks = [data[a:b] for a, b in itertools.pairwise(edges)] + [data[edges[-1] :]]
+    assert outcome([chunk for chunk in chunks if chunk]) == outcome([data])
+
+
+def test_statistics(wire: Wire, probe: Probe) -> None:
+    """What has passed is counted, at both ends."""
+    wire.act(wire.left, lambda: [assert_(wire.remote, ["x", ref(Entity())]) for _ in range(3)])
+    wire.act(wire.left, lambda: send(wire.remote, 1))
+    wire.left.session.say(Nop())
+    wire.left.wake()
+    wire.system.drain()
+    sent, got = wire.left.session.statistics(), wire.right.session.statistics()
+    assert (sent.packets_out, sent.events_out) == (got.packets_in, got.events_in) == (4, 4)
+    assert sent.bytes_out == got.bytes_in > 0
+    assert (sent.exports, got.imports, got.handles) == (3, 3, 3)
+    assert sent.waiting_bytes == sent.waiting_entries == got.debt == 0
+    assert wire.right.session.pings
+    assert read(write(Nop())) == Nop()
+
+
+def test_forget(wire: Wire, probe: Probe) -> None:
+    """Who keeps a reference of a peer's beyond its session keeps nothing else."""
+    wire.act(wire.left, lambda: react(lambda: [assert_(wire.remote, ["x", ref(Entity())]) for _ in range(3)]))
+    wire.left.blocked = True
+    wire.act(wire.left, lambda: assert_(wire.remote, 1))
+    session = wire.left.session
+    session.forget()
+    assert wire.left.crossings == (0, 0, 0, 0)
+    assert wire.remote.entity.sent == {}
+    assert session.take(100) == []
+    wire.act(wire.left, lambda: send(wire.remote, 2))
+    assert session.take(100) == []
+    wire.act(wire.left, stop)
+    assert session.burden == 0
+
+
+def test_a_read_of_many_events_lets_others_have_their_turns(wire: Wire, probe: Probe) -> None:
+    """A thousand events in one read are done in several turns, between which others have theirs; in order, and all."""
+    codec, session = Msgpack(), wire.right.session
+    wire.right.hear(b"".join([codec.encode(write(Turn([(0, (M, i))]))) for i in range(1000)]))
+    seen: list[int] = []
+    wire.right.facet.enter(lambda: seen.append(session.events_in))
+    wire.system.drain()
+    assert 0 < seen[0] < 100
+    assert session.events_in == 1000
+    assert session.debt == 0
+    assert not session.busy
+
+
+def test_debt_is_owed_until_large_turns_are_handled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is handled in slices, by the dataspace and by those whom it tells, counts when it is done."""
+    wire = Wire(dataspace, Limits(debt=1))
+    ds = wire.right.session.membrane.exports[0].ref
+    session, heard = wire.right.session, [0]
+
+    def observe() -> None:
+        prevent_inert_check()
+
+        @on_message(ds, ["x", capture()])
+        def hear(n: int) -> None:
+            heard[0] += 1
+
+    for _ in range(2):
+        wire.system.spawn(observe)
+    wire.system.drain()
+    count = 3000
+    data = Msgpack().encode(write(turn(*[(M, (SEQ, "x", n)) for n in range(count)])))
+    for _ in range(3):
+        wire.right.hear(data)
+    looks = [0]
+    wrong: list[tuple[int, int]] = []
+
+    def clock() -> float:
+        looks[0] += 1
+        handled = heard[0] // (2 * count) * len(data)
+        if session.debt < 3 * len(data) - handled - len(data) or (not session.debt and heard[0] < 6 * count):
+            wrong.append((session.debt, heard[0]))
+        return float(looks[0])
+
+    monkeypatch.setattr("syndicate.actors.system.perf_counter", clock)
+    while wire.system.queue:
+        wire.system.drain(1.5)
+    assert looks[0] > 20
+    assert wrong == []
+    assert heard[0] == 6 * count
+    assert session.debt == 0

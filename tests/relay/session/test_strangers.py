@@ -1,0 +1,363 @@
+"""What a stranger can do, and what an idle connection costs: counted, on a virtual clock and on sockets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from attrs import evolve
+
+from relay.capabilities.gatekeeper import Gatekeeper
+from relay.capabilities.sturdy import DEFAULT as PUBLIC
+from relay.capabilities.sturdy import parse_ref
+from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
+from relay.protocol.limits import DEFAULT, Limits
+from relay.protocol.packets import MINE, A, Error, M, Nop, S, Turn, WireRef, write
+from relay.server.broker import Broker
+from relay.session.clock import NEVER, Clock, Watch
+from relay.session.session import Session
+from relay.transport import Address, open_stream
+from syndicate import Entity, Symbol, dataspace, open_system, ref
+from syndicate.actors.system import System
+from syndicate.values.value import SEQ, freeze
+from tests.relay.server.test_broker import serving
+from tests.relay.session.test_link import TIMES, Fake, begin, goes_on, published, until
+from tests.relay.wire import Wire as Both
+
+CODECS: list[Callable[[], Codec]] = [Msgpack, Preserves, PreservesText]
+
+
+class Wire(Fake):
+    """Bytes of a peer, in any codec; what it is sent is not looked at."""
+
+    async def send(self, packets: Sequence[bytes]) -> None:
+        while self.stuck:  # noqa: ASYNC110 - a test may change its mind
+            await trio.sleep(0.05)
+
+    async def bring(self, data: bytes) -> None:
+        """Let the peer send some bytes, and all be done with them."""
+        self._say.send_nowait(data)
+        await trio.testing.wait_all_tasks_blocked()
+
+
+def guarded() -> Any:
+    """A gatekeeper that has a dataspace to give."""
+    return ref(Gatekeeper({"syndicate": (b"", dataspace())}))
+
+
+RESOLVE = Turn([(0, (A, (Symbol("resolve"), freeze(parse_ref(PUBLIC)), WireRef(MINE, 0)), 1))])
+WRONG = Turn(
+    [(0, (A, (Symbol("resolve"), freeze(parse_ref(PUBLIC.replace("syndicate", "other"))), WireRef(MINE, 0)), 1))]
+)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [[], [Nop()], [Turn([])], [WRONG], [Turn([(0, (M, "hello"))])], [Turn([(0, (S, WireRef(MINE, 5)))])], [Nop()] * 50],
+    ids=["nothing", "a ping", "an empty turn", "a wrong capability", "a message", "a sync", "many pings"],
+)
+async def test_only_a_capability_ends_the_opening(system: System, said: list[Any]) -> None:
+    """Whatever else a stranger says, and however often, it is cut off after so many seconds."""
+    stream, guest = Fake(), Fake()
+    sessions = [begin(system, each, publish=guarded) for each in (stream, guest)]
+    guest.say(RESOLVE)
+    for packet in said:
+        stream.say(packet)
+        await trio.sleep(1.9 / len(said))
+    assert goes_on(sessions[0])
+    assert sessions[0].stranger
+    await trio.sleep(2.1)
+    assert sessions[0].reason == "opening: no capability within 2 seconds"
+    assert goes_on(sessions[1])
+    assert not sessions[1].stranger
+
+
+@pytest.mark.parametrize("admitted", [False, True])
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("pace", [1, 100, 30_000])
+async def test_a_packet_that_has_begun_must_end(
+    system: System, codec: Callable[[], Codec], pace: int, admitted: bool
+) -> None:
+    """Who sends too little of it in a while is cut off, wherever it has stopped, and whether it pings or not."""
+    stream, writer = Wire(), codec()
+    session = begin(system, stream, evolve(TIMES, opening=1e6, idle=1e6), guarded if admitted else dataspace)
+    if admitted:
+        await stream.bring(writer.encode(write(RESOLVE)))
+    await stream.bring(writer.encode(write(Nop())))
+    packet = writer.encode(write(Turn([(0, (M, "x" * 900_000))])))
+    await trio.sleep(30)
+    assert goes_on(session), "no packet has begun"
+    sent = 0
+    while goes_on(session) and sent < min(300_000, 20 * pace):
+        await stream.bring(packet[sent : sent + pace])
+        sent += pace
+        await trio.sleep(1.01)
+    assert goes_on(session) == (pace == 30_000), "30,000 bytes in a second are 64 KiB in four"
+    await trio.sleep(4.2)
+    assert session.reason == "stall: a packet was begun, and no more than 65536 bytes of it came within 4 seconds"
+
+
+async def test_a_slow_packet_arrives(system: System) -> None:
+    """It may take long as a whole, and what is between packets is no packet."""
+    stream = Wire()
+    heard: list[Any] = []
+
+    class Ear(Entity):
+        def message(self, value: Any) -> None:
+            heard.append(len(value))
+
+    target = published(system, Ear())
+    session = begin(system, stream, evolve(TIMES, idle=1e6), publish=lambda: target)
+    packet = Msgpack().encode(write(Turn([(0, (M, "x" * 900_000))])))
+    stream.say(Nop())
+    for _ in range(3):
+        for start in range(0, len(packet), 30_000):
+            await stream.bring(packet[start : start + 30_000])
+            await trio.sleep(1.3)
+        await trio.sleep(10)
+    assert goes_on(session)
+    assert heard == [900_000] * 3
+
+
+def half(codec: Codec, size: int) -> bytes:
+    """A packet that is large because of one string, without its end."""
+    return codec.encode(write(Turn([(0, (M, "x" * size))])))[: size - 10]
+
+
+def small(codec: Codec, size: int) -> bytes:
+    """A packet of very small values, without its end."""
+    return codec.encode(write(Turn([(0, (M, freeze([[]] * (size // 2))))])))[: size - 10]
+
+
+def many(codec: Codec, size: int) -> bytes:
+    """Assertions that nobody answers."""
+    return b"".join(codec.encode(write(Turn([(0, (A, "x" * 100, i))]))) for i in range(size // 100))
+
+
+def references(codec: Codec, size: int) -> bytes:
+    """An assertion of many references."""
+    forms = tuple(WireRef(MINE, i) for i in range(size // 50))
+    return codec.encode(write(Turn([(0, (A, (SEQ, *forms), 1))])))
+
+
+def questions(codec: Codec, size: int) -> bytes:
+    """Things to be answered, to somebody who does not read."""
+    return b"".join(codec.encode(write(Turn([(0, (S, WireRef(MINE, 1)))] * 100))) for _ in range(size // 1000))
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("attack", [half, small, many, references, questions])
+async def test_what_a_stranger_may_have(
+    system: System, codec: Callable[[], Codec], attack: Callable[[Codec, int], bytes]
+) -> None:
+    """Before it would be more than its budget, the session ends, and nothing of it is held."""
+    stream = Wire()
+    limits = evolve(TIMES, stranger=30_000, ahead=1 << 18, opening=1e6, stall=1e6)
+    session = begin(system, stream, limits, guarded)
+    stream.stuck = attack is questions
+    data = attack(codec(), 100_000 if attack is not small else 3000)
+    most = 0
+    for start in range(0, len(data), 1000):
+        if goes_on(session):
+            await stream.bring(data[start : start + 1000])
+            most = max(most, session.held)
+    if attack is small and codec is Msgpack:  # it builds nothing before the end
+        assert goes_on(session)
+        return
+    assert session.exceeded == "stranger"
+    assert "resolve one first" in str(session.reason)
+    assert most <= 30_000 + 64 * 1000
+
+
+async def test_who_has_a_capability_has_more(system: System) -> None:
+    """The budget is only a stranger's."""
+    stream = Wire()
+    session = begin(system, stream, evolve(TIMES, stranger=30_000), guarded)
+    await stream.bring(Msgpack().encode(write(RESOLVE)))
+    await stream.bring(half(Msgpack(), 500_000)[:400_000])
+    assert goes_on(session)
+    assert session.held > 400_000
+
+
+def test_the_bytes_of_assertions_are_bounded() -> None:
+    """However few they are; and what is retracted is given back."""
+    wire = Both(lambda: ref(Entity()), Limits(asserted=100_000))
+    for i in range(20):
+        wire.right.inject(Turn([(0, (A, "x" * 60_000, i))]))
+        wire.right.inject(Turn([(0, (Symbol("R"), i))]))
+    wire.system.drain()
+    assert goes_on(wire.right.session)
+    assert wire.right.session.standing.size == 0
+    wire.right.inject(Turn([(0, (A, "x" * 60_000, 1)), (0, (A, "x" * 60_000, 2))]))
+    wire.system.drain()
+    assert wire.right.session.exceeded == "asserted"
+    assert isinstance(wire.right.sent[-1], Error)
+
+
+# ---------------------------------------------------------------------------------------------------- the lobby
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "unix", "ws"])
+async def test_strangers_keep_nobody_out(scheme: str, tmp_path: Path) -> None:
+    """However many hold their connections: the one that was there longest goes, and who has a capability stays."""
+    where = f"unix://{tmp_path}/s" if scheme == "unix" else f"{scheme}://127.0.0.1:0"
+    limits = Limits(strangers=8, opening=1e6)
+    async with serving(where, limits=limits) as server, trio.open_nursery() as nursery:
+        address = Address.parse(server.address)
+        guest = await open_stream(address, limits=limits)
+        await guest.send([Msgpack().encode(write(RESOLVE))])
+        assert await guest.receive()
+        gone: list[int] = []
+
+        async def wait(number: int, stream: Any) -> None:
+            try:
+                while await stream.receive():
+                    pass
+            except trio.BrokenResourceError:
+                pass
+            except trio.ClosedResourceError:
+                return
+            gone.append(number)
+
+        silent = []
+        for number in range(40):
+            stream = await open_stream(address, limits=limits)
+            silent.append(stream)
+            nursery.start_soon(wait, number, stream)
+            if number % 2:
+                await stream.send([Msgpack().encode(write(Nop()))])
+        await until(lambda: len(gone) >= 32)
+        await until(lambda: len(server.sessions) <= 9)
+        assert sorted(gone) == list(range(32))
+        assert len(server.broker.lobby) == 8
+        late = await open_stream(address, limits=limits)
+        await late.send([Msgpack().encode(write(RESOLVE))])
+        assert await late.receive()
+        assert len(server.broker.lobby) == 7
+        await guest.send([Msgpack().encode(write(Turn([(1, (S, WireRef(MINE, 1)))])))])
+        assert await guest.receive()
+        for stream in [*silent, guest, late]:
+            await stream.close()
+        await until(lambda: not server.sessions)
+        assert len(server.broker.lobby) == 0
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("scheme", ["ws", "tls"])
+async def test_handshakes_that_never_end_keep_nobody_out(scheme: str, tmp_path: Path) -> None:
+    """They wait in the same lobby."""
+    from relay.server.config import configure
+    from tests.relay.doors import Files
+
+    files = Files(tmp_path)
+    listen: Any = "ws://127.0.0.1:0"
+    if scheme == "tls":
+        cert, key = files.server.certificate, files.server.key
+        listen = {"address": "tls://127.0.0.1:0", "cert": str(cert), "key": str(key)}
+    config = configure({"listen": [listen], "limits": {"strangers": 8, "opening": 1e6}})
+    opened = trio.Event()
+    async with open_system() as system:
+        broker = Broker.configured(config, opened=lambda _: opened.set())
+        system.spawn(broker, name="broker")
+        await opened.wait()
+        address = Address.parse(broker.addresses[0])
+        silent = [await trio.open_tcp_stream(address.host, address.port) for _ in range(40)]
+        stream = await open_stream(address, tls=files.client if scheme == "tls" else None)
+        await stream.send([Msgpack().encode(write(RESOLVE))])
+        assert await stream.receive()
+        await until(lambda: broker.lobby.evicted >= 33)
+        assert len(broker.lobby) <= 8
+        await stream.close()
+        for each in silent:
+            await each.aclose()
+
+
+async def test_an_overload_sends_the_strangers_away() -> None:
+    """First of all, for nothing is lost with them."""
+    from relay.server.config import Overload
+
+    async with serving("tcp://127.0.0.1:0", limits=Limits(opening=1e6)) as server:
+        address = Address.parse(server.address)
+        guest, silent = await open_stream(address), await open_stream(address)
+        await guest.send([Msgpack().encode(write(RESOLVE))])
+        assert await guest.receive()
+        await until(lambda: len(server.sessions) == 2)
+        server.broker.governor.marks = Overload(memory=2)
+        await until(lambda: len(server.sessions) == 1)
+        assert server.broker.census.lost == {"strangers": 1}
+        with pytest.raises((trio.BrokenResourceError, AssertionError)):
+            assert await silent.receive()
+        await silent.close()
+        await guest.send([Msgpack().encode(write(Turn([(1, (S, WireRef(MINE, 1)))])))])
+        assert await guest.receive()
+        await guest.close()
+
+
+# ---------------------------------------------------------------------------------------------------- the clock
+
+
+async def test_the_clock_asks_in_time_and_seldom(autojump_clock: Any) -> None:
+    """Each in its time, whatever moves; a thousand together, and once a step."""
+    clock, asked = Clock(), dict[int, list[float]]()
+    dues = dict.fromkeys(range(1000), NEVER)
+
+    def look(i: int) -> Callable[[float], float]:
+        def ask(now: float) -> float:
+            asked.setdefault(i, []).append(now)
+            if now >= dues[i]:
+                dues[i] = NEVER
+            return dues[i]
+
+        return ask
+
+    began = trio.current_time()
+    watches = [Watch(look(i), 10.0) for i in range(1000)]
+    for watch in watches:
+        clock.add(watch, NEVER)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(clock.run)
+        await trio.sleep(60)
+        assert clock.asked <= 1000 * 6
+        assert clock.woken <= 7, "they are asked together"
+        now = trio.current_time()
+        due = {i: now + 10 + i % 37 for i in range(0, 1000, 7)}
+        dues.update(due)
+        asked.clear()
+        await trio.sleep(60)
+        for i, when in due.items():
+            assert dues[i] == NEVER, "it was asked when it was due"
+            first = next(time for time in asked[i] if time >= when)
+            assert first - when <= 10 / 64 + 1e-9
+        for watch in watches:
+            watch.end()
+        await trio.sleep(20)
+        asked.clear()
+        await trio.sleep(60)
+        assert not asked
+    assert trio.current_time() - began > 100
+    assert math.isinf(NEVER)
+
+
+async def test_idle_connections_cost_next_to_nothing(autojump_clock: Any) -> None:
+    """In a minute, each is asked six times and pinged six times, and all of them together wake one task."""
+    from relay.session.clock import clock
+
+    async with open_system() as system:
+        streams = [Fake() for _ in range(200)]
+        sessions: list[Session] = []
+        for stream in streams:
+            sessions.append(begin(system, stream, DEFAULT))
+            stream.say(Turn([]))
+        await trio.sleep(11)
+        asked, woken = clock().asked, clock().woken
+        reads = sum(stream.reads for stream in streams)
+        await trio.sleep(60)
+        assert all(map(goes_on, sessions))
+        assert clock().asked - asked <= 200 * 12
+        assert clock().woken - woken <= 12
+        assert sum(stream.reads for stream in streams) == reads
+        assert sum(len(stream.sent) for stream in streams) <= 200 * 7

@@ -1,0 +1,365 @@
+"""Turns of many events: taken in slices, seen as one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syndicate import (
+    ANY,
+    Entity,
+    Observe,
+    Ref,
+    after,
+    assert_,
+    capture,
+    current_facet,
+    dataflow,
+    dataspace,
+    on_asserted,
+    on_message,
+    on_stop,
+    on_stop_or_crash,
+    prevent_inert_check,
+    query_set,
+    ref,
+    run,
+    send,
+    spawn,
+    stop_actor,
+    sync,
+)
+from syndicate.actors import lane as lanes
+from syndicate.actors import system as systems
+from syndicate.actors.facet import Facet
+from syndicate.actors.lane import LARGE
+from syndicate.actors.turn import Handle
+from syndicate.testing import Seen, settled, watch
+from tests.strategies import P
+
+MANY = 5_000
+
+
+class Counting(Entity):
+    """Counts what it is told."""
+
+    def __init__(self) -> None:
+        self.heard = 0
+        self.least: list[int] = []
+
+    def message(self, value: Any) -> None:
+        self.heard += 1
+
+    def assert_(self, value: Any, handle: Any) -> None:
+        self.heard += 1
+
+
+class Stage:
+    """A dataspace, an actor that observes it, and a facet to act in."""
+
+    def __init__(self, observe: Callable[[Ref], object]) -> None:
+        self.facets: list[Facet] = []
+        self.system = settled(self.boot, observe)
+
+    def boot(self, observe: Callable[[Ref], object]) -> None:
+        self.ds = dataspace()
+        prevent_inert_check()
+        self.facets.append(current_facet())
+        self.observer = spawn(observe, self.ds)
+
+    def act(self, fn: Callable[[Ref], object]) -> None:
+        self.facets[0].enter(lambda: fn(self.ds))
+
+    def drain(self, monkeypatch: pytest.MonkeyPatch, look: Callable[[], None]) -> int:
+        """Let everything happen, and call *look* whenever other tasks would have their chance; how often that was."""
+        times = [0]
+
+        def clock() -> float:  # each look at the clock is the end of a share
+            look()
+            times[0] += 1
+            return float(times[0])
+
+        monkeypatch.setattr(systems, "perf_counter", clock)
+        while self.system.queue:
+            self.system.drain(1.5)
+        monkeypatch.undo()
+        return times[0]
+
+
+@pytest.mark.parametrize("handlers", [1, 200])
+def test_few_events_are_handled_between_two_looks_at_the_clock(handlers: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the dataspace that is told of many values in one turn, and by the observers that it tells of them."""
+    calls = [0]
+
+    def observe(ds: Ref) -> None:
+        def heard(value: Any) -> None:
+            calls[0] += 1
+
+        for _ in range(handlers):
+            on_message(ds, P(capture()))(heard)
+            on_asserted(ds, P(capture()))(heard)
+
+    stage = Stage(observe)
+    many = MANY // handlers
+
+    def act(ds: Ref) -> None:
+        for n in range(many):
+            send(ds, P(n))
+            assert_(ds, P(n))
+
+    stage.act(act)
+    stage.system.drain(0)
+    most, last = 0, 0
+
+    def look() -> None:
+        nonlocal most, last
+        now = stage.system.taken + calls[0]
+        most, last = max(most, now - last), now
+
+    last = stage.system.taken + calls[0]
+    looks = stage.drain(monkeypatch, look)
+    assert calls[0] == 2 * many * handlers
+    assert looks > 2
+    assert most <= 64 * (lanes.LARGE + 2)
+    if handlers == 1:
+        assert most <= 2 * (lanes.LARGE + 16)
+
+
+def test_others_go_on_while_a_large_turn_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Actors, timers and tasks; and none of them sees a part of it."""
+    seen: list[int] = []
+    done: list[int] = []
+    halves: list[int] = []
+
+    def observe(ds: Ref) -> None:
+        known = query_set(ds, P(capture()))
+        dataflow(lambda: seen.append(len(known.value)))
+
+    stage = Stage(observe)
+    others: list[Facet] = []
+
+    def other() -> None:
+        prevent_inert_check()
+        others.append(current_facet())
+        on_asserted(stage.ds, P(capture()))(halves.append)
+
+    stage.system.spawn(other)
+
+    def bystander() -> None:
+        prevent_inert_check()
+        others.append(current_facet())
+
+    stage.system.spawn(bystander)
+    stage.system.drain()
+
+    def act(ds: Ref) -> None:
+        for n in range(MANY):
+            assert_(ds, P(n))
+
+    stage.act(act)
+    turns = [0]
+
+    def go_on() -> None:
+        turns[0] += 1
+        if stage.system.queue:
+            others[1].enter(lambda: done.append(turns[0]))
+
+    stage.drain(monkeypatch, go_on)
+    assert seen == [0, MANY], "dataflow runs at the end of the turn"
+    assert halves == list(range(MANY))
+    assert len(done) > MANY // lanes.LARGE // 2, "an actor that has nothing to do with it has its turns in between"
+
+
+def test_what_comes_meanwhile_waits_in_order() -> None:
+    """Batches of all senders are taken one after the other, each whole."""
+    heard: list[int] = []
+    stage = Stage(lambda ds: on_message(ds, P(capture()))(heard.append))
+
+    def act(first: int, count: int) -> Callable[[Ref], None]:
+        def do(ds: Ref) -> None:
+            for n in range(count):
+                send(ds, P(first + n))
+
+        return do
+
+    total = 0
+    for count in (2000, 1, 600, 3, 1, 2000, 5):
+        stage.act(act(total, count))
+        total += count
+    stage.system.drain()
+    assert heard == list(range(total))
+    assert not stage.system.lanes
+
+
+@pytest.mark.parametrize("at", [0, 300, MANY - 1])
+def test_a_crash_in_a_large_turn_undoes_all_of_it(at: int) -> None:
+    """What earlier slices have noted is not seen, either; what waits in the lane is for nobody."""
+    seen: list[Seen] = []
+    cleaned: list[str] = []
+
+    def observe(ds: Ref) -> None:
+        on_stop_or_crash(lambda: cleaned.append("up"))
+        assert_(ds, ["there"])
+
+        @on_message(ds, P(capture()))
+        def heard(n: int) -> None:
+            assert_(ds, ["heard", n])
+            if n == at:
+                raise ValueError("on purpose")
+
+    stage = Stage(observe)
+    stage.system.spawn(lambda: seen.append(watch(stage.ds, capture(list))))
+    stage.system.drain()
+
+    def act(ds: Ref) -> None:
+        for n in range(MANY):
+            send(ds, P(n))
+
+    stage.act(act)
+    stage.act(act)
+    stage.system.drain()
+    assert [event[0] for event in seen[0]] == ["+", "-"]
+    assert cleaned == ["up"]
+    assert isinstance(stage.observer.error, ValueError)
+    assert not stage.system.lanes
+    assert stage.system.taken > 0
+
+
+def test_an_interrupt_in_a_large_turn_leaves_the_rest_in_order() -> None:
+    """Ctrl-C ends that actor; others and what waits for them go on."""
+    heard: list[int] = []
+    struck = [False]
+
+    def observe(ds: Ref) -> None:
+        @on_message(ds, P(capture()))
+        def strike(n: int) -> None:
+            if n == 700:
+                struck[0] = True
+                raise KeyboardInterrupt
+
+    stage = Stage(observe)
+    stage.system.spawn(lambda: on_message(stage.ds, P(capture()))(heard.append))
+    stage.system.drain()
+
+    def act(ds: Ref) -> None:
+        for n in range(1000):
+            send(ds, P(n))
+
+    stage.act(act)
+    stage.act(act)
+    with pytest.raises(KeyboardInterrupt):
+        stage.system.drain()
+    stage.system.drain()
+    assert heard == [*range(1000), *range(1000)]
+    assert not stage.system.lanes
+
+
+def test_syncs_and_stops_wait_for_the_whole_turn() -> None:
+    """The answer to a sync behind a large turn comes after it; an actor that is stopped meanwhile finishes it first."""
+    order: list[Any] = []
+
+    def observe(ds: Ref) -> None:
+        count = Counting()
+        assert_(ds, ["counts"])
+        on_message(ds, P(capture()))(count.message)
+        on_stop(lambda: order.append(count.heard))
+
+    stage = Stage(observe)
+
+    def act(ds: Ref) -> None:
+        for n in range(MANY):
+            send(ds, P(n))
+        sync(ds, lambda: stage.observer.root.enter(stop_actor))
+
+    stage.act(act)
+    stage.system.drain()
+    assert order == [MANY]
+
+
+def test_a_system_ends_after_its_large_turns() -> None:
+    """run() hears them to the end, and a timer fires meanwhile."""
+    heard: list[int] = []
+    fired: list[int] = []
+
+    def boot() -> None:
+        ds = dataspace()
+
+        def listen() -> None:
+            @on_message(ds, P(capture()))
+            def hear(n: int) -> None:
+                heard.append(n)
+                for _ in range(200):
+                    pass
+
+        spawn(listen)
+        after(0.001, lambda: fired.append(len(heard)))
+
+        def act() -> None:
+            for n in range(30_000):
+                send(ds, P(n))
+
+        after(0, act)
+
+    run(boot)
+    assert heard == list(range(30_000))
+    assert len(fired) == 1
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=6), st.integers(1, 5))
+def test_slices_change_nothing(sizes: list[int], most: int) -> None:
+    """Random turns are heard alike, however small the slices."""
+
+    def heard_with(large: int) -> list[Seen]:
+        seen: list[Seen] = []
+        patch = pytest.MonkeyPatch()
+        patch.setattr(systems, "LARGE", large)
+        patch.setattr(lanes, "STRETCH", large)
+        try:
+            stage = Stage(lambda ds: seen.extend([watch(ds, P(capture())), watch(ds, P(ANY))]))
+            handles: list[Handle] = []
+
+            def act(ds: Ref, size: int) -> None:
+                for n in range(size):
+                    handles.append(assert_(ds, P(n % 5)))
+                    send(ds, P(n))
+                    if n % 3 == 0:
+                        handles.pop(0).retract()
+
+            for size in sizes:
+                stage.act(lambda ds, size=size: act(ds, size))  # type: ignore[misc]
+            stage.system.drain()
+        finally:
+            patch.undo()
+        return seen
+
+    assert heard_with(most) == heard_with(100_000)
+
+
+def test_who_tells_ever_more_does_not_outrun_a_lane() -> None:
+    """A turn of many events that calls for the next one at once: the dataspace is at most a turn behind."""
+    waiting: list[int] = []
+    heard = Counting()
+
+    def boot() -> None:
+        ds, me = dataspace(), current_facet()
+        prevent_inert_check()
+        assert_(ds, Observe(P(capture()), ref(heard)))
+
+        def step(left: int) -> None:
+            for n in range(2 * LARGE):
+                send(ds, P(n))
+            lanes_ = me.actor.system.lanes.values()
+            waiting.append(sum(len(lane._waiting) for lane in lanes_))
+            if left:
+                me.enter(lambda: step(left - 1))
+
+        step(100)
+
+    settled(boot)
+    assert heard.heard == 101 * 2 * LARGE
+    assert max(waiting) <= 1

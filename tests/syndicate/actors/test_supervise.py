@@ -1,0 +1,215 @@
+# mypy: disable-error-code="func-returns-value, misc"
+# (a tuple in a lambda joins what is done in one turn; mypy cannot infer lambdas with defaults)
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, TypeAlias
+
+import pytest
+import trio
+
+from syndicate import (
+    after,
+    assert_,
+    capture,
+    dataspace,
+    link,
+    on_message,
+    on_stop,
+    prevent_inert_check,
+    react,
+    send,
+    stop,
+    stop_actor,
+    supervise,
+)
+from syndicate.actors.actor import Actor
+from syndicate.actors.facet import Facet
+from syndicate.actors.system import System
+from syndicate.actors.timer import now
+from syndicate.errors import ActorCrashed, ArgumentError
+from syndicate.testing import Seen, watch
+
+pytestmark = pytest.mark.usefixtures("logs")
+
+Settle: TypeAlias = Callable[[], Awaitable[None]]
+
+
+class Stage:
+    """A supervised child that ends as it is told: each life is logged with the time of its start."""
+
+    def __init__(self, system: System, **options: Any) -> None:
+        self.system = system
+        self.lives: list[float] = []
+        self.seen: list[Seen] = []
+        self.options = options
+        self.boot_fails = False
+        system.spawn(self.boot)
+
+    def boot(self) -> None:
+        self.ds = dataspace()
+        self.seen.append(watch(self.ds, ["service", capture()]))
+        self.start = now()
+
+        @react
+        def facet() -> None:
+            self.facet: Facet = facet_now()
+            prevent_inert_check()
+            self.supervisor: Actor = supervise(self.child, 1, name="child", **self.options)
+
+    def child(self, argument: int) -> None:
+        assert argument == 1
+        self.lives.append(round(now() - self.start, 6))
+        if self.boot_fails:
+            raise ZeroDivisionError
+        assert_(self.ds, ["service", len(self.lives)])
+        on_message(self.ds, "crash")(lambda: 1 / 0)
+        on_message(self.ds, "stop")(stop_actor)
+
+    def tell(self, what: str) -> None:
+        self.facet.enter(lambda: send(self.ds, what))
+
+
+def facet_now() -> Facet:
+    """The facet that is running."""
+    from syndicate import current_facet
+
+    return current_facet()
+
+
+async def test_a_crashed_child_is_started_again(
+    system: System, settle: Settle, logs: list[MutableMapping[str, Any]]
+) -> None:
+    """After a pause, with the same arguments; what it had asserted is gone in between; both events are logged."""
+    stage = Stage(system, pause=0.5)
+    await settle()
+    stage.tell("crash")
+    await trio.sleep(1)
+    await settle()
+    assert stage.lives == [0, 0.5]
+    assert stage.seen == [[("+", 1), ("-", 1), ("+", 2)]]
+    assert [(entry["event"], entry["actor"]) for entry in logs] == [
+        ("an actor crashed", "child"),
+        ("restarting", "child"),
+    ]
+    assert repr(stage.supervisor) == "<actor supervisor of child>"
+
+
+async def test_a_child_that_ends_in_order_is_left_alone(system: System, settle: Settle) -> None:
+    """With "on-error", the default; then the supervisor ends as well."""
+    stage = Stage(system)
+    await settle()
+    stage.tell("stop")
+    await trio.sleep(10)
+    await settle()
+    assert stage.lives == [0]
+    assert not stage.supervisor.running
+    assert stage.supervisor.error is None
+
+
+async def test_always_means_always(system: System, settle: Settle) -> None:
+    """With "always", an orderly end is a reason to start again."""
+    stage = Stage(system, restart="always", pause=1)
+    await settle()
+    stage.tell("stop")
+    await trio.sleep(2.5)
+    await settle()
+    assert stage.lives == [0, 1]
+
+
+async def test_too_many_restarts_are_a_crash_of_the_supervisor(system: System, settle: Settle) -> None:
+    """More than *intensity* within *period* seconds: it says how often, when and why, and what could be done."""
+    stage = Stage(system, intensity=3, period=5, pause=0.1)
+    for _ in range(4):
+        await trio.sleep(0.5)
+        await settle()
+        stage.tell("crash")
+    await trio.sleep(10)
+    await settle()
+    assert len(stage.lives) == 4
+    error = stage.supervisor.error
+    assert isinstance(error, ActorCrashed)
+    assert isinstance(error.__cause__, ZeroDivisionError)
+    assert "child ended 4 times in 5 s" in str(error)
+    assert "raise intensity= or period=" in str(error)
+
+
+async def test_restarts_that_lie_back_do_not_count(system: System, settle: Settle) -> None:
+    """A crash now and then goes on for ever."""
+    stage = Stage(system, intensity=1, period=5, pause=0)
+    for _ in range(10):
+        await trio.sleep(5.5)
+        await settle()
+        stage.tell("crash")
+    await settle()
+    assert len(stage.lives) == 11
+    assert stage.supervisor.running
+
+
+async def test_a_child_whose_boot_fails_uses_up_its_restarts(system: System, settle: Settle) -> None:
+    """No busy loop: pause after pause, and then the end."""
+    stage = Stage(system, intensity=2, period=100, pause=1)
+    stage.boot_fails = True
+    await trio.sleep(60)
+    await settle()
+    assert stage.lives == [0, 1, 2]
+    assert isinstance(stage.supervisor.error, ActorCrashed)
+
+
+async def test_the_supervisor_takes_its_child_along(system: System, settle: Settle) -> None:
+    """Stopped, during a life or during a pause, it ends the child in order and starts no other."""
+    for during_a_pause in (False, True):
+        stage = Stage(system, pause=5)
+        await settle()
+        if during_a_pause:
+            stage.tell("crash")
+            await settle()
+        stage.supervisor.root.enter(stop_actor)
+        await trio.sleep(20)
+        await settle()
+        assert stage.lives == [0]
+        assert stage.seen == [[("+", 1), ("-", 1)]]
+        assert not stage.supervisor.running
+
+
+async def test_who_links_to_a_supervisor_learns_that_it_gave_up(system: System, settle: Settle) -> None:
+    """Giving up is a crash like any other."""
+    log: list[str] = []
+    stage = Stage(system, intensity=0)
+    await settle()
+
+    def watch_it() -> None:
+        link(stage.supervisor)
+        on_stop(lambda: log.append("gave up"))
+
+    stage.facet.enter(lambda: react(watch_it))
+    await settle()
+    stage.tell("crash")
+    await settle()
+    assert log == ["gave up"]
+
+
+async def test_supervisors_of_supervisors(system: System, settle: Settle) -> None:
+    """When the inner one gives up, the outer one starts it afresh."""
+    lives: list[float] = []
+
+    def child() -> None:
+        lives.append(now())
+        prevent_inert_check()
+        after(1, lambda: 1 / 0)
+
+    def inner() -> None:
+        link(supervise(child, intensity=1, period=100, pause=0))
+        on_stop(lambda: 1 / 0)
+
+    system.spawn(lambda: supervise(inner, intensity=1, period=1000, pause=0, name="inner"))
+    await trio.sleep(100)
+    await settle()
+    assert len(lives) == 4
+
+
+def test_an_unknown_policy_is_refused() -> None:
+    """At the call, with the two there are."""
+    with pytest.raises(ArgumentError, match='restart="always" or restart="on-error", and not \'sometimes\''):
+        supervise(stop, restart="sometimes")  # type: ignore[arg-type]
