@@ -7,6 +7,7 @@ import graphlib
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -18,33 +19,16 @@ LONGEST = 700
 # package with all its modules.  "syndicate" and "relay" themselves are the two faces (`__init__.py`), which
 # rooms below may use and rooms above may not.
 PLAN = """
-    syndicate.errors syndicate.log syndicate.collector syndicate.values.depth syndicate.values.value
-    syndicate.values.record
-    syndicate.values.pattern syndicate.values.text syndicate.index.bag syndicate.values.absent
-    syndicate.index.event syndicate.index
-    syndicate.actors.trace syndicate.actors.turn syndicate.actors.signals syndicate.actors.block syndicate.actors.field
-    syndicate.actors.facet syndicate.actors.actor syndicate.actors.lane syndicate.actors.dataspace
-    syndicate.actors.verbs syndicate.actors.during syndicate.actors.query syndicate.actors.timer
-    syndicate.actors.supervise syndicate.actors.system
-    syndicate.hosting
-    syndicate
+    syndicate.errors syndicate.log syndicate.collector syndicate.values syndicate.index
+    syndicate.quarantine syndicate.actors
+    syndicate syndicate.hosting
     syndicate.storage syndicate.flow syndicate.lattice syndicate.plan syndicate.bloom syndicate.dedalus
     syndicate.views syndicate.spark syndicate.testing
 
-    relay.origin relay.protocol.limits relay.protocol.packets relay.protocol.codec relay.protocol.observer
-    relay.capabilities.passage relay.capabilities.caveats relay.session.membrane
-    relay.capabilities.sturdy relay.capabilities.gatekeeper relay.keep
-    relay.session.backlog relay.session.outbox relay.session.standing relay.session.reach relay.session.statistics
-    relay.session.session relay.transport.lobby relay.transport
-    relay.session.clock relay.session.link relay.client
+    relay.origin relay.protocol relay.keep relay.capabilities relay.transport relay.session relay.client
     relay.serve relay.nested
     relay
-    relay.server.disk relay.server.journal relay.server.durable relay.server.config relay.server.flow_gate
-    relay.server.state relay.server.governor
-    relay.server.metrics
-    relay.server.broker relay.server.admin
-    relay.server.units relay.server.service relay.tools.recording relay.tools.printer relay.tools.console
-    relay.tools.bench relay.demo relay.cli
+    relay.server relay.tools relay.demo relay.cli
 """
 ROOMS = PLAN.split()
 FLOOR = {room: floor for floor, room in enumerate(ROOMS)}
@@ -71,7 +55,7 @@ def room_of(name: str) -> str:
     return room
 
 
-def imports(name: str, path: Path) -> Iterator[tuple[str, int]]:
+def _imports(name: str, path: Path) -> Iterator[tuple[str, int]]:
     """The modules of ours that `name` imports, in functions too, but not for type checking; with lines."""
     pending: list[ast.AST] = [ast.parse(path.read_text(), path)]
     package = name if path.name == "__init__.py" else name.rpartition(".")[0]
@@ -90,6 +74,12 @@ def imports(name: str, path: Path) -> Iterator[tuple[str, int]]:
                     yield wanted if wanted in MODULES else source, node.lineno
         else:
             pending += ast.iter_child_nodes(node)
+
+
+@cache
+def imports(name: str, path: Path) -> list[tuple[str, int]]:
+    """Those of a module, read once."""
+    return list(_imports(name, path))
 
 
 @each_module
