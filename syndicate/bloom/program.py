@@ -45,7 +45,7 @@ from syndicate.bloom.state.state import CellState, ScratchState, SentState, Tabl
 from syndicate.bloom.state.store import Store
 from syndicate.bloom.tick.ticking import State, Ticking
 from syndicate.bloom.tick.wiring import Wiring, steady, wired
-from syndicate.errors import BloomDeclaration, IllegalRule, RuleFailed
+from syndicate.errors import AlreadyRunning, BloomDeclaration, IllegalRule, RuleFailed
 from syndicate.flow.circuit import Circuit
 from syndicate.flow.element import key_of, natural
 from syndicate.plan.heading import listed, meant
@@ -267,16 +267,43 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
             except BaseException:
                 self._close_store()
                 raise
-        durable = [one._name for one in kept]
-        self._engine = Ticking(
+        self._engine = self._make_engine()
+
+    def _make_engine(self) -> Ticking:
+        return Ticking(
             self._wiring,
             self._states,
-            durable,
+            [one._name for one in self.collections() if one._kind is Kind.DURABLE],
             self._store,
             found=self._rewired,
             naive=not self._semi_naive,
             engine=self._run_by,
         )
+
+    def _live_in(
+        self,
+        ds: Ref,
+        inputs: Mapping[str, Any],
+        outputs: Mapping[str, Any],
+        messages: Mapping[str, Any],
+        sends: Mapping[str, Any] = _NONE,
+    ) -> None:
+        """Be an actor's from now on, in a turn; raises :class:`AlreadyRunning`, :class:`BloomDeclaration`."""
+        self._at_root("host")
+        if self._agent is not None or self._done or self._stopped:
+            raise AlreadyRunning(
+                f"host(): this {type(self).__name__} runs already, or has ticked: give a new one, or the class, of "
+                "which each start makes one"
+            )
+        ports = self._checked(ds, {"inputs": inputs, "messages": messages, "outputs": outputs, "sends": sends})
+        for name in ports["inputs"]:
+            state = self._states[name]
+            if type(state) is ScratchState:
+                self._states[name] = following = FollowingState(state.contents)
+                following.inserted = state.inserted
+        self._engine.close()
+        self._engine = self._make_engine()
+        self._agent = Agent(self, ds, ports)
 
     def _rewired(self, name: str, columns: frozenset[str]) -> Wiring | None:
         """The wiring with one more collection that holds lattice values; None if that was known."""

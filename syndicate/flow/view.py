@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import attrs
 
-from syndicate.errors import CircuitError, EndlessLoop, NotAValue, PatternError, StepFailed, UnknownStream
+from syndicate.errors import CircuitError, PatternError, SyndicateError, UnknownStream
 from syndicate.flow.element import Key, collect, key_of, natural
 from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries
@@ -286,7 +286,7 @@ class View(Host):
         given = [port for port in self.ports if port.elements]
         try:
             changed = self.engine.step({port.name: port.delta() for port in given})
-        except (StepFailed, EndlessLoop, NotAValue) as error:
+        except SyndicateError as error:
             return error
         for port in given:
             port.done()

@@ -27,7 +27,7 @@ facet that says so: in ``@connect``, as long as the connection, while the progra
 What is sent while there is no connection is lost, as on any network.  Rows to ourselves take no way.
 
 **What strangers send** cannot end the program: a row of the wrong length, of a channel that there is not, or one that
-makes a rule, or a function of a port, raise, is refused and logged (:mod:`~syndicate.bloom.agent.strangers`).  A rule
+makes a rule, or a function of a port, raise, is refused and logged (:mod:`~syndicate.hosting.refusals`).  A rule
 that raises without them crashes the actor, with its file and line; what the program had asserted is retracted, and a
 supervisor may start it anew.  A function of a port that has failed for every row is the program's mistake: the log has
 it as an error, once, with its file and line.
@@ -40,79 +40,79 @@ key (:mod:`~syndicate.bloom.state.inbox`), a row is refused, or a filter decides
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from syndicate.actors.during import on_message
 from syndicate.actors.timer import after, now
-from syndicate.actors.turn import current, expect_ref, here
-from syndicate.actors.verbs import linked_task, on_stop, on_stop_or_crash, react
+from syndicate.actors.turn import expect_ref
+from syndicate.actors.verbs import linked_task, on_stop_or_crash, react
 from syndicate.bloom.agent.console import read_lines
 from syndicate.bloom.agent.packet import Packet, arrived
-from syndicate.bloom.agent.ports import Output, Sent, Standing, Unmade
-from syndicate.bloom.agent.strangers import Stranger, deferred, take_apart, take_back
+from syndicate.bloom.agent.ports import Conclusions, RowsAsserted, RowsSent, Sends
+from syndicate.bloom.agent.strangers import Stranger, deferred, take_back
 from syndicate.bloom.declaration import Kind
 from syndicate.bloom.state.contents import Contents
 from syndicate.bloom.state.merged import Merged
 from syndicate.bloom.state.state import NOTHING, ScratchState
-from syndicate.errors import IllegalRule, NoAnswer, NotAValue, ProgramStopped, RuleFailed, SyndicateError, WrongActor
+from syndicate.errors import IllegalRule, NoAnswer, NotAValue, ProgramStopped, RowMisfit, RuleFailed, SyndicateError
 from syndicate.flow.element import Key, Typed, key_of, natural
-from syndicate.hosting.refusals import Refusals
-from syndicate.lattice.lattice import short
-from syndicate.log import logger
+from syndicate.hosting.host import Host
+from syndicate.hosting.refusals import short, stepped
+from syndicate.hosting.routes import Routes
 from syndicate.values.absent import form_of, outward
 from syndicate.values.pattern import capture
 from syndicate.values.value import Ref
 
 if TYPE_CHECKING:
-    from syndicate.actors.facet import Facet
-    from syndicate.actors.turn import Turn
     from syndicate.bloom.collection import Collection
     from syndicate.bloom.program import Bloom
 
 T = TypeVar("T")
 
 
-class Agent:
+class Agent(Host):
     """Runs one program in a facet."""
+
+    port = "collection"
 
     def __init__(self, program: Bloom, ds: Ref | None, ports: Mapping[str, Mapping[str, Any]]) -> None:
         """In a new facet of the current one; with a dataspace, reached there.  Raises :class:`NotInTurn`."""
+        super().__init__(type(program).__name__)
         self.program, self.ds = program, ds
-        self.turn: Turn = current(type(program).__name__)
         self.thread = threading.get_ident()
-        self.paused = self.stepping = self.due = self.ended = False
+        self.ended = False
         self.error: BaseException | None = None
-        self.refusals = Refusals(self.turn.actor.name)
         self.shown: dict[tuple[str, Key], Stranger] = {}
+        """What is asserted, and is no longer, since the last tick."""
+        self.coming: dict[tuple[str, Key], Stranger] = {}
+        """The same, of the tick that is made."""
         self.strange = False
-        self.routes: dict[Key, dict[object, Ref]] = {}
-        self.all_else: dict[object, Ref] = {} if ds is None else {None: ds}
+        self.routes = Routes(ds)
         self.waiting: set[Future[Any]] = set()
-        self.outputs: list[Output] = []
-        self.sends: list[Output] = []
-        self.failing: set[Output] = set()
-        self.facet: Facet = react(partial(self._begin, ports))
+        self.outputs: list[Conclusions] = []
+        self.facet = react(partial(self._begin, ports))
         self.ended = not self.facet.alive  # in a facet that has stopped, nothing begins
 
     def _begin(self, ports: Mapping[str, Mapping[str, Any]]) -> None:
         program, ds = self.program, self.ds
-        self.facet = self.turn.facet
+        self.settle()
         self.facet.lasting = True  # others may give it rows at any time
-        self.block = self.facet.block(self._step_if_due)
         on_stop_or_crash(self._end)
         if ds is not None:
             program.send = self.send
             program._engine.inspect = self._inspect
             self.listen_at(ds)
             for name, written in ports["inputs"].items():
-                Standing(self, program.collection(name)).observe(ds, written)
+                RowsAsserted(self, program.collection(name)).observe(ds, written)
             for name, written in ports["messages"].items():
-                Sent(self, program.collection(name)).observe(ds, written)
-            for what, going in (("outputs", self.outputs), ("sends", self.sends)):
-                going += [Output(f"{what}=", program.collection(name), made) for name, made in ports[what].items()]
+                RowsSent(self, program.collection(name)).observe(ds, written)
+            for kind, what in ((Conclusions, "outputs"), (Sends, "sends")):
+                self.outputs += [kind(f"{what}=", program.collection(name), made) for name, made in ports[what].items()]
+            for output in self.outputs:
+                output.begin(self.facet, ds)
         for one in program.collections():
             if one._kind is Kind.PERIODIC:
                 self._ring(one, now() + one._declaration.period)
@@ -138,89 +138,77 @@ class Agent:
 
     # ------------------------------------------------------------------------------------------------ ticks
 
-    @property
-    def inside(self) -> bool:
-        """Whether a turn of its actor is running here."""
-        turn = here.turn
-        return turn is not None and turn.actor is self.facet.actor
+    def advance(self) -> None:
+        """Tick, and let what came of it go out."""
+        program = self.program
+        program._take_in()
+        self.coming, self.shown = self.shown, {}
+        self.strange = bool(self.coming or program._arrived)
+        stepped(self)
 
-    def wake(self) -> None:
-        """Let it tick at the end of this turn."""
-        if not self.stepping and not self.paused:
-            self.due = True
-            self.turn.damaged[self.block] = None
+    def waits(self) -> bool:
+        """Whether another tick would do something."""
+        return self.program.waits() or self._passing()
 
-    def _step_if_due(self) -> None:
-        if self.due:  # and nobody has asked for the tick in the midst of the turn
-            self.step()
+    def over(self) -> bool:
+        """Whether it has stopped, or was halted by a rule."""
+        return self.ended or self.program.halted
 
-    def step(self) -> None:
-        """Tick, and tell what came of it."""
-        program, turn = self.program, self.turn
-        self.due = False
-        if self._over():
-            return
-        self.stepping = True
-        try:
-            program._take_in()
-            self._tick()
-        finally:
-            self.stepping = False
-        if self._over():
-            self.facet.stop(turn)
-        elif not self.paused and (program.waits() or self._passing()):
-            self.facet.enter(self.wake)
-
-    def _tick(self) -> None:
-        program, shown = self.program, self.shown
-        self.shown, self.strange = {}, bool(shown or program._arrived)
-        error = self._ticked()
-        if error is None:
-            return
-        arrived = program._arrived.items() if self.ds is not None else ()
-        strangers = [*shown.values()]
-        for name, rows in arrived:
-            one = program.collection(name)
-            strangers += [Stranger(one, program._state_of(one).inlet, row) for row in rows]
-        if not strangers:
-            raise error
-        take_back(strangers)
-        own = self._ticked()
-        if own is not None:
-            raise own
-        failed: list[tuple[Stranger, Exception]] = []
-        take_apart(strangers, self._ticked, lambda stranger, error: failed.append((stranger, error)))
-        for stranger, error in failed:  # told when all have been tried: see what a function of outputs= can make at all
-            self._refuse_stranger(stranger, error)
-
-    def _ticked(self) -> Exception | None:
-        """Tick, and tell what came of it; what was raised if the tick did not happen."""
+    def attempt(self) -> Exception | None:
+        """Tick, and let what came of it go out; what was raised if the tick did not happen."""
         program, done = self.program, self.program._done
-        if self._over():
+        if self.over():
             return None
         try:
             program._derive()
-            self._publish()
+            changes = program._engine.changes
+            for output in self.outputs:
+                output.show(self.turn, changes.get(output.name, NOTHING))
         except Exception as error:
             if program._done > done or program._engine.broken:  # it has happened, or cannot be taken back
                 raise
             return error
         return None
 
+    probe = attempt
+
+    def strangers(self) -> list[Stranger]:
+        """The rows of this tick that were asserted, or are no longer, and those that arrived."""
+        program = self.program
+        strangers = [*self.coming.values()]
+        for name, rows in program._arrived.items() if self.ds is not None else ():
+            one = program.collection(name)
+            strangers += [Stranger(one, program._state_of(one).inlet, row) for row in rows]
+        return strangers
+
+    def give(self, items: Sequence[Stranger]) -> None:
+        """Let rows be in the next tick."""
+        for one in items:
+            one.give()
+
+    def take_back(self, items: Sequence[Stranger]) -> None:
+        """Let rows not be in the next tick."""
+        take_back(items)
+
+    def refused(self, item: Stranger, error: Exception) -> None:
+        """Leave out a row that a tick fails with."""
+        if item.port is not None and not item.ends():
+            item.port.refused(item.row)
+        text = f"{'the end of ' if item.ends() else ''}{short(natural(item.row))}"
+        self.blame(item.one._name, text, error, "makes a rule raise")
+
     def _inspect(self, changes: Mapping[str, Mapping[Key, int]], sent: Mapping[str, Mapping[Key, int]]) -> None:
-        """Raise, before the tick has happened, for what strangers brought about: a value that cannot be made, or two
-        rows of one key for the next tick, which could not happen.
+        """Make the values that go out, before the tick has happened; raise for what strangers brought about: what
+        cannot be sent, or two rows of one key for the next tick, which could not happen.
         """
+        for output in self.outputs:
+            output.prepare(changes.get(output.name, NOTHING))
         if not self.strange:
             return
         for name, rows in deferred(sent).items():
             contents = self.program._states[name].contents
             if not isinstance(contents, Merged):
                 Contents(name, contents.columns, contents.keys).checked(rows)
-        for output in (*self.outputs, *self.sends):
-            for row, weight in changes.get(output.one._name, NOTHING).items():
-                if weight > 0:
-                    output.form(row)
         for one, _ in self.program._senders:
             for row, weight in sent.get(f"{one._name} <~", NOTHING).items():
                 if weight > 0 and one._location is not None and not self._is_own(natural(row)[one._location]):
@@ -229,24 +217,6 @@ class Agent:
                     except NotAValue as error:
                         raise _unsendable(one, natural(row), error) from error
 
-    def _refuse_stranger(self, stranger: Stranger, error: Exception) -> None:
-        if isinstance(error, Unmade) and not error.output.works:
-            self._failing(error)
-            return
-        which = "the end of " if stranger.ends() else ""
-        self.refuse(stranger.one._name, f"{which}{short(natural(stranger.row))} makes a rule raise: {error}")
-
-    def _failing(self, error: Unmade) -> None:
-        """Tell, once for each, that a function of the program's own has failed for whatever row it was given."""
-        if error.output not in self.failing:
-            self.failing.add(error.output)
-            logger(actor=self.facet.actor.name).error(
-                "a function of the program has failed for every row so far", reason=str(error), exc_info=error.__cause__
-            )
-
-    def _over(self) -> bool:
-        return self.ended or self.program.halted
-
     def _passing(self) -> bool:
         """Whether rows of one tick stand, which the next would take away: what follows from them must not last."""
         return bool(self.outputs) and any(
@@ -254,21 +224,6 @@ class Agent:
             for name, state in self.program._states.items()
             if isinstance(state, ScratchState) and name != "now"
         )
-
-    def _publish(self) -> None:
-        ds, turn = self.ds, self.turn
-        if ds is None:
-            return
-        changes = self.program._engine.changes
-        gone = [
-            handle
-            for output in self.outputs
-            for handle in output.show(turn, ds, changes.get(output.one._name, NOTHING))
-        ]
-        for handle in gone:
-            turn.retract(handle)
-        for output in self.sends:
-            output.send(turn, ds)
 
     def _ring(self, one: Collection, due: float) -> None:
         def ring() -> None:
@@ -307,71 +262,48 @@ class Agent:
 
     def listen_at(self, ds: Ref) -> None:
         """Take what is addressed to the program in a dataspace, as long as the current facet lives."""
-        self._expect_inside("listen_at")
+        self.expect_inside("listen_at")
         on_message(expect_ref("listen_at", ds), Packet(self.program.address, capture(), capture()))(self._packet)
 
     def _packet(self, channel: Any, row: Any) -> None:
-        one = self.program._channel(channel)
-        if one is None:
-            self.refuse(channel, f"{type(self.program).__name__} has no such channel")
-        else:
-            self.take(one, row)
-
-    def take(self, one: Collection, row: Any) -> None:
-        """Let a row that somebody sent be there in the next tick, or refuse it."""
         if self.ended:
             return
-        key = self.checked(one, row)
-        if key is not None:
-            self.program._inbox.add(self.program._state_of(one).contents, (key,))
-            self.wake()
-
-    def checked(self, one: Collection, row: Any) -> Key | None:
-        """What somebody sent, as a row of a collection; None if it is refused."""
+        one = self.program._channel(channel)
         try:
-            key = arrived(row, one._columns, one._keys)
-            if type(key) is Typed or one._declaration.lattices:
-                (key,) = one._taken([natural(key)], f"{one._name}: a row that was sent")
+            if one is None:
+                raise RowMisfit(f"{self.what} has no such channel")
+            self.take(one, self.checked(one, row))
         except SyndicateError as error:
-            self.refuse(one._name, str(error))
-            return None
+            self.refuse(channel, error)
+
+    def take(self, one: Collection, row: Key) -> None:
+        """Let a row that somebody sent be there in the next tick."""
+        self.program._inbox.add(self.program._state_of(one).contents, (row,))
+        self.wake()
+
+    def checked(self, one: Collection, row: Any) -> Key:
+        """What somebody gave, as a row of a collection; raises a :class:`SyndicateError` if it is none."""
+        key = arrived(row, one._columns, one._keys)
+        if type(key) is Typed or one._declaration.lattices:
+            (key,) = one._taken([natural(key)], f"{one._name}: a row that was sent")
         return key
-
-    def refuse(self, name: Any, why: str) -> None:
-        """Log that a row was refused."""
-        self.refusals.log(why, collection=str(name)[:80])
-
-    def _expect_inside(self, what: str) -> None:
-        current(what)
-        if not self.inside:
-            raise WrongActor(
-                f"{what}() is for turns of {self.facet.actor!r}, in which {type(self.program).__name__} runs: call it "
-                "in the function that makes the program"
-            )
 
     # ------------------------------------------------------------------------------------------------ what goes out
 
     def send_via(self, ds: Ref, *addresses: Any) -> None:
         """Send what is for some addresses, or without any all else, to a dataspace, as long as this facet lives."""
         expect_ref("send_via", ds)
-        self._expect_inside("send_via")
-        mark = object()
-        ways = [self.routes.setdefault(key_of(address), {}) for address in addresses] or [self.all_else]
-        for way in ways:
-            way[mark] = ds
-
-        @on_stop
-        def end() -> None:
-            for way in ways:
-                del way[mark]
+        self.expect_inside("send_via")
+        self.routes.add(ds, map(key_of, addresses))
 
     def send(self, address: Any, channel: str, row: tuple[Any, ...]) -> None:
         """Send a row of a channel."""
         if self._is_own(address):
             self.program.deliver(channel, [row])
             return
-        way = self.routes.get(key_of(address)) or self.all_else
-        ds = next(reversed(way.values()))
+        ds = self.routes.to(key_of(address))
+        if ds is None:
+            return
         try:
             self.turn.send(ds, Packet(outward(address), channel, outward(row)))
         except NotAValue as error:

@@ -21,20 +21,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import attrs
-
-from syndicate.actors.during import observe
-from syndicate.actors.turn import Entity, Handle, Turn
+from syndicate.actors.turn import Turn
 from syndicate.bloom.agent.strangers import Stranger
 from syndicate.bloom.declaration import SCRATCHES, TABLES, Kind
 from syndicate.bloom.rules.function import takes
 from syndicate.bloom.site import raised_at, site_of
-from syndicate.errors import BloomDeclaration, IllegalRule, NotAValue, PatternError, RuleFailed
+from syndicate.errors import BloomDeclaration, IllegalRule, PatternError, RuleFailed
 from syndicate.flow.element import Key, natural
-from syndicate.index.analysis import analyse
-from syndicate.values.absent import form_of
-from syndicate.values.pattern import capture
-from syndicate.values.value import Frozen, Ref, Value, thaw
+from syndicate.hosting.ports import Asserted, Output, Sent, pattern_for, reason, width
+from syndicate.values.value import Value, thaw
 
 if TYPE_CHECKING:
     from syndicate.bloom.agent.agent import Agent
@@ -50,7 +45,7 @@ def check(what: str, one: Collection, written: Any, site: str) -> Any:
                 f"{site}: {what}={{{name!r}: ...}} takes a record class, or a function of {', '.join(one._columns)}, "
                 f"not {written!r}"
             )
-        fields = len(attrs.fields(written)) if hasattr(written, "__label__") else len(one._columns)
+        fields = width(written, len(one._columns))
         if fields != len(one._columns):
             raise BloomDeclaration(
                 f"{site}: {written.__name__} has {fields} fields, but {name} has {len(one._columns)} columns: "
@@ -70,10 +65,8 @@ def check(what: str, one: Collection, written: Any, site: str) -> Any:
         raise BloomDeclaration(
             f"{site}: {name} is a {kind.value}, and {what}= are for tables, scratches and input interfaces"
         )
-    if isinstance(written, type) and hasattr(written, "__label__"):
-        written = written(*[capture() for _ in attrs.fields(written)])
     try:
-        captures = len(analyse(written)[0].captures)
+        written, captures = pattern_for(written)
     except PatternError as error:
         raise BloomDeclaration(
             f"{site}: {what}={{{name!r}: ...}} takes a pattern, or a record class: {error}"
@@ -86,119 +79,117 @@ def check(what: str, one: Collection, written: Any, site: str) -> Any:
     return written
 
 
-class Sent(Entity):
-    """Rows of messages."""
+class RowsSent(Sent["Agent"]):
+    """Rows of messages, each there in one tick."""
 
     def __init__(self, agent: Agent, one: Collection) -> None:
         """For a collection."""
-        self.agent, self.one = agent, one
+        super().__init__(agent, one._name)
+        self.one = one
 
-    def observe(self, ds: Ref, pattern: Any) -> None:
-        """Ask for what matches."""
-        observe("Program", ds, pattern, self)
+    def row(self, captures: Value) -> Key:
+        """The row that was captured."""
+        return self.host.checked(self.one, captures)
 
-    def message(self, value: Value) -> None:
+    def came(self, row: Key, handle: Any) -> None:
         """It is there in one tick."""
-        self.agent.take(self.one, tuple(value))
+        self.host.take(self.one, row)
 
 
-class Standing(Entity):
+class RowsAsserted(Asserted["Agent"]):
     """Rows of assertions: the first of each key counts, the others wait for its end."""
 
     def __init__(self, agent: Agent, one: Collection) -> None:
         """For a collection."""
-        self.agent, self.one = agent, one
+        super().__init__(agent, one._name)
+        self.one = one
         self.state = one._program._state_of(one)
-        self.known: dict[Any, Key] = {}
-        self.queues: dict[Key, dict[Key, int]] = {}
+        self.queues: dict[Key, dict[Key, dict[Any, None]]] = {}
+        """By key, the rows in the order in which they came, with the handles of their assertions."""
 
-    def observe(self, ds: Ref, pattern: Any) -> None:
-        """Ask for what matches."""
-        observe("Program", ds, pattern, self)
+    def row(self, captures: Value) -> Key:
+        """The row that was captured."""
+        return self.host.checked(self.one, captures)
 
-    def assert_(self, value: Value, handle: Any) -> None:
-        """It is there from the next tick on."""
-        agent, one = self.agent, self.one
-        row = agent.checked(one, tuple(value))
-        if row is None:
-            return
-        self.known[handle] = row
-        queue = self.queues.setdefault(self.state.contents.key(row), {})
-        queue[row] = queue.get(row, 0) + 1
-        if len(queue) == 1:
-            self._show(row, True)
-        elif queue[row] == 1:
-            first = natural(next(iter(queue)))
-            agent.refuse(one._name, f"{natural(row)!r} has the key of {first!r}, and waits for its end")
-
-    def retract(self, handle: Any) -> None:
-        """It is gone from the next tick on."""
-        row = self.known.pop(handle, None)
-        if row is None:
-            return
+    def came(self, row: Key, handle: Any) -> None:
+        """It is there from the next tick on, unless another of its key is."""
         key = self.state.contents.key(row)
+        queue = self.queues.get(key)
+        if queue is None:
+            self.queues[key] = {row: {handle: None}}
+            self._show(row, True)
+        elif row in queue:
+            queue[row][handle] = None
+        else:
+            queue[row] = {handle: None}
+            first = natural(next(iter(queue)))
+            self.host.refuse(self.name, f"{natural(row)!r} has the key of {first!r}, and waits for its end")
+
+    def went(self, row: Key, handle: Any) -> None:
+        """It is gone from the next tick on, and the next of its key is there."""
+        key = self.state.contents.key(row)
+        handles = self.queues[key][row]
+        del handles[handle]
+        if not handles:
+            self._leave(key, row, shown=True)
+
+    def refused(self, row: Key) -> None:
+        """It counts for nothing as long as it is asserted."""
+        key = self.state.contents.key(row)
+        for handle in self.queues[key][row]:
+            del self.rows[handle]
+        self._leave(key, row, shown=False)
+
+    def _leave(self, key: Key, row: Key, *, shown: bool) -> None:
         queue = self.queues[key]
-        queue[row] -= 1
-        if queue[row]:
-            return
         first = next(iter(queue)) == row
         del queue[row]
-        if first:
+        if first and shown:
             self._show(row, False)
-            if queue:
-                self._show(next(iter(queue)), True)
         if not queue:
             del self.queues[key]
+        elif first:
+            self._show(next(iter(queue)), True)
 
     def _show(self, row: Key, there: bool) -> None:
-        one, shown = self.one, self.agent.shown
-        pending = "wanted" if one._kind not in TABLES else "upserted" if there else "deleted"
-        before = shown.get((one._name, row))
+        one, shown = self.one, self.host.shown
+        before = shown.pop((self.name, row), None)
         if before is not None:  # the opposite, and no tick since
             before.drop()
-        shown[one._name, row] = stranger = Stranger(one, pending, row, there)
-        stranger.give()
-        self.agent.wake()
+        else:
+            pending = "wanted" if one._kind not in TABLES else "upserted" if there else "deleted"
+            shown[self.name, row] = stranger = Stranger(one, pending, row, there, self)
+            stranger.give()
+        self.host.wake()
 
 
 class Unmade(RuleFailed):
     """No value can be made of a row that is to go out."""
 
-    output: Output
+    output: Conclusions
 
 
-class Output:
-    """The rows of a collection as values."""
+class Conclusions(Output):
+    """The rows of a collection as values that are asserted."""
 
     def __init__(self, what: str, one: Collection, make: Callable[..., Value]) -> None:
         """By a function of the columns, given as *what*, ``outputs=`` or ``sends=``."""
-        self.what, self.one, self.make, self.site = what, one, make, site_of(make)
-        self.works = False
-        """Whether it has ever made a value: if not, it is no stranger's row that is wrong."""
-        self.handles: dict[Key, Handle] = {}
+        super().__init__(one._name, lambda row: make(*natural(row)))
+        self.what, self.one, self.site = what, one, site_of(make)
 
-    def form(self, row: Key) -> Frozen:
-        """The frozen form of a row's value; raises :class:`Unmade`."""
-        try:
-            form = form_of(self.make(*natural(row)))
-        except Exception as error:
-            where = raised_at(error, self.site)
-            why = str(error) if isinstance(error, NotAValue) else f"{type(error).__name__}: {error}"
-            name = self.one._name
-            made = Unmade(f"{where}: {self.what} of {name} cannot make a value of {natural(row)!r}: {why}")
-            made.output = self
-            raise made from error
-        self.works = True
-        return form
+    def failure(self, row: Key, error: Exception) -> Unmade:
+        """The error that names the function's place."""
+        where = raised_at(error, self.site)
+        made = Unmade(f"{where}: {self.what} of {self.name} cannot make a value of {natural(row)!r}: {reason(error)}")
+        made.output = self
+        return made
 
-    def show(self, turn: Turn, ds: Ref, delta: Mapping[Key, int]) -> list[Handle]:
-        """Assert what is new; answer the handles of what is gone."""
-        for row, weight in delta.items():
-            if weight > 0 and row not in self.handles:
-                self.handles[row] = turn.assert_form(turn.facet, ds, self.form(row))
-        return [self.handles.pop(row) for row, weight in delta.items() if weight < 0 and row in self.handles]
 
-    def send(self, turn: Turn, ds: Ref) -> None:
+class Sends(Conclusions):
+    """The rows of a collection as messages, in each tick in which they are there."""
+
+    def show(self, turn: Turn, delta: Mapping[Key, int]) -> None:
         """Send what is there."""
+        forms, self.forms = self.forms, {}
         for row in list(self.one._program._state_of(self.one).contents.rows):
-            turn.send(ds, thaw(self.form(row)))
+            turn.send(self.ds, thaw(forms[row] if row in forms else self.form(row)))

@@ -37,6 +37,7 @@ from syndicate.actors.turn import current
 from syndicate.actors.verbs import prevent_inert_check
 from syndicate.bloom.agent.agent import Agent
 from syndicate.errors import AlreadyRunning, IllegalRule, ProgramStopped
+from syndicate.hosting.host import Start
 from syndicate.log import logger
 
 if TYPE_CHECKING:
@@ -51,8 +52,27 @@ Callback: TypeAlias = "Callable[[list[Row]], object]"
 NO_PORTS: dict[str, dict[str, Any]] = {"inputs": {}, "messages": {}, "outputs": {}, "sends": {}}
 
 
+class Hosting:
+    """What :func:`syndicate.hosting.host.host` calls: a class makes a new program at each start, a program is it."""
+
+    def __get__(self, program: Running | None, cls: type[Running]) -> Callable[..., Start]:
+        def hosted(ds: Ref, **given: Any) -> Start:
+            def start() -> None:
+                if program is None:
+                    cls(ds, **given)  # type: ignore[call-arg]  # it is a program's
+                else:
+                    program._live_in(ds, **given)
+
+            start.__name__ = cls.__name__
+            return start
+
+        return hosted
+
+
 class Running:
     """What a program has to be run by."""
+
+    __host__ = Hosting()
 
     if TYPE_CHECKING:
         _root: Bloom
@@ -61,6 +81,7 @@ class Running:
 
         def _at_root(self, what: str) -> None: ...
         def collection(self, name: str) -> Collection: ...  # noqa: D102  # as in Looking
+        def _live_in(self, *args: Any, **given: Any) -> None: ...
 
     def _set_running(self) -> None:
         self._agent = None

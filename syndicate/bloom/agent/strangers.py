@@ -1,41 +1,38 @@
-"""Strangers: rows that others sent or assert.  One that makes a rule raise is refused, and the program goes on.
+"""Strangers: rows that others sent or assert, as what can be given to the next tick, and taken back.
 
-A tick that raises did not happen, and there are two whose mistake it can be.  If the program still raises without the
-rows of strangers, it is the program's own, and ends it.  If not, that tick has happened, and the rows come after it:
-all together, or half of them and the other half, and so on, down to those that raise by themselves.  These are refused,
-and logged; the others are there in ticks of their own, as if they had been longer on the way.
+A tick that strangers' rows make raise is attempted without them, and then with parts of them
+(:mod:`~syndicate.hosting.refusals`): the rows that it can do with are there in ticks of their own, in their order, as
+if they had been longer on the way.
 
 Only the tick in which a row comes can refuse it.  What one that was taken leads to later, by ``<+`` or when a timer
 fires, is the program's own; but rows that replace each other by ``<+-`` do so in ticks of their own.
-
-Contract: *n* rows, of which *k* are refused or must come apart from others, take at most 2 + 2 *k* (1 + log2 *n*)
-ticks, and keep their order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from syndicate.flow.element import Key
-from syndicate.hosting.refusals import sift
 
 if TYPE_CHECKING:
+    from syndicate.bloom.agent.ports import RowsAsserted
     from syndicate.bloom.collection import Collection
 
 
 @frozen(eq=False)
 class Stranger:
     """A row for the next tick, in *pending* of its collection's state: ``inserted``, ``upserted``, ``deleted``, or in
-    ``wanted``, which says whether it is *there* from now on.
+    ``wanted``, which says whether it is *there* from now on; *port* is that of its assertion.
     """
 
     one: Collection
     pending: str
     row: Key
     there: bool | None = None
+    port: RowsAsserted | None = None
 
     def _waiting(self) -> dict[Key, Any]:
         found: dict[Key, Any] = getattr(self.one._program._state_of(self.one), self.pending)
@@ -77,22 +74,3 @@ def take_back(strangers: Sequence[Stranger]) -> None:
         state = collection._program._state_of(collection)
         collection._program._root._engine.noticed.pop(collection._name, None)
         collection._notice([*state.inserted, *getattr(state, "upserted", ())])
-
-
-def take_apart(
-    strangers: Sequence[Stranger], tick: Callable[[], Exception | None], refuse: Callable[[Stranger, Exception], None]
-) -> None:
-    """Tick with rows that together made a tick raise, refusing those that do so by themselves.
-
-    *tick* answers what was raised, if it therefore did not happen.
-    """
-
-    def attempt(some: Sequence[Stranger]) -> Exception | None:
-        for one in some:
-            one.give()
-        error = tick()
-        if error is not None:
-            take_back(some)
-        return error
-
-    sift(strangers, attempt, refuse)

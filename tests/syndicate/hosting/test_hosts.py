@@ -4,6 +4,8 @@ Each program has the same rules.  *told* is asserted, *said* and *later* are sen
 *said* it concludes ``Share(who, 12 // n)``, of *later* the same one step after it came, as something of its own.
 """
 
+# ruff: noqa: B015  # rules are comparisons
+
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 
 from syndicate import ABSENT, Actor, Handle, Ref, assert_, capture, dataspace, prevent_inert_check, record, send, spawn
+from syndicate.bloom import Bloom, bloom, scratch
 from syndicate.errors import SyndicateError
 from syndicate.flow import Circuit
 from syndicate.hosting.host import Host, host
@@ -68,8 +71,29 @@ def circuit() -> Circuit:
     return c
 
 
+class Rules(Bloom):
+    """The same in Bloom."""
+
+    told = scratch(["who", "n"], [])
+    said = scratch(["who", "n"], [])
+    later = scratch(["who", "n"], [])
+    own = scratch(["who", "n"], [])
+    share = scratch(["who", "n"], [])
+
+    @bloom
+    def rules(self) -> None:
+        """Of the program's own is what it has put off."""
+        self.own < +self.later
+        for one in (self.told, self.said, self.own):
+            self.share <= one.map(lambda row: (row.who, 12 // row.n))
+
+
 Make = Callable[[], tuple[Any, dict[str, Any]]]
-KINDS: dict[str, Make] = {"circuit": lambda: (circuit(), {})}
+KINDS: dict[str, Make] = {
+    "circuit": lambda: (circuit(), {}),
+    "bloom": lambda: (Rules, {}),
+    "bloom-made": lambda: (Rules(), {}),
+}
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
 

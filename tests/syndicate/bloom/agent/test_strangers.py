@@ -465,6 +465,44 @@ def test_rows_of_which_no_value_can_be_made(logs: list[MutableMapping[str, Any]]
     assert sum("answer cannot send" in line["reason"] for line in logs) == 1
 
 
+@pytest.mark.parametrize("kind", [scratch, table])
+def test_a_refused_assertion_leaves_its_key_to_others(kind: Any, logs: list[MutableMapping[str, Any]]) -> None:
+    """It counts for nothing while it stands: the next of its key is there, whichever came first; its end is quiet."""
+
+    class Keyed(Bloom):
+        setting = kind(["name"], ["value"])
+        half = scratch(["name", "value"], [])
+
+        @bloom
+        def rules(self) -> None:
+            self.half <= self.setting.map(lambda s: (s.name, 12 // s.value))
+
+    def boot() -> None:
+        ds = dataspace()
+        actors.append(spawn(lambda: made.append(Keyed(ds, inputs={"setting": ["set", capture(), capture()]}))))
+        for name, value in (("a", 0), ("a", 3), ("b", 4), ("b", 0), ("b", 6)):
+            facets[name, value] = react(partial(assert_, ds, ["set", name, value]))
+
+    made: list[Any] = []
+    actors: list[Any] = []
+    facets: dict[tuple[str, int], Any] = {}
+    system = settled(boot)
+
+    def ended(*one: Any) -> list[Any]:
+        facets[one].enter(partial(stop, facets[one]))
+        system.drain()
+        return sorted(made[0].half)
+
+    assert sorted(made[0].half) == [("a", 4), ("b", 3)]
+    assert ended("a", 0) == [("a", 4), ("b", 3)]
+    assert ended("b", 4) == [("a", 4), ("b", 2)]
+    assert ended("a", 3) == [("b", 2)]
+    assert ended("b", 0) == [("b", 2)]
+    assert ended("b", 6) == []
+    assert (actors[0].error, len(made[0].setting)) == (None, 0)
+    assert sum("makes a rule raise" in line["reason"] for line in logs) == 2
+
+
 @record("bloom-test-odd")
 class Odd:
     """Made of odd numbers only."""
