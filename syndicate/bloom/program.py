@@ -228,6 +228,13 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
                 if error.obj is not self:
                     raise
                 raise self._unnamed(error, "") from error
+            except TypeError as error:
+                if "bad operand type for unary" not in str(error):
+                    raise
+                raise IllegalRule(
+                    f"{raised_at(error)}: {error}: the sign of an operator stands before rows, as in "
+                    "t <+ values((1, 2), ...)"
+                ) from error
             finally:
                 root._collecting = False
 

@@ -684,3 +684,42 @@ def test_constants_of_a_program() -> None:
     for given, done in ((Max(5), False), (Max(10), False), (Max(13), True), (Max(1), True)):
         tick(p, m1=given)
         assert p.done.reveal() is done
+
+
+def test_shortest_paths_from_behind() -> None:
+    """Links at the end of paths, with the last node before it: in cycles, as links come; least costs have an order."""
+
+    class Behind(Bloom):
+        link = table(["from", "to", "c"])
+        path = table(["from", "to", "last"], ["c"])
+        least = table(["from", "to"], ["c"])
+
+        @bloom
+        def rules(self) -> None:
+            self.path <= self.link.map(lambda link: (link.from_, link.to, "direct", Min(link.c)))
+            self.path <= (self.path * self.link).pairs(
+                ("to", "from"), lambda p, link: (p.from_, link.to, link.from_, p.c + link.c)
+            )
+            self.least <= self.path.map(lambda p: (p.from_, p.to, p.c))
+
+    p = Behind()
+    assert {p.stratum(name) for name in ("link", "path", "least")} == {0}
+    for more in ("ab20 ab24 ba5 ba8 bc10", "bc11 ac35 da15", "db5", "ca1 cd2"):
+        tick(p, link=[(one[0], one[1], int(one[2:])) for one in more.split()])
+        wanted: dict[tuple[str, str], int] = {}
+        for a, b, cost in p.link:
+            wanted[a, b] = min(cost, wanted.get((a, b), cost))
+        direct = dict(wanted)
+        for via in "abcd":
+            for a in "abcd":
+                for b in "abcd":
+                    if (a, via) in wanted and (via, b) in wanted:
+                        through = wanted[a, via] + wanted[via, b]
+                        wanted[a, b] = min(through, wanted.get((a, b), through))
+        assert {(row.from_, row.to): row.c.reveal() for row in p.least} == wanted
+        by_last = {
+            (a, b, via): wanted[a, via] + direct[via, b] for a, via in wanted for of, b in direct if of == via
+        } | {(a, b, "direct"): cost for (a, b), cost in direct.items()}
+        assert {(row.from_, row.to, row.last): row.c.reveal() for row in p.path} == by_last
+    in_order = sorted(p.least, key=lambda row: (row.c.reveal(), row.from_, row.to))
+    assert [row.c.reveal() for row in in_order] == sorted(wanted.values())
