@@ -7,7 +7,7 @@ word, and of two collections the first, whatever wrote to it.
 from __future__ import annotations
 
 from abc import ABCMeta
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from syndicate.bloom.block import Imported, is_marked
 from syndicate.bloom.declaration import Declaration
@@ -30,8 +30,17 @@ def _declares(value: Any) -> bool:
     return isinstance(value, (Declaration, Imported)) or is_marked(value, "bloom") or is_marked(value, "bootstrap")
 
 
-class ProgramClass(ABCMeta):
-    """The class of programs' classes, which may be abstract too."""
+if TYPE_CHECKING:
+    _Abstract = ABCMeta
+else:
+    _Abstract = type(Protocol)  # an ABCMeta; any other could not be mixed with a protocol
+
+
+class ProgramClass(_Abstract):
+    """The class of programs' classes, which may be abstract, and name protocols that they follow."""
+
+    __instancecheck__ = ABCMeta.__instancecheck__
+    __subclasscheck__ = ABCMeta.__subclasscheck__
 
     @classmethod
     def __prepare__(cls, name: str, bases: tuple[type, ...], /, **_: Any) -> Body:

@@ -30,23 +30,48 @@ from collections.abc import Iterable
 from functools import partial
 from typing import Any, TypeAlias
 
+from attrs import frozen
+
 from syndicate.bloom.program import Bloom
 from syndicate.errors import BloomDeclaration, IllegalRule
 from syndicate.plan.heading import listed
 
-Packet: TypeAlias = tuple[Any, str, tuple[Any, ...]]
+
+@frozen
+class Passage:
+    """A row between two programs: the tick that sent it, and the tick in which it arrived, None if it was lost."""
+
+    sender: Any
+    left: int
+    channel: str
+    row: tuple[Any, ...]
+    receiver: Any
+    arrived: int | None
+
+
+Packet: TypeAlias = tuple[Any, int, Any, str, tuple[Any, ...]]
 
 
 class Network:
     """Programs by their addresses, and the rows between them.
 
     *loss* and *repeat* are probabilities of each row, *delay* is the most steps that one may be on its way for longer.
+    With *record*, ``passages`` has each row that was sent, for :func:`syndicate.bloom.insight.spacetime.spacetime`.
     """
 
-    def __init__(self, *programs: Bloom, seed: int = 0, loss: float = 0.0, repeat: float = 0.0, delay: int = 0) -> None:
+    def __init__(
+        self,
+        *programs: Bloom,
+        seed: int = 0,
+        loss: float = 0.0,
+        repeat: float = 0.0,
+        delay: int = 0,
+        record: bool = False,
+    ) -> None:
         """Connect programs; raises :class:`BloomDeclaration` where two have one address."""
         self.random = random.Random(seed)
-        self.loss, self.repeat, self.delay = loss, repeat, delay
+        self.loss, self.repeat, self.delay, self.record = loss, repeat, delay, record
+        self.passages: list[Passage] = []
         self.programs: dict[Any, Bloom] = {}
         self.waiting: list[Packet] = []
         self.delayed: list[tuple[int, Packet]] = []
@@ -75,16 +100,24 @@ class Network:
 
     def _take(self, sender: Any, address: Any, channel: str, row: tuple[Any, ...]) -> None:
         self.sent += 1
+        left = self.programs[sender].budtime - 1
         apart = self.parts.get(sender, 0) != self.parts.get(address, 0)
         if address not in self.programs or apart or self.random.random() < self.loss:
             self.lost += 1
+            self._note(sender, left, address, channel, row, None)
             return
         for _ in range(1 + (self.random.random() < self.repeat)):
             late = self.random.randint(0, self.delay) if self.delay else 0
             if late:
-                self.delayed.append((self.now + late, (address, channel, row)))
+                self.delayed.append((self.now + late, (sender, left, address, channel, row)))
             else:
-                self.waiting.append((address, channel, row))
+                self.waiting.append((sender, left, address, channel, row))
+
+    def _note(
+        self, sender: Any, left: int, receiver: Any, channel: str, row: tuple[Any, ...], arrived: int | None
+    ) -> None:
+        if self.record:
+            self.passages.append(Passage(sender, left, channel, row, receiver, arrived))
 
     def step(self) -> None:
         """Deliver some of what is due, in any order, and tick the programs that have something to do."""
@@ -94,8 +127,9 @@ class Network:
         self.random.shuffle(self.waiting)
         some = self.random.randint(1, len(self.waiting)) if self.waiting else 0
         now, self.waiting = self.waiting[:some], self.waiting[some:]
-        for address, channel, row in now:
+        for sender, left, address, channel, row in now:
             self.programs[address].deliver(channel, [row])
+            self._note(sender, left, address, channel, row, self.programs[address].budtime)
         busy = [program for program in self.programs.values() if program.waits()]
         self.random.shuffle(busy)
         for program in busy:

@@ -4,7 +4,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, Protocol
 
 import pytest
 
@@ -356,6 +357,35 @@ def test_one_name_twice(write: Any) -> None:
         write()
     with pytest.raises(BloomDeclaration, match="takes a class of rules"):
         no_program()
+
+
+class Sized(Protocol):
+    """What has a size."""
+
+    def size(self) -> int:
+        """Of it."""
+        ...
+
+
+def test_programs_that_are_abstract_and_follow_protocols() -> None:
+    """As any class may: what is abstract makes no instance."""
+
+    class Abstract(Bloom, Sized, ABC):
+        t = table()
+
+        @abstractmethod
+        def size(self) -> int:
+            """To be told."""
+
+    class Whole(Abstract):
+        def size(self) -> int:
+            return len(self.t)
+
+    with pytest.raises(TypeError, match="abstract"):
+        Abstract()  # type: ignore[abstract]  # the mistake
+    p = Whole()
+    tick(p, t=[(1, 2)])
+    assert (p.size(), isinstance(p, Bloom), isinstance(3, Bloom)) == (1, True, False)
 
 
 def test_methods_of_ancestors_of_ancestors() -> None:

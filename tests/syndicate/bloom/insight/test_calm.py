@@ -350,7 +350,7 @@ def outcome(kind: type[Bloom], facts: Facts, seed: int) -> dict[tuple[str, str],
         net.step()
     for _ in range(15):  # whoever sends in each tick never rests: let all arrive, some times over
         while net.waiting:
-            address, one, row = net.waiting.pop()
+            _, _, address, one, row = net.waiting.pop()
             nodes[address].deliver(one, [row])
         for node in nodes.values():
             node.tick()

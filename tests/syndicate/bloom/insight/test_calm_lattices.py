@@ -208,7 +208,7 @@ def outcome(kind: type[Bloom], facts: list[Fact], seed: int) -> dict[tuple[str, 
         for _ in range(4):
             net.step()
         while net.waiting:
-            address, one, row = net.waiting.pop()
+            _, _, address, one, row = net.waiting.pop()
             nodes[address].deliver(one, [row])
         for node in nodes.values():
             node.tick()
