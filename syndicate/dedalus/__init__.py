@@ -9,7 +9,7 @@
 >>> model.at(3)["log"]
 [('b', 'hi')]
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011); ``docs/design/dedalus.md``.
+Source: Alvaro et al. 2011b; ``docs/design/dedalus.md``.
 """
 
 from __future__ import annotations

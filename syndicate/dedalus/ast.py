@@ -10,7 +10,7 @@ seq(X, N)@next :- seq(X, _)@N, notin stop(X);
 Contract: a constant is a string, an integer, or a float with a fraction; a float without one is the integer, so that
 equal values are one value.
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011).
+Source: Alvaro et al. 2011b; ``docs/design/dedalus.md``, "Conventions where the paper is silent".
 """
 
 from __future__ import annotations

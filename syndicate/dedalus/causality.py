@@ -12,7 +12,7 @@ Traceback (most recent call last):
 syndicate.errors.ScheduleError: delivery is causal, but these come before each other: b at 2, b at 3, a at 4, a at 5.
 Let a message among them arrive later
 
-Source: "Putting Logic-Based Distributed Systems on Stable Grounds" (Ameloot et al. 2015).
+Source: Ameloot et al. 2016; ``docs/design/dedalus.md``, "Delivery".
 """
 
 from __future__ import annotations

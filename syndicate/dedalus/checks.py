@@ -11,7 +11,8 @@ Reason classes: ``reserved``, ``time``, ``arity``, ``unsafe``, ``unstratifiable`
 A body is read within one timestep, so that only deductive rules can make a cycle; a relation at a constant time counts
 as the relation itself, which it is at that time.
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), safety, stratification, distribution model.
+Source: Alvaro et al. 2011b, on safety, stratification and "Distribution Model"; ``docs/design/dedalus.md``,
+"Conventions where the paper is silent".
 """
 
 from __future__ import annotations

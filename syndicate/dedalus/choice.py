@@ -8,7 +8,7 @@ conflict are found in each group of values that are connected by conflicts, and 
 >>> [sorted(found) for found in one.maximal([("jim", "bell"), ("jim", "ohm"), ("ann", "ohm")])]
 [[('ann', 'ohm'), ('jim', 'bell')], [('ann', 'ohm'), ('jim', 'ohm')]]
 
-Source: choice as Greco and Zaniolo define it ("Greedy algorithms in Datalog with choice and negation", 1998).
+Source: Greco and Zaniolo 1998; Alvaro et al. 2011b, "Choice".
 """
 
 from __future__ import annotations

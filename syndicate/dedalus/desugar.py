@@ -15,7 +15,7 @@ n(X1)@S :- n_group(X1)@T, successor(T, S);
 
 Contract: ``short`` undoes ``explicit``; a hidden variable never has the name of one of the user's.
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), asynchronous rules.
+Source: Alvaro et al. 2011b, "Asynchronous Rules"; ``docs/design/dedalus.md``, "Conventions where the paper is silent".
 """
 
 from __future__ import annotations

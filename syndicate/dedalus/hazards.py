@@ -8,7 +8,8 @@ delivery 'later'
 program:1:47: r is read at 3 at all times: that is for specifications and questions
     q(X) :- r(X)@3, d(X);
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), stratification over time.
+Source: Alvaro et al. 2011b, on stratification over time; ``docs/design/dedalus.md``, "Conventions where the paper is
+silent".
 """
 
 from __future__ import annotations

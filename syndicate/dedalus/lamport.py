@@ -11,9 +11,9 @@ p_wait(A, B, N)@async :- q(A, B)@N;
 p_wait(X1, X2, N)@next :- p_wait(X1, X2, N)@M, N >= M;
 p(X1, X2)@next :- p_wait(X1, X2, N)@M, N < M;
 
-The seed's ``persist[p, 2]`` belongs to the program, where that is meant.
+The paper's ``persist[p, 2]`` belongs to the program, where that is meant.
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), Lamport clocks.
+Source: Alvaro et al. 2011b, "Lamport Clocks"; Lamport 1978.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ it does not depend on the order of evaluation.  Messages overtake each other whe
 Contract: the sender is the first column of the first atom of the body, the receiver the first column of the head.  A
 message to oneself is never lost, late or doubled.
 
-Source: ``docs/design/dedalus.md``, verdicts.
+Source: ``docs/design/dedalus.md``, "Verdicts (`verify`)".
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ A *specification* looks at all locations at once, and so is at none: its rules a
 
 Contract: rules keep their numbers; what all locations derive together is what the program derives.
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), distribution model.
+Source: Alvaro et al. 2011b, "Distribution Model"; ``docs/design/dedalus.md``, "Conventions where the paper is silent".
 """
 
 from __future__ import annotations

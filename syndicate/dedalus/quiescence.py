@@ -8,7 +8,7 @@ keeps what is there, or has a positive *event* atom, which dies out.
 program:1:9: n may change at every timestep: no atom of the body is an event that ends
     n(N + 1)@next :- n(N);
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), temporal safety.
+Source: Alvaro et al. 2011b, on temporal safety; ``docs/design/dedalus.md``, "Conventions where the paper is silent".
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ model, as :class:`DedalusParadox` says.
 
 Contract: the result depends on the program, the seed and the schedule alone.
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011).
+Source: Alvaro et al. 2011b; ``docs/design/dedalus.md``, "Delivery".
 """
 
 from __future__ import annotations

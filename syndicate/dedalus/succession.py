@@ -10,8 +10,8 @@ next_of(X, X + 1) :- X < "", X % 1 == 0, seq(X);
 
 Contract: what cannot be computed stays, and :func:`wrong` says why.
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), ordering and asynchrony: ``successor``, ``time`` and
-``after``.
+Source: Alvaro et al. 2011b, "Asynchronous Rules" and "Sequences" (``successor``, ``time``, ``after``);
+``docs/design/dedalus.md``, "The clock's relations as data".
 """
 
 from __future__ import annotations

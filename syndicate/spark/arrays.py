@@ -13,7 +13,7 @@ integers) are refused before anything is written.
 Contract: what :func:`~syndicate.spark.columns.forms` makes of an array, :func:`array_of` makes the same array of.  The
 other way round a form may come back as another that means the same row: 1.50 as "1.5", -0.0 as 0.0, a moment in UTC.
 
-Source: the project's design, 6.7; the reference on Spark, section 6 ("map by schema").
+Source: ``docs/design/spark.md``, "Columns and values".
 """
 
 from __future__ import annotations

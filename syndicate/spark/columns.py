@@ -34,7 +34,7 @@ SEQ
 Contract: what an empty array of a type does, any array of the type does, unless an item is a time beyond the years 1
 to 9999; so a schema is checked with empty arrays.
 
-Source: the project's design, 6.7; the reference on Spark, section 6 ("map by schema").
+Source: ``docs/design/spark.md``, "Columns and values".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Contract: after :meth:`Delivery.batch` the dataspace has handled all of the batch; at most ``AHEAD`` rows, and a step
 more, are on their way at any time; a step is one turn.
 
-Source: the reference on Spark, section 3 ("Path of a delta").
+Source: ``docs/design/spark.md``, "The path of a batch".
 """
 
 from __future__ import annotations

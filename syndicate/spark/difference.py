@@ -21,7 +21,7 @@ True
 Contract: added to the old snapshot, the difference is the new one, as multisets of rows.  A row may be in it with both
 signs, where Arrow tells apart what is one value here (0.0 and -0.0).
 
-Source: the reference on Spark, section 2 (signed union; measured there: no difference taken in Spark is as fast).
+Source: ``docs/design/spark.md``, "Differences of snapshots".
 """
 
 from __future__ import annotations

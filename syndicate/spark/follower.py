@@ -1,6 +1,6 @@
 """What a source and a circuit on a stream have in common: batches go into the dataspace, and what waits goes aside.
 
-Source: the reference on Spark, section 3 ("Path of a delta").
+Source: ``docs/design/spark.md``, "The path of a batch".
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ how the task says that it has stopped.
 Contract: a query that ends on its own is a failure, unless its trigger says that it ends; when :meth:`Query.follow`
 has returned or raised, no callback goes on, and the query is being stopped.
 
-Source: the reference on Spark, section 3 ("Stopping rules").
+Source: ``docs/design/spark.md``, "The path of a batch".
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ Contract: a turn of the dataspace is in one batch as a whole; the changes of all
 after some turn; a value is in the snapshot while an assertion of it stands.  What came and went within one batch leaves
 no row.
 
-Source: the project's design, 6.7; issue 7, point 2.
+Source: ``docs/design/spark.md``, "Tables that a sink writes" and "What has not come back has not gone".
 """
 
 from __future__ import annotations

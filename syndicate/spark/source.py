@@ -17,7 +17,7 @@ asserted again, and *then* the query starts.  The other way round, a batch could
 To stop, the channel is closed *first*, so that a callback that waits fails at once; then the query is stopped, which
 would otherwise wait for that callback.
 
-Source: the project's design, 6.7; the reference on Spark, section 3.
+Source: Spark, on Structured Streaming; ``docs/design/spark.md``, "The path of a batch".
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ Contract: the answers of :meth:`Standing.change` are exactly the crossings of ze
 whose weights cancel out answers nothing.  ``touched`` has every key (without keys: every record) whose entry may have
 changed since it was last cleared, so that a journal need write no others.
 
-Source: seed 003, Z-sets (integrate, distinct); the reference on Spark, section 3.
+Source: PomoFlow, 2.1 (Z-sets); Budiu et al. 2023 (integrate, distinct); ``docs/design/spark.md``, "The path of a
+batch".
 """
 
 from __future__ import annotations

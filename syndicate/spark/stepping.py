@@ -4,7 +4,7 @@
 were recorded with it, an earlier one none; so what comes behind the engine may be killed between its commit and their
 own.
 
-Source: issue 7, point 4.
+Source: ``docs/design/spark.md``, "The path of a batch" and "The second engine".
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ Contract: what stands is what the circuit makes of all rows up to some micro-bat
 turn; a table holds each micro-batch as the batch of the same number.  An engine, a journal, a checkpoint and tables
 that do not belong together are refused.
 
-Source: the project's design, 6.7; issue 7, point 4; the reference on Spark, section 3.
+Source: Spark, on Structured Streaming; ``docs/design/spark.md``, "The path of a batch".
 """
 
 from __future__ import annotations

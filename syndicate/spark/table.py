@@ -24,7 +24,7 @@ the table is opened.  Small files of changes are merged into larger ones; files 
 Contract: whenever the process is killed, a reader finds all of a batch or nothing of it; the snapshot that
 :func:`read_snapshot` gives is the sum of the changes that :func:`read_changes` gives, if no commit is between the two.
 
-Source: the project's design, 6.7; issue 7, point 2; the reference on Spark, section 4 (a manifest as the commit).
+Source: ``docs/design/spark.md``, "Tables that a sink writes".
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ life with an empty log.
 >>> damage(b"\x37" * 32)
 'the head of its log is not what was written'
 
-Source: SQLite's documentation, "The Database File Format", section 4.
+Source: SQLite, section 4; ``docs/design/storage.md``.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ that no run sends which lacks them: each of these is then assumed.
 >>> sorted(possible(rules, 1, 2, given, lambda rule, row, sent: [1]))
 [(1, 'p', (1,)), (1, 'q', (1,))]
 
-Source: "Putting Logic-Based Distributed Systems on Stable Grounds" (Ameloot et al. 2015).
+Source: Ameloot et al. 2016; ``docs/design/dedalus.md``, "Delivery".
 """
 
 from __future__ import annotations

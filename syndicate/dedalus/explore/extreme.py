@@ -3,7 +3,7 @@
 Where only monotone rules observe messages, and what has arrived stays, more is true in the first than in any run, and
 less in the second: if both end alike, all runs do.
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), of monotone programs and the past.
+Source: Alvaro et al. 2011b, "Later" (monotone programs and the past).
 """
 
 from __future__ import annotations

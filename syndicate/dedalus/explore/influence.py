@@ -6,7 +6,7 @@
 >>> sorted(Influence(rules).on(["s"])), Influence(rules).soft(), Influence(rules[:2]).soft()
 (['in', 's'], set(), {'s'})
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011).
+Source: Alvaro et al. 2011b, "Later"; ``docs/design/dedalus.md``, "Delivery".
 """
 
 from __future__ import annotations

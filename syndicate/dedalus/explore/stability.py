@@ -11,8 +11,7 @@ totals and choices taken as given, all that is true in it is derived again from 
 
 Contract: a total is founded when all that it counts gives it; of ``min`` and ``max`` that is the extreme alone.
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), choice; "Putting Logic-Based Distributed Systems on
-Stable Grounds" (Ameloot et al. 2015).
+Source: Alvaro et al. 2011b, "Choice"; Ameloot et al. 2016; ``docs/design/dedalus.md``, "Delivery".
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ agreement broadcast fifo lamport priority queue reliable_broadcast sequence stat
 ... ]
 {'2': [['x', 'k', 1]], '3': [['x', 'k', 2]]}
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011).
+Source: Alvaro et al. 2011b, "Sequences" and "Queues".
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Programs that run live: each location an actor, messages through a dataspace, and so through the relay.
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), distribution model.
+Source: Alvaro et al. 2011b, "Distribution Model"; ``docs/design/dedalus.md``, "Diaries".
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ an agent that is started again is at its first timestep, and knows nothing of it
 Contract: what is sent in a timestep goes out with its turn; what arrives in one turn and was not sent later than the
 agent's time is there in one timestep.  State is kept as a run keeps it, and without a record nothing of the past.
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), distribution model.
+Source: Alvaro et al. 2011b, "Distribution Model"; ``docs/design/dedalus.md``, "Delivery" and "Diaries".
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ later than that: if need be, the clock waits for it, or jumps.  So clocks are La
 Contract: nothing is kept of timesteps that are over, but what is true now, unless *recorded*; what comes from outside,
 or is taken away, cannot make the timestep fail in which it comes, or goes.
 
-Source: "Dedalus: Datalog in Time and Space" (Alvaro et al. 2011), Lamport clocks and distribution model.
+Source: Alvaro et al. 2011b, "Lamport Clocks" and "Distribution Model"; ``docs/design/dedalus.md``, "Delivery".
 """
 
 from __future__ import annotations

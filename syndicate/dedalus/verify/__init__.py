@@ -1,6 +1,6 @@
 """Faults that break a specification, or a proof that there are none; see :mod:`~syndicate.dedalus.verify.verdict`.
 
-Source: "Lineage-driven fault injection" (Alvaro, Rosen and Hellerstein, 2015).
+Source: Alvaro et al. 2015; ``docs/design/dedalus.md``, "Verdicts (`verify`)".
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ True
 
 Contract: under each set of faults within the budget, the atoms that follow are those of a run under these faults.
 
-Source: "Lineage-driven fault injection" (Alvaro, Rosen and Hellerstein, 2015).
+Source: Alvaro et al. 2015.
 """
 
 from __future__ import annotations

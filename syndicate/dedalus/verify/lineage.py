@@ -16,8 +16,8 @@ derivations, for a false one that of one failing part in each of them.
 
 Contract: under any decisions that contain those chosen and nothing of an atom's support, the atom has the same truth.
 
-Source: "Lineage-driven fault injection" (Alvaro, Rosen and Hellerstein, 2015), with absence explained as well as
-presence.
+Source: Alvaro et al. 2015, with absence explained as well as presence; ``docs/design/dedalus.md``, "Verdicts
+(`verify`)".
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ Contract: complete within its bounds.  A verdict without counterexamples is a pr
 counterexamples are all there: a search that reaches its limit raises instead.  A proof that had nothing to prove is
 *vacuous*.
 
-Source: "Lineage-driven fault injection" (Alvaro, Rosen and Hellerstein, 2015).
+Source: Alvaro et al. 2015; ``docs/design/dedalus.md``, "Verdicts (`verify`)".
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ gives the same changes.  The files, in the order of reading:
 
 Nothing here imports pyspark or pyarrow before an engine is made.
 
-Source: issue 7, point 3; reference/spark.md, section 4; reference/flow.md, section 14.
+Source: ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

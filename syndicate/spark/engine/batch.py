@@ -4,7 +4,7 @@ A batch is in one of three places: a small one in the driver, as an Arrow table,
 large one in files; and one that is not computed yet, as Spark's plan for it.  Weights of equal elements may be apart;
 whoever must see each element once adds them up.
 
-Source: reference/flow.md, section 14 (every edge is a DataFrame with a column w).
+Source: ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

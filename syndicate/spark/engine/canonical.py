@@ -10,7 +10,7 @@ True
 >>> from_bytes(to_bytes((1, True, -0.0, None))), to_bytes(1) == to_bytes(1.0)
 ((1, True, -0.0, None), False)
 
-Source: DESIGN, decision 1.
+Source: ``docs/design/values.md``, "Identity"; ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

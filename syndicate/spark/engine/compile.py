@@ -18,7 +18,7 @@ Traced(shape=('string', 'long'), columns=('e1', '7L'))
 >>> Tracer().call(lambda e: 1 if e is None else e, (cells("e", "long"),)) is None
 True
 
-Source: issue 7, point 3.
+Source: ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

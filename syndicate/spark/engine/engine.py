@@ -10,7 +10,7 @@ overflows, and on plans that are not made anew while they run, which costs more 
 >>> SparkEngine.step.__name__  # examples that start a JVM are in tests/syndicate/spark/engine
 'step'
 
-Source: DESIGN, decision 5 and 6.4; reference/spark.md, section 4; reference/flow.md, section 14.
+Source: ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

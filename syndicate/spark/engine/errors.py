@@ -3,7 +3,7 @@
 Spark wraps what went wrong in errors of the task, the stage and the job, in two languages.  Our own workers leave a
 mark in it that says which node failed at which element; the rest is told by Spark's own one sentence.
 
-Source: issue 7, failure modes; syndicate.spark.errors.
+Source: ``docs/design/spark.md``, "The second engine" and "Reasons that pass".
 """
 
 from __future__ import annotations

@@ -8,7 +8,8 @@ state, where choosing costs more than it saves.
 ``count sum avg min max`` of typed columns are grouped in the JVM.  All other aggregates get the groups, sorted by key,
 in Python.
 
-Source: seed 003, 2.9.1, 2.9.3, 2.9.18; reference/flow.md, sections 3.1, 3.18 and 14.
+Source: PomoFlow, 2.9.1, 2.9.3 and 2.9.18; ``docs/design/flow.md``, "Distinct"; ``docs/design/spark.md``, "The second
+engine".
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 SWITCH: Final = 0.2
 """A delta above this part of the state is worked on with all of the state: choosing what it touches is a join, and the
-grouping after it is what recomputing costs (reference/flow.md, section 13: about 20 %)."""
+grouping after it is what recomputing costs."""
 
 _CHANGE: Final = "CAST(CASE WHEN o <= 0 AND n > 0 THEN 1 WHEN o > 0 AND n <= 0 THEN -1 END AS BIGINT) AS w"
 _EXACT: Final = 1 << 53

@@ -1,6 +1,6 @@
 """What is given to a step, as batches: Z-sets, mappings, pairs, Columns, and tables of Spark's.
 
-Source: DESIGN 6.4; issue 7, point 3.
+Source: ``docs/design/flow.md``, "What a step is given".
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ if they are few (:meth:`syndicate.spark.engine.trace.Trace.near`); else it is se
 only the buckets of the other side that its keys fall into.  Two large ones are joined as Spark thinks best.  Keys are
 equal where all their columns are, None included.
 
-Source: reference/spark.md, section 4; reference/flow.md, sections 3.12, 3.13.
+Source: ``docs/design/flow.md``, "Joins"; ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The rows of a few keys out of large runs, brought to the driver.
 
 A small delta meets few rows of a large state.  Those few are fetched, and the operator does the rest in the driver: a
-job of Spark's costs 0.1 to 0.3 s whatever it does (reference/flow.md, section 14), Python a millisecond for a thousand
+job of Spark's costs 0.1 to 0.3 s whatever it does (measured), Python a millisecond for a thousand
 rows.  If the buckets of the keys hold up to :data:`SCANNED` rows the driver reads their files itself; else Spark does,
 on all cores.  If more than a batch may have is found nothing is fetched: then all is left to Spark.
 
-Source: reference/spark.md, section 4 (switch to Spark for memory, not for speed); issue 7, point 3 (the cost switch).
+Source: ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Layouts pass from inputs to outputs, and from the two sides of a join to each ot
 the same columns; in loops until nothing changes.  They only ever get wider, so that what is kept can be read in the
 layout of today.  A stream that nothing can have come along yet has none.
 
-Source: issue 7, point 3.
+Source: ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

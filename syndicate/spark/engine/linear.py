@@ -2,7 +2,7 @@
 
 Where a function is known as columns it stays in the JVM; else it runs in Python's workers, in batches of Arrow columns.
 
-Source: reference/flow.md, sections 3.4 to 3.8, 3.14, 3.15 and 14.
+Source: PomoFlow, 2.9.4 to 2.9.8, 2.9.14 and 2.9.15; ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

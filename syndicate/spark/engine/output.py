@@ -1,6 +1,6 @@
 """What a step on Spark gives: the change of each sink, in the driver if it is small, else in files.
 
-Source: DESIGN 6.4; issue 7, point 3.
+Source: ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

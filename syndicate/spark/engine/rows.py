@@ -4,7 +4,7 @@
 >>> table.column_names, elements_of(table, "e", layout.value), table["w"].to_pylist()
 (['e0', 'e1', 'w'], [(1, 'a'), (2, 3.5)], [1, -1])
 
-Source: reference/spark.md, section 2 (Arrow columns as long as possible).
+Source: ``docs/design/spark.md``, "Columns and values" (columns as long as possible).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ of two types are unequal; order is Python's where both sides are of one type, an
 >>> meant(test, (cells("e", ("long",)),)).sql
 '(CASE WHEN e0 IS NULL THEN true ELSE (e0 > 3L) END)'
 
-Source: reference/flow.md, section 8; issue 7, point 3.
+Source: ``docs/design/flow.md``, "What comparisons mean"; ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The nodes run in topological order; a node without input gives nothing and costs
 what is kept, is computed once and *settled* (:meth:`syndicate.spark.engine.batch.Frames.settled`); everything else is
 passed on as Spark's plan, so that a chain of operators is one job.
 
-Source: reference/flow.md, sections 7 and 14.
+Source: ``docs/design/flow.md``, "Loops"; ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

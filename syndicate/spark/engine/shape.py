@@ -14,7 +14,7 @@ that is no UTF-8, and ``-0.0``, which Spark takes for ``0.0``, make a leaf ``any
 >>> widest(("long", "void"), ("long", "string")), widest("long", ("long",))
 (('long', 'string'), 'any')
 
-Source: DESIGN, decision 1; reference/spark.md, section 6; reference/flow.md, section 14.
+Source: ``docs/design/values.md``, "Identity"; ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

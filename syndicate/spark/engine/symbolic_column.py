@@ -6,7 +6,7 @@ A cell is an expression in Spark's SQL, and knows its kind.  What Python would d
 >>> (cells("e", ("long", "string"))[0] > 5).kind, cell_of("it's").sql
 ('boolean', "CAST(X'69742773' AS STRING)")
 
-Source: issue 7, point 3; syndicate.spark.engine.compile.
+Source: ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ the batch of this tick, which a join must be able to leave out.
 
 Contract: nothing that is committed changes before :meth:`Trace.adopt`, and :meth:`Trace.discard` forgets the step.
 
-Source: reference/spark.md, section 4; reference/flow.md, sections 11 and 14.
+Source: ``docs/design/spark.md``, "The second engine"; ``docs/design/flow.md``, "Rows, columns and what they cost".
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MANY_RUNS: Final = 8
 """So many runs are merged: each costs a plan some 10 ms, merging small ones as much as a run."""
 SHARE: Final = 4
-"""A base is merged with what lies upon it when that is a quarter of it (reference/flow.md, section 14)."""
+"""A base is merged with what lies upon it when that is a quarter of it."""
 
 _PATIENCE: Final = 7
 """Where the rows of some keys turned out to be many, they are not looked for in the driver so many times."""

@@ -1,9 +1,9 @@
-"""The seed's operators on traces, and integrals, on columns.
+"""PomoFlow's operators on traces, and integrals, on columns.
 
 A stream of traces carries a :class:`View`: what the ``z1_trace`` at the start of its chain keeps, and the batches that
 were appended in this tick.  The kept trace takes them in when the tick is over.
 
-Source: seed 003, 2.9.2, 2.9.9 to 2.9.11, 2.9.16 to 2.9.18; reference/flow.md, sections 3 to 5.
+Source: PomoFlow, 2.9.2, 2.9.9 to 2.9.11 and 2.9.16 to 2.9.18; ``docs/design/flow.md``, "Where PomoFlow is corrected".
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Each is an object that Spark ships: it takes an iterator of record batches and gives one.  A function that raises is
 told by its node and the element, in a mark that the driver finds in whatever Spark wraps around it.
 
-Source: issue 7, point 3; reference/flow.md, section 14.
+Source: ``docs/design/spark.md``, "The second engine".
 """
 
 from __future__ import annotations

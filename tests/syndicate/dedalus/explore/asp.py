@@ -131,7 +131,7 @@ before(X, T, X, S) :- place(X), t(T), t(S), T < S.
 before(Y, T, X, S) :- before(Y, T, Z, U), before(Z, U, X, S).
 :- before(X, T, X, T).
 """
-"""What comes before what must have no cycle (reference, section 1.5)."""
+"""What comes before what must have no cycle."""
 
 
 def encoded(rules: Sequence[Rule], start: int, until: int, *, later: bool, lossless: bool, causal: bool = False) -> str:
