@@ -102,11 +102,11 @@ class Actor:
             self.crash(turn, error, whole or events)
             raise
         else:
-            if turn.late:
-                turn.seal()
             if turn.afterwards or turn.tracing is not None:
                 self._commit(turn, whole or events)
             elif turn.pending:  # the rest of Turn.commit, without a call: most turns end here
+                if turn.late:
+                    turn.seal()
                 turn.queue.extend(turn.pending.items())
                 turn.pending = {}
         finally:
@@ -115,6 +115,7 @@ class Actor:
 
     def _commit(self, turn: Turn, events: list[Event]) -> None:
         if turn.tracing is not None:
+            turn.seal()
             turn.tracing(turn, events)
         try:
             turn.commit()

@@ -121,7 +121,7 @@ class Block:
         """Let a block run that should have run before this one, which is about to read what it sets."""
         if writer is self or writer.running or self.leads_to(writer):
             return  # a cycle, in which none is first
-        if turn.damaged or turn.waiting:
+        if turn.damaged or turn.settling.heights:
             writer.refresh(turn)
         if writer.height >= self.height:
             self.rise(writer.height + 1)
@@ -190,28 +190,32 @@ class Block:
 
 
 class Settling:
-    """One turn's way to a state in which no block is damaged."""
+    """A turn's way to a state in which no block is damaged; ``total`` counts the blocks that this has run.
 
-    __slots__ = ("limit", "runs", "total", "turn")
+    As with turns, one object serves all of them: most run one block, and to make the object would take as long.
+    """
+
+    __slots__ = ("heights", "levels", "limit", "runs", "total", "turn")
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
         self.total = 0
         self.limit = LIMIT
         self.runs: dict[Block, int] = {}  # kept only after LIMIT runs of any blocks
+        self.heights: list[int] = []  # of the levels with damaged blocks, a heap
+        self.levels: dict[int, deque[Block]] = {}
 
     def settle(self) -> None:
         """Run damaged blocks, the lowest first, until none is left; raises :class:`DataflowLoop`."""
         turn = self.turn
         outer = turn.facet
-        heights: list[int] = []  # of the levels with damaged blocks, a heap
-        levels: dict[int, deque[Block]] = {}
+        heights, levels = self.heights, self.levels
         while True:
             if turn.damaged:
-                damaged, turn.damaged = turn.damaged, {}
-                if len(damaged) == 1 and not heights:
-                    (block,) = damaged
+                if len(turn.damaged) == 1 and not heights:
+                    block, _ = turn.damaged.popitem()
                 else:
+                    damaged, turn.damaged = turn.damaged, {}
                     for block in damaged:
                         if not block.queued:
                             block.queued = True
@@ -219,7 +223,6 @@ class Settling:
                                 levels[block.height] = deque()
                                 heappush(heights, block.height)
                             levels[block.height].append(block)
-                    turn.waiting = heights
                     continue
             elif heights:
                 level = levels[heights[0]]

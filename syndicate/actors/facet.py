@@ -228,16 +228,23 @@ class Facet:
 
 def settle_facets(turn: Turn) -> None:
     """Run damaged dataflow blocks and stop the facets that turned out to be inert, until neither is left to do."""
-    settling = Settling(turn)
-    rounds = limit = 0
+    settling = turn.settling
+    ran = rounds = limit = 0
+    settling.total = 0
     while turn.damaged or turn.suspects:
-        ran = settling.total
-        settling.settle()
-        suspects, turn.suspects = turn.suspects, {}
-        for suspect in suspects:
-            suspect.look(turn)
-        rounds += settling.total == ran  # those with blocks are bounded by these
+        if turn.damaged:
+            settling.settle()
+        if turn.suspects:
+            suspects, turn.suspects = turn.suspects, {}
+            for suspect in suspects:
+                suspect.look(turn)
+        if settling.total > ran:  # those with blocks are bounded by these
+            ran = settling.total
+            continue
+        rounds += 1
         if rounds > _ROUNDS:  # each facet that is there may need a round, in a chain of facets that become inert
             limit = limit or rounds + len(turn.actor.root.below())
             if rounds > limit:
                 raise EndlessStop(f"stop handlers in {turn.actor!r} make facets without end in one turn")
+    if settling.runs:
+        turn.settling = Settling(turn)

@@ -29,6 +29,7 @@ from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS
 from types import FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
 
+from syndicate.actors.block import Settling
 from syndicate.errors import NotAValue, NotCallable, NotInTurn, WrongActor, WrongSystem
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC, Batch, Event
 from syndicate.values.value import Frozen, Ref, Value, freeze, thaw
@@ -147,10 +148,10 @@ class Turn:
         "late",
         "pending",
         "queue",
+        "settling",
         "suspects",
         "system",
         "tracing",
-        "waiting",
         "writer",
     )
 
@@ -158,6 +159,7 @@ class Turn:
         self.queue = queue
         self.system = system
         self.tracing: Callable[[Turn, list[Event]], None] | None = None
+        self.settling = Settling(self)
         self._begin()
 
     def _begin(self) -> None:
@@ -166,7 +168,6 @@ class Turn:
         self.pending: dict[Any, list[Event]] = {}
         self.late: dict[Any, list[Event]] = {}
         self.damaged: dict[Block, None] = {}
-        self.waiting: list[int] = []  # the heights of damaged blocks that have their place in a settling
         self.block: Block | None = None  # that reads
         self.writer: Block | None = None  # that sets fields, in a facet below it too
         self.suspects: dict[Suspect, None] = {}
@@ -222,7 +223,13 @@ class Turn:
         if handle in handles:
             del handles[handle]
             target = handle.target
-            self.defer(target.facet.actor, (RETRACT, target, None, handle))
+            actor = target.facet.actor  # from here as in defer, without a call
+            if actor in self.late:
+                self.late[actor].append((RETRACT, target, None, handle))
+            else:
+                self.late[actor] = [(RETRACT, target, None, handle)]
+                if actor not in self.pending:
+                    self.pending[actor] = []
 
     def sync(self, target: Ref, peer: Ref) -> None:
         """Let *target* answer True to *peer* once it has handled everything before, the retractions included."""
@@ -249,11 +256,12 @@ class Turn:
         """Put what was deferred behind what was not."""
         pending = self.pending
         for actor, events in self.late.items():
-            if pending[actor]:
-                pending[actor] += events
+            earlier = pending[actor]
+            if earlier:
+                earlier.extend(events)
             else:
                 pending[actor] = events
-        self.late = {}
+        self.late.clear()
 
     def commit(self) -> None:
         """Hand over what was noted."""
@@ -283,11 +291,11 @@ class Turn:
         self.damaged.clear()
         self.suspects.clear()
         self.block = self.writer = None
-        self.waiting = []
+        self.settling = Settling(self)
         return pending
 
 
-_NOTED: Final = tuple([name for name in Turn.__slots__ if name not in ("queue", "system", "tracing")])
+_NOTED: Final = tuple([name for name in Turn.__slots__ if name not in ("queue", "settling", "system", "tracing")])
 """The attributes that are a single turn's."""
 
 

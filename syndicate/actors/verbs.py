@@ -103,7 +103,7 @@ class Computed:
             self.handle = None
         else:
             form = freeze(value)
-            if old is not None and old.live:
+            if old is not None and old in self.facet.handles and self.target.facet.alive:  # old.live, without a call
                 if form == old.form:
                     return
                 if self.early is not None and self._amend(turn, old, form):

@@ -337,7 +337,7 @@ def compact_as(label: Symbol, compact: Callable[[Frozen], Frozen]) -> None:
 
 
 def _freeze_int(value: int, depth: int) -> Frozen:
-    if -SMALL < value < SMALL and value != -2:
+    if -2 < value < SMALL or -SMALL < value < -2:
         return value
     return (BIG, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
 
