@@ -76,8 +76,13 @@ _Understood: TypeAlias = tuple[int, Ref | None, Frozen, Told | None]
 
 def _replaces(events: list[_Understood]) -> bool:
     """Whether something is asserted after a retraction."""
-    kinds = [event[0] for event in events]
-    return RETRACT in kinds and ASSERT in kinds[kinds.index(RETRACT) :]
+    retracted = False
+    for event in events:
+        if event[0] == RETRACT:
+            retracted = True
+        elif retracted and event[0] == ASSERT:
+            return True
+    return False
 
 
 def _place(event: _Understood) -> int:

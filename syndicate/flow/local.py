@@ -55,6 +55,9 @@ class Outputs(dict[str, Any]):
         return self[name] if name in self._empties else default
 
 
+_NO_OUTPUTS: Final = Outputs({})
+"""Those of an engine between its steps."""
+
 Entries: TypeAlias = list[tuple[Key, Key | None]]
 """Primary keys with their elements, or None for none."""
 
@@ -165,7 +168,7 @@ class LocalEngine:
         self.commits: list[Any] = []
         self.states: dict[GlobalId, list[Any]] = {}
         self.measures: Measures | None = None
-        self.outputs = Outputs({})
+        self.outputs = _NO_OUTPUTS
         self.readied: Readied | None = None  # for columns, at the first
         self.keeps_columns = False  # whether this step brings Columns, and what it brings is kept so
         self._empties = {
@@ -224,11 +227,13 @@ class LocalEngine:
         if not issubclass(type(deltas), Mapping):
             known = ", ".join(f"{name!r}: ..." for name in self._sources)
             raise CircuitError(f"a step takes a mapping {{{known}}} of sources to their changes, not {deltas!r}")
-        if self.is_busy:
-            raise StepFailed(
-                "a step of this circuit is running, and called for another: a function of a circuit must not step it"
-            )
-        self.recover()
+        if self._busy or self.undo:
+            if self.is_busy:
+                raise StepFailed(
+                    "a step of this circuit is running, and called for another: a function of a circuit must not step "
+                    "it"
+                )
+            self.recover()
         self._busy = True
         try:
             outputs = self._run(deltas)
@@ -268,7 +273,7 @@ class LocalEngine:
             for changed in self.commits:
                 changed.commit(self.undo)
         self.commits.clear()
-        self.outputs = Outputs(self._empties)  # what a step gave is the caller's alone
+        self.outputs = _NO_OUTPUTS  # what a step gave is the caller's alone
         self.undo.append((self._put_back, (root.delayed, self.epoch)))
         root.delayed = delayed
         self.epoch += 1
@@ -303,7 +308,7 @@ class LocalEngine:
                     state.discard()
         self.commits.clear()
         self.root.reset()
-        self.outputs = Outputs(self._empties)
+        self.outputs = _NO_OUTPUTS
         self.undo.clear()
         self._busy = False
 

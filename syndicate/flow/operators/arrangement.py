@@ -123,7 +123,11 @@ def add_rows(index: Index, rows: Iterable[tuple[Key, Key, int]]) -> None:
 
 
 def put_rows(index: Index, rows: Rows, undo: Log) -> None:
-    """The same, with a note of the weight that each row meets."""
+    """The same, with a note of the weight that each row meets; of a first load none is needed."""
+    if not index:
+        undo.append((dict.clear, index))
+        add_rows(index, rows)
+        return
     olds: list[int | None] = []
     undo.append((_take_rows_back, (index, rows, olds)))
     get, save = index.get, olds.append
