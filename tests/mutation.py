@@ -38,10 +38,18 @@ EXAMPLES: Final = 25
 
 @dataclass(frozen=True)
 class Room:
-    """Modules, and the tests that judge them, the quickest first."""
+    """Modules, and the tests that judge them beside their own examples, the quickest first."""
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]
+
+    def paths(self, house: Path) -> list[Path]:
+        """The modules' files in *house*."""
+        return sorted(path for pattern in self.modules for path in house.glob(pattern))
+
+    def judges(self, house: Path) -> list[str]:
+        """What pytest is given."""
+        return ["--doctest-modules", *[str(path.relative_to(house)) for path in self.paths(house)], *self.tests]
 
 
 ROOMS: Final = {
@@ -81,7 +89,13 @@ ROOMS: Final = {
     ),
     "session": Room(
         ("relay/session/session.py",),
-        ("tests/relay/session/test_session.py", "tests/relay/session/test_turns.py"),
+        (
+            "tests/relay/session/test_session.py",
+            "tests/relay/session/test_turns.py",
+            "tests/relay/session/test_session_flow.py",
+            "tests/relay/session/test_charges.py",
+            "tests/relay/session/test_strangers.py",
+        ),
     ),
     "circuit": Room(
         ("syndicate/flow/zset.py", "syndicate/flow/operators/*.py"),
@@ -89,6 +103,10 @@ ROOMS: Final = {
             "tests/syndicate/flow/test_zset.py",
             "tests/syndicate/flow/test_incremental.py",
             "tests/syndicate/flow/test_aggregates.py",
+            "tests/syndicate/flow/test_examples.py",
+            "tests/syndicate/flow/test_trace.py",
+            "tests/syndicate/flow/test_raising.py",
+            "tests/syndicate/flow/test_engine.py",
             "tests/syndicate/flow/test_oracle.py",
         ),
     ),
@@ -151,7 +169,7 @@ def mutants(room: Room, house: Path) -> Iterator[Mutant]:
     from cosmic_ray.plugins import get_operator, operator_names
 
     quiet = ("Is_Eq", "IsNot_NotEq", "VariableReplacer", "VariableInserter")
-    for path in sorted(path for pattern in room.modules for path in house.glob(pattern)):
+    for path in room.paths(house):
         nodes = list(ast_nodes(get_ast(path.read_text())))
         for name in operator_names():
             if name.endswith(quiet):
@@ -226,8 +244,9 @@ class Meaning(ast.NodeTransformer):
 
     def visit_If(self, node: ast.If) -> ast.AST:
         """What only the type checker imports."""
-        if isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
-            return ast.Pass()
+        match node.test:
+            case ast.Name(id="TYPE_CHECKING") | ast.UnaryOp(operand=ast.Name(id="TYPE_CHECKING")):
+                return ast.Pass()
         return self.generic_visit(node)
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
@@ -372,11 +391,10 @@ def forget(path: Path) -> None:
 def judge(name: str, sample: int | None, seed: int, house: Path) -> str:
     """Run the sample of the room *name*; prints what survives, returns the room's line of the table."""
     room = ROOMS[name]
-    first = run(room.tests, house)
+    judges = room.judges(house)
+    first = run(judges, house)
     if first.code:
-        raise SystemExit(
-            f"{name}: its tests fail without a change: {' '.join(map(str, PYTEST))} {' '.join(room.tests)}"
-        )
+        raise SystemExit(f"{name}: its tests fail without a change: {' '.join(map(str, [*PYTEST, *judges]))}")
     print(f"{name}: without a change {first.wall:.0f} s, {first.processor:.0f} s of the processor", flush=True)
     ends: Counter[str] = Counter()
     for mutant in drawn(room, house, random.Random(f"{name} {seed}")):
@@ -387,7 +405,7 @@ def judge(name: str, sample: int | None, seed: int, house: Path) -> str:
         if after is None:
             continue
         with changed(house / mutant.path, after):
-            end = run(room.tests, house, wall=10 * first.wall + 60, processor=3 * first.processor + 5)
+            end = run(judges, house, wall=10 * first.wall + 60, processor=3 * first.processor + 5)
         if end.code == 5:
             raise SystemExit(f"{name}: no tests were run")
         word = "timed out" if end.code is None else "killed" if end.code else "survived"

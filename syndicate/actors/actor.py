@@ -168,9 +168,8 @@ class Actor:
         # What was undone and asserted was never seen; what it retracted is gone all the same.
         noted = [(actor, event) for pending in undone for actor, batch in pending.items() for event in batch]
         unseen = {event[3] for _, event in noted if event[0] == ASSERT}
-        for batches in (turn.pending, turn.late):
-            for actor, batch in batches.items():
-                batches[actor] = [event for event in batch if event[0] != RETRACT or event[3] not in unseen]
+        for actor, batch in turn.late.items():
+            turn.late[actor] = [event for event in batch if event[0] != RETRACT or event[3] not in unseen]
         for actor, event in noted:
             if event[0] == RETRACT and event[3] not in unseen:
                 turn.defer(actor, event)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from decimal import Decimal
 from itertools import permutations
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from syndicate.errors import CircuitError, StepFailed, UnhashableElement
 from syndicate.flow import Circuit, ZSet
 from syndicate.flow import aggregates as agg
+from syndicate.flow.operators.ranking import Ranking
 from tests.syndicate.flow.oracle import form
 from tests.work import lines
 
@@ -46,6 +48,36 @@ def test_a_ranking_takes_away_the_right_one(aggregate: agg.Aggregate) -> None:
         ((_, best),) = total
         assert form(best) in (form(left), form((left, -1)))
         total += c.step({"s": [gone]})["out"]
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 512])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_ranking_is_sorted(block: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many blocks it has, and whatever comes and goes: the values present, by their places."""
+    monkeypatch.setattr("syndicate.flow.operators.ranking.BLOCK", block)
+    ranking, present, dice = Ranking(lambda value: -value), set[int](), random.Random(seed)
+    for _ in range(300):
+        value = dice.randrange(100)
+        present ^= {value}
+        ranking.put(value, value, present=value in present)
+        assert (ranking.result(agg.top_k(100)) or ()) == tuple(sorted(present, reverse=True))
+
+
+@pytest.mark.parametrize("size", [3, 200])
+@pytest.mark.parametrize(("aggregate", "best"), [(agg.min, 0), (agg.max, -1), (agg.top_k(1), -1)], ids=str)
+def test_what_is_owed_is_not_in_a_group(aggregate: agg.Aggregate, best: int, size: int) -> None:
+    """A value of negative weight is not there, in a small group and in a large one."""
+    c = Circuit()
+    c.sink("out", c.source("s").index_with(lambda v: 0).aggregate(aggregate))
+    values = list(range(size))
+    whole = c.step({"s": values})["out"]
+    owing = whole + c.step({"s": {values[best]: -2}})["out"]
+    alone = Circuit()
+    alone.sink("out", alone.source("s").index_with(lambda v: 0).aggregate(aggregate))
+    assert owing == alone.step({"s": [value for value in values if value != values[best]]})["out"] != whole
+    even = owing + c.step({"s": [values[best]]})["out"]
+    assert even == owing
+    assert even + c.step({"s": [values[best]]})["out"] == whole
 
 
 @pytest.mark.parametrize("aggregate", [agg.sum, agg.avg], ids=str)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -53,6 +54,26 @@ def test_look_alikes_stay_apart() -> None:
     assert zset - ZSet({True: 1}) != zset - ZSet({1.0: 1})
 
 
+OPERATIONS: dict[str, Callable[[ZSet, ZSet], ZSet]] = {
+    "plus": lambda a, b: a + b,
+    "minus": lambda a, b: a - b,
+    "negate": lambda a, b: a.negate(),
+    "distinct": lambda a, b: a.distinct(),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@given(*[st.dictionaries(st.integers(0, 3), st.integers(-2, 2))] * 2)
+def test_an_operation_does_not_ask_what_its_elements_are(name: str, a: dict[int, int], b: dict[int, int]) -> None:
+    """Of objects of other classes, which have keys of their own, it gives what it gives of atoms."""
+    plain = OPERATIONS[name](ZSet(a), ZSet(b))
+    typed = OPERATIONS[name](*[ZSet({Fraction(n): weight for n, weight in one.items()}) for one in (a, b)])
+    assert typed == ZSet({Fraction(n): weight for n, weight in plain.items()})
+    assert {element: typed[element] for element in typed} == dict(typed.items()) == dict(plain.items())
+    assert all(type(element) is Fraction for element in typed)
+    assert typed.triples() == [(Fraction(n), None, weight) for n, _, weight in plain.triples()]
+
+
 @given(ZSETS, ZSETS, ZSETS)
 def test_zsets_are_a_group(a: ZSet, b: ZSet, c: ZSet) -> None:
     """Associative, commutative, with a zero and inverses; no weight of 0 is kept."""
@@ -100,6 +121,21 @@ def test_order_of_access() -> None:
     assert [pair for pair, _ in pairs.in_order()] == [("j", 9), ("k", 1), ("k", 2)]
     trace = Trace.from_tuples([("k", 1, (1, 0), 1), ("k", 1, (0, 5), 1), ("j", 2, (3, 3), 1)])
     assert trace.tuples() == [("j", 2, (3, 3), 1), ("k", 1, (0, 5), 1), ("k", 1, (1, 0), 1)]
+
+
+@given(
+    *[st.lists(st.tuples(ELEMENTS, st.integers(0, 2), st.integers(-2, 2)), max_size=5).map(TimedZSet.from_triples)] * 3
+)
+def test_timed_zsets_are_a_group(a: TimedZSet, b: TimedZSet, c: TimedZSet) -> None:
+    """At each time, a Z-set; elements that are gone at a time leave nothing of it."""
+    nothing = TimedZSet({})
+    assert a + b == b + a
+    assert (a + b) + c == a + (b + c)
+    assert a + nothing == a - nothing == a
+    assert a - b == a + b.negate()
+    assert a - a == nothing
+    for time in range(3):
+        assert (a - b).at.get(time, ZSet()) == a.at.get(time, ZSet()) - b.at.get(time, ZSet())
 
 
 @given(st.lists(st.tuples(ELEMENTS, ELEMENTS, st.tuples(st.integers(0, 4), st.integers(0, 2)), st.integers(-2, 2))))
