@@ -16,7 +16,7 @@ from typing import Any
 
 from syndicate.errors import SyndicateError
 from syndicate.flow.element import key_of, natural, naturals
-from syndicate.lattice.table import ABSENT, Table
+from syndicate.lattice.table import NO_ENTRY, Table
 
 
 def _rows_of(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any] | None:
@@ -72,10 +72,10 @@ class Entries(Mapping[Any, Any]):
 
     def __getitem__(self, key: object) -> Any:
         try:
-            found = self._table.rows().get(key_of(key), ABSENT)
+            found = self._table.rows().get(key_of(key), NO_ENTRY)
         except SyndicateError:
-            found = ABSENT
-        if found is ABSENT:
+            found = NO_ENTRY
+        if found is NO_ENTRY:
             raise KeyError(key)
         return found
 

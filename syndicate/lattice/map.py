@@ -28,7 +28,7 @@ from syndicate.lattice.extremum import Max
 from syndicate.lattice.lattice import Lattice, grew, join, made, no_lattice, short
 from syndicate.lattice.method import Kind, monotone, morph, non_monotone
 from syndicate.lattice.sets import EMPTY, Set
-from syndicate.lattice.table import ABSENT, Rows, Table
+from syndicate.lattice.table import NO_ENTRY, Rows, Table
 from syndicate.lattice.tabled import Keyed
 
 L = TypeVar("L", bound=Lattice)
@@ -95,8 +95,8 @@ class Map(Keyed):
         known = big.content.rows()
         changes: Rows = {}
         for key, value in small.content.rows().items():
-            old = known.get(key, ABSENT)
-            if old is ABSENT:
+            old = known.get(key, NO_ENTRY)
+            if old is NO_ENTRY:
                 changes[key] = value
             elif old is not value:
                 merged = _joined(key, old, value)
@@ -111,8 +111,8 @@ class Map(Keyed):
         theirs = known.content.rows()
         fresh: Rows = {}
         for key, value in self.content.rows().items():
-            old = theirs.get(key, ABSENT)
-            if old is ABSENT:
+            old = theirs.get(key, NO_ENTRY)
+            if old is NO_ENTRY:
                 fresh[key] = value
             elif old is not value and not value <= old:
                 fresh[key] = value.beyond(old)

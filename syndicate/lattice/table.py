@@ -32,7 +32,7 @@ Column: TypeAlias = Callable[[Key], Key]
 SMALL_TABLE: Final = 32
 """Up to here a copy is as cheap as the bookkeeping, and leaves the older version readable for nothing."""
 
-ABSENT: Final = object()
+NO_ENTRY: Final = object()
 
 
 class Table:
@@ -59,17 +59,17 @@ class Table:
         if self._size <= SMALL_TABLE or self._size <= len(changes):
             made = Table({**rows, **changes})
         else:
-            undo = {key: rows.get(key, ABSENT) for key in changes}
+            undo = {key: rows.get(key, NO_ENTRY) for key in changes}
             rows.update(changes)
             made = Table(rows)
             self._rows, self._later, self._undo = None, made, undo
             made._indexes, self._indexes = self._indexes, None
             if made._indexes is not None:
-                fresh = [key for key, old in undo.items() if old is ABSENT]
+                fresh = [key for key, old in undo.items() if old is NO_ENTRY]
                 for column, index in made._indexes.values():
                     _file(fresh, column, index)
             if self._hash is not None:
-                gone = [item for item in undo.items() if item[1] is not ABSENT]
+                gone = [item for item in undo.items() if item[1] is not NO_ENTRY]
                 made._hash = self._hash + sum(map(hash, changes.items())) - sum(map(hash, gone))
         return made
 
@@ -95,7 +95,7 @@ class Table:
         rows = dict(version._rows)
         for undo in reversed(undos):
             for key, old in undo.items():
-                if old is ABSENT:
+                if old is NO_ENTRY:
                     del rows[key]
                 else:
                     rows[key] = old

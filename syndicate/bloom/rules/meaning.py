@@ -42,7 +42,7 @@ from syndicate.lattice import DomPair, Map, Max, Min, Pair, Set
 from syndicate.lattice.lattice import Lattice
 from syndicate.lattice.method import mark_of
 
-ABSENT: Final = object()
+NO_ATTRIBUTE: Final = object()
 PLAIN_MODULES: Final = frozenset(
     {
         *("builtins", "re", "datetime", "decimal", "fractions", "uuid", "operator", "enum", "collections"),
@@ -113,7 +113,7 @@ class Meaning:
             if not isinstance(found.fget, FunctionType):
                 raise Unreadable
             return self.call(Thing(found.fget), [thing], {}, way, depth)
-        return [(way, Method(thing, name) if found is ABSENT else Thing(found))]
+        return [(way, Method(thing, name) if found is NO_ATTRIBUTE else Thing(found))]
 
     # ------------------------------------------------------------------------------------------------- calls
 
@@ -403,20 +403,20 @@ def _bound(function: Closure, given: Sequence[Notion], named: Mapping[str, Notio
 def _looked_up(value: Any, name: str) -> Any:
     """An attribute that can be got without running anything; a property as such."""
     if isinstance(value, (type, ModuleType)):
-        return getattr(value, name, ABSENT)
+        return getattr(value, name, NO_ATTRIBUTE)
     own = getattr(value, "__dict__", None)
     if isinstance(own, dict) and name in own:
         return own[name]
-    found = inspect.getattr_static(type(value), name, ABSENT)
+    found = inspect.getattr_static(type(value), name, NO_ATTRIBUTE)
     if isinstance(found, FunctionType):
         return MethodType(found, value)
     if isinstance(found, (classmethod, staticmethod)):
         return getattr(value, name)
-    if found is ABSENT or isinstance(found, property) or not hasattr(type(found), "__get__"):
+    if found is NO_ATTRIBUTE or isinstance(found, property) or not hasattr(type(found), "__get__"):
         return found
     if inspect.ismemberdescriptor(found):
-        return getattr(value, name, ABSENT)
-    return ABSENT
+        return getattr(value, name, NO_ATTRIBUTE)
+    return NO_ATTRIBUTE
 
 
 def _name(callee: Any) -> str:

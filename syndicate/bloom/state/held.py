@@ -21,7 +21,7 @@ from syndicate.flow.element import Key, key_of, keys_of
 
 Row: TypeAlias = tuple[Any, ...]
 Rows: TypeAlias = dict[Key, Row]
-ABSENT: Final = object()
+NO_ROW: Final = object()
 NO_CHANGE: Final[Mapping[Key, int]] = {}
 
 
@@ -125,7 +125,7 @@ class Held:
 
     def follow(self) -> None:
         """Keep in mind, for :meth:`untold`, what changes from now on."""
-        self.told = dict.fromkeys(self.rows, ABSENT)
+        self.told = dict.fromkeys(self.rows, NO_ROW)
 
     def put(self, rows: Rows) -> None:
         """Rows that are new, or take the place of those with their keys."""
@@ -139,11 +139,11 @@ class Held:
             replaced = [(key, mine[key]) for key in rows if key in mine]
         for old in (before,) if told is None else (before, told):
             if not replaced and old.keys().isdisjoint(rows):
-                old.update(dict.fromkeys(rows, ABSENT))
+                old.update(dict.fromkeys(rows, NO_ROW))
                 continue
             for key in rows:
                 if key not in old:
-                    old[key] = mine.get(key, ABSENT)
+                    old[key] = mine.get(key, NO_ROW)
         mine.update(rows)
         for index in self.indexes.values():
             for key, row in replaced:
@@ -154,14 +154,14 @@ class Held:
 
     def put_one(self, key: Key, row: Row) -> None:
         """The same of one row, as there is in each round of a recursion along a chain."""
-        old: Any = self.rows.get(key, ABSENT)
+        old: Any = self.rows.get(key, NO_ROW)
         if key not in self.before:
             self.before[key] = old
         if self.told is not None and key not in self.told:
             self.told[key] = old
         self.rows[key] = row
         for index in self.indexes.values():
-            if old is not ABSENT:
+            if old is not NO_ROW:
                 index.remove(key, old)
             (at,) = index.column([row])
             bucket = index.buckets.get(at)
@@ -175,14 +175,14 @@ class Held:
     def drop(self, keys: Iterable[Key]) -> None:
         """Rows that go."""
         for key in keys:
-            old = self.rows.pop(key, ABSENT)
-            if old is ABSENT:
+            old = self.rows.pop(key, NO_ROW)
+            if old is NO_ROW:
                 continue
             self.before.setdefault(key, old)
             if self.told is not None:
                 self.told.setdefault(key, old)
             for index in self.indexes.values():
-                index.remove(key, old)  # type: ignore[arg-type]  # not ABSENT: see above
+                index.remove(key, old)  # type: ignore[arg-type]  # not NO_ROW: see above
             for reader in self.readers:
                 reader.pop(key, None)
 
@@ -201,9 +201,9 @@ class Held:
         """What has changed since the rows of some keys were these, as weights of whole rows."""
         found: dict[Key, int] = {}
         for key, row in old.items():
-            now = self.rows.get(key, ABSENT)
+            now = self.rows.get(key, NO_ROW)
             if now is not row:
-                gone, new = (None if one is ABSENT else key_of(one) for one in (row, now))
+                gone, new = (None if one is NO_ROW else key_of(one) for one in (row, now))
                 if gone != new:
                     if gone is not None:
                         found[gone] = -1
@@ -219,7 +219,7 @@ class Held:
     def undo(self) -> None:
         """Be as at the last commit."""
         for key, row in self.before.items():
-            if row is ABSENT:
+            if row is NO_ROW:
                 self.rows.pop(key, None)
             else:
                 self.rows[key] = row

@@ -177,12 +177,9 @@ class Life:
         for why in self.local.refused:
             self._refuse(why)
         self.local.refused.clear()
-        gone: list[Handle] = []
         for joined in self.joined:
             for name in self.agent.outputs:
-                gone += joined.show(name, self.local.changed(name))
-        for handle in gone:
-            self.turn.retract(handle)
+                joined.show(name, self.local.changed(name))
         for message in sent:
             to = self.agent.placement.of(message.relation, message.row)
             way = self._way(to)
@@ -277,15 +274,13 @@ class _Joined:
     def leave(self) -> None:
         self.life.joined.remove(self)
 
-    def show(self, name: str, changed: Iterable[tuple[Row, int]]) -> list[Handle]:
-        """Assert what is new; answer the handles of what is gone."""
-        gone = []
+    def show(self, name: str, changed: Iterable[tuple[Row, int]]) -> None:
+        """Assert what is new, and retract what is gone."""
         for row, weight in changed:
             if weight > 0 and (name, row) not in self.handles:
                 self.handles[name, row] = self.life.turn.assert_form(self.facet, self.ds, self.form(name, row))
             elif weight < 0 and (name, row) in self.handles:
-                gone.append(self.handles.pop((name, row)))
-        return gone
+                self.life.turn.retract(self.handles.pop((name, row)))
 
     def form(self, name: str, row: Row) -> Frozen:
         """The frozen form of a row's value; raises :class:`NotAValue`."""

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from syndicate.flow.operators import Step
     from syndicate.flow.scope import Scope
 
-_ABSENT: Final = (None,)
+_NO_PROFILES: Final = (None,)
 Profile: TypeAlias = tuple[int, ...]
 """The derivations of one element: iteration, weight, next iteration, weight, ...; a tuple, since there are many and
 nearly all are alike."""
@@ -131,7 +131,7 @@ def make_monotone_distinct(scope: Scope, node: Node) -> Step:  # noqa: C901  # o
             ((key, weight),) = batch.items()
             if weight > 0 and key not in derived:  # all there is to a step along a chain
                 out: dict[Key, int] = {key: 1}
-                undo.append((take_back, (batch, _ABSENT, out, now)))
+                undo.append((take_back, (batch, _NO_PROFILES, out, now)))
                 derived[key] = (now, weight)
                 entered[key] = now
                 return out

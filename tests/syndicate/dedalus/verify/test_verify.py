@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from time import process_time
 from typing import Any
 
 import pytest
@@ -22,16 +21,17 @@ CASES = Path(__file__).parents[3] / "data" / "dedalus"
 VERDICTS = json.loads((CASES / "verdicts" / "expected.json").read_text())
 PLAIN = {"vacuous": False, "choices_tried": None}
 """What is told of a program that has a specification and no choices."""
+MOST_RUNS = 2_500
+"""Of the search for one of the known verdicts; there are 2 ** 60 sets of faults within the widest bounds."""
 
 
 @pytest.mark.parametrize("case", VERDICTS, ids=lambda c: f"{c['program']}-{c['eot']}-{c['eff']}-{c['max_crashes']}")
 def test_verdict(case: dict[str, Any]) -> None:
-    """The verdict, and all smallest counterexamples, are those that are known, within 2 s of the processor's time."""
-    begun = process_time()
+    """The verdict, and all smallest counterexamples, are those that are known, and few runs give them."""
     found = Program.load(CASES / case["program"]).verify(
         eot=case["eot"], eff=case["eff"], crashes=case["max_crashes"], nodes=case["nodes"]
     )
-    assert process_time() - begun < 2
+    assert 0 < found.runs <= MOST_RUNS
     wanted = {name: case[name] for name in ("violation_exists", "min_faults", "min_counterexamples")}
     assert found.to_json() == {**wanted, **PLAIN, "choices": [[]] * case["n_min"] or None}
     assert len(found.min_counterexamples) == case["n_min"]
