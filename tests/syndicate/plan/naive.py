@@ -11,16 +11,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from syndicate import plan as ra
+from syndicate.values.value import freeze, order
 from tests.syndicate.flow.oracle import form
 
 Named = dict[str, Any]
 OPS: dict[str, Callable[[Any, Any], bool]] = {
     "==": lambda a, b: form(a) == form(b),
     "!=": lambda a, b: form(a) != form(b),
-    "<": lambda a, b: a < b,
-    "<=": lambda a, b: a <= b,
-    ">": lambda a, b: a > b,
-    ">=": lambda a, b: a >= b,
+    "<": lambda a, b: size(a) < size(b),
+    "<=": lambda a, b: size(a) <= size(b),
+    ">": lambda a, b: size(a) > size(b),
+    ">=": lambda a, b: size(a) >= size(b),
 }
 ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "+": lambda a, b: a + b,
@@ -30,6 +31,22 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "//": lambda a, b: a // b,
     "%": lambda a, b: a % b,
 }
+
+
+def size(value: Any) -> Any:
+    """By what values are compared: numbers by size, nan above them, then tuples, then the order of values."""
+    if isinstance(value, int | float):
+        return (0, value) if value == value else (1,)  # noqa: PLR0124  # nan
+    if isinstance(value, tuple):
+        return (2, [size(item) for item in value])
+    return (3,) if value is None else (4, order(freeze(value)))
+
+
+def place(value: Any) -> Any:
+    """The order of ``min`` and ``max``: by size, then in the order of values."""
+    if isinstance(value, tuple):
+        return ((2,), [place(item) for item in value])
+    return (size(value), () if value is None else order(freeze(value)))
 
 
 class Rows:
@@ -97,14 +114,14 @@ def aggregate(agg: Any, rows: list[Named]) -> Any:
         case "sum":
             return sum(values)
         case "min":
-            return min(values)
+            return min(values, key=place)
         case "max":
-            return max(values)
+            return max(values, key=place)
         case "avg":
             return sum(values) / len(values)
     weights: dict[Any, int] = {}
     for value in values:
-        weights[value] = weights.get(value, 0) + 1
+        weights[form(value)] = weights.get(form(value), 0) + 1
     return agg.aggregate.function(weights)
 
 

@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from syndicate import ABSENT
 from syndicate import plan as ra
 from syndicate.plan import aggregates as agg
 from tests.syndicate.flow.oracle import form
@@ -21,7 +22,10 @@ HEADINGS = {
 }
 KEYS = {"w": "a", "x": "b"}
 ATTRIBUTES = "abcd"
+FEW = (0, 1, 2, 3)
 ALIKE = (0, 1, True, 1.0, 2, False)
+ANY_KIND = (*ALIKE, float("nan"), -0.0, 0.0, -1, -2, 2**70, None, ABSENT, "a", b"a", (1, True), (), frozenset({1}))
+"""Values that arithmetic may raise for."""
 WIDEST = 8
 """The most attributes of the two sides of a join: the oracle looks at all pairs of their rows."""
 NEW = ("compute", "map", "flat_map")
@@ -38,12 +42,12 @@ def some(group: Any) -> Any:
 
 def odd(value: Any) -> bool:
     """A user's predicate."""
-    return bool(value % 2)
+    return isinstance(value, int | float) and bool(value % 2)
 
 
 def twice(value: Any) -> Any:
     """A user's function, of a small range."""
-    return (value * 2) % 5
+    return (value * 2) % 5 if isinstance(value, int | float) else value
 
 
 def swap(row: Any) -> Any:
@@ -53,7 +57,7 @@ def swap(row: Any) -> Any:
 
 def fan(row: Any) -> Any:
     """A user's function of a row, to several."""
-    return [(row[0], n) for n in range(int(row[-1]) % 3)]
+    return [(row[0], n) for n in range(int(row[-1]) % 3 if isinstance(row[-1], int) else 2)]
 
 
 class Maker:
@@ -65,8 +69,11 @@ class Maker:
         firm: Sequence[ra.Expression],
         loose: Sequence[ra.Expression] = (),
         kinds: Sequence[str] = KINDS,
+        values: Sequence[Any] = ALIKE,
     ) -> None:
         self.rng = rng
+        self.values = values
+        self.counting = values is not ANY_KIND
         self.kinds = kinds
         self.firm = list(firm)
         self.loose = list(loose)
@@ -145,27 +152,32 @@ class Maker:
                 return ra.AllOf(*[self.condition(heading, depth - 1) for _ in range(rng.randrange(3))])
             case "test":
                 return ra.Holds(odd, rng.choice(heading))
-        right = ra.Attr(rng.choice(heading)) if kind == "attr" else rng.choice(ALIKE)
+        right = ra.Attr(rng.choice(heading)) if kind == "attr" else rng.choice(self.values)
         left: Any = rng.choice(heading)
         if rng.random() < 0.2:
-            left = rng.choice([ra.Arith("%", left, 2), ra.Call(twice, left), ra.Const(1)])
+            left = rng.choice([self.computed(left), ra.Call(twice, left), ra.Const(1)])
         return ra.Compare(left, rng.choice(("==", "==", "!=", "<", "<=", ">", ">=")), right)
+
+    def computed(self, name: str) -> Any:
+        """A scalar that makes another value of a column's."""
+        if not self.counting:
+            return ra.Call(twice, name)
+        return self.rng.choice([ra.Arith("%", ra.Arith("+", name, 1), 4), ra.Call(twice, name)])
 
     def _select(self, one: ra.Expression, depth: int, **how: bool) -> ra.Expression:
         return ra.Selection(one, *[self.condition(one.heading) for _ in range(self.rng.randrange(1, 3))])
 
     def _project(self, one: ra.Expression, depth: int, **how: bool) -> ra.Expression:
         names = self.rng.sample(one.heading, self.rng.randrange(len(one.heading) + 1))
-        more = [("d", ra.Const(self.rng.choice(ALIKE)))] if "d" not in names and self.rng.random() < 0.3 else []
+        more = [("d", ra.Const(self.rng.choice(self.values)))] if "d" not in names and self.rng.random() < 0.3 else []
         return ra.Projection(one, [*names, *more])
 
     def _compute(self, one: ra.Expression, depth: int, **how: bool) -> ra.Expression:
         if not one.heading:
             return one
         name = self.rng.choice(one.heading)
-        computed = self.rng.choice([ra.Arith("%", ra.Arith("+", name, 1), 4), ra.Call(twice, name)])
         kept = [other for other in one.heading if other != "d" and self.rng.random() < 0.7]
-        return ra.Projection(one, [*kept, ("d", computed)])
+        return ra.Projection(one, [*kept, ("d", self.computed(name))])
 
     def _rename(self, one: ra.Expression, depth: int, **how: bool) -> ra.Expression:
         names = self.rng.sample([*dict.fromkeys([*ATTRIBUTES, *one.heading])], len(one.heading))
@@ -176,14 +188,9 @@ class Maker:
             return one
         by = self.rng.sample(one.heading, self.rng.randrange(min(3, len(one.heading) + 1)))
         of = self.rng.choice(one.heading)
-        whole = ra.Call(int, of)
-        known = [
-            agg.count,
-            ra.Agg(agg.sum, of),
-            ra.Agg(agg.min, whole),
-            ra.Agg(agg.max, whole),
-            ra.Agg(some, one.heading),
-        ]
+        known = [agg.count, ra.Agg(agg.min, of), ra.Agg(agg.max, of), ra.Agg(some, one.heading)]
+        if self.counting:
+            known.append(ra.Agg(agg.sum, of))
         names = [name for name in "defgh" if name not in by]
         chosen = self.rng.sample(known, self.rng.randrange(1, 4))
         return ra.GroupBy(one, by, dict(zip(names, chosen, strict=False)))
@@ -195,7 +202,7 @@ class Maker:
         return ra.FlatMap(one, ("b", "c"), fan) if one.heading else one
 
     def _literal(self, one: ra.Expression, depth: int, **how: bool) -> ra.Expression:
-        return ra.Literal(("a", "b"), [(self.rng.choice(ALIKE), self.rng.randrange(3)) for _ in range(3)])
+        return ra.Literal(("a", "b"), [(self.rng.choice(self.values), self.rng.randrange(3)) for _ in range(3)])
 
     def _mark(self, one: ra.Expression, depth: int, **how: bool) -> ra.Expression:
         return ra.NonMonotone(one, "marked")
@@ -217,13 +224,13 @@ def given_relations(program: ra.Program) -> list[ra.Expression]:
     return [program.edb(name, *heading, key=KEYS.get(name)) for name, heading in HEADINGS.items()]
 
 
-def random_program(rng: random.Random, *, recursive: bool = True) -> ra.Program:
+def random_program(rng: random.Random, *, recursive: bool = True, values: Sequence[Any] = ALIKE) -> ra.Program:
     """A program of three layers; relations of one depend on each other, and on absence only in layers below."""
     program = ra.Program()
     known = given_relations(program)
     for layer in range(3):
         heads = [program.idb(f"p{layer}{n}", *rng.choice(list(HEADINGS.values()))) for n in range(rng.randrange(1, 3))]
-        maker = Maker(rng, known, heads if recursive else [])
+        maker = Maker(rng, known, heads if recursive else [], values=values)
         for head in heads:
             for _ in range(rng.randrange(1, 4)):
                 body = maker.any(rng.randrange(1, 4), closed=recursive)
@@ -234,10 +241,9 @@ def random_program(rng: random.Random, *, recursive: bool = True) -> ra.Program:
     return program
 
 
-def changes(rng: random.Random, steps: int, *, alike: bool = False) -> Iterator[dict[str, dict[Any, int]]]:
+def changes(rng: random.Random, steps: int, values: Sequence[Any] = FEW) -> Iterator[dict[str, dict[Any, int]]]:
     """Inserts of what is not there, deletes of what is; and of what a set does not notice, some too."""
     present: dict[str, dict[Any, Any]] = {name: {} for name in HEADINGS}
-    values = ALIKE if alike else range(4)
     for _ in range(steps):
         out: dict[str, Any] = {}
         for name, heading in HEADINGS.items():

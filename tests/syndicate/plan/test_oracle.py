@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import given, settings
@@ -13,17 +14,28 @@ from syndicate.flow import ZSet
 from syndicate.plan.rewrite import rewritten
 from tests.syndicate.flow.oracle import form
 from tests.syndicate.plan import naive
-from tests.syndicate.plan.programs import HEADINGS, KINDS, Maker, changes, given_relations, random_program
+from tests.syndicate.plan.programs import (
+    ALIKE,
+    ANY_KIND,
+    FEW,
+    HEADINGS,
+    KINDS,
+    Maker,
+    changes,
+    given_relations,
+    random_program,
+)
 
 seeds = st.integers(0, 2**32)
+domains = st.sampled_from([FEW, ALIKE, ANY_KIND])
 
 
-def follow(program: ra.Program, rng: random.Random, *, steps: int = 5, alike: bool = False) -> None:
+def follow(program: ra.Program, rng: random.Random, *, steps: int = 5, values: Sequence[Any] = FEW) -> None:
     """Step a program through random changes, and compare each step with the oracle."""
     plan = program.plan()
     facts: dict[str, dict[Any, Any]] = {name: {} for name in HEADINGS}
     sums = {name: ZSet() for name in program.outputs}
-    for delta in changes(rng, steps, alike=alike):
+    for delta in changes(rng, steps, values):
         for name, pairs in delta.items():
             for row, weight in pairs:
                 if weight > 0:
@@ -39,15 +51,15 @@ def follow(program: ra.Program, rng: random.Random, *, steps: int = 5, alike: bo
 
 
 @settings(max_examples=60)
-@given(seeds, st.booleans())
-def test_random_expressions(seed: int, alike: bool) -> None:
+@given(seeds, domains)
+def test_random_expressions(seed: int, values: Sequence[Any]) -> None:
     """One rule with a deep body, of all operators."""
     rng = random.Random(seed)
     program = ra.Program()
-    maker = Maker(rng, given_relations(program))
+    maker = Maker(rng, given_relations(program), values=values)
     for n in range(2):
         program.rule(f"out{n}", maker.any(4))
-    follow(program, rng, alike=alike)
+    follow(program, rng, values=values)
 
 
 @settings(max_examples=60)
@@ -65,29 +77,29 @@ def test_random_joins_and_projections(seed: int) -> None:
 
 
 @settings(max_examples=40)
-@given(seeds, st.booleans())
-def test_random_recursive_programs(seed: int, alike: bool) -> None:
+@given(seeds, domains)
+def test_random_recursive_programs(seed: int, values: Sequence[Any]) -> None:
     """Layers of relations that depend on each other, with negation and aggregates of the layers below."""
     rng = random.Random(seed)
-    follow(random_program(rng), rng, alike=alike)
+    follow(random_program(rng, values=values), rng, values=values)
 
 
 @settings(max_examples=30)
-@given(seeds)
-def test_random_programs_without_recursion(seed: int) -> None:
+@given(seeds, domains)
+def test_random_programs_without_recursion(seed: int, values: Sequence[Any]) -> None:
     """The same with functions that make new values."""
     rng = random.Random(seed)
-    follow(random_program(rng, recursive=False), rng)
+    follow(random_program(rng, recursive=False, values=values), rng, values=values)
 
 
 @settings(max_examples=120)
-@given(seeds, st.booleans())
-def test_rewriting_keeps_the_rows(seed: int, alike: bool) -> None:
+@given(seeds, domains)
+def test_rewriting_keeps_the_rows(seed: int, values: Sequence[Any]) -> None:
     """Selections moved down and joins put in order: the definitions give the same rows as before."""
     rng = random.Random(seed)
     relations = [ra.Relation(name, heading) for name, heading in HEADINGS.items()]
-    body = Maker(rng, relations).any(4)
-    delta: dict[str, Any] = next(changes(rng, 1, alike=alike))
+    body = Maker(rng, relations, values=values).any(4)
+    delta: dict[str, Any] = next(changes(rng, 1, values))
     env = {
         name: naive.Rows(dict(zip(heading, row, strict=True)) for row, _ in delta.get(name, ()))
         for name, heading in HEADINGS.items()
