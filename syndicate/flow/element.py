@@ -7,8 +7,10 @@ want to see these tuples, not frozen forms.  So an element has a **key**: itself
 
 * plain: ``str``, ``bytes``, ``int``, ``None``, symbols, references, floats that equal no integer and not themselves
   unequal (``2.5``, not ``2.0``, ``-0.0`` or ``nan``), and tuples of plain values, all of exactly these types
-* typed: ``bool``, other floats, records, frozen sets, dictionaries of :mod:`syndicate.values.value`; any other hashable
-  object, told apart by its class and its own ``==``, also of a subclass of ``str`` or ``tuple``; tuples that hold such
+* typed: ``bool``, other floats, records, frozen sets, dictionaries of :mod:`syndicate.values.value` (with ``None`` in
+  them,
+  too); any other hashable object, told apart by its class and its own ``==``, also of a subclass of ``str`` or
+  ``tuple``; tuples that hold such
 * refused: what cannot be hashed (a ``list``, a ``dict``)
 
 A plain element costs one dictionary operation.  Whether elements are plain is asked once a batch, where a user's
@@ -34,7 +36,18 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias, TypeVar
 
 from syndicate.errors import NotAValue, PatternError, SyndicateError, UnhashableElement
-from syndicate.values.value import MAX_DEPTH, Ref, Symbol, freeze, is_record, order
+from syndicate.values.value import (
+    MAX_DEPTH,
+    Dictionary,
+    Record,
+    Ref,
+    Symbol,
+    fields_of,
+    freeze,
+    is_record,
+    label_of,
+    order,
+)
 
 Element: TypeAlias = Any
 """What a user puts in and gets out."""
@@ -202,6 +215,10 @@ def _form(element: Element, depth: int) -> Any:
         pass
     if kind is frozenset:
         return (kind, frozenset([_form(item, depth + 1) for item in element]))
+    if kind is Dictionary:  # with None in it, as rules see what is absent
+        return (kind, frozenset([(_form(key, depth + 1), _form(item, depth + 1)) for key, item in element.items()]))
+    if is_record(element):
+        return (Record, _form(label_of(element), depth + 1), *[_form(item, depth + 1) for item in fields_of(element)])
     remedy = getattr(kind, "no_element", None)  # what stands for rows or values that are not there yet
     if remedy is not None:
         raise UnhashableElement(_REFUSED.format(kind=kind.__name__, element=short(element), remedy=remedy))

@@ -486,8 +486,8 @@ def same(self: object, other: object) -> Any:
         return NotImplemented
     try:
         return bool(freeze(self) == freeze(other))
-    except (NotAValue, PatternError):  # a pattern: its fields hold what no value holds
-        return type(self) is type(other) and is_record(self) and fields_of(self) == fields_of(other)
+    except (NotAValue, PatternError):  # a pattern, or a row with None: it holds what no value holds
+        return type(self) is type(other) and _parts(self) == _parts(other)
 
 
 def hash_of(self: object) -> int:
@@ -495,7 +495,12 @@ def hash_of(self: object) -> int:
     try:
         return hash(freeze(self))
     except (NotAValue, PatternError):
-        return hash(fields_of(self))
+        return hash(fields_of(self) if is_record(self) else frozenset(_parts(self)))
+
+
+def _parts(compound: Any) -> Any:
+    """What tells a compound that is no value from others of its type."""
+    return fields_of(compound) if is_record(compound) else dict(compound._entries)
 
 
 def order(form: Frozen) -> tuple[Any, ...]:

@@ -14,15 +14,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syndicate import Dictionary, Symbol
-from syndicate.errors import UnhashableElement, WeightError
+from syndicate.errors import NotAValue, UnhashableElement, WeightError
 from syndicate.flow import NO_VALUE, IndexedZSet, TimedZSet, Trace, ZSet
 from syndicate.flow.element import key_of, natural
 from syndicate.flow.time import before, glb, lub
-from syndicate.values.value import identical
+from syndicate.values.value import Record, fields_of, freeze, identical, is_record, label_of
 from tests.strategies import P
 
 ATOMS = st.sampled_from([0, 1, 2, True, False, 1.0, 0.0, -0.0, math.nan, 2.5, "a", b"a", None, Symbol("a"), 2**70])
-ELEMENTS = st.recursive(ATOMS, lambda inner: st.tuples(inner, inner) | st.builds(P, ATOMS.filter(bool)), max_leaves=4)
+ELEMENTS = st.recursive(
+    ATOMS,
+    lambda inner: (
+        st.tuples(inner, inner)
+        | st.builds(P, ATOMS)
+        | st.dictionaries(st.sampled_from("ab"), inner, max_size=2).map(Dictionary)
+        | st.lists(inner, max_size=2).map(lambda items: Record("r", items))
+    ),
+    max_leaves=4,
+)
 ZSETS = st.lists(st.tuples(ELEMENTS, st.integers(-2, 2)), max_size=6).map(ZSet)
 INDEXED = st.lists(st.tuples(st.tuples(ELEMENTS, ELEMENTS), st.integers(-2, 2)), max_size=6).map(IndexedZSet)
 TIMES = st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3))
@@ -35,14 +44,26 @@ def test_keys_have_value_identity(a: Any, b: Any) -> None:
     def same(x: Any, y: Any) -> bool:
         if isinstance(x, tuple) and isinstance(y, tuple):
             return len(x) == len(y) and all(map(same, x, y))
-        return x is y if x is None or y is None else identical(x, y)
+        if is_record(x) and is_record(y):
+            return same((label_of(x), *fields_of(x)), (label_of(y), *fields_of(y)))
+        if isinstance(x, Dictionary) and isinstance(y, Dictionary):
+            return x.keys() == y.keys() and all(same(x[name], y[name]) for name in x)
+        if not (is_value(x) and is_value(y)):
+            return x is None and y is None
+        return identical(x, y)
 
-    try:
-        wanted = same(a, b)
-    except TypeError:  # a None within a record has no frozen form
-        return
-    assert (key_of(a) == key_of(b)) == wanted
+    assert (key_of(a) == key_of(b)) == same(a, b)
+    assert (key_of((0, a)) == key_of((0, b))) == same(a, b)
     assert natural(key_of(a)) is a
+
+
+def is_value(element: Any) -> bool:
+    """Whether nothing in an element is None."""
+    try:
+        freeze(element)
+    except NotAValue:
+        return False
+    return True
 
 
 def test_look_alikes_stay_apart() -> None:

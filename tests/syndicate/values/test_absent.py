@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from syndicate import ABSENT, Ref, assert_, capture, dataspace, record, run, spawn
 from syndicate.bloom import Bloom, bloom, scratch
@@ -16,7 +17,7 @@ from syndicate.spark.arrays import array_of
 from syndicate.spark.columns import forms
 from syndicate.testing import settled, watch
 from syndicate.values.absent import form_of, inward, outward
-from syndicate.values.value import freeze, identical, thaw
+from syndicate.values.value import Dictionary, Record, ValueSet, freeze, identical, thaw
 from syndicate.views import view
 from tests.strategies import values
 
@@ -87,6 +88,27 @@ def test_a_rule_sees_none_and_gives_absent(host: Any) -> None:
     assert through(host, lambda value: value, ABSENT) is ABSENT
     assert through(host, lambda value: value[1] is None, (1, ABSENT)) is True
     assert through(host, lambda value: (value, None), 1) == (1, ABSENT)
+
+
+ATOMS = st.sampled_from([ABSENT, 0, 1, True, 1.0, -0.0, 0.0, float("nan"), "a", b"a", -2, 2**70])
+WITH_ABSENT = st.recursive(
+    ATOMS,
+    lambda inner: (
+        st.lists(inner, max_size=2).map(tuple)
+        | st.dictionaries(st.sampled_from("ab"), inner, max_size=2).map(Dictionary)
+        | st.lists(inner, max_size=2).map(ValueSet)
+        | st.lists(inner, max_size=2).map(lambda items: Record("r", items))
+    ),
+    max_leaves=4,
+)
+
+
+@pytest.mark.parametrize("host", HOSTS)
+@settings(max_examples=20, deadline=None)
+@given(value=WITH_ABSENT)
+def test_what_is_absent_within_a_value_comes_through(host: Any, value: Any) -> None:
+    """Whatever holds it: no such value of a stranger is refused, or ends a host, and it comes out as it went in."""
+    assert identical(through(host, lambda given: given, value), thaw(freeze(value)))
 
 
 def test_a_null_of_a_table_is_absent_both_ways() -> None:
