@@ -36,7 +36,7 @@ ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
 def size(value: Any) -> Any:
     """By what values are compared: numbers by size, nan above them, then tuples, then the order of values."""
     if isinstance(value, int | float):
-        return (0, value) if value == value else (1,)  # noqa: PLR0124  # nan
+        return (0, value) if value == value else (1,)  # nan
     if isinstance(value, tuple):
         return (2, [size(item) for item in value])
     return (3,) if value is None else (4, order(freeze(value)))
