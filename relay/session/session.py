@@ -31,9 +31,9 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import chain
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final
 
+from relay.patch import Understood, patched, place
 from relay.protocol.codec import Codec, codec_for
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.observer import heard
@@ -58,7 +58,7 @@ _FEW: Final = 64
 """The most events that are encoded without a look at their size: nobody's turn is longer for what they hold."""
 
 _PIECE: Final = 1024
-"""The most events that are taken from the backlog at once."""
+"""The most events that are put into the backlog, or taken from it, at once."""
 
 _SMALL: Final = 1 << 14
 """Bytes of a peer that are taken for handled with its turn, for a mark costs as much as a small packet."""
@@ -68,26 +68,6 @@ _CROSSING: Final = 512
 
 _SHARE: Final = 64
 """The events after which a peer lets the others have their turns, before its next packet: a millisecond or two."""
-
-
-_Understood: TypeAlias = tuple[int, Ref | None, Frozen, Told | None]
-"""An event of the peer's: its kind, its target here, its value as we have it, and the assertion that it is about."""
-
-
-def _replaces(events: list[_Understood]) -> bool:
-    """Whether something is asserted after a retraction."""
-    retracted = False
-    for event in events:
-        if event[0] == RETRACT:
-            retracted = True
-        elif retracted and event[0] == ASSERT:
-            return True
-    return False
-
-
-def _place(event: _Understood) -> int:
-    """Where an event stands in its turn: what retracts comes after what asserts and sends, and a sync after all."""
-    return 2 if event[0] == SYNC else event[0] == RETRACT
 
 
 class Session:
@@ -143,10 +123,13 @@ class Session:
         self._repaid = repaid
         self._admitted = admitted
         self._noted: list[Note] = []
+        self._turns: deque[list[Note]] = deque()  # what has committed, and is yet to be encoded or to join the backlog
+        self._at = 0  # where the first of them goes on
+        self._going_out = False
         self._fed: deque[bytes] = deque()
         self._packets: Iterator[Frozen] = iter(())
         self._next: Frozen | None = None
-        self._acts: list[_Understood] = []
+        self._acts: list[Understood] = []
         self._silent = False
         self._small = min(_SMALL, limits.debt // 64)
         self._handled = self._marked = self._hops = 0
@@ -165,23 +148,44 @@ class Session:
         notes, self._noted = self._noted, []
         if self._silent:
             return
-        if self.backlog.entries or self.outbox.waiting > self.limits.ahead:
-            self._keep(notes)
-        elif len(notes) <= _FEW:
-            self._encode(notes)
-            if self.outbox.said:
-                self._bound()
-        else:
-            told, weigh = 0, Scale().weigh
-            for piece in pieces(notes, self.limits.events, fitting(self.limits), lambda note: weigh(note[2])):
-                self._encode(piece)
-                told += len(piece)
-                self._wake()
-                if self.outbox.waiting > self.limits.ahead:
-                    break
-            if told < len(notes):
-                self._keep(notes[told:])
+        if self._turns or len(notes) > _FEW or self.backlog.entries or self.outbox.waiting > self.limits.ahead:
+            self._turns.append(notes)
+            if not self._going_out:
+                self._go_out()
+            return
+        self._encode(notes)
+        if self.outbox.said:
+            self._bound()
         self._wake()
+
+    def _go_out(self) -> None:
+        """Let a piece of what has committed go out; others have their turns before the next."""
+        if self._turns:  # else the peer was fast enough to take them itself
+            self._piece()
+            self._wake()
+        self._going_out = bool(self._turns)
+        if self._going_out:
+            current("note").enqueue(self.facet.actor, (ENTER, self.facet, self._go_out, None))
+
+    def _piece(self) -> None:
+        """Encode the next packet of what has committed; while the peer is behind, let a piece wait as state."""
+        notes, at, limits = self._turns[0], self._at, self.limits
+        if self.backlog.entries or self.outbox.waiting > limits.ahead:
+            piece: Sequence[Note] = notes[at : at + _PIECE]
+        else:
+            weigh = Scale().weigh
+            piece = next(
+                pieces(notes[at : at + limits.events], limits.events, fitting(limits), lambda note: weigh(note[2]))
+            )
+        self._at = at + len(piece)
+        if self._at == len(notes):
+            self._turns.popleft()
+            self._at = 0
+        if self.backlog.entries or self.outbox.waiting > limits.ahead:
+            self._keep(piece)
+        else:
+            self._encode(piece)
+            self._bound()
 
     def _keep(self, notes: Sequence[Note]) -> None:
         """Let them wait, until the peer has taken what was encoded."""
@@ -204,8 +208,11 @@ class Session:
         """
         outbox = self.outbox
         packets = outbox.take(most)
-        while not packets and self.backlog.entries:
-            self._encode(self.backlog.take(_PIECE, most))
+        while not packets and (self.backlog.entries or self._turns):
+            if self.backlog.entries:
+                self._encode(self.backlog.take(min(_PIECE, self.limits.events), most))
+            else:
+                self._piece()
             packets = outbox.take(most)
         return packets
 
@@ -333,7 +340,7 @@ class Session:
         """
         turn = current("feed")
         reach: Reach | None = None
-        first: Sequence[_Understood] | None = None
+        first: Sequence[Understood] | None = None
         enough = self.events_in + _SHARE
         try:
             while self._acts or (form := next(self._packets, None) if self._next is None else self._next) is not None:
@@ -371,9 +378,9 @@ class Session:
         self.busy = False
         self._repaid()
 
-    def _divide(self, acts: Sequence[_Understood]) -> None:
+    def _divide(self, acts: Sequence[Understood]) -> None:
         """Do the first part of what is too much for a turn of its own; the rest waits."""
-        acts = sorted(acts, key=_place)
+        acts = sorted(acts, key=place)
         fitting = max(1, Reach().fitting(acts))
         self._acts = acts[fitting:]
         for kind, target, value, told in acts[:fitting]:
@@ -395,7 +402,7 @@ class Session:
             self.events_in += len(packet.entries)
             # First all that may fail, then all that has effects.
             events = [self._understood(oid, event) for oid, event in packet.entries]
-            self._acts = self._patch(events) if len(events) > 1 and _replaces(events) else events
+            self._acts = patched(events, self.membrane.release) if len(events) > 1 else events
         elif type(packet) is Nop:
             self.pings = True
         elif type(packet) is Extension:
@@ -408,39 +415,7 @@ class Session:
         elif type(packet) is Error:
             self.end(f"the peer gave up: {packet.message}")
 
-    def _patch(self, events: list[_Understood]) -> list[_Understood]:
-        """What is to be done for the *events* of a turn in which something is asserted after a retraction.
-
-        A value that is retracted and asserted again, at the same target, has never gone: our handle for it is from now
-        on the new one's.  An observer of ours, which is told of a value once, would else hear of it twice.  Where the
-        turn also says something to that target it may be about the value (``<forget V>``), and so both are told.
-        """
-        spoken = {target for kind, target, _, _ in events if kind == MESSAGE}
-        gone: dict[Any, list[Told]] = {}
-        acts = list[_Understood]()
-        places = dict[Told, int]()  # of what this turn asserts
-        for event in events:
-            kind, target, value, told = event
-            if told is None:
-                acts.append(event)
-            elif kind == ASSERT and target not in spoken and (alike := gone.get((target, value))):
-                old = alike.pop()
-                if old in places:
-                    places[told] = place = places.pop(old)
-                    acts[place] = event
-                else:
-                    told.handle = old.handle
-                self.membrane.release(old.pins)
-            elif kind == ASSERT:
-                places[told] = len(acts)
-                acts.append(event)
-            else:
-                at = acts[places[told]][1] if told in places else told.handle and told.handle.target
-                gone.setdefault((at, told.form), []).append(told)
-        acts.extend([(RETRACT, None, None, told) for told in chain.from_iterable(gone.values())])
-        return sorted(acts, key=_place)
-
-    def _understood(self, oid: int, event: Event) -> _Understood:
+    def _understood(self, oid: int, event: Event) -> Understood:
         kind = event[0]
         membrane = self.membrane
         if kind is M:
@@ -532,6 +507,8 @@ class Session:
 
     def _last_words(self, packet: Packet) -> None:
         """Say it, and nothing else from now on."""
+        self._turns.clear()
+        self._at = 0
         self.backlog.clear()
         if self.codec is not None and not self._silent:
             self.outbox.put(self.codec.encode(write(packet)))
@@ -554,7 +531,7 @@ class Session:
         self._acts = []
         standing, turn = self.standing, current("end")
         going = standing.oldest(ENOUGH)
-        events: list[_Understood] = [(RETRACT, None, None, told) for _, told in going]
+        events: list[Understood] = [(RETRACT, None, None, told) for _, told in going]
         fitting = Reach().fitting(events)
         part = Facet(self.facet.actor, self.facet)
         for number, told in going[: max(1, fitting)]:
@@ -586,6 +563,8 @@ class Session:
         self.outbox.clear()
         self.outbox.take(0)
         self.outbox.unsent.clear()
+        self._turns.clear()
+        self._at = 0
         self.backlog.clear()
         self.debt = self._handled = self._marked = 0
         self._fed.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 from collections import Counter
 from collections.abc import Iterable, MutableMapping
 from functools import partial
@@ -25,6 +26,7 @@ from syndicate import (
     Symbol,
     assert_,
     capture,
+    current_facet,
     dataspace,
     on_message,
     prevent_inert_check,
@@ -33,8 +35,10 @@ from syndicate import (
     send,
     spawn,
     stop,
+    stop_actor,
     sync,
 )
+from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle
 from syndicate.testing import Seen, watch
 from syndicate.values.pattern import encode, pattern_of
@@ -540,3 +544,122 @@ def test_debt_is_owed_until_large_turns_are_handled(monkeypatch: pytest.MonkeyPa
     assert wrong == []
     assert heard[0] == 6 * count
     assert session.debt == 0
+
+
+# ---------------------------------------------------------------------------------------------- turns of many events
+
+
+def longest_stretch(kind: str, events: int, blocked: bool) -> int:
+    """The most calls between two turns of another actor, while what a turn of so many events tells a peer goes out."""
+    wire = Wire(lambda: ref(Probe()))
+    wire.left.blocked = True
+    handles: list[Handle] = []
+    stretches: list[int] = []
+    count = 0
+
+    def note(frame: Any, event: str, arg: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    def others() -> None:
+        nonlocal count
+        stretches.append(count)
+        count = 0
+        facet = current_facet()
+        if wire.system.queue:
+            facet.enter(others)
+
+    def act() -> None:
+        for i in range(events):
+            if kind == "send":
+                send(wire.remote, ["row", i])
+            elif kind == "assert":
+                handles.append(assert_(wire.remote, ["row", i]))
+            else:
+                handles[i].retract()
+
+    if kind == "retract":
+        wire.left.facet.enter(lambda: handles.extend(assert_(wire.remote, ["row", i]) for i in range(events)))
+        wire.system.drain()
+    if not blocked:
+        wire.left.blocked = False
+        wire.left.wake()
+        wire.system.drain()
+        wire.left.blocked = True  # the writer of a connection takes it between two slices of the queue
+    wire.left.facet.enter(act)
+    wire.right.facet.enter(others)
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        wire.system.drain()
+    finally:
+        sys.setprofile(before)
+    assert wire.left.session.reason is None
+    return max(stretches[1:])  # the first is what the program does itself
+
+
+@pytest.mark.parametrize("blocked", [False, True])
+@pytest.mark.parametrize("kind", ["send", "assert", "retract"])
+def test_a_turn_that_tells_a_peer_much_lets_others_have_their_turns(kind: str, blocked: bool) -> None:
+    """What is done at a stretch does not grow with the turn: a packet at most, or a piece of what waits."""
+    assert longest_stretch(kind, 24_000, blocked) < 1.3 * longest_stretch(kind, 8_000, blocked)
+
+
+many = st.tuples(
+    st.sampled_from(["assert", "retract", "send", "mixed"]), st.sampled_from([1, 3, 64, 65, 150, 400]), st.booleans()
+)
+
+
+@settings(max_examples=60)
+@given(steps=st.lists(many, min_size=1, max_size=8), ahead=st.sampled_from([0, 500, 1 << 18]), ends=st.booleans())
+def test_whatever_goes_out_in_pieces_arrives_whole_and_in_order(
+    steps: list[tuple[str, int, bool]], ahead: int, ends: bool
+) -> None:
+    """Turns larger than a packet, small ones behind them, a peer that takes a packet now and then, and an actor that
+    stops as soon as it has spoken: the peer knows what stands, and has heard each message once, in order.
+    """
+    probe = Probe()
+    wire = Wire(lambda: ref(probe), evolve(DEFAULT, ahead=ahead, events=100))
+    wire.left.blocked = True
+    numbers = itertools.count()
+    handles: list[Handle] = []
+    there: list[Any] = []
+    said: list[Any] = []
+
+    def act(kind: str, size: int) -> None:
+        for i in range(size):
+            what = kind if kind != "mixed" else ("assert", "send", "retract")[i % 3]
+            value = next(numbers)
+            if what == "assert":
+                handles.append(assert_(wire.remote, value))
+                there.append(value)
+            elif what == "send":
+                send(wire.remote, value)
+                said.append(value)
+            elif handles:
+                place = value % len(handles)
+                handles.pop(place).retract()
+                there.pop(place)
+
+    def boot() -> None:
+        prevent_inert_check()
+        facets.append(current_facet())
+
+    facets: list[Facet] = []
+    wire.system.spawn(boot)
+    wire.system.drain()
+    for number, (kind, size, takes) in enumerate(steps):
+        facets[0].enter(partial(act, kind, size))
+        if ends and number == len(steps) - 1:  # behind what it has told its connection, which is in pieces yet
+            facets[0].enter(lambda: wire.left.facet.enter(stop_actor))
+        if takes:
+            wire.system.drain()
+            wire.left.step(64)
+    wire.system.drain()
+    assert wire.left.facet.alive is not ends
+    while wire.left.step():
+        wire.system.drain()
+    assert [value for value, _ in probe.messages] == said
+    assert Counter(probe.there.values()) == Counter(there)
+    assert len(probe.ever) == len(set(probe.ever)), "each was told at most once"
+    assert not wire.left.session.statistics().waiting_entries
