@@ -26,8 +26,8 @@ patterns match.
 
 * An inner ``Inbound(v)`` stands once for each outer interest that brought it in, so that two overlapping
   inner interests do not disturb each other when one goes.  When the last goes, the outer dataspace takes back
-  what it told, and the relay likewise: this is the paper's cleanup function.  An interest is given up a turn
-  late, after those of the same turn that may replace it.
+  what it told, and the relay likewise: this is the paper's cleanup function.  What replaces an interest in the
+  same turn is there before it goes, as in every turn.
 * An outer message is told once for each outer interest that it matches, but must be sent inside once: see
   :class:`_Once`.
 * Interest in *everything* inside, ``capture()`` or ``ANY``, is no interest in the outer dataspace.  Such an
@@ -53,7 +53,6 @@ dataspaces".
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -249,17 +248,11 @@ class _Interests(Entity):
     def retract(self, handle: Any) -> None:
         key = self.inside.pop(handle, None)
         if key is not None and self.wanted.remove(key):
-            # Not at once: what replaces it may come later in the same turn, and must be there before.
-            current_facet().enter(functools.partial(self.give_up, key))
+            self.standing.pop(key).retract()  # what replaces it in the same turn has come before
+            sync(self.outer, self.once.end_run, self.once.end_run)
 
     def message(self, value: Value) -> None:
         """An ``Observe`` that is sent, not asserted, is nobody's interest."""
-
-    def give_up(self, key: Frozen) -> None:
-        """Withdraw an outer interest, unless somebody wants it again."""
-        if key not in self.wanted and key in self.standing:
-            self.standing.pop(key).retract()
-            sync(self.outer, self.once.end_run, self.once.end_run)
 
 
 def _wanted(inside: Pattern) -> Pattern | None:

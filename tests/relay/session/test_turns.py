@@ -6,22 +6,27 @@ the assertions and the messages, in order, and then the retractions.
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
+import trio
 from attrs import evolve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from relay.client import Encoding, connect
 from relay.nested import Inbound, Outbound, nested
 from relay.protocol.codec import Codec, Msgpack, Preserves
 from relay.protocol.codec.preserves_text import PreservesText
 from relay.protocol.limits import DEFAULT
 from relay.protocol.packets import MINE, A, M, R, Turn, WireRef
 from relay.protocol.packets import S as SYNCED
+from relay.server.broker import Broker
 from syndicate import (
     ANY,
     Entity,
@@ -31,6 +36,7 @@ from syndicate import (
     current_facet,
     dataspace,
     on_asserted,
+    open_system,
     prevent_inert_check,
     query_set,
     ref,
@@ -269,6 +275,70 @@ def test_turns_that_arrive_together_stay_turns(held: str, program: list[Step]) -
     for name, seen in house.seen.items():
         assert [(mark, tuple(captures)) for mark, *captures in seen] == expected[name], name
     assert all(party.answered == list(range(party.asked)) for party in house.parties)
+
+
+@pytest.mark.parametrize("encoding", ["msgpack", "preserves", "text"])
+@pytest.mark.parametrize("where", ["tcp", "unix"])
+async def test_a_turn_is_one_patch_at_a_peer_of_a_real_broker(where: str, encoding: Encoding, tmp_path: Path) -> None:
+    """Over sockets, however many turns are on their way at once: each is heard as it is heard here, in order."""
+    draw = random.Random(f"{where} {encoding}")
+    async with open_system() as system:
+        house = House(system)
+        remotes: dict[str, Ref] = {}
+        arrived = trio.Event()
+
+        def begin(addresses: list[str]) -> None:
+            for name in ("acting", "looking"):
+                spawn(partial(join, addresses[0], name), name=name)
+
+        def join(address: str, name: str) -> None:
+            @connect(address, encoding=encoding)
+            def connected(ds: Ref) -> None:
+                remotes[name] = ds
+                if name == "looking":
+                    house.observe(ds, plain)
+                else:
+                    party_facets(house)
+                sync(ds, lambda: arrived.set() if len(remotes) == 2 else None)
+
+        def take(party: Party, step: Step, done: list[Any]) -> None:
+            done.append(party.act(remotes["acting"], plain, step))
+
+        async def reached(name: str) -> None:
+            done = trio.Event()
+            remotes[name].facet.enter(lambda: sync(remotes[name], done.set))
+            await done.wait()
+
+        system.spawn(Broker(["tcp://127.0.0.1:0" if where == "tcp" else f"unix://{tmp_path}/socket"], opened=begin))
+        await arrived.wait()
+        await reached("looking")
+        await system.settle()
+        for _ in range(60):
+            expected: dict[str, list[Any]] = {name: [] for name in COARSE}
+            for seen in house.seen.values():
+                seen.clear()
+            for _ in range(draw.choice([1, 1, 2, 5, 20])):
+                number, done = draw.randrange(ACTORS), list[Any]()
+                party, facet = house.parties[number], house.facets[number]
+                step = number, [random_act(draw) for _ in range(draw.choice([0, 1, 3, 8]))]
+                facet.enter(partial(take, party, step, done))
+                while not done:
+                    await trio.lowlevel.checkpoint()
+                for name, heard in house.model.turn(*done[0]).items():
+                    expected[name] += heard
+            await reached("acting")
+            await reached("looking")
+            await system.settle()
+            for name, seen in house.seen.items():
+                assert [(mark, tuple(captures)) for mark, *captures in seen] == expected[name], name
+        await reached("acting")
+        assert all(party.answered == list(range(party.asked)) for party in house.parties)
+
+
+def random_act(draw: random.Random) -> tuple[str, int, int]:
+    """One act of a step."""
+    what = draw.choice(["assert", "assert", "retract", "retract", "replace", "send", "sync"])
+    return what, draw.randrange(4), draw.randrange(4)
 
 
 # ---------------------------------------------------------------------------------------------- slow peers
