@@ -10,8 +10,10 @@ its author in a durable dataspace.  Commands: ``syndicate-server``,
 
 from __future__ import annotations
 
+from relay.loading import expect_interrupts
 from relay.origin import expect_ours
 
+expect_interrupts()
 expect_ours()  # before anything else of ours looks for it
 
 from relay.capabilities.caveats import attenuate  # noqa: E402

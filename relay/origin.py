@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from pathlib import Path
 from typing import Final
 
+from relay.loading import is_command
+
 OURS: Final = "syndicate-dataspace"
-_COMMANDS: Final = {"syndicate", "syndicate-server", "syndicate-console"}
 
 
 def expect_ours() -> None:
@@ -33,7 +33,7 @@ def expect_ours() -> None:
         f"The two need an environment each; to mend this one: pip uninstall {' '.join(others) or name}, and then "
         f"pip install --force-reinstall --no-deps {OURS}"
     )
-    if Path(sys.argv[0] if sys.argv else "").name in _COMMANDS:
+    if is_command():
         sys.exit(text)
     raise ImportError(text) from None
 

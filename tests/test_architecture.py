@@ -25,7 +25,7 @@ PLAN = """
     syndicate.storage syndicate.flow syndicate.lattice syndicate.plan syndicate.bloom syndicate.dedalus
     syndicate.views syndicate.spark syndicate.testing
 
-    relay.origin relay.protocol relay.keep relay.capabilities relay.transport relay.session relay.client
+    relay.loading relay.origin relay.protocol relay.keep relay.capabilities relay.transport relay.session relay.client
     relay.serve relay.nested
     relay
     relay.server relay.tools relay.demo relay.cli

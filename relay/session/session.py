@@ -33,7 +33,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, ClassVar, Final
 
-from relay.patch import Understood, patched, place
 from relay.protocol.codec import Codec, codec_for
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.observer import heard
@@ -42,6 +41,7 @@ from relay.protocol.packets import S as SYNCED
 from relay.session.backlog import ENTRY, Backlog, Note, Scale, pieces, weight
 from relay.session.membrane import Crossing, Membrane
 from relay.session.outbox import Entry, Outbox, fitting
+from relay.session.patch import Understood, patched, place
 from relay.session.reach import ENOUGH, Reach
 from relay.session.standing import Standing, Told
 from relay.session.statistics import Statistics

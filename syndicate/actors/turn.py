@@ -25,6 +25,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS
 from types import FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
@@ -384,8 +385,8 @@ def decorator(what: str, install: F) -> F:
 def expect_function(what: str, fn: Any, given: int = 0, pattern: Any = None) -> None:
     """Raise :class:`NotCallable`, with the remedy, unless *what* can call *fn* in a turn with *given* arguments.
 
-    These are the captures of *pattern*, if there is one.  Only plain functions and methods are looked into, since to
-    look into others costs more than to install a handler.
+    These are the captures of *pattern*, if there is one.  The arguments of plain functions and methods alone are
+    counted, since to look into others costs more than to install a handler.
     """
     function, own = (fn.__func__, 1) if type(fn) is MethodType else (fn, 0)
     if type(function) is not FunctionType:
@@ -393,13 +394,15 @@ def expect_function(what: str, fn: Any, given: int = 0, pattern: Any = None) -> 
             raise NotCallable(
                 f"{what}() needs a function, not {fn!r}: name the function without calling it, f and not f()"
             )
+        while type(fn) is partial:
+            fn = fn.func
+            function = fn.__func__ if type(fn) is MethodType else fn
+        if type(function) is FunctionType and function.__code__.co_flags & _LATER:
+            raise _waits(what, function)
         return
     code = function.__code__
     if code.co_flags & _LATER:
-        raise NotCallable(
-            f"{what}() cannot call {function.__qualname__}: it is async, or has a yield, and a turn never waits. Make "
-            "it a plain function, and let that give what waits to linked_task()"
-        )
+        raise _waits(what, function)
     most = code.co_argcount - own
     least = most - len(function.__defaults__ or ())
     if given < least or (given > most and not code.co_flags & CO_VARARGS):
@@ -410,3 +413,11 @@ def expect_function(what: str, fn: Any, given: int = 0, pattern: Any = None) -> 
             f"{what}() hands over what each capture() in the pattern stands for: {given} in {pattern!r}, but {takes} "
             f"takes {most}. Give it one parameter for each capture()"
         )
+
+
+def _waits(what: str, function: FunctionType) -> NotCallable:
+    """The error of a function that does nothing when it is called."""
+    return NotCallable(
+        f"{what}() cannot call {function.__qualname__}: it is async, or has a yield, and a turn never waits. Make "
+        "it a plain function, and let that give what waits to linked_task()"
+    )

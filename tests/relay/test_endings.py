@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ from relay import connect
 from relay.tools.recording import Recorder
 from syndicate import ANY, Record, Ref, capture, on_asserted, run, stop_actor
 from tests.relay.commands import Server, Start, end
+from tests.work import PATIENCE
 
 STATUS = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
@@ -100,3 +103,30 @@ def test_the_server_has_signals_of_its_own(start: Start, tmp_path: Path, number:
     server.send_signal(number)
     code, _, _ = end(server)
     assert code == 0
+
+
+STRUCK = """
+import signal, sys
+
+class Strike:
+    def find_spec(self, name, path=None, target=None):
+        if name == STRUCK:
+            sys.meta_path.remove(self)
+            signal.raise_signal(signal.SIGINT)
+
+STRUCK = sys.argv.pop(1)
+sys.meta_path.insert(0, Strike())
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.argv[0] = "/bin/syndicate-console"
+from relay.cli import console_main
+console_main()
+"""
+
+
+@pytest.mark.parametrize("module", ["syndicate", "trio", "relay.client", "click", "relay.cli", "relay.cli.console"])
+def test_ctrl_c_while_a_command_loads(module: str) -> None:
+    """Whatever it is that is being imported: 130, and no traceback."""
+    process = subprocess.run(
+        [sys.executable, "-c", STRUCK, module, "--help"], check=False, capture_output=True, text=True, timeout=PATIENCE
+    )
+    assert (process.returncode, process.stdout, process.stderr) == (130, "", "")

@@ -84,6 +84,11 @@ def two(x: object, y: object = 0) -> None:
     """A function of one argument or two."""
 
 
+class Later:
+    async def method(self) -> None:
+        """A method that waits."""
+
+
 async def later() -> None:
     """A function that waits."""
 
@@ -162,6 +167,13 @@ MISTAKES: dict[str, tuple[Callable[[Ref], object], type[SyndicateError], str]] =
         "gives 3 arguments to two(x, y), which takes 2",
     ),
     "spawn an async function": (lambda ds: spawn(later), NotCallable, "let that give what waits to linked_task()"),
+    "a partial of an async handler": (lambda ds: during(ds, [ANY])(partial(later)), NotCallable, "cannot call later"),
+    "a partial of partials of a generator": (
+        lambda ds: on_message(ds, [ANY])(partial(partial(yields))),
+        NotCallable,
+        "cannot call yields: it is async, or has a yield, and a turn never waits",
+    ),
+    "a partial of an async method": (lambda ds: after(1, partial(Later().method)), NotCallable, "a turn never waits"),
     "spawn a generator": (lambda ds: spawn(yields), NotCallable, "or has a yield"),
     "supervise(f())": (lambda ds: supervise(wrong(one)(1)), NotCallable, "supervise() needs a function, not None"),
     "react(f())": (lambda ds: react(wrong(one)(1)), NotCallable, "react() needs a function, not None"),
