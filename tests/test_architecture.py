@@ -19,7 +19,7 @@ LONGEST = 700
 # package with all its modules.  "syndicate" and "relay" themselves are the two faces (`__init__.py`), which
 # rooms below may use and rooms above may not.
 PLAN = """
-    syndicate.errors syndicate.log syndicate.collector syndicate.values syndicate.index
+    syndicate.errors syndicate.log syndicate.collector syndicate.graph syndicate.values syndicate.index
     syndicate.quarantine syndicate.actors
     syndicate syndicate.hosting
     syndicate.storage syndicate.flow syndicate.lattice syndicate.plan syndicate.bloom syndicate.dedalus

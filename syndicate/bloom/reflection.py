@@ -18,13 +18,14 @@ Source: Bud (its tables about a program); ``docs/design/bloom.md``, "Tools".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from syndicate.bloom.block import bootstrap
 from syndicate.bloom.declaration import Kind, const
 from syndicate.bloom.program import Bloom
 from syndicate.flow.element import key_of
+from syndicate.graph import components
 
 
 class Reflecting(Bloom):
@@ -99,16 +100,8 @@ def _cycles(edges: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         negative, temporal = found.get((head, body), (False, False))
         found[head, body] = (negative or nonmonotone, temporal or op not in ("<=", "="))
         after.setdefault(head, set()).add(body)
+    groups = enumerate(components(after, lambda name: after.get(name, ())))
+    group = {name: number for number, members in groups for name in members}
     for (head, body), flags in found.items():
-        if head in _reached(body, after):
+        if group[head] == group[body]:
             yield (head, body, *flags)
-
-
-def _reached(start: str, after: Mapping[str, set[str]]) -> set[str]:
-    found, coming = {start}, [start]
-    while coming:
-        for one in after.get(coming.pop(), ()):
-            if one not in found:
-                found.add(one)
-                coming.append(one)
-    return found

@@ -17,7 +17,6 @@ Source: Alvaro et al. 2011b, on safety, stratification and "Distribution Model";
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -44,6 +43,7 @@ from syndicate.dedalus.ast import (
 from syndicate.dedalus.desugar import core
 from syndicate.dedalus.succession import is_clock, limits
 from syndicate.dedalus.succession import wrong as no_number
+from syndicate.graph import shortest
 
 RESERVED: Final = frozenset({*BUILT_IN, "choose"})
 
@@ -241,7 +241,7 @@ def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
         computing = [term for term in edge.rule.head.terms if isinstance(term, Computed)]
         if edge.head in told or not (edge.why or computing):
             continue
-        way = _way(below, edge.body, edge.head)
+        way = shortest(edge.body, edge.head, lambda name: ((each.body, each) for each in below.get(name, ())))
         if way is None:
             continue
         cycle = [edge, *way]
@@ -266,21 +266,6 @@ def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
 def _limited(rule: Rule, computing: Iterable[Computed]) -> bool:
     compared = {name for goal in rule.body if limits(goal) for name in variables(goal)}
     return all(not (found := set(variables(term))) or found & compared for term in computing)
-
-
-def _way(below: dict[str, list[_Edge]], start: str, end: str) -> list[_Edge] | None:
-    """The shortest way down from *start* to *end*."""
-    came: dict[str, list[_Edge]] = {start: []}
-    pending = deque([start])
-    while pending:
-        at = pending.popleft()
-        if at == end:
-            return came[at]
-        for edge in below.get(at, ()):
-            if edge.body not in came:
-                came[edge.body] = [*came[at], edge]
-                pending.append(edge.body)
-    return None
 
 
 # ----------------------------------------------------------------------------------------------------------- location

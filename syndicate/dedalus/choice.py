@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
 from syndicate.dedalus.ast import Choice, Row, Variable
+from syndicate.graph import reached
 
 
 class Dependencies:
@@ -84,16 +85,10 @@ class Dependencies:
 def _connected(values: Sequence[Row], against: dict[Row, set[Row]]) -> Iterator[list[Row]]:
     seen: set[Row] = set()
     for value in values:
-        if value in seen:
-            continue
-        group, pending = set(), [value]
-        while pending:
-            one = pending.pop()
-            if one not in group:
-                group.add(one)
-                pending += against[one]
-        seen |= group
-        yield [one for one in values if one in group]
+        if value not in seen:
+            group = reached([value], against.__getitem__)
+            seen.update(group)
+            yield [one for one in values if one in group]
 
 
 def _cliques(group: list[Row], against: dict[Row, set[Row]]) -> Iterator[frozenset[Row]]:

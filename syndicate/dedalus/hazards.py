@@ -14,7 +14,7 @@ silent".
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
@@ -23,6 +23,7 @@ from attrs import frozen
 from syndicate.dedalus.ast import Constant, Place, Rule, Statement, terms
 from syndicate.dedalus.desugar import core
 from syndicate.dedalus.verify import observing
+from syndicate.graph import components, shortest
 from syndicate.plan.heading import meant
 
 
@@ -92,36 +93,22 @@ def _into_the_past(rules: Sequence[Rule]) -> Iterator[Hazard]:
     below: dict[str, list[str]] = {}
     for rule in rules:
         below.setdefault(rule.head.relation, []).extend(atom.relation for atom in rule.atoms)
+    cycles = list(map(set, components(below, lambda name: below.get(name, ()))))
     told: set[str] = set()
     for rule in rules:
         for atom in rule.atoms:
-            way = _way(below, atom.relation, rule.head.relation)
+            way = shortest(atom.relation, rule.head.relation, lambda name: ((one, one) for one in below.get(name, ())))
             if way is None or not (atom.negated or rule.aggregates or rule.choices) or rule.head.relation in told:
                 continue
-            circle = {name for name in below if _way(below, atom.relation, name) and _way(below, name, atom.relation)}
+            circle = next(members for members in cycles if atom.relation in members)
             if not any(r.kind == "async" and r.head.relation in circle and _reads(r, circle) for r in rules):
                 continue
             told |= circle
             what = "its own absence" if atom.negated else "a total or a choice of itself"
-            path = " -> ".join([rule.head.relation, *way])
+            path = " -> ".join([rule.head.relation, atom.relation, *way])
             message = f"{rule.head.relation} may depend on {what} through a message into the past: {path}"
             yield Hazard(f"{message}. Write @later, or run with the delivery 'later'", rule.place, rule)
 
 
 def _reads(rule: Rule, names: set[str]) -> bool:
     return any(atom.relation in names for atom in rule.atoms)
-
-
-def _way(below: dict[str, list[str]], start: str, end: str) -> list[str] | None:
-    """The shortest way down from one relation to another, both included."""
-    came = {start: [start]}
-    pending = deque([start])
-    while pending:
-        at = pending.popleft()
-        if at == end:
-            return came[at]
-        for name in below.get(at, ()):
-            if name not in came:
-                came[name] = [*came[at], name]
-                pending.append(name)
-    return None

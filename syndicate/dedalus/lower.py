@@ -20,6 +20,7 @@ from typing import Any, Final, TypeAlias
 
 from attrs import define, field
 
+from syndicate import graph
 from syndicate.dedalus.ast import (
     Aggregate,
     Atom,
@@ -95,19 +96,12 @@ def arities(rules: Iterable[Rule]) -> dict[str, int]:
 
 def levels(rules: Sequence[Rule]) -> dict[str, int]:
     """The strata of relations within a timestep; of checked rules, so that this ends."""
-    level = dict.fromkeys(arities(rules), 0)
-    changed = True
-    while changed:
-        changed = False
-        for rule in rules:
-            if rule.kind != "deductive":
-                continue
+    below: dict[str, list[tuple[str, int]]] = {name: [] for name in arities(rules)}
+    for rule in rules:
+        if rule.kind == "deductive":
             whole = bool(rule.aggregates or rule.choices)
-            below = [level[atom.relation] + (atom.negated or whole) for atom in rule.atoms]
-            if below and max(below) > level[rule.head.relation]:
-                level[rule.head.relation] = max(below)
-                changed = True
-    return level
+            below[rule.head.relation] += [(atom.relation, int(atom.negated or whole)) for atom in rule.atoms]
+    return graph.levels(below)
 
 
 def lower(rules: Sequence[Rule], choose: Chooser, engine: Callable[[Circuit], Any] | None = None) -> Lowered:

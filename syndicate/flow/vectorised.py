@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Final
 from syndicate.flow.element import is_rearranging
 from syndicate.flow.node import Kind, Node
 from syndicate.flow.predicate import where
+from syndicate.graph import reached
 
 if TYPE_CHECKING:
     from syndicate.flow.aggregates import Aggregate
@@ -42,19 +43,13 @@ def takers(circuit: Circuit) -> frozenset[str]:
     >>> takers(c)
     frozenset({'sizes'})
     """
-    found: set[str] = set()
-    seen: set[int] = set()
-    pending = [port.node for node in circuit.nodes if _gains(node) for port in node.inputs]
-    while pending:
-        node = circuit.nodes[pending.pop()]
-        if node.id in seen:
-            continue
-        seen.add(node.id)
-        if node.kind is Kind.SOURCE:
-            found.add(node.name)
-        elif _passes_on(node):
-            pending += [port.node for port in node.inputs]
-    return frozenset(found)
+    starts = [port.node for node in circuit.nodes if _gains(node) for port in node.inputs]
+    nodes = circuit.nodes
+
+    def before(number: int) -> list[int]:
+        return [port.node for port in nodes[number].inputs] if _passes_on(nodes[number]) else []
+
+    return frozenset(nodes[number].name for number in reached(starts, before) if nodes[number].kind is Kind.SOURCE)
 
 
 def _gains(node: Node) -> bool:

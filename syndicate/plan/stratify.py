@@ -15,12 +15,12 @@ Source: PomoLogic, section 2.3; Hellerstein and Alvaro 2020 (the CALM theorem); 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from attrs import frozen
 
 from syndicate.errors import Unstratifiable
+from syndicate.graph import components, shortest
 from syndicate.plan.algebra import AntiJoin, Difference, Fixpoint, GroupBy, NonMonotone
 from syndicate.plan.expression import Expression, Relation
 from syndicate.plan.heading import Heading
@@ -132,7 +132,7 @@ def strata(relations: Sequence[str], rules: Sequence[Rule]) -> list[Stratum]:
         by_head.setdefault(rule.head, []).append(rule)
     levels: dict[str, int] = {}
     found = []
-    for component in _components(below):
+    for component in components(below, lambda name: (edge.body for edge in below[name])):
         members = set(component)
         inner = [edge for name in component for edge in below[name] if edge.body in members]
         for edge in inner:
@@ -146,57 +146,13 @@ def strata(relations: Sequence[str], rules: Sequence[Rule]) -> list[Stratum]:
     return found
 
 
-def _components(below: Mapping[str, Sequence[Edge]]) -> Iterator[list[str]]:
-    """The strongly connected components, each after those that it depends on (Tarjan, without recursion)."""
-    number: dict[str, int] = {}
-    low: dict[str, int] = {}
-    open_: dict[str, None] = {}
-    for root in below:
-        if root in number:
-            continue
-        work: list[tuple[str, Iterator[Edge]]] = [(root, iter(below[root]))]
-        number[root] = low[root] = len(number)
-        open_[root] = None
-        while work:
-            name, following = work[-1]
-            for edge in following:
-                if edge.body not in number:
-                    number[edge.body] = low[edge.body] = len(number)
-                    open_[edge.body] = None
-                    work.append((edge.body, iter(below[edge.body])))
-                    break
-                if edge.body in open_:
-                    low[name] = min(low[name], number[edge.body])
-            else:
-                work.pop()
-                if work:
-                    low[work[-1][0]] = min(low[work[-1][0]], low[name])
-                if low[name] == number[name]:
-                    component = []
-                    while True:
-                        member, _ = open_.popitem()
-                        component.append(member)
-                        if member == name:
-                            break
-                    yield component
-
-
 def _refusal(wrong: Edge, below: Mapping[str, Sequence[Edge]], members: set[str]) -> Unstratifiable:
     """The error for an edge that is not monotone and lies on a cycle: the shortest such cycle."""
-    came: dict[str, Edge] = {}
-    pending = deque([wrong.body])
-    while pending and wrong.head not in came and wrong.body != wrong.head:
-        name = pending.popleft()
-        for edge in below[name]:
-            if edge.body in members and edge.body not in came:
-                came[edge.body] = edge
-                pending.append(edge.body)
-    cycle, at = [wrong], wrong.head
-    back: list[Edge] = []
-    while at != wrong.body:
-        back.append(came[at])
-        at = came[at].head
-    cycle += reversed(back)
+    back = shortest(
+        wrong.body, wrong.head, lambda name: ((edge.body, edge) for edge in below[name] if edge.body in members)
+    )
+    assert back is not None  # they are in one component
+    cycle = [wrong, *back]
     way = " -> ".join([*(_step(edge) for edge in cycle), wrong.head])
     rules = "; ".join(dict.fromkeys(str(edge.rule) for edge in cycle))
     return Unstratifiable(

@@ -53,6 +53,7 @@ from syndicate.bloom.declaration import SENT, TABLES, Kind
 from syndicate.bloom.insight.arrival import RACE, Arrival, Hazard, arrival_of, named
 from syndicate.bloom.insight.resending import says_when
 from syndicate.bloom.rules.reader import Unseen
+from syndicate.graph import reached
 
 if TYPE_CHECKING:
     from syndicate.bloom.insight.introspection import Looking
@@ -316,15 +317,7 @@ def reach_of(names: Iterable[str], rules: Iterable[Rule]) -> dict[str, set[str]]
     below: dict[str, set[str]] = {name: set() for name in names}
     for rule in rules:
         below[rule.head].update(one.name for one in rule.reads())
-    found = {}
-    for name in below:
-        seen, pending = {name}, [name]
-        while pending:
-            more = below[pending.pop()] - seen
-            seen |= more
-            pending += more
-        found[name] = seen
-    return found
+    return {name: set(reached([name], below.__getitem__)) for name in below}
 
 
 _THEN: Final = {

@@ -44,9 +44,10 @@ from typing import TYPE_CHECKING, Final
 from attrs import frozen
 
 from syndicate.bloom.declaration import TABLES, Kind
-from syndicate.bloom.insight.calm import ASYNCHRONOUS, Calm, Point, analyse, reach_of
+from syndicate.bloom.insight.calm import ASYNCHRONOUS, Calm, Point, analyse
 from syndicate.errors import IllegalRule
 from syndicate.flow.graph import dot_text, mermaid_text
+from syndicate.graph import components
 
 if TYPE_CHECKING:
     from syndicate.bloom.insight.introspection import Looking
@@ -145,14 +146,12 @@ def _node(group: list[str], kinds: dict[str, Kind], calm: Calm, levels: dict[str
 
 def _cycles(names: list[str], rules: Iterable[Rule]) -> list[list[str]]:
     """The names, those together that depend on each other."""
-    reach = reach_of(names, rules)
-    seen: set[str] = set()
-    found = []
-    for name in names:
-        if name not in seen:
-            found.append([other for other in names if other in reach[name] and name in reach[other]])
-            seen.update(found[-1])
-    return found
+    below: dict[str, list[str]] = {name: [] for name in names}
+    for rule in rules:
+        below[rule.head] += [one.name for one in rule.reads()]
+    place = {name: number for number, name in enumerate(names)}
+    groups = [sorted(group, key=place.__getitem__) for group in components(names, below.__getitem__)]
+    return sorted(groups, key=lambda group: place[group[0]])
 
 
 def _edges(rules: Iterable[Rule], calm: Calm, at: dict[str, int]) -> Iterator[Edge]:

@@ -43,6 +43,7 @@ from syndicate.bloom.state.merged import Merged
 from syndicate.bloom.state.state import CellState, SentState, TableState
 from syndicate.errors import RowAbsent, RowMisfit
 from syndicate.flow.element import Key, key_of, natural
+from syndicate.graph import reached
 
 if TYPE_CHECKING:
     from syndicate.bloom.collection import Collection
@@ -357,11 +358,7 @@ class Search:
     # --------------------------------------------------------------------------------------------------- the tree
 
     def _reason(self, wanted: Fact) -> Reason:
-        needed, pending = {wanted}, [wanted]
-        while pending:
-            more = set(facts_of(self.proven[pending.pop()].seen)) - needed
-            needed |= more
-            pending += more
+        needed = reached([wanted], lambda fact: facts_of(self.proven[fact].seen))
         made: dict[Fact, Reason] = {}
         for fact, proof in self.proven.items():  # premises were proven before
             if fact in needed:

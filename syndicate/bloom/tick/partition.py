@@ -25,6 +25,7 @@ from syndicate.bloom.rules.term import VALUE, Lifted, Term
 from syndicate.bloom.tick.lattice_join import Flow, flow_of
 from syndicate.bloom.tick.over import over
 from syndicate.errors import LatticeAsKey
+from syndicate.graph import reached
 
 NOW: Final = ("<=", "=")
 
@@ -116,21 +117,15 @@ def divided(
 
 def _look_up(division: Division, program: plan.Program) -> None:
     """What each merged collection depends on within a tick, and which of them on what is not monotone."""
-    below: dict[str, set[tuple[str, bool]]] = {}
+    below: dict[str, set[str]] = {}
+    whole: set[str] = set()
     for edge in program.edges():
-        below.setdefault(edge.head, set()).add((edge.body, bool(edge.why)))
-    shaky = set()
+        below.setdefault(edge.head, set()).add(edge.body)
+        if edge.why:
+            whole.add(edge.head)
     for name in division.merged:
-        seen, pending = {name}, [name]
-        while pending:
-            for body, firm in below.get(pending.pop(), ()):
-                if firm:
-                    shaky.add(name)
-                if body not in seen:
-                    seen.add(body)
-                    pending.append(body)
-        division.upstream[name] = frozenset(seen)
-    division.shaky = frozenset(shaky)
+        division.upstream[name] = frozenset(reached([name], lambda name: below.get(name, ())))
+    division.shaky = frozenset(name for name, upstream in division.upstream.items() if upstream & whole)
 
 
 def rebuilt(expression: plan.Expression, outlet: Callable[[Lifted], str]) -> plan.Expression:

@@ -18,6 +18,7 @@ from typing import Final
 from attrs import frozen
 
 from syndicate.dedalus.ast import Atom, Rule, Variable
+from syndicate.graph import reached
 
 
 @frozen
@@ -56,11 +57,11 @@ class Influence:
 
     def on(self, relations: Iterable[str]) -> set[str]:
         """The relations themselves, and all that can influence them."""
-        return _closure(self.below, relations)
+        return set(reached(relations, lambda name: self.below.get(name, ())))
 
     def of(self, relations: Iterable[str]) -> set[str]:
         """The relations themselves, and all that they can influence."""
-        return _closure(self.above, relations)
+        return set(reached(relations, lambda name: self.above.get(name, ())))
 
     def cycles(self) -> list[set[str]]:
         """Sets of relations that influence each other through a message into the past, or a look ahead."""
@@ -102,17 +103,6 @@ def _keeps(rule: Rule) -> bool:
             same = (only.relation, only.terms) == (rule.head.relation, rule.head.terms)
             return plain and same and len(set(only.terms)) == len(only.terms)
     return False
-
-
-def _closure(edges: dict[str, set[str]], start: Iterable[str]) -> set[str]:
-    found: set[str] = set()
-    pending = list(start)
-    while pending:
-        name = pending.pop()
-        if name not in found:
-            found.add(name)
-            pending += edges.get(name, ())
-    return found
 
 
 NOTHING: Final = Rule(Atom("nothing at all"))
