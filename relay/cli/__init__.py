@@ -19,18 +19,19 @@ _EXAMPLES: Final = """\b
 Examples:
   syndicate demo
   syndicate replay chat.jsonl tcp://127.0.0.1:8001
-  syndicate bloom check shop.py:Cart
-  syndicate dedalus run lamp.ded --until 10
+  syndicate rules check shop.py:Cart
+  syndicate rules run lamp.ded --until 10
 """
 
 _COMMANDS: Final = {
     "bench": ("relay.cli.bench", "bench_main", "Measure a broker: its throughput, and how long a message takes."),
-    "bloom": ("relay.cli.bloom", "bloom", "Programs in Bloom: rules over collections, in ticks."),
+    "bloom": ("relay.cli.rules", "bloom", "Programs in Bloom: rules over collections, in ticks."),
     "cap": ("relay.cli.cap", "cap", "Make, narrow and check capabilities."),
     "console": ("relay.cli.console", "console_main", "Show what happens in a dataspace, live."),
-    "dedalus": ("relay.cli.dedalus", "dedalus", "Programs in Dedalus: logic in time, with messages."),
+    "dedalus": ("relay.cli.rules", "dedalus", "Programs in Dedalus: logic in time, with messages."),
     "demo": ("relay.demo", "demo_command", "Who is in the air? A year of flights, live in a dataspace."),
     "replay": ("relay.cli.replay", "replay_main", "Do in a dataspace what was recorded, at the recorded times."),
+    "rules": ("relay.cli.rules", "rules", "Programs of rules, in Bloom or Dedalus: checked, run, drawn, explained."),
     "server": ("relay.cli.server", "server_main", "Serve a dataspace to other programs, until SIGTERM or Ctrl-C."),
 }
 """Where each command is, and what it does.  It is imported only when it is called: ``--help`` need not wait for all."""

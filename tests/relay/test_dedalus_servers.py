@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from relay import connect
-from relay.cli.dedalus import dedalus
+from relay.cli.rules import dedalus
 from syndicate import Record, Ref, assert_, capture, on_asserted, react, run, send, stop, stop_actor
 from syndicate.dedalus import Agent, Diary, Program, together
 from syndicate.dedalus.ast import Atom, Constant

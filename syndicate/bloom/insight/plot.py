@@ -39,7 +39,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 
 from attrs import frozen
 
@@ -82,6 +82,18 @@ class Node:
         return [", ".join(self.names), kinds, *([", ".join(self.labels)] if self.labels else [])]
 
 
+class Origin(Protocol):
+    """A rule, as a drawing names it."""
+
+    @property
+    def number(self) -> int:
+        """Its number."""
+
+    @property
+    def site(self) -> str:
+        """Where it is written."""
+
+
 @frozen
 class Edge:
     """From a node to another by some rules; *why* says where order matters, if it does."""
@@ -89,7 +101,7 @@ class Edge:
     tail: int | str
     head: int | str
     op: str = ""
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[Origin, ...] = ()
     asynchronous: bool = False
     why: tuple[str, ...] = ()
 
@@ -115,10 +127,14 @@ class Plot:
 
 def plot(program: Looking, form: str = "mermaid", *, collapse: bool = False) -> str:
     """A drawing, as ``mermaid``, ``dot`` or ``json``; with *collapse*, each cycle is one node."""
-    draw = _DRAW.get(form)
-    if draw is None:
+    return draw(graph_of(program, collapse=collapse), form)
+
+
+def draw(graph: Plot, form: str = FORMS[0]) -> str:
+    """A graph as ``mermaid``, ``dot`` or ``json``."""
+    if form not in _DRAW:
         raise IllegalRule(f"plot() draws as {', '.join(FORMS)}, not as {form!r}")
-    return draw(graph_of(program, collapse=collapse))
+    return _DRAW[form](graph)
 
 
 def graph_of(program: Looking, *, collapse: bool = False) -> Plot:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from relay.cli.dedalus import dedalus as group
+from relay.cli.rules import dedalus as group
 
 CASES = Path(__file__).parents[2] / "data" / "dedalus"
 LAMP = CASES / "13_toggle_temporal_strat.ded"

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from relay.cli.dedalus import dedalus
+from relay.cli.rules import dedalus
 
 CASES = Path(__file__).parents[3] / "data" / "dedalus"
 VERDICTS = json.loads((CASES / "verdicts" / "expected.json").read_text())

@@ -1,15 +1,15 @@
-"""``syndicate dedalus why``: how something came to be true, or what kept it from being so."""
+"""``syndicate rules why``: how something came to be true, or what kept it from being so."""
 
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any, Final, TextIO
 
 import click
 
-from relay.cli.dedalus.running import Running, running
-from relay.cli.exit_codes import SETTINGS, Command, ending
-from syndicate.dedalus import Program
+from relay.cli.rules.program import find_bloom, find_dedalus, make, run_ticks
+from relay.cli.rules.running import Running, running
+from relay.cli.rules.verb import Verb
 from syndicate.dedalus.ast import WILD, Constant, Rule, Wildcard, normal
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.model import order
@@ -18,18 +18,20 @@ from syndicate.dedalus.why.absence import DEPTH_NOT, suits
 from syndicate.dedalus.why.derivation import DEPTH, Pattern, shown
 from syndicate.errors import DedalusSyntax, FactError
 
-_WHY: Final = """\b
+why = Verb("why", "Tell how a row came to be there, or what kept it from being so.")
+
+_DEDALUS: Final = """\b
 Examples:
-  syndicate dedalus why retry.ded log '"b", "hello"' --at 4
-  syndicate dedalus why retry.ded log '["b", "hello"]' --at 4
-  syndicate dedalus why retry.ded log 'b, hello' --at 4 --not --crash a@1
+  syndicate rules why retry.ded log '"b", "hello"' --at 4
+  syndicate rules why retry.ded log '["b", "hello"]' --at 4
+  syndicate rules why retry.ded log 'b, hello' --at 4 --not --crash a@1
 \b
 ROW is written as in a program, where _ is any value, or as a JSON list.
 """
 
 
-@click.command("why", cls=Command, context_settings=SETTINGS, epilog=_WHY)
-@click.argument("file")
+@why.program("dedalus", _DEDALUS)
+@click.argument("program", metavar="FILE")
 @click.argument("relation", metavar="REL")
 @click.argument("row")
 @click.option("--at", type=int, required=True, metavar="T", help="The timestep that is asked about.")
@@ -37,14 +39,12 @@ ROW is written as in a program, where _ is any value, or as a JSON list.
 @click.option("--depth", type=click.IntRange(1), metavar="N", help=f"Levels to show. [{DEPTH}, with --not {DEPTH_NOT}]")
 @click.option("--until", type=int, metavar="T", help="The last timestep of the run; default: the one of --at.")
 @running
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
-@ending("syndicate dedalus why")
-def why_command(
-    file: str, relation: str, row: str, at: int, negated: bool, depth: int | None, until: int | None, how: Running
+def why_dedalus(
+    program: str, relation: str, row: str, at: int, negated: bool, depth: int | None, until: int | None, how: Running
 ) -> None:
     """Tell how a row came to be true at a time: its derivation, over all timesteps; or with --not, why it is not."""
     wanted = _row(row)
-    model = how.model(Program.load(file), at if until is None else until)
+    model = how.model(find_dedalus(program), at if until is None else until)
     if negated:
         click.echo(model.why_not(relation, wanted, at, depth=depth or DEPTH_NOT))
         return
@@ -77,3 +77,30 @@ def _row(text: str) -> Pattern:
     if not all(isinstance(term, (Constant, Wildcard)) for term in terms):
         raise wrong
     return tuple(term.value if isinstance(term, Constant) else WILD for term in terms)
+
+
+_BLOOM: Final = """\b
+Examples:
+  syndicate rules why paths.py:Paths path '1, 3' --input rows.jsonl
+  syndicate rules why paths.py:Paths path '[3, 1]' --input rows.jsonl --not
+\b
+ROW is values with commas between them, or a JSON list.  FILE is as for `run`; what is asked about is what there is when
+the program rests.
+"""
+
+
+@why.program("bloom", _BLOOM)
+@click.argument("program", metavar="MODULE:CLASS")
+@click.argument("relation", metavar="COLLECTION")
+@click.argument("row")
+@click.option("--input", "lines", type=click.File(encoding="utf-8"), metavar="FILE", help="Rows, as lines of JSON.")
+@click.option("--ticks", type=click.IntRange(1), default=100, show_default=True, help="Tick at most so often.")
+@click.option("--not", "negated", is_flag=True, help="Ask why it is not there.")
+def why_bloom(program: str, relation: str, row: str, lines: TextIO | None, ticks: int, negated: bool) -> None:
+    """Tell by which rules and rows a row came to be there; or with --not, what kept it out."""
+    wanted = _row(row)
+    if WILD in wanted:
+        raise click.BadParameter(f"{row!r} has a value left open: say which row is meant", param_hint="ROW")
+    made = make(find_bloom(program))
+    run_ticks(made, lines, ticks)
+    click.echo(str((made.why_not if negated else made.why)(relation, wanted)))

@@ -1,4 +1,4 @@
-"""``syndicate dedalus verify``: whether faults can break a specification, and by how few."""
+"""``syndicate rules verify``: whether faults can break a specification, and by how few."""
 
 from __future__ import annotations
 
@@ -8,23 +8,29 @@ from typing import Final, Unpack
 
 import click
 
-from relay.cli.dedalus.inputs import write_text
-from relay.cli.dedalus.running import nodes_named
-from relay.cli.exit_codes import SETTINGS, Command, ending
-from syndicate.dedalus import Program, Verdict
+from relay.cli.rules.program import find_dedalus, write
+from relay.cli.rules.running import nodes_named
+from relay.cli.rules.verb import Verb
+from syndicate.dedalus import Verdict
 from syndicate.dedalus.ast import Constant
 from syndicate.dedalus.model import Chosen
 from syndicate.dedalus.net import check_nodes
 from syndicate.dedalus.verify.verdict import MAX_RUNS, Bounds, Progress
 from syndicate.dedalus.why.derivation import shown
 
+verify = Verb(
+    "verify",
+    "Search for faults that break a program's specification, or prove that there are none within bounds.",
+    bloom="`check --confluent` says which outputs depend on the order of messages, and by which rules",
+)
+
 _VERIFY: Final = """\b
 Examples:
-  syndicate dedalus verify retry.ded --eot 6 --eff 3 --crashes 1 --nodes a,b,c
-  syndicate dedalus verify retry.ded --eot 6 --eff 3 --crashes 1 --nodes a,b,c --output bad.json
-  syndicate dedalus run retry.ded --until 6 --schedule bad.json --diagram text
-  syndicate dedalus verify lock.ded --eot 8 --eff 4 --nodes a,b --invariant two_owners --json
-  syndicate dedalus verify lock.ded --eot 8 --eff 0 --late 2 --nodes a,b --invariant two_owners
+  syndicate rules verify retry.ded --eot 6 --eff 3 --crashes 1 --nodes a,b,c
+  syndicate rules verify retry.ded --eot 6 --eff 3 --crashes 1 --nodes a,b,c --output bad.json
+  syndicate rules run retry.ded --until 6 --schedule bad.json --diagram text
+  syndicate rules verify lock.ded --eot 8 --eff 4 --nodes a,b --invariant two_owners --json
+  syndicate rules verify lock.ded --eot 8 --eff 0 --late 2 --nodes a,b --invariant two_owners
 \b
 A message takes one timestep, from the first column of its rule's body to that of its head; with --late N it may take up
 to N more.  The rows of `post` at the end of a run without faults are promised: a counterexample leaves one in `pre` and
@@ -36,8 +42,8 @@ The exit code is 0 if it is proven that no faults within the bounds break it; 1 
 """
 
 
-@click.command("verify", cls=Command, context_settings=SETTINGS, epilog=_VERIFY)
-@click.argument("file")
+@verify.program("dedalus", _VERIFY)
+@click.argument("program", metavar="FILE")
 @click.option("--eot", type=int, required=True, metavar="T", help="The last timestep.")
 @click.option("--eff", type=click.IntRange(0), required=True, metavar="T", help="Messages are lost before T only.")
 @click.option("--crashes", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Nodes that crash.")
@@ -54,10 +60,8 @@ The exit code is 0 if it is proven that no faults within the bounds break it; 1 
 @click.option("--output", metavar="S.json", help="Write the first counterexample as a schedule for `run`.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: violation_exists, min_faults, ..")
 @click.option("--exit-code", is_flag=True, help="Nothing: the exit code tells the verdict anyway.")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
-@ending("syndicate dedalus verify")
-def verify_command(
-    file: str, strict: bool, output: str | None, as_json: bool, exit_code: bool, **bounds: Unpack[Bounds]
+def verify_dedalus(
+    program: str, strict: bool, output: str | None, as_json: bool, exit_code: bool, **bounds: Unpack[Bounds]
 ) -> None:
     """Search for faults that break a program's specification, or prove that there are none within bounds.
 
@@ -66,16 +70,16 @@ def verify_command(
     if bounds["eff"] > bounds["eot"] + 1:
         told = f"note: --eff {bounds['eff']} is behind --eot {bounds['eot']}: messages are lost at all times"
         click.echo(told, err=True)
-    program = Program.load(file)
-    check_nodes(program.core(), bounds["nodes"])
+    loaded = find_dedalus(program)
+    check_nodes(loaded.core(), bounds["nodes"])
     bounds["progress"] = _progress if sys.stderr.isatty() and not as_json else None
-    found = program.verify(strict=strict, **bounds)
+    found = loaded.verify(strict=strict, **bounds)
     if output is not None and found.violation_exists:
-        write_text(output, json.dumps(found.schedule()) + "\n")
+        write(json.dumps(found.schedule()), output)
     if as_json:
         click.echo(json.dumps(found.to_json()))
     else:
-        _show(file, found, bounds.get("late", 0), output)
+        _show(program, found, bounds.get("late", 0), output)
     sys.exit(0 if found.proven else 1)
 
 

@@ -1,4 +1,4 @@
-"""``syndicate bloom repl``: declare, add rules, tick, and look.
+"""``syndicate rules repl``: declare, add rules, tick, and look.
 
 On a terminal there are a history, completion of commands and collections by Tab, and colours; on a pipe, lines are
 read and answered, and the exit code is 1 if any of them failed.
@@ -21,18 +21,24 @@ from typing import Any, Final
 
 import click
 
-from relay.cli.bloom.inputs import find_program, make
-from relay.cli.exit_codes import SETTINGS, Command, ending
+from relay.cli.rules.program import find_bloom, make
+from relay.cli.rules.verb import Verb
 from syndicate.bloom import Bloom
 from syndicate.bloom.repl.session import HELP, Session
 from syndicate.bloom.repl.workbench import Workbench
 from syndicate.bloom.state.store import IN_MEMORY
 
+repl = Verb(
+    "repl",
+    "Try out rules, line by line.",
+    dedalus="type facts into `live --stdin`, or change the file and `run` it again",
+)
+
 _EXAMPLES: Final = """\b
 Examples:
-  syndicate bloom repl
-  syndicate bloom repl carts.py:Cart
-  printf 't = table(["x"], [])\\nt <= [(1,)]\\n/tick\\n/dump t\\n' | syndicate bloom repl
+  syndicate rules repl
+  syndicate rules repl carts.py:Cart
+  printf 't = table(["x"], [])\\nt <= [(1,)]\\n/tick\\n/dump t\\n' | syndicate rules repl
 \b
 """
 _GREETING: Final = "Bloom. /help shows the commands, Tab completes, Ctrl-C ends a run, Ctrl-D the session."
@@ -40,18 +46,16 @@ _HISTORY: Final = 1000
 """Lines that are kept."""
 
 
-@click.command("repl", cls=Command, context_settings=SETTINGS, epilog=_EXAMPLES + HELP.replace("\n\n", "\n\b\n"))
+@repl.program("bloom", _EXAMPLES + HELP.replace("\n\n", "\n\b\n"))
 @click.argument("program", metavar="[MODULE:CLASS]", required=False)
 @click.option("--state", metavar="FILE", help="Where durable tables are; default: in memory.")
 @click.option("--address", default="localhost", show_default=True, help="The program's own, for channels.")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
-@ending("syndicate bloom repl")
 def repl_command(program: str | None, state: str | None, address: str) -> None:
     """Try out rules: a line is a declaration, a rule, Python to be evaluated, or a command.
 
     With MODULE:CLASS, the session begins with that program's collections and rules.
     """
-    base = Bloom if program is None else find_program(program)
+    base = Bloom if program is None else find_bloom(program)
     options: dict[str, Any] = {"state": state or IN_MEMORY, "address": address, "write": click.echo}
     make(base, **options).close()  # what is wrong with it is told as the other commands tell it
     bench = Workbench(base, **options)

@@ -1,4 +1,4 @@
-"""``syndicate dedalus live``: one location of a program, live, by way of a server.
+"""``syndicate rules live`` and ``together``: one location of a program, live, by way of a server; and all, later.
 
 See :mod:`syndicate.dedalus.live`.
 """
@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Final, TextIO
 
 import click
 
-from relay.cli.exit_codes import SETTINGS, Command, ending, fail, run_command
+from relay.cli.rules.program import find_dedalus
+from relay.cli.rules.running import as_json_line, as_text, derived, show_changes
+from relay.cli.rules.verb import FAMILY, Verb
 from relay.cli.target import Target, find_target, target_options
 from relay.client import connect
+from syndicate.actors.system import run
 from syndicate.actors.verbs import current_facet, linked_task, stop_actor
 from syndicate.bloom.agent.console import read_lines
-from syndicate.dedalus import Agent, Diary, Program, together
+from syndicate.dedalus import Agent, Diary, Program
+from syndicate.dedalus import together as together_of
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
 from syndicate.dedalus.live import Life
 from syndicate.dedalus.live.event_log import Writing
@@ -30,18 +34,23 @@ from syndicate.errors import SyndicateError
 from syndicate.log import configure
 from syndicate.values.value import Ref
 
+_ACTOR: Final = "in a Python program that connects to a server, spawn(CLASS, ds) is one"
+
+live = Verb("live", "Be one location of a program; others may be in other processes.", bloom=_ACTOR)
+together = Verb("together", "Run what `live --record` wrote at all locations again, in one place.", bloom=_ACTOR)
+
 _LIVE: Final = """\b
 Examples:
-  syndicate dedalus live gossip.ded --at a --connect tcp://127.0.0.1:8001
-  syndicate dedalus live gossip.ded --at b --connect tcp://127.0.0.1:8001 --show known --every 0.1 --until 100
-  echo 'said("a", "hi")' | syndicate dedalus live gossip.ded --at a --connect tcp://127.0.0.1:8001 --stdin
-  syndicate dedalus live gossip.ded --at a --connect tcp://127.0.0.1:8001 --record a.diary
-  syndicate dedalus together gossip.ded a.diary b.diary     (what was recorded, run again in one place)
+  syndicate rules live gossip.ded --at a --connect tcp://127.0.0.1:8001
+  syndicate rules live gossip.ded --at b --connect tcp://127.0.0.1:8001 --show known --every 0.1 --until 100
+  echo 'said("a", "hi")' | syndicate rules live gossip.ded --at a --connect tcp://127.0.0.1:8001 --stdin
+  syndicate rules live gossip.ded --at a --connect tcp://127.0.0.1:8001 --record a.diary
+  syndicate rules together gossip.ded a.diary b.diary     (what was recorded, run again in one place)
 """
 
 
-@click.command("live", cls=Command, context_settings=SETTINGS, epilog=_LIVE)
-@click.argument("file")
+@live.program("dedalus", _LIVE)
+@click.argument("program", metavar="FILE")
 @click.option("--at", "location", required=True, metavar="LOCATION", help="Which location, or agent, to be.")
 @click.option("--connect", "address", required=True, metavar="URL", envvar="SYNDICATE_ADDRESS", show_envvar=True,
               help="Where the others are: tcp://HOST:PORT, unix:///PATH, ..")  # fmt: skip
@@ -60,9 +69,8 @@ Examples:
 @click.option("--seed", type=int, metavar="N", help="That of `choose`.")
 @click.option("--record", metavar="FILE", help="Write down what comes and goes, as it does, for `together`.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: time, rel, tuple, there.")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
-def live_command(
-    file: str,
+def live_dedalus(
+    program: str,
     location: str,
     address: str,
     cap: str | None,
@@ -78,7 +86,6 @@ def live_command(
     seed: int | None,
     record: str | None,
     as_json: bool,
-    debug: bool,
 ) -> None:
     """Be one location of a program; others may be in other processes.
 
@@ -87,38 +94,27 @@ def live_command(
     fail.
     """
     configure(level="info")
-    diary: Writing | None = None
-    try:
-        target = find_target(address, cap, cap_file, ca)
-        program = Program.load(file)
-        (place,) = nodes_of([location])
-        agent = Agent(
-            program,
-            place,
-            inputs=inputs,
-            outputs=outputs,
-            every=every,
-            seed=seed,
-            specification=specification,
-        )
-        relations = [name for name in shown or _derived(agent.placement.rules) if agent.arity(name) >= 0]
-        if record is not None:
-            diary = Writing(record, place)
-            agent.recorded = diary.write
-            if diary.former is not None:
-                click.echo(
-                    f"syndicate dedalus live: what {record} had of a life before is {diary.former} now", err=True
-                )
-    except SyndicateError as error:
-        if debug:
-            raise
-        fail("syndicate dedalus live", error)
+    target = find_target(address, cap, cap_file, ca)
+    (place,) = nodes_of([location])
+    agent = Agent(
+        find_dedalus(program),
+        place,
+        inputs=inputs,
+        outputs=outputs,
+        every=every,
+        seed=seed,
+        specification=specification,
+    )
+    relations = [name for name in shown or derived(agent.placement.rules) if agent.arity(name) >= 0]
+    diary = None if record is None else Writing(record, place)
+    if diary is not None:
+        agent.recorded = diary.write
+        if diary.former is not None:
+            _note(f"what {record} had of a life before is {diary.former} now")
     lives: list[Life] = []
-    show = _as_json if as_json else _as_text
+    show = as_json_line if as_json else as_text
     try:
-        run_command(
-            "syndicate dedalus live", debug, partial(_boot, agent, target, lives, relations, show, until, reads)
-        )
+        run(partial(_boot, agent, target, lives, relations, show, until, reads))
     finally:
         if diary is not None:
             if lives:
@@ -126,9 +122,11 @@ def live_command(
             diary.close()
 
 
-def _derived(rules: Iterable[Rule]) -> list[str]:
-    """The relations that rules derive, in order."""
-    return list(dict.fromkeys(rule.head.relation for rule in rules if not rule.fact))
+def _note(text: str) -> None:
+    """A line on stderr that says which command it is from."""
+    ctx = click.get_current_context()
+    group = ctx.parent.command.name if ctx.parent is not None else FAMILY
+    click.echo(f"syndicate {group} {ctx.command.name}: {text}", err=True)
 
 
 def _boot(
@@ -188,55 +186,34 @@ def _typed(life: Life, line: str) -> None:
         click.echo(str(error), err=True)
 
 
-def _as_text(time: int, name: str, row: Row, there: bool) -> str:
-    return f"{time} {'+' if there else '-'} {Atom(name, tuple(map(Constant, row)))}"
-
-
-def _as_json(time: int, name: str, row: Row, there: bool) -> str:
-    return json.dumps({"time": time, "rel": name, "tuple": list(row), "there": there})
-
-
 _TOGETHER: Final = """\b
 Examples:
-  syndicate dedalus together gossip.ded a.diary b.diary
-  syndicate dedalus together gossip.ded a.diary b.diary --json | jq .known
+  syndicate rules together gossip.ded a.diary b.diary
+  syndicate rules together gossip.ded a.diary b.diary --json | jq .known
 """
 
 
-@click.command("together", cls=Command, context_settings=SETTINGS, epilog=_TOGETHER)
-@click.argument("file")
+@together.program("dedalus", _TOGETHER)
+@click.argument("program", metavar="FILE")
 @click.argument("diaries", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: {relation: {time: rows}}.")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
-@ending("syndicate dedalus together")
-def together_command(file: str, diaries: tuple[str, ...], as_json: bool) -> None:
+def together_dedalus(program: str, diaries: tuple[str, ...], as_json: bool) -> None:
     """Run a program as it ran live, in one place: by what `live --record` wrote at all locations.
 
     Prints what came (+) and went (-), as `live` did, and what was sent.  Nothing is known of a location without a
     diary, which stderr says.
     """
-    program = Program.load(file)
+    loaded = find_dedalus(program)
     known = list(map(Diary.load, diaries))
-    model = program.run(**together(known))
-    for place in sorted(_unknown(program, model, {diary.location for diary in known}), key=repr):
+    model = loaded.run(**together_of(known))
+    for place in sorted(_unknown(loaded, model, {diary.location for diary in known}), key=repr):
         told = "what happened there, and when it got what was sent to it, is unknown"
-        click.echo(f"syndicate dedalus together: no diary is of {place}: {told}", err=True)
+        _note(f"no diary is of {place}: {told}")
     if as_json:
         click.echo(json.dumps(model.to_json()))
         return
-    for time, there, name, row in sorted(_changes(model), key=lambda one: (*one[:3], order(one[3]))):
-        click.echo(_as_text(time, name, row, there))
+    show_changes(model)
     click.echo(f"\n{model.diagram('text')}")
-
-
-def _changes(model: Model) -> Iterator[tuple[int, bool, str, Row]]:
-    """What came, and what went, of the relations that rules derive."""
-    for name in _derived(model.rules):
-        for row, spans in model.intervals[name].items():
-            for since, to in spans:
-                yield since, True, name, row
-                if to <= model.until:
-                    yield to, False, name, row
 
 
 def _unknown(program: Program, model: Model, known: set[Value]) -> set[Value]:

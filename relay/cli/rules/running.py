@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
 from typing import Any, Final
 
 import click
 from attrs import frozen
 
-from relay.cli.dedalus.inputs import read_schedule
+from relay.cli.rules.program import read_schedule
 from syndicate.dedalus import Model, Net, Program
-from syndicate.dedalus.ast import Value
+from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
+from syndicate.dedalus.model import order
 from syndicate.dedalus.net import STOPS, check_nodes, nodes_of
 from syndicate.dedalus.schedule import DELIVERIES
 
@@ -121,3 +123,35 @@ def running(function: Callable[..., None]) -> Callable[..., None]:
     for option in reversed(_OPTIONS):
         called = option(called)
     return called
+
+
+def derived(rules: Iterable[Rule]) -> list[str]:
+    """The relations that rules derive, in order."""
+    return list(dict.fromkeys(rule.head.relation for rule in rules if not rule.fact))
+
+
+def as_text(time: int, name: str, row: Row, there: bool) -> str:
+    """A change, as it is read."""
+    return f"{time} {'+' if there else '-'} {Atom(name, tuple(map(Constant, row)))}"
+
+
+def as_json_line(time: int, name: str, row: Row, there: bool) -> str:
+    """A change, as a program reads it."""
+    return json.dumps({"time": time, "rel": name, "tuple": list(row), "there": there})
+
+
+def show_changes(model: Model, *, as_json: bool = False) -> None:
+    """Print what came and went, of what rules derive, as text or lines of JSON."""
+    show = as_json_line if as_json else as_text
+    for time, there, name, row in sorted(_changes(model), key=lambda one: (*one[:3], order(one[3]))):
+        click.echo(show(time, name, row, there))
+
+
+def _changes(model: Model) -> Iterator[tuple[int, bool, str, Row]]:
+    """What came, and what went, of the relations that rules derive."""
+    for name in derived(model.rules):
+        for row, spans in model.intervals[name].items():
+            for since, to in spans:
+                yield since, True, name, row
+                if to <= model.until:
+                    yield to, False, name, row

@@ -1,4 +1,4 @@
-"""``syndicate dedalus explore``: all outcomes within a bound, and how two of them come about."""
+"""``syndicate rules explore``: all outcomes within a bound, and how two of them come about."""
 
 from __future__ import annotations
 
@@ -11,22 +11,27 @@ from typing import Any, Final
 
 import click
 
-from relay.cli.dedalus.inputs import read_schedule, write_text
-from relay.cli.exit_codes import SETTINGS, Command, ending
-from syndicate.dedalus import Program
+from relay.cli.rules.program import find_dedalus, read_schedule, write
+from relay.cli.rules.verb import Verb
 from syndicate.dedalus.ast import Atom, Constant, Rule
 from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer
 from syndicate.dedalus.explore.outcome import MODES, Difference, Exploration, Outcome
 from syndicate.dedalus.schedule import DELIVERIES, NEVER
 from syndicate.errors import ExplorationTooLarge, FactError
 
+explore = Verb(
+    "explore",
+    "Find all outcomes of a program within a bound.",
+    bloom="`check --confluent` says which outputs depend on the order of messages",
+)
+
 _EXPLORE: Final = """\b
 Examples:
-  syndicate dedalus explore race.ded --until 5 --relations winner
-  syndicate dedalus explore race.ded --until 5 --mode confluence --delivery later
-  syndicate dedalus explore race.ded --until 5 --mode confluence --confluent     (exit with 1 unless it is)
-  syndicate dedalus explore race.ded --until 5 --mode confluence --record two.json
-  syndicate dedalus run race.ded --until 5 --schedule two.1.json
+  syndicate rules explore race.ded --until 5 --relations winner
+  syndicate rules explore race.ded --until 5 --mode confluence --delivery later
+  syndicate rules explore race.ded --until 5 --mode confluence --confluent     (exit with 1 unless it is)
+  syndicate rules explore race.ded --until 5 --mode confluence --record two.json
+  syndicate rules run race.ded --until 5 --schedule two.1.json
 \b
 The exit code is 0 whatever is found, for that is an answer and no failure; with --confluent it is 1 if not all runs end
 alike.  1 says too that it failed, or that there is too much to be tried.
@@ -37,8 +42,8 @@ _EVERY: Final = 0.2
 SECONDS: Final = 20.0
 
 
-@click.command("explore", cls=Command, context_settings=SETTINGS, epilog=_EXPLORE)
-@click.argument("file")
+@explore.program("dedalus", _EXPLORE)
+@click.argument("program", metavar="FILE")
 @click.option("--start", type=int, default=1, show_default=True, metavar="T", help="The first timestep.")
 @click.option("--until", type=int, required=True, metavar="T", help="The last timestep.")
 @click.option("--relations", metavar="p,q", help="What an outcome is made of; default: all relations.")
@@ -60,10 +65,8 @@ SECONDS: Final = 20.0
 @click.option("--strict", is_flag=True, help="Check as `check --strict` does.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: models, or finals and confluent.")
 @click.option("--record", metavar="FILE", help="Write a schedule for each outcome: FILE.1.json and so on.")
-@click.option("--debug", is_flag=True, help="Show tracebacks.")
-@ending("syndicate dedalus explore")
-def explore_command(
-    file: str,
+def explore_dedalus(
+    program: str,
     start: int,
     until: int,
     relations: str | None,
@@ -90,7 +93,7 @@ def explore_command(
     if asked is not None and not all(asked):
         raise click.BadParameter(f"{relations!r} has a relation without a name: give p,q", param_hint="'--relations'")
     try:
-        explorer = Program.load(file).explorer(
+        explorer = find_dedalus(program).explorer(
             start,
             until,
             schedule=None if schedule is None else read_schedule(schedule, default=None),
@@ -117,7 +120,7 @@ def explore_command(
             click.echo("\r\033[K", nl=False, err=True)
     if record is not None:
         for number, outcome in enumerate(found.outcomes, 1):
-            write_text(f"{record.removesuffix('.json')}.{number}.json", json.dumps(outcome.schedule()) + "\n")
+            write(json.dumps(outcome.schedule()), f"{record.removesuffix('.json')}.{number}.json")
     if as_json:
         click.echo(json.dumps(found.to_json()))
     else:

@@ -1,0 +1,123 @@
+"""``syndicate rules check``: what is wrong with a program, and which of its outputs depend on order."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any, Final
+
+import click
+
+from relay.cli.rules.program import find_bloom, find_dedalus, make
+from relay.cli.rules.verb import Verb
+from syndicate.bloom.insight.calm import Calm, Output, Point
+from syndicate.bloom.insight.unmarked import unmarked
+from syndicate.dedalus import Diagnostic
+from syndicate.errors import DedalusSyntax
+
+check = Verb("check", "Say what is wrong with a program, and which of its outputs depend on order.")
+
+_BLOOM: Final = """\b
+Examples:
+  syndicate rules check carts.py:Cart
+  syndicate rules check carts.py:Cart --json | jq '.outputs[] | select(.verdict == "diffluent").name'
+  syndicate rules check carts.py:Cart --confluent     (exit with 1 unless all outputs are)
+"""
+
+
+@check.program("bloom", _BLOOM)
+@click.argument("program", metavar="MODULE:CLASS")
+@click.option("--confluent", is_flag=True, help="Exit with 1 unless all outputs are confluent.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: program, points_of_order, outputs.")
+def check_bloom(program: str, confluent: bool, as_json: bool) -> None:
+    """Compile a program, and say which outputs are the same whatever order messages come in.
+
+    MODULE:CLASS is a class of rules in a module, or in a file: shop.carts:Cart, carts.py:Cart.
+    """
+    made = make(find_bloom(program))
+    calm = made.calm()
+    lacking, stray = made.underspecified(), unmarked(made)
+    if as_json:
+        click.echo(json.dumps({**_shown(calm), "underspecified": lacking, "unmarked": stray}))
+    else:
+        click.echo(str(calm))
+        for name, what in lacking + stray:
+            click.echo(f"note: {name}: {what}")
+    sys.exit(1 if confluent and not calm.confluent else 0)
+
+
+def _shown(calm: Calm) -> dict[str, Any]:
+    return {
+        "program": calm.program,
+        "confluent": calm.confluent,
+        "points_of_order": [_point(point) for point in calm.points],
+        "outputs": [_output(output) for output in calm.outputs],
+    }
+
+
+def _output(output: Output) -> dict[str, Any]:
+    return {
+        "name": output.name,
+        "verdict": output.verdict,
+        "labels": list(filter(None, output.labels)),
+        "points_of_order": sorted({point.rule.number for point in output.points}),
+    }
+
+
+def _point(point: Point) -> dict[str, Any]:
+    return {
+        "rule": point.rule.number,
+        "site": point.rule.site,
+        "head": point.rule.head,
+        "operator": point.rule.op,
+        "why": point.hazard.why,
+        "of": list(point.hazard.of),
+        "with": list(point.hazard.with_),
+        "asynchronous": list(point.asynchronous),
+    }
+
+
+_DEDALUS: Final = """\b
+Examples:
+  syndicate rules check lamp.ded
+  syndicate rules check gossip.ded --locations
+  syndicate rules check lamp.ded --strict --json | jq -r .verdict
+\b
+The exit code is 0 if the program is accepted, 1 if it is rejected or cannot be read, 2 if the command was wrong.
+"""
+
+
+@check.program("dedalus", _DEDALUS)
+@click.argument("program", metavar="FILE")
+@click.option("--strict", is_flag=True, help="Time as data in @async rules only; first columns are locations; warn.")
+@click.option("--locations", is_flag=True, help="The first column of each relation is a location.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object: verdict, diagnostics.")
+def check_dedalus(program: str, strict: bool, locations: bool, as_json: bool) -> None:
+    """Say what is wrong with a program; exit with 1 if anything is."""
+    resting: list[str] = []
+    hazards: list[str] = []
+    try:
+        loaded = find_dedalus(program)
+        found = [_diagnostic(one) for one in loaded.check(strict=strict, locations=locations or None)]
+        resting = [str(one) for one in loaded.restless()]
+        hazards = [str(one) for one in loaded.hazards()]
+    except DedalusSyntax as error:
+        if not error.line:  # the file itself cannot be read
+            raise
+        found = [{"reason_class": "syntax", "message": str(error), "line": error.line, "column": error.column}]
+    if as_json:
+        click.echo(json.dumps({"verdict": "reject" if found else "accept", "diagnostics": found}))
+    else:
+        for one in found:
+            click.echo(one["message"])
+        if not found:
+            click.echo(f"{program}: accepted{'' if resting else '; it comes to rest after its events'}")
+        for note in [] if found else resting:
+            click.echo(f"  may never rest: {note}")
+        for note in [] if found else hazards:
+            click.echo(f"  may not be meant: {note}")
+    sys.exit(1 if found else 0)
+
+
+def _diagnostic(found: Diagnostic) -> dict[str, Any]:
+    return {"reason_class": found.reason_class, "message": str(found), "line": found.line, "column": found.column}

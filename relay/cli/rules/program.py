@@ -1,0 +1,206 @@
+"""What the commands for rules load and read: programs, rows and schedules; and where they write.
+
+A program in Bloom is named ``MODULE:CLASS``, where the module is one that Python would import here, or a file,
+``carts.py:Cart``.  Where a module has one program, its name is enough.  One in Dedalus is a file; ``syndicate rules``
+takes ``MODULE:NAME`` for one that was made in Python, too.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import pkgutil
+import sys
+from collections.abc import Iterator, Mapping, MutableMapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, TextIO
+
+import click
+
+from syndicate.bloom import Bloom, Kind
+from syndicate.bloom.state.store import IN_MEMORY
+from syndicate.dedalus import Program, Schedule
+from syndicate.errors import OutputError, ProgramNotFound, ScheduleError, SyndicateError, TextError
+from syndicate.plan.heading import listed, meant
+
+_LOADED: Final = "relay.cli.rules.program"
+"""Where a context has the program that said which language it is in: a file is run once."""
+
+
+def language_of(text: str, meta: MutableMapping[str, Any]) -> str:
+    """The language of a program, which is kept in *meta* if it had to be loaded; raises :class:`ProgramNotFound`."""
+    if text.endswith(".ded"):
+        return "dedalus"
+    if Path(text).is_file() and not text.endswith(".py"):
+        raise ProgramNotFound(f"{text} is no program: name a file in Dedalus, NAME.ded, or MODULE:NAME")
+    meta[_LOADED] = found = _find(text, "is, and so is what is made as a dedalus.Program", dedalus=True)
+    return "dedalus" if isinstance(found, Program) else "bloom"
+
+
+def find_bloom(text: str) -> type[Bloom]:
+    """The class that MODULE:CLASS names; raises :class:`ProgramNotFound`."""
+    loaded = click.get_current_context().meta.get(_LOADED)
+    found = loaded if loaded is not None else _find(text, "is", dedalus=False)
+    assert isinstance(found, type)
+    return found
+
+
+def find_dedalus(text: str) -> Program:
+    """The program in a file, or the one that has been loaded to say which language it is in."""
+    loaded = click.get_current_context().meta.get(_LOADED)
+    return loaded if isinstance(loaded, Program) else Program.load(text)
+
+
+def _find(text: str, which: str, *, dedalus: bool) -> type[Bloom] | Program:
+    where, _, name = text.partition(":") if not text.endswith(".py") else (text, "", "")
+    module = _load(where)
+    found: dict[str, type[Bloom] | Program] = {
+        known: value
+        for known, value in vars(module).items()
+        if (isinstance(value, type) and issubclass(value, Bloom) and value is not Bloom)
+        or (dedalus and isinstance(value, Program))
+    }
+    if not name:
+        own = [known for known, value in found.items() if getattr(value, "__module__", "") == module.__name__]
+        own += [known for known, value in found.items() if isinstance(value, Program)]
+        if len(own) != 1:
+            there = f"there are {listed(own)}" if own else f"there is none{_within(module)}"
+            raise ProgramNotFound(f"which program of {where}? Write {where}:CLASS; {there}")
+        name = own[0]
+    if name in found:
+        return found[name]
+    if hasattr(module, name):
+        raise ProgramNotFound(f"{name} of {where} is no program: a class that inherits from Bloom {which}")
+    there = f"there are {listed(found)}" if found else f"there is no program in it{_within(module)}"
+    raise ProgramNotFound(f"there is no {name} in {where}{meant(name, found)}; {there}")
+
+
+def make(kind: type[Bloom], **options: Any) -> Bloom:
+    """A program of a class, its durable tables in memory unless *state* is given; raises what making it raises."""
+    try:
+        return kind(**{"state": IN_MEMORY, **options})
+    except TypeError as error:
+        if isinstance(error, SyndicateError):
+            raise
+        raise ProgramNotFound(f"{kind.__name__} cannot be made from here: {error}") from error
+
+
+def _load(where: str) -> ModuleType:
+    if not where:
+        raise ProgramNotFound("name a program: MODULE:CLASS, such as shop.carts:Cart or carts.py:Cart")
+    try:
+        if where.endswith(".py") or "/" in where:
+            return _load_file(Path(where))
+        if "" not in sys.path and str(Path.cwd()) not in sys.path:
+            sys.path.insert(0, str(Path.cwd()))
+        return importlib.import_module(where)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (where == error.name or where.startswith(f"{error.name}.")):
+            raise ProgramNotFound(f"there is no module {error.name}, here or installed{_meant(where)}") from None
+        raise ProgramNotFound(f"{where} needs the module {error.name}, which is not installed") from error
+    except SyndicateError:
+        raise
+    except (Exception, SystemExit) as error:
+        what = f"{type(error).__name__}: {error}".partition("\n")[0]
+        raise ProgramNotFound(f"cannot load {where}: {what}") from error
+
+
+def _meant(where: str) -> str:
+    """The file of that name, or a module of ours: ``library``, ``library.store``, ``store``."""
+    ours = (f"{home}.{where}" for home in ("syndicate.bloom", "syndicate.bloom.library"))
+    known = f"{where}.py" if Path(f"{where}.py").exists() else next(filter(_is_module, ours), None)
+    return f": did you mean {known}?" if known else ""
+
+
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False
+
+
+def _within(module: ModuleType) -> str:
+    """The modules of a package."""
+    names = [one.name for one in pkgutil.iter_modules(getattr(module, "__path__", []), f"{module.__name__}.")]
+    return f", but in its modules {listed(names)} there may be" if names else ""
+
+
+def _load_file(path: Path) -> ModuleType:
+    if not path.is_file():
+        raise ProgramNotFound(f"there is no file {path}")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None or spec.loader is None:
+        raise ProgramNotFound(f"{path} is no Python file")
+    sys.path.insert(0, str(path.resolve().parent))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+# ------------------------------------------------------------------------------------------------- input and output
+
+
+def read_schedule(path: str, *, default: int | None = 1) -> Schedule:
+    """The schedule in a JSON file, with the delay where it says none; raises :class:`ScheduleError`."""
+    try:
+        return Schedule.of(json.loads(Path(path).read_text(encoding="utf-8")), default=default)
+    except json.JSONDecodeError as error:
+        raise ScheduleError(f'the schedule {path} is no JSON: {error}; expected {{"schedule": [..]}}') from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScheduleError(f"cannot read the schedule {path}: {getattr(error, 'strerror', None) or error}") from None
+    except ScheduleError as error:
+        raise ScheduleError(f"{path}: {error}") from None
+
+
+def run_ticks(program: Bloom, lines: TextIO | None, ticks: int) -> None:
+    """Let a program tick until it rests, with the rows that *lines* bring; a note if it takes more than *ticks*."""
+    coming: dict[int, list[tuple[str, list[Any]]]] = {}
+    for tick, into, rows in _rows(lines):
+        coming.setdefault(tick, []).append((into, rows))
+    for tick in range(ticks):
+        for into, rows in coming.pop(tick, ()):
+            if program.collection(into)._kind is Kind.CHANNEL:
+                program.deliver(into, rows)
+            else:
+                program.collection(into) <= rows  # noqa: B015  # rows for the next tick
+        if program.halted or not (coming or program.waits()):
+            return
+        program.tick()
+    if program.waits() or coming:
+        click.echo(f"note: more to come after {ticks} ticks; give a greater --ticks", err=True)
+
+
+def _rows(lines: TextIO | None) -> Iterator[tuple[int, str, list[Any]]]:
+    """In which tick, into which collection, and which rows."""
+    for number, line in enumerate(lines or (), 1):
+        if not line.strip():
+            continue
+        match _object(line):
+            case {"into": str(into), "rows": list(rows), "tick": int(tick)} if tick >= 0 and type(tick) is int:
+                yield tick, into, rows
+            case _:
+                raise TextError(
+                    f"line {number} of the input says no rows: {line.strip()[:60]!r}. Write JSON objects, one a line, "
+                    'such as {"into": "link", "rows": [[1, 2]], "tick": 3}'
+                )
+
+
+def _object(line: str) -> Mapping[str, object] | None:
+    try:
+        return {"tick": 0, **json.loads(line)}
+    except (ValueError, TypeError):
+        return None
+
+
+def write(text: str, path: str | None = None) -> None:
+    """Print *text*, or write it to a file; raises :class:`OutputError`."""
+    if path is None:
+        click.echo(text)
+        return
+    try:
+        Path(path).write_text(f"{text}\n", encoding="utf-8")
+    except OSError as error:
+        raise OutputError(f"cannot write {path}: {error.strerror}") from None
