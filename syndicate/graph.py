@@ -4,7 +4,7 @@ Rules, collections and the nodes of circuits depend on each other; strata, cycle
 graph.  It is a function that gives the neighbours of a node, or edges to them with something of their own; results are
 in an order that follows from that of the arguments alone.  All take time in proportion to the edges.
 
-Source: Tarjan, "Depth-first search and linear graph algorithms", 1972.
+Source: Tarjan 1972.
 """
 
 from __future__ import annotations
