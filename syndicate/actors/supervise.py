@@ -30,7 +30,7 @@ from syndicate.actors.actor import Actor
 from syndicate.actors.facet import Facet
 from syndicate.actors.timer import after, now
 from syndicate.actors.turn import current, expect_function
-from syndicate.actors.verbs import Lifeline, react, spawn, stop
+from syndicate.actors.verbs import Lifeline, link_to_failure, react, spawn, stop
 from syndicate.errors import ActorCrashed, ArgumentError
 from syndicate.index.event import ENTER
 from syndicate.log import logger
@@ -45,13 +45,17 @@ def supervise(
     period: float = 5.0,
     pause: float = 0.2,
     name: str | None = None,
+    linked: bool = False,
 ) -> Actor:
     """Spawn a supervisor of an actor that runs ``boot(*args)``; answers the supervisor's actor.
 
     *restart* it ``"always"`` or only ``"on-error"``; at most *intensity* times in *period* seconds, *pause* seconds
-    after its end. Stopping the supervisor stops the child; it does not end with the current facet, unless one says
-    ``link(supervise(...))``.  Raises :class:`~syndicate.errors.ArgumentError` for an
-    unknown policy.
+    after its end.  Stopping the supervisor stops the child.
+
+    A *linked* supervisor ends with the current facet, such as that of a connection, and stops it when it gives up; that
+    it ends in order, as its child does, leaves the facet alone (``link(supervise(...))`` would stop it then, too).  One
+    that is not linked goes on when the facet ends.  Raises :class:`~syndicate.errors.ArgumentError` for an unknown
+    policy.
     """
     if restart not in ("always", "on-error"):
         raise ArgumentError(f'supervise() takes restart="always" or restart="on-error", and not {restart!r}')
@@ -60,7 +64,10 @@ def supervise(
     called = name or str(getattr(boot, "__name__", "actor"))
     boot = functools.partial(boot, *args)
     again = functools.partial(_supervisor, asking, boot, restart, intensity, period, pause, called)
-    return spawn(again, name=f"supervisor of {called}")
+    supervisor = spawn(again, name=f"supervisor of {called}")
+    if linked:
+        link_to_failure(supervisor)
+    return supervisor
 
 
 def _supervisor(

@@ -368,16 +368,32 @@ class Lifeline(Entity):
             current_turn(self.root).send(value, False)
 
 
+def link_to_failure(actor: Actor) -> None:
+    """As :func:`link`, but an orderly end of *actor* leaves the current facet as it is."""
+    turn = current("link")
+    entity = _Linked(turn.facet, actor, only_failure=True)
+    entity.lifeline = turn.assert_form(turn.facet, Ref(actor.root, Lifeline(actor.root)), Ref(turn.facet, entity))
+
+
 class _Linked(Entity):
-    def __init__(self, facet: Facet, other: Actor) -> None:
+    lifeline: Handle | None = None
+    """What this facet asserts to the other actor, if it has to go when that ends in order."""
+
+    def __init__(self, facet: Facet, other: Actor, *, only_failure: bool = False) -> None:
         self.facet = facet
         self.other = other
+        self.only_failure = only_failure
 
     def retract(self, handle: Any) -> None:
-        self.facet.fail(current("link"), self.other.failure)
+        turn = current("link")
+        if not self.only_failure or self.other.failure is not None:
+            self.facet.fail(turn, self.other.failure)
+        elif self.lifeline is not None:
+            turn.retract(self.lifeline)  # else the facet would never be inert
 
     def message(self, value: Value) -> None:
-        self.facet.fail(current("link"), self.other.failure)
+        """The other actor had ended before this one could be linked to it."""
+        self.retract(None)
 
 
 def current_turn(facet: Facet) -> Turn:

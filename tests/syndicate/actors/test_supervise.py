@@ -209,6 +209,45 @@ async def test_supervisors_of_supervisors(system: System, settle: Settle) -> Non
     assert len(lives) == 4
 
 
+@pytest.mark.parametrize("ends", ["the child in order", "the supervisor gives up", "the facet"])
+@pytest.mark.parametrize("lasting", [True, False])
+async def test_a_linked_supervisor(system: System, settle: Settle, ends: str, lasting: bool) -> None:
+    """It ends with its facet, and takes it along when it gives up; after an orderly end nothing is left of the link."""
+    seen: list[Seen] = []
+    facets: list[Facet] = []
+    supervisors: list[Actor] = []
+
+    def boot() -> None:
+        prevent_inert_check()
+        ds = dataspace()
+        seen.append(watch(ds, capture(str)))
+
+        def child() -> None:
+            assert_(ds, "child")
+            on_message(ds, 1)(stop_actor)
+            on_message(ds, 2)(lambda: 1 / 0)
+
+        @react
+        def connection() -> None:
+            facets.append(facet_now())
+            if lasting:
+                prevent_inert_check()
+            supervisors.append(supervise(child, intensity=0, linked=True))
+
+        order = {"the child in order": 1, "the supervisor gives up": 2}.get(ends)
+        after(1, (lambda: send(ds, order)) if order else (lambda: stop(facets[0])))
+
+    system.spawn(boot)
+    await settle()
+    assert facets[0].alive, "a facet that has a supervisor is not inert"
+    await trio.sleep(5)
+    await settle()
+    assert seen == [[("+", "child"), ("-", "child")]]
+    assert not supervisors[0].running
+    assert facets[0].alive == (lasting and ends == "the child in order")
+    assert not any(facet.handles for facet in facets)
+
+
 def test_an_unknown_policy_is_refused() -> None:
     """At the call, with the two there are."""
     with pytest.raises(ArgumentError, match='restart="always" or restart="on-error", and not \'sometimes\''):
