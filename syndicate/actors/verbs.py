@@ -390,6 +390,7 @@ class _Linked(Entity):
             self.facet.fail(turn, self.other.failure)
         elif self.lifeline is not None:
             turn.retract(self.lifeline)  # else the facet would never be inert
+            turn.suspects[self.facet] = None
 
     def message(self, value: Value) -> None:
         """The other actor had ended before this one could be linked to it."""
