@@ -8,7 +8,8 @@ difference between what stands now and what stood at the last commit.
 
 No journal is needed.  After a restart, however the last run ended, the sink waits until what stands has come back
 (:mod:`syndicate.spark.awaited`), and writes the difference from what the last commit says: nothing is lost or doubled,
-and nobody who reads the table sees a part of it.
+and nobody who reads the table sees a part of it.  If it is stopped before, it leaves the table as it was, unless no row
+of it is missing.
 
 Contract: a turn of the dataspace is in one batch as a whole; the changes of all batches up to one add up to what stood
 after some turn; a value is in the snapshot while an assertion of it stands.  What came and went within one batch leaves
@@ -88,7 +89,8 @@ def spark_sink(
     :func:`~syndicate.spark.table.read_changes` and :func:`~syndicate.spark.table.read_snapshot` read it; the layout is
     described in :mod:`syndicate.spark.table`.  Each capture is a column; values become items of columns as the table in
     :mod:`syndicate.spark.columns` says, the other way round.  What is pending when the sink stops is written, within
-    seconds.  A restart writes the difference between what stands then and the last commit.
+    seconds.  A restart writes the difference between what stands then and the last commit; if it is stopped before all
+    that the table holds has come back, the table stays as it was.
 
     Args:
         ds: the dataspace.
@@ -339,8 +341,6 @@ class _Sink:
         finally:
             self.stopping()
             if self.ready and self.told.is_set():
-                if not self.settled:
-                    self.stood = ()  # nobody knows what has gone
                 await self._flush()
             if self.table is not None:
                 with self.ending:
@@ -392,11 +392,24 @@ class _Sink:
         self.standing = Standing(dict(zip(rows, there.column(WEIGHT).to_pylist(), strict=True)))
 
     def _write(self, pending: Mapping[Frozen, int]) -> int | None:
-        """Commit a batch; answer how many rows have changed, or None if none has, and it was not the first."""
+        """Commit a batch; answer how many rows have changed, or None if none has, and it was not the first.
+
+        Before what stands has come back nobody knows what has gone: a batch that lacks a row of the table is not
+        written, since neither with that row nor without it would the table be what stood after a turn.
+        """
         table = self.table
         assert table is not None
         made = self.columns.table([form[1:] for form in pending], list(pending.values()))
         rows = canonical(made.select(self.columns.names), self.columns.hints)
+        if not self.settled and (absent := set(self.stood).difference(rows)):
+            log = logger(actor=self.facet.actor.name)
+            log.info(
+                "a sink was stopped before what stands had come back, and leaves its table as it was",
+                to=str(self.to),
+                absent=len(absent),
+                came=len(rows),
+            )
+            return None
         changes = [*zip(rows, pending.values(), strict=True), *[(row, -1) for row in self.stood]]
         self.stood = ()
         adds, removes = self.standing.change(Step(changes))

@@ -2,8 +2,8 @@
 
 For each line of standard input, ``POINT FIRST LAST``, a process of its own asserts the states of :func:`world` from
 FIRST on, a turn each, beside a sink into DIRECTORY; at POINT, ``before:commit`` and the like, it kills itself with
-SIGKILL, and its exit status is printed.  At the point ``never`` it ends in order after the state LAST, and the sink
-writes what is pending.
+SIGKILL, and its exit status is printed.  At the point ``never`` it ends in order with the state LAST, once the sink has
+written, which then writes what is pending; at the point ``early``, while the sink still waits for what stands.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 
 import trio
 
-from syndicate import assert_, current_facet, dataspace, linked_task, open_system, spawn
+from syndicate import ANY, assert_, current_facet, dataspace, linked_task, on_asserted, open_system, spawn
 from syndicate.actors.verbs import sync
-from syndicate.spark.sink import spark_sink
+from syndicate.spark.sink import SparkWritten, spark_sink
 from syndicate.spark.table import Table
 from syndicate.values.record import record
 
@@ -30,6 +30,7 @@ POINTS = {
     "snapshot": (Table, "_renewed"),
     "commit": (Table, "commit"),
 }
+ENDS = "early", "never"
 STATES = 60
 
 
@@ -76,9 +77,10 @@ def install(point: str) -> None:
 
 def main(directory: str, point: str, first: int, last: int) -> None:
     """Run the sink until it dies, or until the last state."""
-    if point != "never":
+    if point not in ENDS:
         install(point)
     states = world()
+    written: list[Any] = []
 
     def boot() -> None:
         ds = dataspace()
@@ -93,9 +95,11 @@ def main(directory: str, point: str, first: int, last: int) -> None:
 
         async def steps() -> None:
             rest = states[first + 1 : last + 1]
-            for state in rest if point == "never" else itertools.cycle(rest):
+            for number, state in enumerate(itertools.cycle(rest), 1):
                 await trio.sleep(0.02)
                 facet.enter(functools.partial(become, state))
+                if number % len(rest) == 0 and (point == "early" or (point == "never" and written)):
+                    break
             done = trio.Event()
             facet.enter(lambda: sync(ds, done.set))
             await done.wait()
@@ -103,7 +107,9 @@ def main(directory: str, point: str, first: int, last: int) -> None:
             await trio.sleep_forever()
 
         become(states[first])
-        spawn(spark_sink(ds, Parcel, directory, every=0.01, rows=3, retain=0.0))
+        on_asserted(ds, SparkWritten(ANY, ANY, ANY, ANY))(lambda: written.append(None))
+        grace = 3600.0 if point == "early" else None
+        spawn(spark_sink(ds, Parcel, directory, every=0.01, rows=3, retain=0.0, grace=grace))
         linked_task(steps)
 
     async def running() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from syndicate.actors.verbs import stop_actor
 from syndicate.errors import SinkError
 from syndicate.flow.circuit import Circuit
 from syndicate.spark import SparkSource, spark_sink, spark_source, spark_view
+from syndicate.spark.table import Table
 from syndicate.testing import watch
 from tests.syndicate.spark.microbatches import Session, Stream
 from tests.syndicate.spark.test_sink import Jar, World, sunk
@@ -90,13 +92,50 @@ async def test_a_source_that_ends_instead(tmp_path: Path) -> None:
         assert world.rows() == [("a", 1.0)]
 
 
-async def test_a_stop_while_it_waits(tmp_path: Path) -> None:
-    """What has come is written; what has not may still come, and stays."""
-    await kept(tmp_path, A, B)
-    async with sunk(tmp_path, SparkSource("Jar", False), A, C) as world:
+@pytest.mark.parametrize("why", ["a source that is there", "a source that was named", "its grace", "a slow disk"])
+@pytest.mark.parametrize(
+    ("before", "came", "after"),
+    [
+        ([], [A], [A]),
+        ([A, B], [A, B], [A, B]),
+        ([A, B], [A, B, C], [A, B, C]),
+        ([A, B], [A, C], [A, B]),
+        ([A, B], [C], [A, B]),
+        ([A, B], [], [A, B]),
+        ([A], [Jar("a", 2.0)], [A]),
+    ],
+)
+async def test_a_stop_while_it_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str, before: list[Jar], came: list[Jar], after: list[Jar]
+) -> None:
+    """The table is what stood then or now, and never old rows beside new ones: what came is written if nothing of the
+    table is missing, and what is missing may still come.
+    """
+    waits: dict[str, tuple[list[SparkSource], dict[str, Any]]] = {
+        "a source that is there": ([SparkSource("Jar", False)], {}),
+        "a source that was named": ([], {"sources": [Jar]}),
+        "its grace": ([], {"grace": 3600.0}),
+        "a slow disk": ([], {}),
+    }
+    there, options = waits[why]
+    await kept(tmp_path, *before)
+    monkeypatch.setattr("syndicate.spark.sink.ENDING", PATIENCE)
+    ready = threading.Event()
+    real = Table.standing
+
+    def opened(table: Table) -> Any:
+        ready.wait()
+        return real(table)
+
+    monkeypatch.setattr(Table, "standing", opened)
+    async with sunk(tmp_path, *there, *came, **options) as world:
+        if why != "a slow disk":
+            ready.set()
         world.sink.root.enter(stop_actor)
+        await until(lambda: not world.sink.root.alive)
+        ready.set()
         assert await world.end() is None
-    assert world.rows() == [("a", 1.0), ("b", 1.0), ("c", 1.0)]
+    assert world.rows() == sorted((jar.name, jar.grams) for jar in after)
 
 
 @pytest.mark.parametrize("options", [{"sources": Jar}, {"sources": "Jar"}, {"sources": [1]}, {"grace": "1"}])

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from syndicate.spark.table import MANIFEST, read_changes, read_snapshot
-from tests.syndicate.spark.sinking import POINTS, STATES, world
+from tests.syndicate.spark.sinking import ENDS, POINTS, STATES, world
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +72,9 @@ def check(read: tuple[list[dict[str, Any]], list[dict[str, Any]]], states: list[
 @pytest.mark.timeout(900 + 120 * MANY)
 @pytest.mark.parametrize("seed", range(max(1, MANY)))
 def test_killed_at_every_point(spark: SparkSession, tmp_path: Path, seed: int) -> None:
-    """Before and after each of write, its files, and commit, in a random order: nothing is lost or doubled."""
+    """Before and after each of write, its files, and commit, and stopped before what stands has come back, in a random
+    order: nothing is lost or doubled.
+    """
     states = world()
     table = tmp_path / "table"
     process = subprocess.Popen(
@@ -84,14 +86,14 @@ def test_killed_at_every_point(spark: SparkSession, tmp_path: Path, seed: int) -
     )
     assert process.stdin is not None
     assert process.stdout is not None
-    points = random.Random(seed).sample(ALL, len(ALL))
+    points = random.Random(seed).sample([*ALL, "early"], len(ALL) + 1)
     try:
         for number, point in enumerate([*points, "never"]):
             first = number * 5
             last = STATES - 1 if point == "never" else first + 12
             print(point, first, last, file=process.stdin, flush=True)
             status = process.stdout.readline().strip()
-            assert status == str(0 if point == "never" else -signal.SIGKILL), f"it did not come to {point}"
+            assert status == str(0 if point in ENDS else -signal.SIGKILL), f"it did not come to {point}"
             if (table / MANIFEST).exists():
                 check(by_spark(spark, table) if MANY else by_path(table), states)
         assert check(by_spark(spark, table), states) == states[-1]
