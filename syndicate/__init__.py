@@ -20,7 +20,8 @@ hall is dark
 
 The names below are the whole surface for writing actors.  :mod:`relay` joins dataspaces of several processes,
 :mod:`syndicate.spark` those and tables; :mod:`syndicate.bloom` and :mod:`syndicate.dedalus` are languages of rules,
-over :mod:`syndicate.flow`, :mod:`syndicate.plan` and :mod:`syndicate.lattice`.
+over :mod:`syndicate.flow`, :mod:`syndicate.plan` and :mod:`syndicate.lattice`, and ``spawn(host(program, ds, ...))``
+lets rules of each live in a dataspace.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from syndicate.actors.verbs import (
     sync,
 )
 from syndicate.errors import SyndicateError
+from syndicate.hosting.host import host
 from syndicate.index.interest import Observe
 from syndicate.values.absent import ABSENT
 from syndicate.values.pattern import ANY, capture, quote, unquote
@@ -84,6 +86,7 @@ __all__ = [
     "during",
     "every",
     "field",
+    "host",
     "link",
     "linked_task",
     "on_asserted",

@@ -20,8 +20,8 @@ LONGEST = 700
 # rooms below may use and rooms above may not.
 PLAN = """
     syndicate.errors syndicate.log syndicate.collector syndicate.graph syndicate.values syndicate.index
-    syndicate.quarantine syndicate.actors
-    syndicate syndicate.hosting
+    syndicate.actors syndicate.hosting
+    syndicate
     syndicate.storage syndicate.flow syndicate.lattice syndicate.plan syndicate.bloom syndicate.dedalus
     syndicate.views syndicate.spark syndicate.testing
 

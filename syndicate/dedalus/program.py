@@ -20,7 +20,7 @@ True
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Unpack
@@ -43,6 +43,7 @@ from syndicate.dedalus.ast import (
     Rule,
     Statement,
     Term,
+    Value,
     Variable,
     Wildcard,
     text_of,
@@ -55,6 +56,8 @@ from syndicate.dedalus.explore.outcome import Exploration, Mode
 from syndicate.dedalus.explore.stability import founded
 from syndicate.dedalus.hazards import Hazard, hazards
 from syndicate.dedalus.lamport import lamport
+from syndicate.dedalus.live import agent as live
+from syndicate.dedalus.live.agent import Inputs, Outputs
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import Net
@@ -66,6 +69,8 @@ from syndicate.dedalus.schedule import DELIVERIES, Clock, Delivery, Schedule
 from syndicate.dedalus.verify.verdict import Bounds, Verdict, observing, specified, verify
 from syndicate.errors import DedalusRejected, DedalusSyntax, FactError, ScheduleError
 from syndicate.flow.circuit import Circuit
+from syndicate.hosting.host import Start
+from syndicate.values.value import Ref
 
 
 class Program:
@@ -163,6 +168,25 @@ class Program:
             raise DedalusRejected(f"{found[0]}{more}", found)
 
     # ----------------------------------------------------------------------------------------------------- running
+
+    def __host__(
+        self,
+        ds: Ref,
+        *,
+        location: Value,
+        inputs: Inputs,
+        outputs: Outputs,
+        messages: Mapping[str, Any],
+        **options: Any,
+    ) -> Start:
+        """An agent at a location: see :func:`syndicate.hosting.host.host` and :class:`syndicate.dedalus.Agent`."""
+        agent = live.Agent(self, location, inputs=inputs, outputs=outputs, messages=messages, **options)
+
+        def start() -> None:
+            agent(ds)
+
+        start.__name__ = agent.__name__
+        return start
 
     def run(
         self,

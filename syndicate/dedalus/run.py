@@ -308,10 +308,14 @@ class Pass:
         self.tell_time(time, changes)
         return changes
 
+    def evaluate(self, time: int, changes: Mapping[str, Mapping[Row, int]]) -> Mapping[str, Any]:
+        """What changes by a timestep in which the plan is told so; where it raises, the plan is as it was."""
+        return stepped(self.lowered.plan, time, changes)
+
     def step(self, time: int, touched: Rows) -> Rows:
         """Evaluate a timestep; the result is which rows change in the next, if nothing else comes."""
         moving = self.moving(time, touched)
-        out = stepped(self.lowered.plan, time, self.changes(time, moving))
+        out = self.evaluate(time, self.changes(time, moving))
         self.told = time
         for name, (coming, going) in moving.items():
             self.present[name] |= coming

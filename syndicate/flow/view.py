@@ -21,7 +21,7 @@ from syndicate.flow.node import Carries
 from syndicate.flow.zset import ZSet
 from syndicate.hosting.host import Host
 from syndicate.hosting.ports import Asserted, Bag, Port, Records, Sent, is_record_class, pattern_for
-from syndicate.hosting.refusals import short, stepped
+from syndicate.hosting.refusals import quarantine, short
 from syndicate.values.absent import inward
 from syndicate.values.value import Ref, Value
 
@@ -120,15 +120,17 @@ class Elements(Port["View"]):
         """How many there are of each, for a source that is a set: an element is in it while there is one."""
         self.changed: dict[Key, int] = {}
 
-    def row(self, captures: Value) -> Value:
-        """The element that was captured."""
-        element: Value = inward(captures[0] if self.bare else captures)
+    def take(self, captures: Value, handle: Any) -> Value:
+        """Add the element that was captured to the delta."""
+        element = self.element(captures)
+        self.note(handle, element, 1)
+        self.host.wake()
         return element
 
-    def came(self, row: Value, handle: Any) -> None:
-        """Add to the delta."""
-        self.note(handle, row, 1)
-        self.host.wake()
+    def element(self, captures: Value) -> Value:
+        """What was captured, as the circuit sees it."""
+        element: Value = inward(captures[0] if self.bare else captures)
+        return element
 
     def note(self, handle: Any, element: Value, weight: int) -> None:
         """Add to the delta."""
@@ -185,11 +187,11 @@ class AssertedElements(Elements, Asserted["View"]):
         self.left: dict[Key, int] = {}
         """Those whose end was refused, and that nobody asserts: whoever asserts one again has it."""
 
-    def came(self, row: Value, handle: Any) -> None:
-        """Add to the delta, unless it has stayed."""
-        if not (self.left and self._stayed(key_of(row))):
-            self.note(handle, row, 1)
-            self.host.wake()
+    def take(self, captures: Value, handle: Any) -> Value:
+        """Add the element to the delta, unless it has stayed."""
+        if self.left and self._stayed(key_of(element := self.element(captures))):
+            return element
+        return super().take(captures, handle)
 
     def _stayed(self, key: Key) -> bool:
         count = self.left.pop(key, 0)
@@ -197,7 +199,7 @@ class AssertedElements(Elements, Asserted["View"]):
             self.left[key] = count - 1
         return count > 0
 
-    def went(self, row: Value, handle: Any) -> None:
+    def leave(self, row: Value, handle: Any) -> None:
         """Add to the delta."""
         self.note(handle, row, -1)
         self.host.wake()
@@ -273,7 +275,9 @@ class View(Host):
 
     def advance(self) -> None:
         """Let the circuit see what has come in this turn, and assert and retract what changed."""
-        stepped(self)
+        error = self.probe()
+        if error is not None:
+            quarantine(self, error)
         for port in self.ports:
             port.passing()
 
@@ -281,7 +285,7 @@ class View(Host):
         """Whether messages of the last step are to go."""
         return any(port.elements for port in self.ports)
 
-    def attempt(self) -> Exception | None:
+    def probe(self) -> Exception | None:
         """Make a step with the deltas, and assert what is new."""
         given = [port for port in self.ports if port.elements]
         try:
@@ -295,8 +299,6 @@ class View(Host):
             if delta is not None:
                 output.show(self.turn, delta.batch)
         return None
-
-    probe = attempt
 
     def inspect(self, changed: Outputs) -> None:
         """Make the values of what a step gives before it has happened; raises :class:`NotAValue`."""

@@ -108,10 +108,6 @@ class Host(ABC):
     def waits(self) -> bool:
         """Whether a further step has something to do."""
 
-    def over(self) -> bool:
-        """Whether it has ended by itself."""
-        return False
-
     # ------------------------------------------------------------------------------------------------ steps
 
     def wake(self) -> None:
@@ -127,21 +123,17 @@ class Host(ABC):
     def step(self) -> None:
         """Make a step now, and one more in a turn of its own if there is anything left to do."""
         self.due = False
-        if self.over():
-            return
         self.stepping = True
         try:
             self.advance()
         finally:
             self.stepping = False
-        if self.over():
-            self.facet.stop(self.turn)
-        elif not self.paused and self.waits():
+        if not self.paused and self.waits():
             self.facet.enter(self.wake)
 
     # ------------------------------------------------------------------------------------------------ what it refuses
 
-    def refuse(self, port: str, reason: object) -> None:
+    def refuse(self, port: object, reason: object) -> None:
         """Log that something was refused."""
         self.refusals.log(reason, **{self.port: str(port)[:80]})
 
@@ -161,7 +153,6 @@ class Host(ABC):
 
     def expect_inside(self, what: str) -> None:
         """Raise :class:`~syndicate.errors.WrongActor` unless this is a turn of its own actor."""
-        current(what)
         if not self.inside:
             raise WrongActor(
                 f"{what}() is for turns of {self.facet.actor!r}, in which {self.what} runs: call it in the function "

@@ -70,12 +70,12 @@ class Port(Entity, Generic[H]):
         """Ask for what matches, as long as the current facet lives."""
         observe(self.host.what, ds, pattern, self)
 
-    def row(self, captures: Value) -> Any:
-        """The row that was captured; raises a :class:`~syndicate.errors.SyndicateError` where it is none."""
-        return captures
+    def take(self, captures: Value, handle: Any) -> Any:
+        """Take in what was captured: the row that it is.  *handle* is that of its assertion, or None.
 
-    def came(self, row: Any, handle: Any) -> None:
-        """A row has come; *handle* is that of its assertion, or None."""
+        Raises a :class:`~syndicate.errors.SyndicateError` where it is none.
+        """
+        raise NotImplementedError
 
 
 class Asserted(Port[H]):
@@ -93,20 +93,18 @@ class Asserted(Port[H]):
         if not host.facet.alive:
             return
         try:
-            row = self.row(value)
+            self.rows[handle] = self.take(value, handle)
         except SyndicateError as error:
             host.refuse(self.name, error)
-            return
-        self.rows[handle] = row
-        self.came(row, handle)
 
     def retract(self, handle: Any) -> None:
         """It is gone from the next step on, unless it was refused."""
         if handle in self.rows and self.host.facet.alive:
-            self.went(self.rows.pop(handle), handle)
+            self.leave(self.rows.pop(handle), handle)
 
-    def went(self, row: Any, handle: Any) -> None:
-        """A row has gone."""
+    def leave(self, row: Any, handle: Any) -> None:
+        """Let a row go that was taken in."""
+        raise NotImplementedError
 
     def forget(self) -> None:
         """The dataspace is gone, and with it all that was asserted there."""
@@ -122,11 +120,9 @@ class Sent(Port[H]):
         if not self.host.facet.alive:
             return
         try:
-            row = self.row(value)
+            self.take(value, None)
         except SyndicateError as error:
             self.host.refuse(self.name, error)
-        else:
-            self.came(row, None)
 
 
 # --------------------------------------------------------------------------------------------------- what goes out
@@ -170,18 +166,25 @@ class Output:
 
     def prepare(self, delta: Mapping[Any, int]) -> None:
         """Make the values of what is new by a delta."""
-        handles, form = self.handles, self.form
-        self.forms = {row: form(row) for row, change in delta.items() if change > 0 and row not in handles}
+        handles = self.handles
+        self.forms = {row: self.form(row) for row, change in delta.items() if change > 0 and row not in handles}
 
     def show(self, turn: Turn, delta: Mapping[Any, int]) -> None:
         """Assert what is new by the delta that was prepared, and retract what is gone."""
         handles = self.handles
-        for row, form in self.forms.items():
-            handles[row] = turn.assert_form(self.facet, self.ds, form)
-        self.forms = {}
+        if self.forms:
+            for row, form in self.forms.items():
+                handles[row] = turn.assert_form(self.facet, self.ds, form)
+            self.forms = {}
         for row, change in delta.items():
             if change < 0 and row in handles:
                 turn.retract(handles.pop(row))
+
+    def end(self, turn: Turn) -> None:
+        """Retract all, where the facet goes on."""
+        for handle in self.handles.values():
+            if handle.live:
+                turn.retract(handle)
 
 
 class Bag(Output):

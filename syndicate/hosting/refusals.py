@@ -29,19 +29,19 @@ _EACH: Final = 10
 
 
 class Stepper(Protocol[Item]):
-    """What makes steps with what strangers gave, as :func:`stepped` needs it."""
-
-    def attempt(self) -> Exception | None:
-        """Make a step with all that has come; the error if it therefore has not happened."""
+    """What makes steps with what strangers gave, as :func:`quarantine` needs it."""
 
     def probe(self) -> Exception | None:
-        """The same with what is given now, after an attempt that failed; a stepper may leave the step itself to do."""
+        """Make the step with what is given now; the error if it therefore has not happened.
+
+        Where a step can be made only once, it may leave it at finding out whether that would fail.
+        """
 
     def strangers(self) -> Sequence[Item]:
         """What of this step is of strangers."""
 
     def give(self, items: Sequence[Item]) -> None:
-        """Let some of it be in the next step."""
+        """Let some of it be in the step."""
 
     def take_back(self, items: Sequence[Item]) -> None:
         """Let it not be."""
@@ -50,15 +50,12 @@ class Stepper(Protocol[Item]):
         """Leave an item out for good, as long as it is asserted; say so in the log."""
 
 
-def stepped(stepper: Stepper[Item]) -> bool:
-    """Make a step, without those items of strangers that it fails with; whether the first attempt made it.
+def quarantine(stepper: Stepper[Item], error: Exception) -> None:
+    """Make a step again that has failed: without those items of strangers that it fails with.
 
-    Raises what the step fails with of itself.  Of *n* items of which *k* are refused, or must come apart from others,
-    it takes at most 3 + 2 *k* (1 + log2 *n*) attempts.
+    Raises what the step fails with of itself: *error*, if nothing in it is of strangers.  Of *n* items of which *k* are
+    refused, or must come apart from others, it takes at most 2 + 2 *k* (1 + log2 *n*) attempts.
     """
-    error = stepper.attempt()
-    if error is None:
-        return True
     items = stepper.strangers()
     if not items:
         raise error
@@ -70,15 +67,14 @@ def stepped(stepper: Stepper[Item]) -> bool:
 
     def attempt(some: Sequence[Item]) -> Exception | None:
         stepper.give(some)
-        error = stepper.probe()
-        if error is not None:
+        wrong = stepper.probe()
+        if wrong is not None:
             stepper.take_back(some)
-        return error
+        return wrong
 
     sift(items, attempt, lambda item, error: failed.append((item, error)))
-    for item, error in failed:  # when all have been tried: only then is it known what an output can make at all
-        stepper.refused(item, error)
-    return False
+    for item, why in failed:  # when all have been tried: only then is it known what an output can make at all
+        stepper.refused(item, why)
 
 
 def sift(

@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from syndicate.actors.during import on_message
 from syndicate.actors.timer import after, now
-from syndicate.actors.turn import expect_ref
+from syndicate.actors.turn import current, expect_ref
 from syndicate.actors.verbs import linked_task, on_stop_or_crash, react
 from syndicate.bloom.agent.console import read_lines
 from syndicate.bloom.agent.packet import Packet, arrived
@@ -60,7 +60,7 @@ from syndicate.bloom.state.state import NOTHING, ScratchState
 from syndicate.errors import IllegalRule, NoAnswer, NotAValue, ProgramStopped, RowMisfit, RuleFailed, SyndicateError
 from syndicate.flow.element import Key, Typed, key_of, natural
 from syndicate.hosting.host import Host
-from syndicate.hosting.refusals import short, stepped
+from syndicate.hosting.refusals import quarantine, short
 from syndicate.hosting.routes import Routes
 from syndicate.values.absent import form_of, outward
 from syndicate.values.pattern import capture
@@ -139,22 +139,27 @@ class Agent(Host):
     # ------------------------------------------------------------------------------------------------ ticks
 
     def advance(self) -> None:
-        """Tick, and let what came of it go out."""
-        program = self.program
-        program._take_in()
-        self.coming, self.shown = self.shown, {}
-        self.strange = bool(self.coming or program._arrived)
-        stepped(self)
+        """Tick, and let what came of it go out; a program that was halted by a rule stops."""
+        if not self.over():
+            program = self.program
+            program._take_in()
+            self.coming, self.shown = self.shown, {}
+            self.strange = bool(self.coming or program._arrived)
+            error = self.probe()
+            if error is not None:
+                quarantine(self, error)
+        if self.over():
+            self.facet.stop(self.turn)
 
     def waits(self) -> bool:
         """Whether another tick would do something."""
-        return self.program.waits() or self._passing()
+        return not self.over() and (self.program.waits() or self._passing())
 
     def over(self) -> bool:
         """Whether it has stopped, or was halted by a rule."""
         return self.ended or self.program.halted
 
-    def attempt(self) -> Exception | None:
+    def probe(self) -> Exception | None:
         """Tick, and let what came of it go out; what was raised if the tick did not happen."""
         program, done = self.program, self.program._done
         if self.over():
@@ -169,8 +174,6 @@ class Agent(Host):
                 raise
             return error
         return None
-
-    probe = attempt
 
     def strangers(self) -> list[Stranger]:
         """The rows of this tick that were asserted, or are no longer, and those that arrived."""
@@ -262,6 +265,7 @@ class Agent(Host):
 
     def listen_at(self, ds: Ref) -> None:
         """Take what is addressed to the program in a dataspace, as long as the current facet lives."""
+        current("listen_at")
         self.expect_inside("listen_at")
         on_message(expect_ref("listen_at", ds), Packet(self.program.address, capture(), capture()))(self._packet)
 
@@ -293,6 +297,7 @@ class Agent(Host):
     def send_via(self, ds: Ref, *addresses: Any) -> None:
         """Send what is for some addresses, or without any all else, to a dataspace, as long as this facet lives."""
         expect_ref("send_via", ds)
+        current("send_via")
         self.expect_inside("send_via")
         self.routes.add(ds, map(key_of, addresses))
 

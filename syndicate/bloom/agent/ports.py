@@ -87,13 +87,11 @@ class RowsSent(Sent["Agent"]):
         super().__init__(agent, one._name)
         self.one = one
 
-    def row(self, captures: Value) -> Key:
-        """The row that was captured."""
-        return self.host.checked(self.one, captures)
-
-    def came(self, row: Key, handle: Any) -> None:
+    def take(self, captures: Value, handle: Any) -> Key:
         """It is there in one tick."""
+        row = self.host.checked(self.one, captures)
         self.host.take(self.one, row)
+        return row
 
 
 class RowsAsserted(Asserted["Agent"]):
@@ -107,12 +105,9 @@ class RowsAsserted(Asserted["Agent"]):
         self.queues: dict[Key, dict[Key, dict[Any, None]]] = {}
         """By key, the rows in the order in which they came, with the handles of their assertions."""
 
-    def row(self, captures: Value) -> Key:
-        """The row that was captured."""
-        return self.host.checked(self.one, captures)
-
-    def came(self, row: Key, handle: Any) -> None:
+    def take(self, captures: Value, handle: Any) -> Key:
         """It is there from the next tick on, unless another of its key is."""
+        row = self.host.checked(self.one, captures)
         key = self.state.contents.key(row)
         queue = self.queues.get(key)
         if queue is None:
@@ -124,8 +119,9 @@ class RowsAsserted(Asserted["Agent"]):
             queue[row] = {handle: None}
             first = natural(next(iter(queue)))
             self.host.refuse(self.name, f"{natural(row)!r} has the key of {first!r}, and waits for its end")
+        return row
 
-    def went(self, row: Key, handle: Any) -> None:
+    def leave(self, row: Key, handle: Any) -> None:
         """It is gone from the next tick on, and the next of its key is there."""
         key = self.state.contents.key(row)
         handles = self.queues[key][row]

@@ -49,9 +49,7 @@ Source: Alvaro et al. 2011b, "Distribution Model"; ``docs/design/dedalus.md``, "
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
-
-import attrs
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from syndicate.dedalus.ast import Value, normal
 from syndicate.dedalus.explore.influence import NOTHING
@@ -59,12 +57,14 @@ from syndicate.dedalus.live.instance import Life
 from syndicate.dedalus.live.local import Recording
 from syndicate.dedalus.live.packet import Fact
 from syndicate.dedalus.placement import SPECIFICATION, Placement
-from syndicate.dedalus.program import Program
 from syndicate.dedalus.quiescence import restless
 from syndicate.errors import FactError, PatternError
-from syndicate.index.analysis import analyse
+from syndicate.hosting.ports import pattern_for, width
 from syndicate.values.pattern import capture
 from syndicate.values.value import Ref
+
+if TYPE_CHECKING:
+    from syndicate.dedalus.program import Program
 
 Inputs: TypeAlias = Mapping[str, Any] | Iterable[str]
 """Patterns, or record classes, by relation; names alone stand for ``<dedalus-fact location relation row>``."""
@@ -103,7 +103,9 @@ class Agent:
             specification: relations that look at all locations, and are left out.
 
         A pattern captures the columns, in order, or all but the location; a record class stands for one that captures
-        its fields.  Raises :class:`DedalusRejected`, :class:`FactError`.
+        its fields, and has a field for each column as an output, or for each but the location.
+
+        Raises :class:`DedalusRejected`, :class:`FactError`.
         """
         program.accept(specification=specification)
         self.placement = Placement(program.statements, specification)
@@ -141,17 +143,13 @@ class Agent:
         located = () if self.placement.owner else (self.location,)
         if written is None:
             return Fact(self.location, name, capture()), None
-        if isinstance(written, type) and hasattr(written, "__label__"):
-            fields = [capture() for _ in attrs.fields(written)]
-            whole = located and len(fields) == arity
-            written = written(*located, *fields[1:]) if whole else written(*fields)
         try:
-            captures = len(analyse(written)[0].captures)
+            pattern, captures = pattern_for(written, *(located if width(written, 0) == arity else ()))
         except PatternError as error:
             raise FactError(f"{name} needs a pattern, or a record class: {error}") from None
         if captures not in (arity, arity - len(located)):
             raise FactError(f"the pattern of {name} captures {captures} values, but there are {arity} columns")
-        return written, located if captures < arity else ()
+        return pattern, located if captures < arity else ()
 
     def _maker(self, name: str, made: Any) -> Callable[..., Any]:
         arity = self.arity(name)
@@ -159,11 +157,13 @@ class Agent:
             return lambda *row: Fact(self.location, name, row)
         if not callable(made):
             raise FactError(f"the output {name} takes a record class, or a function of {arity} columns, not {made!r}")
-        fields = len(attrs.fields(made)) if hasattr(made, "__label__") else arity
-        if fields != arity:
-            raise FactError(f"the output {name} has {arity} columns, but {made.__name__} has {fields} fields")
         maker: Callable[..., Any] = made
-        return maker
+        fields = width(made, arity)
+        if fields == arity:
+            return maker
+        if fields == arity - 1 and not self.placement.owner:
+            return lambda location, *row: maker(*row)
+        raise FactError(f"the output {name} has {arity} columns, but {made.__name__} has {fields} fields")
 
 
 def _named(given: Mapping[str, Any] | Iterable[str]) -> dict[str, Any]:

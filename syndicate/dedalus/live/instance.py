@@ -6,24 +6,26 @@ never more than that; a life that has stopped takes no more, and what it showed 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from syndicate.actors.during import observe, on_message
+from syndicate.actors.during import on_message
 from syndicate.actors.timer import every
-from syndicate.actors.turn import Entity, Handle, Turn, current, expect_ref, here
+from syndicate.actors.turn import expect_ref
 from syndicate.actors.verbs import on_stop, react
 from syndicate.dedalus.ast import Row, Value, normal
 from syndicate.dedalus.live.event_log import Diary
 from syndicate.dedalus.live.local import Local
 from syndicate.dedalus.live.packet import Packet
 from syndicate.dedalus.model import Message
-from syndicate.errors import FactError, NotAValue, ProgramStopped, RowMisfit, WrongActor
-from syndicate.hosting.refusals import Refusals
+from syndicate.errors import FactError, ProgramStopped, RowMisfit
+from syndicate.hosting.host import Host
+from syndicate.hosting.ports import Asserted, Output, Port, Sent
+from syndicate.hosting.routes import Routes
 from syndicate.log import logger
 from syndicate.values.pattern import capture
-from syndicate.values.value import Frozen, Ref, freeze
+from syndicate.values.value import Ref
 
 if TYPE_CHECKING:
     from syndicate.dedalus.live.agent import Agent
@@ -33,7 +35,7 @@ BUSY: Final = 1000
 """After so many timesteps without rest the log says why that may be."""
 
 
-class Life:
+class Life(Host):
     """One life of an agent, in a facet, from its first timestep on.
 
     It begins when it joins a dataspace first, and outlives connections: ``join(ds)`` lets it be reached at a dataspace
@@ -49,34 +51,39 @@ class Life:
     What is sent to others while there is no connection is lost, as on any network.
     """
 
+    port = "location"
+
     def __init__(self, agent: Agent, ds: Ref | None) -> None:
         """In the current facet."""
+        super().__init__("Agent")
         self.agent = agent
-        self.turn: Turn = current("Agent")
         kept = agent.recorded is True
         record = None if isinstance(agent.recorded, bool) else agent.recorded
         self.local = Local(agent.placement, agent.location, seed=agent.seed, recorded=kept, record=record)
-        self.joined: list[_Joined] = []
+        self.local.blame = self._blame
+        self.local.part.inspect = self._inspect
+        self.routes = Routes()
+        self.shown: list[Output] = []
+        """The outputs, of each dataspace that it has joined."""
+        self.changes: dict[str, dict[Row, int]] = {}
+        """Of the outputs, by the timestep that is made."""
         self.busy = 0
-        self.refusals = Refusals(self.turn.actor.name)
         self.begun = False
+        self.paused = True
         self.watchers: list[Callable[[], object]] = []
         self.facet = react(partial(self._begin, ds))
 
     def _begin(self, ds: Ref | None) -> None:
-        self.facet = self.turn.facet
+        self.settle()
         self.facet.lasting = True  # messages may come at any time
-        self.block = self.facet.block(self._step)
         on_stop(self._end)
         if ds is not None:
             self.join(ds)
 
     def _end(self) -> None:
         """What is shown where the facet that joined goes on is shown no longer."""
-        for joined in self.joined:
-            for handle in joined.handles.values():
-                if handle.live:
-                    self.turn.retract(handle)
+        for output in self.shown:
+            output.end(self.turn)
 
     @property
     def time(self) -> int:
@@ -101,10 +108,10 @@ class Life:
 
     def insert(self, relation: str, *rows: Iterable[Value]) -> None:
         """Let rows be there in the next timestep, as events; in a turn of the actor.  Raises :class:`RowMisfit`."""
-        self._expect_inside("insert")
+        self.expect_inside("insert")
         for row in rows:
             self.local.arrive(relation, tuple(row))
-        self._wake()
+        self.wake()
 
     def join(self, ds: Ref, *locations: Value) -> None:
         """Be reached at a dataspace, with all inputs and outputs, as long as the current facet lives.
@@ -112,26 +119,32 @@ class Life:
         Send there what is for some *locations*, or without any for all others; the last word counts.
         """
         expect_ref("join", ds)
-        self._expect_inside("join")
+        self.expect_inside("join")
         if not self.facet.alive:
             raise ProgramStopped(f"the agent at {self.agent.location!r} has stopped: a new one begins anew")
-        joined = _Joined(self, ds, frozenset(map(normal, locations)))
-        self.joined.append(joined)
-        on_stop(joined.leave)
+        self.routes.add(ds, map(normal, locations))
         on_message(ds, Packet(self.agent.location, capture(), capture(), capture()))(self._packet)
         for name, (pattern, before) in self.agent.messages.items():
-            observe("Agent", ds, pattern, _Sent(self, name, before))
+            RowsSent(self, name, before).observe(ds, pattern)
         for name, (pattern, before) in self.agent.inputs.items():
-            given = _Given(self, name, before)
-            observe("Agent", ds, pattern, given)
+            given = RowsAsserted(self, name, before)
+            given.observe(ds, pattern)
             on_stop(given.forget)
-        for name in self.agent.outputs:
-            joined.show(name, ((row, 1) for row in self.local.rows(name)))
+        for name, make in self.agent.outputs.items():
+            output = Output(name, lambda row, make=make: make(*row))  # type: ignore[misc]  # of this turn of the loop
+            output.begin(self.turn.facet, ds)
+            now = dict.fromkeys(self.local.rows(name), 1)
+            output.prepare(now)
+            output.show(self.turn, now)
+            self.shown.append(output)
+            on_stop(partial(self.shown.remove, output))
         if not self.begun:
             self.begun = True
-            if self.agent.every is not None:
+            if self.agent.every is not None:  # the clock makes the timesteps
                 self.facet.enter(partial(every, self.agent.every, self._pass_by))
-            self._wake()
+            else:
+                self.paused = False
+                self.wake()
 
     def on_timestep(self, fn: Callable[[], object]) -> None:
         """Call a function after each timestep, in its turn; ``changed`` says what is new then."""
@@ -142,26 +155,14 @@ class Life:
         self.agent.arity(relation)
         return self.local.changed(relation)
 
-    def _expect_inside(self, what: str) -> None:
-        turn = here.turn
-        if turn is None or turn.actor is not self.facet.actor:
-            raise WrongActor(f"{what}() is for turns of {self.facet.actor!r}, in which the agent lives")
-
     # -------------------------------------------------------------------------------------------------------- steps
 
-    def _wake(self) -> None:
-        if self.begun and self.agent.every is None:
-            self.turn.damaged[self.block] = None
-
-    def _step(self) -> None:
-        """A timestep at the end of this turn, if one is due; the next is a turn of its own."""
-        if self.local.due() is None:
+    def advance(self) -> None:
+        """Make the timestep that is due, if any is."""
+        time = self.local.due()
+        if time is None:
             return
-        self._tell(self.local.step())
-        if self.local.due() is None:
-            self.busy = 0
-            return
-        self.facet.enter(self._wake)
+        self._publish(self.local.step(time))
         self.busy += 1
         if self.busy == BUSY and self.agent.restless:
             logger(actor=self.facet.actor.name).warning(
@@ -170,29 +171,38 @@ class Life:
                 why=self.agent.restless[0].message,
             )
 
-    def _pass_by(self) -> None:
-        self._tell(self.local.pass_by())
+    def waits(self) -> bool:
+        """Whether a timestep is due."""
+        due = self.local.due() is not None
+        if not due:
+            self.busy = 0
+        return due
 
-    def _tell(self, sent: Iterable[Message]) -> None:
-        for why in self.local.refused:
-            self._refuse(why)
-        self.local.refused.clear()
-        for joined in self.joined:
-            for name in self.agent.outputs:
-                joined.show(name, self.local.changed(name))
+    def _pass_by(self) -> None:
+        self.changes = {}
+        self._publish(self.local.pass_by())
+
+    def _inspect(self, out: Mapping[str, Mapping[Row, int]]) -> None:
+        """Make the values of what a timestep changes, before it has happened."""
+        self.changes = changes = {}
+        for output in self.shown:
+            name = output.name
+            if name in out:  # it has changed
+                changes[name] = delta = dict(out[name].items())
+                output.prepare(delta)
+
+    def _publish(self, sent: Iterable[Message]) -> None:
+        changes = self.changes
+        for output in self.shown:
+            if output.name in changes:
+                output.show(self.turn, changes[output.name])
         for message in sent:
             to = self.agent.placement.of(message.relation, message.row)
-            way = self._way(to)
-            if way is not None and to is not None:
-                self.turn.send(way, Packet(to, message.relation, message.row, message.sent))
+            ds = self.routes.to(to)
+            if ds is not None and to is not None:
+                self.turn.send(ds, Packet(to, message.relation, message.row, message.sent))
         for watcher in self.watchers:
             watcher()
-
-    def _way(self, to: Value | None) -> Ref | None:
-        named = [one.ds for one in self.joined if to in one.locations]
-        rest = [one.ds for one in self.joined if not one.locations]
-        ways = named or rest
-        return ways[-1] if ways else None
 
     # ------------------------------------------------------------------------------------------------ what comes in
 
@@ -202,89 +212,68 @@ class Life:
         try:
             self.local.arrive(relation, row, sent)
         except RowMisfit as error:
-            self._refuse(error)
+            self.refuse(relation, error)
         else:
-            self._wake()
+            self.wake()
 
-    def _refuse(self, why: object) -> None:
-        self.refusals.log(why, location=str(self.agent.location))
+    def refuse(self, port: object, reason: object) -> None:
+        """Log that something was refused, which says of what relation it was."""
+        super().refuse(self.agent.location, reason)
+
+    def _blame(self, text: str, error: Exception) -> None:
+        self.blame("", text, error, "makes a timestep fail")
 
 
-class _Port(Entity):
+class _Rows(Port[Life]):
     """Rows of a relation that somebody sends or asserts; those of other locations are not ours."""
 
     def __init__(self, life: Life, name: str, before: Row | None) -> None:
-        self.life, self.name, self.before = life, name, before
+        """Of a relation; *before* is what comes before the captures, None if a row is captured."""
+        super().__init__(life, name)
+        self.before = before
+        self.located = bool(before or life.agent.placement.owner)
 
-    def row(self, value: Any) -> Any:
-        return value[0] if self.before is None else (*self.before, *value)
+    def row(self, captures: Any) -> Any:
+        """The row that was captured, if it is one."""
+        return captures[0] if self.before is None else (*self.before, *captures)
 
-    def ours(self, row: Any) -> bool:
-        owned = self.life.agent.placement.owner
-        return bool(owned) or type(row) is not tuple or row[:1] == (self.life.agent.location,)
+    def ours(self, captures: Any) -> bool:
+        """Whether it is no row of another location."""
+        row = captures[0] if self.before is None else captures
+        return self.located or type(row) is not tuple or row[:1] == (self.host.agent.location,)
 
 
-class _Sent(_Port):
+class RowsSent(_Rows, Sent[Life]):
     """Messages: rows of one timestep."""
 
     def message(self, value: Any) -> None:
-        row = self.row(value)
-        if self.ours(row):
-            self.life._packet(self.name, row, 0)
+        """It is there in one timestep, if it is ours."""
+        if self.ours(value):
+            super().message(value)
+
+    def take(self, captures: Any, handle: Any) -> Any:
+        """Let it arrive."""
+        row = self.row(captures)
+        self.host.local.arrive(self.name, row)
+        self.host.wake()
+        return row
 
 
-class _Given(_Port):
+class RowsAsserted(_Rows, Asserted[Life]):
     """Assertions: rows that are there while they stand."""
 
-    def __init__(self, life: Life, name: str, before: Row | None) -> None:
-        super().__init__(life, name, before)
-        self.known: dict[Any, Row] = {}
-
     def assert_(self, value: Any, handle: Any) -> None:
-        life, row = self.life, self.row(value)
-        if not self.ours(row) or not life.facet.alive:
-            return
-        try:
-            self.known[handle] = life.local.give(self.name, row)
-        except RowMisfit as error:
-            life._refuse(error)
-        else:
-            life._wake()
+        """It is there from the next timestep on, if it is ours."""
+        if self.ours(value):
+            super().assert_(value, handle)
 
-    def retract(self, handle: Any) -> None:
-        row = self.known.pop(handle, None)
-        if row is not None and self.life.facet.alive:
-            self.life.local.take(self.name, row)
-            self.life._wake()
+    def take(self, captures: Any, handle: Any) -> Row:
+        """Let it be there."""
+        row = self.host.local.give(self.name, self.row(captures))
+        self.host.wake()
+        return row
 
-    def forget(self) -> None:
-        """The dataspace is gone, and with it all that was asserted there."""
-        for handle in list(self.known):
-            self.retract(handle)
-
-
-class _Joined:
-    """A dataspace that an agent has joined, and what it shows there."""
-
-    def __init__(self, life: Life, ds: Ref, locations: frozenset[Value]) -> None:
-        self.life, self.ds, self.locations = life, ds, locations
-        self.facet = life.turn.facet
-        self.handles: dict[tuple[str, Row], Handle] = {}
-
-    def leave(self) -> None:
-        self.life.joined.remove(self)
-
-    def show(self, name: str, changed: Iterable[tuple[Row, int]]) -> None:
-        """Assert what is new, and retract what is gone."""
-        for row, weight in changed:
-            if weight > 0 and (name, row) not in self.handles:
-                self.handles[name, row] = self.life.turn.assert_form(self.facet, self.ds, self.form(name, row))
-            elif weight < 0 and (name, row) in self.handles:
-                self.life.turn.retract(self.handles.pop((name, row)))
-
-    def form(self, name: str, row: Row) -> Frozen:
-        """The frozen form of a row's value; raises :class:`NotAValue`."""
-        try:
-            return freeze(self.life.agent.outputs[name](*row))
-        except NotAValue as error:
-            raise NotAValue(f"no value can be made of {row!r} of {name}: {error}") from None
+    def leave(self, row: Row, handle: Any) -> None:
+        """Let it be gone."""
+        self.host.local.take(self.name, row)
+        self.host.wake()

@@ -39,8 +39,8 @@ from syndicate.dedalus.model import Message, order
 from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.run import Pass, Rows, stepped
 from syndicate.dedalus.schedule import Clock, Send
-from syndicate.errors import DedalusArithmetic, DedalusEndless, RowMisfit
-from syndicate.hosting.refusals import sift
+from syndicate.errors import RowMisfit, SyndicateError
+from syndicate.hosting.refusals import quarantine, short
 
 LAST: Final = 2**62
 """No clock goes further."""
@@ -78,6 +78,8 @@ class Local:
         self.telling = recorded or record is not None
         self.time, self.start = start - 1, start
         self.refused: list[str] = []
+        self.blame: Callable[[str, Exception], object] = self._blame
+        """Told what was refused, and why."""
         self.clock = _Alone(start, LAST, seed, location=location, placement=placement)
         self.part = _Part(placement.at(location), self.clock, {}, frozenset(), frozenset(), LAST)
         self.touched = {name: set(rows) for name, rows in self.part.always.items()}
@@ -87,33 +89,34 @@ class Local:
         self.given: dict[Fact, list[int]] = {}
         self.taken: dict[Fact, int] = {}
 
+    def _blame(self, text: str, error: Exception) -> None:
+        self.refused.append(f"{text} makes a timestep fail: {error}")
+
     # ------------------------------------------------------------------------------------------------ what comes in
 
     def row(self, relation: Any, row: Any) -> Row:
         """A row that somebody else made up; raises :class:`RowMisfit` unless it can be here."""
         arity = self.placement.arities.get(relation) if type(relation) is str else None
         if arity is None:
-            raise RowMisfit(f"the program has no relation {_short(relation)}")
+            raise RowMisfit(f"the program has no relation {short(relation)}")
         if type(row) is not tuple or len(row) != arity:
-            raise RowMisfit(f"{_short(row)} is no row of {relation}: a sequence of {arity}")
+            raise RowMisfit(f"{short(row)} is no row of {relation}: a sequence of {arity}")
         for value in row:
             if type(value) not in (str, int, float) or (type(value) is float and not math.isfinite(value)):
-                raise RowMisfit(f"{_short(row)} is no row of {relation}: {_short(value)} is no string and no number")
+                raise RowMisfit(f"{short(row)} is no row of {relation}: {short(value)} is no string and no number")
         made = tuple(map(normal, row))
         place = self.placement.of(relation, made)
         if place is None:
             raise RowMisfit(f"{relation} is the same everywhere, and nobody can add to it")
         if place != self.location:
-            raise RowMisfit(f"{_short(row)} of {relation} is at {place!r}, not at {self.location!r}")
+            raise RowMisfit(f"{short(row)} of {relation} is at {place!r}, not at {self.location!r}")
         return made
 
     def arrive(self, relation: Any, row: Any, sent: Any = 0) -> int:
         """Let a row that was sent be there once, in a timestep after that; answer which; raises :class:`RowMisfit`."""
         made = self.row(relation, row)
         if type(sent) is not int or not 0 <= sent < LAST or sent - self.time > FURTHEST:
-            raise RowMisfit(
-                f"{_short(sent)} is no time of sending: a timestep, at most {FURTHEST} ahead of {self.time}"
-            )
+            raise RowMisfit(f"{short(sent)} is no time of sending: a timestep, at most {FURTHEST} ahead of {self.time}")
         at = max(self.time, sent) + 1
         self.part.visit(at)
         self.part.arriving.setdefault(at, {}).setdefault(relation, {})[made] = None
@@ -159,21 +162,17 @@ class Local:
             return self.start
         return self.part.next(self.time, self.touched)
 
-    def step(self) -> list[Message]:
-        """Evaluate the timestep that is due, or else the next; answer what is sent to others.
+    def step(self, time: int | None = None) -> list[Message]:
+        """Evaluate the timestep that is due, if it is known, or else the next; answer what is sent to others.
 
         What has come from outside, and makes it fail, is left out, and what was taken, and it fails without, stays:
         *refused* says what and why.  Raises :class:`DedalusArithmetic`, :class:`DedalusEndless` where it fails so, too.
         """
-        part, time = self.part, self.due() or self.time + 1
+        part, time = self.part, time or self.due() or self.time + 1
         try:
             touched = part.step(time, self.touched)
-        except (DedalusArithmetic, DedalusEndless) as error:
-            outside = self._from_outside(time)
-            _let(outside, False)
-            if not outside or part.failing(time, self.touched) is not None:
-                raise
-            self._sift(time, outside, error)
+        except SyndicateError as error:
+            quarantine(_Timestep(self, time), error)
             touched = part.step(time, self.touched)
         self.touched = touched
         self._tick(time)
@@ -209,40 +208,6 @@ class Local:
             self.entries.append(entry)
         if self.record is not None:
             self.record(entry)
-
-    def _from_outside(self, time: int) -> list[Change]:
-        """What is there for the first time, or no longer, and is nothing of ours."""
-        sent, standing = self.part.arriving.get(time, {}), self.part.standing
-        given = [(name, row) for (name, row), (since, _) in self.given.items() if self.time < since < LAST]
-        return [
-            *((rows, (name, row), True) for name, rows in sent.items() for row in rows),
-            *((standing[name], (name, row), False) for name, row in self.taken),
-            *((standing[name], (name, row), True) for name, row in given),
-        ]
-
-    def _sift(self, time: int, some: Sequence[Change], why: Exception) -> None:
-        """Refuse those of some with which a timestep fails, as *why* says of them all."""
-
-        def attempt(part: Sequence[Change]) -> Exception | None:
-            _let(part, True)
-            wrong = self.part.failing(time, self.touched)
-            if wrong is not None:
-                _let(part, False)
-            return wrong
-
-        sift(some, attempt, lambda change, error: self._refuse(time, change, error))
-
-    def _refuse(self, time: int, change: Change, why: Exception) -> None:
-        port, (name, row), comes = change
-        if not comes:
-            self.given[name, row] = [self.taken.pop((name, row)), 0]
-        elif port is self.part.standing.get(name):
-            self.given[name, row][0] = LAST
-        else:
-            coming = self.coming.get(time, [])
-            coming[:] = [one for one in coming if (one.relation, one.row) != (name, row)]
-        which = "" if comes else "the end of "
-        self.refused.append(f"{which}{_short(row)} of {name} makes a timestep fail: {why}")
 
     def pass_by(self) -> list[Message]:
         """Let one timestep pass by, whether or not anything changes, or those up to one that a message waits for.
@@ -280,6 +245,54 @@ class Local:
         return Entry(self.time, self.due() is None, ended=ended)
 
 
+@define(eq=False)
+class _Timestep:
+    """A timestep that has failed, and is to be made without what it fails with.
+
+    Parts of what came are tried without being kept, so that what passes is there together, in one timestep.
+    """
+
+    local: Local
+    time: int
+
+    def probe(self) -> Exception | None:
+        """Why the timestep would fail, if it would."""
+        return self.local.part.failing(self.time, self.local.touched)
+
+    def strangers(self) -> list[Change]:
+        """What is there for the first time, or no longer, and is nothing of ours."""
+        local = self.local
+        sent, standing = local.part.arriving.get(self.time, {}), local.part.standing
+        given = [fact for fact, (since, _) in local.given.items() if local.time < since < LAST]
+        return [
+            *((rows, (name, row), True) for name, rows in sent.items() for row in rows),
+            *((standing[name], (name, row), False) for name, row in local.taken),
+            *((standing[name], (name, row), True) for name, row in given),
+        ]
+
+    def give(self, items: Sequence[Change]) -> None:
+        """Let changes happen."""
+        for port, (_, row), comes in items:
+            _put(port, row, there=comes)
+
+    def take_back(self, items: Sequence[Change]) -> None:
+        """Let them not happen."""
+        for port, (_, row), comes in items:
+            _put(port, row, there=not comes)
+
+    def refused(self, item: Change, error: Exception) -> None:
+        """Leave a change out."""
+        local, (port, (name, row), comes) = self.local, item
+        if not comes:
+            local.given[name, row] = [local.taken.pop((name, row)), 0]
+        elif port is local.part.standing.get(name):
+            local.given[name, row][0] = LAST
+        else:
+            coming = local.coming.get(self.time, [])
+            coming[:] = [one for one in coming if (one.relation, one.row) != (name, row)]
+        local.blame(f"{'' if comes else 'the end of '}{short(row)} of {name}", error)
+
+
 @define
 class _Alone(Clock):
     """A clock for which messages to others are out of sight; those to itself take one timestep."""
@@ -300,6 +313,8 @@ class _Part(Pass):
     arriving: dict[int, dict[str, Port]] = field(factory=dict)
     out: list[Message] = field(factory=list)
     changed: Mapping[str, Any] = field(factory=dict)
+    inspect: Callable[[Mapping[str, Any]], object] | None = None
+    """Told what a timestep changes before it has happened: if it raises, that fails."""
 
     def missing(self, name: str, rows: set[Row], time: int) -> set[Row]:
         """Those rows of a relation that are not given to the plan at a time."""
@@ -310,19 +325,33 @@ class _Part(Pass):
         own, sent = Pass.here(self, time), self.arriving.get(time, {})
         return {**own, **{name: own.get(name, set()).union(rows) for name, rows in sent.items()}} if sent else own
 
+    def evaluate(self, time: int, changes: Mapping[str, Mapping[Row, int]]) -> Mapping[str, Any]:
+        """What changes by a timestep; *inspect* may raise for it."""
+        out = stepped(self.lowered.plan, time, changes)
+        if self.inspect is not None:
+            try:
+                self.inspect(out)
+            except Exception:
+                self._take_back(changes)
+                raise
+        return out
+
     def failing(self, time: int, touched: Rows) -> Exception | None:
         """Why a timestep would fail, if it would; nothing of it stays."""
         changes = self.changes(time, self.moving(time, touched))
         try:
-            stepped(self.lowered.plan, time, changes)
-        except (DedalusArithmetic, DedalusEndless) as error:
+            self.evaluate(time, changes)
+        except SyndicateError as error:
             return error
         finally:
             for key in [key for key in self.clock.chosen if key[1] == time]:
                 del self.clock.chosen[key]
-        # What a plan derives depends on nothing but the sum of what it was told.
-        self.lowered.plan.step({name: {row: -n for row, n in rows.items()} for name, rows in changes.items()})
+        self._take_back(changes)
         return None
+
+    def _take_back(self, changes: Mapping[str, Mapping[Row, int]]) -> None:
+        """What a plan derives depends on nothing but the sum of what it was told."""
+        self.lowered.plan.step({name: {row: -n for row, n in rows.items()} for name, rows in changes.items()})
 
     def note(self, time: int, out: Mapping[str, Any]) -> None:
         """Take down what is true from a time on, and what no longer is."""
@@ -348,15 +377,9 @@ class _Part(Pass):
                     del rows[row]
 
 
-def _let(some: Iterable[Change], happen: bool) -> None:
-    """Let changes happen, or not."""
-    for port, (_, row), comes in some:
-        if comes is happen:
-            port[row] = None
-        else:
-            port.pop(row, None)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
+def _put(port: Port, row: Row, *, there: bool) -> None:
+    """Let a row be in a port, or not."""
+    if there:
+        port[row] = None
+    else:
+        port.pop(row, None)

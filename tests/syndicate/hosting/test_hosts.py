@@ -15,9 +15,10 @@ from typing import Any
 import pytest
 
 from syndicate import ABSENT, Actor, Handle, Ref, assert_, capture, dataspace, prevent_inert_check, record, send, spawn
-from syndicate.bloom import Bloom, bloom, scratch
+from syndicate.bloom import Bloom, agg, bloom, scratch
+from syndicate.dedalus import Program
 from syndicate.errors import SyndicateError
-from syndicate.flow import Circuit
+from syndicate.flow import Circuit, aggregates
 from syndicate.hosting.host import Host, host
 from syndicate.hosting.refusals import sift
 from syndicate.testing import Seen, settled, watch
@@ -88,11 +89,19 @@ class Rules(Bloom):
             self.share <= one.map(lambda row: (row.who, 12 // row.n))
 
 
+LOGIC = """
+    own(L, W, N)@next :- later(L, W, N);
+    share(L, W, 12 / N) :- told(L, W, N);  share(L, W, 12 / N) :- said(L, W, N);  share(L, W, 12 / N) :- own(L, W, N);
+"""
+"""The same in Dedalus."""
+
+
 Make = Callable[[], tuple[Any, dict[str, Any]]]
 KINDS: dict[str, Make] = {
     "circuit": lambda: (circuit(), {}),
     "bloom": lambda: (Rules, {}),
     "bloom-made": lambda: (Rules(), {}),
+    "dedalus": lambda: (Program.parse(LOGIC), {"location": "here"}),
 }
 
 each_kind = pytest.mark.parametrize("kind", KINDS)
@@ -101,11 +110,11 @@ each_kind = pytest.mark.parametrize("kind", KINDS)
 class Stage:
     """A dataspace with one host, and somebody who asserts and sends."""
 
-    def __init__(self, kind: str, **ports: Any) -> None:
+    def __init__(self, kind: str | Make, seen: Any = Share(capture(), capture()), **ports: Any) -> None:  # noqa: B008
         self.actors: list[Actor] = []
         self.spaces: list[Ref] = []
         self.seen: list[Seen] = []
-        program, options = KINDS[kind]()
+        program, options = (KINDS[kind] if isinstance(kind, str) else kind)()
         wanted: dict[str, Any] = {
             "inputs": {"told": Told},
             "outputs": {"share": Share},
@@ -116,7 +125,7 @@ class Stage:
             prevent_inert_check()
             ds = dataspace()
             self.spaces.append(ds)
-            self.seen.append(watch(ds, Share(capture(), capture())))
+            self.seen.append(watch(ds, seen))
             self.actors.append(spawn(host(program, ds, **(wanted | ports), **options)))
 
         self.system = settled(boot)
@@ -192,7 +201,8 @@ def test_a_row_that_the_rules_fail_with_is_refused(kind: str, logs: list[Mutable
     stage = Stage(kind)
     _, bad, good = stage.tell(("a", 1), ("b", "x"), ("c", 3))
     stage.say(Said("d", 2), Said("e", "y"))
-    assert stage.news() == [("+", "a", 12), ("+", "c", 4), ("+", "d", 6), ("-", "d", 6)]
+    assert sorted(news := stage.news()) == [("+", "a", 12), ("+", "c", 4), ("+", "d", 6), ("-", "d", 6)]
+    assert news[2:] == [("+", "d", 6), ("-", "d", 6)]
     assert ["'b'" in why or "'e'" in why for why in refused(logs)] == [True, True]
     stage.tell(("b", 4))
     assert stage.news() == [("+", "b", 3)]
@@ -304,6 +314,90 @@ def test_nothing_of_a_host_is_left(kind: str) -> None:
     stage.tell(("b", 1))
     stage.say(Said("c", 1))
     assert (stage.news(), stage.error) == ([], None)
+
+
+def _fails(*row: Any) -> Any:
+    """A mistake whatever it is given."""
+    return row[-1] // 0
+
+
+@pytest.mark.parametrize("kind", ["bloom", "dedalus"])
+def test_a_function_that_never_makes_a_value(kind: str, logs: list[MutableMapping[str, Any]]) -> None:
+    """It is the program's mistake, logged once as an error; no stranger is blamed, and none ends the program by it."""
+    stage = Stage(kind, outputs={"share": _fails})
+    stage.tell(("a", 1), ("b", 2))
+    stage.say(Said("c", 3))
+    assert (stage.news(), stage.error, refused(logs)) == ([], None, [])
+    (line,) = logs
+    assert (line["event"], line["log_level"]) == ("a function of the program has failed for every row so far", "error")
+    assert "ZeroDivisionError" in line["reason"]
+
+
+@record("hosting-here")
+class Here:
+    """Somebody is here."""
+
+    who: str
+
+
+@record("hosting-rest")
+class Rest:
+    """What is left for each of the others."""
+
+    n: int
+
+
+def _others() -> Circuit:
+    c = Circuit()
+    c.sink("rest", c.source("here").index_with(lambda _: "all").aggregate(aggregates.count).map(_rest))
+    return c
+
+
+def _rest(pair: tuple[str, int]) -> int:
+    return 12 // (pair[1] - 1)
+
+
+class Others(Bloom):
+    """The same in Bloom."""
+
+    here = scratch(["who"], [])
+    count = scratch(["n"], [])
+    rest = scratch(["n"], [])
+
+    @bloom
+    def rules(self) -> None:
+        """As many as there are, but one."""
+        self.count <= self.here.group([], agg.count())
+        self.rest <= self.count.map(lambda row: (12 // (row.n - 1),))
+
+
+OTHERS = "count(L, count<W>) :- here(L, W);  rest(L, 12 / (N - 1)) :- count(L, N);"
+SHARING: dict[str, Make] = {
+    "circuit": lambda: (_others(), {}),
+    "bloom": lambda: (Others, {}),
+    "dedalus": lambda: (Program.parse(OTHERS), {"location": "here"}),
+}
+
+
+@pytest.mark.parametrize("kind", SHARING)
+def test_an_end_that_the_rules_fail_with(kind: str, logs: list[MutableMapping[str, Any]]) -> None:
+    """The row stays, as nobody's; whoever asserts it again has it, and its end is attempted again."""
+    stage = Stage(SHARING[kind], inputs={"here": Here}, outputs={"rest": Rest}, messages={}, seen=Rest(capture()))
+    (_, two, three) = stage.act(*[lambda ds, who=who: assert_(ds, Here(who)) for who in "abc"])
+    stage.end(three)
+    assert stage.news() == [("+", 6), ("+", 12), ("-", 6)]
+    stage.end(two)
+    assert (stage.news(), len(refused(logs))) == ([], 1)
+    assert refused(logs)[0].startswith("the end of ")
+    for count in (2, 3):
+        (again,) = stage.act(lambda ds: assert_(ds, Here("b")))
+        assert (stage.news(), len(refused(logs))) == ([], count - 1)
+        stage.end(again)
+        assert (stage.news(), len(refused(logs))) == ([], count)
+    (other,) = stage.act(lambda ds: assert_(ds, Here("d")))
+    assert stage.news() == [("+", 6), ("-", 12)]
+    stage.end(other)
+    assert (stage.news(), len(refused(logs)), stage.error) == ([("+", 12), ("-", 6)], 3, None)
 
 
 def test_only_programs_are_hosted() -> None:
