@@ -7,11 +7,10 @@ import asyncio, sys, time, gc, json, tracemalloc, logging
 logging.disable(logging.CRITICAL) if 0 else logging.basicConfig(level=logging.WARNING)
 sys.path.insert(0, __file__.rsplit("/", 1)[0])
 import syndicate
-from syndicate import Record, Symbol, patterns as P, dataspace
-from syndicate.actors import turn
-from syndicate.actors.actor import System, Entity, Actor
+from syndicate import turn, Record, Symbol, patterns as P, dataspace
+from syndicate.actor import System, Entity, Actor
 from syndicate.schema import dataspace as D
-from syndicate.actors.during import Handler
+from syndicate.during import Handler
 from baseline_dataspace import OracleDS, LinearDS, SkelDS
 
 now = time.perf_counter

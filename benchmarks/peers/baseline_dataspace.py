@@ -10,9 +10,8 @@ so three stand-ins:
   SkelDS    : interpreted transliteration of the paper's skeleton index (paths, tables)
 """
 
-from syndicate import Record, Symbol, Embedded
-from syndicate.actors import turn
-from syndicate.actors.actor import Entity
+from syndicate import turn, Record, Symbol, Embedded
+from syndicate.actor import Entity
 from syndicate.schema import dataspace as D, dataspacePatterns as P
 
 OBS = Symbol("Observe")

@@ -20,9 +20,8 @@ from time import perf_counter
 import baseline_bench as baseline
 from baseline_dataspace import SkelDS
 
-from syndicate import Record, patterns
-from syndicate.actors import turn
-from syndicate.actors.actor import System
+from syndicate import Record, patterns, turn
+from syndicate.actor import System
 from syndicate.schema import dataspace
 
 sys.path.append(str(Path(__file__).parents[1]))

@@ -16,8 +16,7 @@ from functools import partial
 
 from preserves import Embedded
 
-from syndicate import Record, Symbol, parse, relay, stringify
-from syndicate.actors import actor, turn
+from syndicate import Record, Symbol, actor, parse, relay, stringify, turn
 from syndicate.schema import gatekeeper
 
 
