@@ -22,7 +22,8 @@ PLAN = """
     syndicate.errors syndicate.log syndicate.collector syndicate.graph syndicate.values syndicate.index
     syndicate.actors syndicate.hosting
     syndicate
-    syndicate.storage syndicate.flow syndicate.lattice syndicate.plan syndicate.bloom syndicate.dedalus
+    syndicate.storage syndicate.flow syndicate.lattice syndicate.plan syndicate.explain
+    syndicate.bloom syndicate.dedalus
     syndicate.views syndicate.spark syndicate.testing
 
     relay.loading relay.origin relay.protocol relay.keep relay.capabilities relay.transport relay.session relay.client

@@ -43,6 +43,8 @@ from syndicate.flow import aggregates
 from syndicate.flow.comparison import COMPARING
 
 Known: TypeAlias = dict[str, Value]
+Pattern: TypeAlias = tuple[Value | Wildcard, ...]
+"""A row in which ``_`` is any value."""
 Sent: TypeAlias = tuple[Row, Value]
 """A row, and who sends it if it is sent."""
 
@@ -111,10 +113,12 @@ def matching(atom: Atom, table: Table, known: Known) -> Sequence[Row]:
     return table.find(tuple(columns), tuple(key))
 
 
-def unified(atom: Atom, row: Row) -> Known | None:
-    """The binding under which a head is a row, as far as plain terms say; None if it is never that row."""
+def unified(atom: Atom, row: Pattern) -> Known | None:
+    """The binding under which a head is a row, as far as plain terms and values say; None if it is never that row."""
     known: Known = {}
     for term, value in zip(atom.terms, row, strict=True):
+        if isinstance(value, Wildcard):
+            continue
         if isinstance(term, Constant) and term.value != value:
             return None
         if isinstance(term, Variable) and known.setdefault(term.name, value) != value:

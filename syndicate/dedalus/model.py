@@ -17,11 +17,12 @@ from typing import Any, Final, TypeAlias
 from attrs import define, field, frozen
 
 from syndicate.dedalus.ast import Row, Rule, Value
+from syndicate.dedalus.binding import Pattern
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.schedule import NEVER, UNKNOWN
 from syndicate.dedalus.why.absence import DEPTH_NOT, WhyNot, suits, why_not
-from syndicate.dedalus.why.derivation import DEPTH, History, Pattern, Why, shown, why
+from syndicate.dedalus.why.derivation import DEPTH, History, Why, shown, why
 from syndicate.dedalus.why.spacetime import Form, diagram
 from syndicate.errors import FactError
 

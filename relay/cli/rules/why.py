@@ -11,11 +11,12 @@ from relay.cli.rules.program import find_bloom, find_dedalus, make, run_ticks
 from relay.cli.rules.running import Running, running
 from relay.cli.rules.verb import Verb
 from syndicate.dedalus.ast import WILD, Constant, Rule, Wildcard, normal
+from syndicate.dedalus.binding import Pattern
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.model import order
 from syndicate.dedalus.parse import parse
 from syndicate.dedalus.why.absence import DEPTH_NOT, suits
-from syndicate.dedalus.why.derivation import DEPTH, Pattern, shown
+from syndicate.dedalus.why.derivation import DEPTH, shown
 from syndicate.errors import DedalusSyntax, FactError
 
 why = Verb("why", "Tell how a row came to be there, or what kept it from being so.")

@@ -27,8 +27,8 @@ from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 from attrs import define, evolve, frozen
 
 from syndicate.dedalus.ast import Aggregate, Atom, Comparison, Constant, Row, Rule, Value, Variable, Wildcard, variables
-from syndicate.dedalus.binding import Body, Known, compared, extended, is_grouped, matching, value_of
-from syndicate.dedalus.why.derivation import History, Holding, Pattern, Why, filled, is_frame, shown, why
+from syndicate.dedalus.binding import Body, Known, Pattern, compared, extended, is_grouped, matching, unified, value_of
+from syndicate.dedalus.why.derivation import History, Holding, Why, filled, is_frame, shown, why
 
 if TYPE_CHECKING:
     from syndicate.dedalus.model import Message
@@ -172,7 +172,7 @@ class _Asking:
         return WhyNot(relation, row, time, tuple(attempts), tuple(sorted(given)))
 
     def attempt(self, number: int, rule: Rule, row: Pattern, time: int, depth: int) -> Iterator[Attempt]:
-        known = _unified(rule.head, row)
+        known = unified(rule.head, row)
         if known is None:
             return
         model, at = self.history.model, time - (rule.kind != "deductive")
@@ -307,16 +307,3 @@ def _substituted(atom: Atom, known: Known) -> Atom:
     """An atom with the values that are known."""
     pairs = zip(atom.terms, filled(atom, known), strict=True)
     return evolve(atom, terms=tuple(term if isinstance(v, Wildcard) else Constant(v) for term, v in pairs))
-
-
-def _unified(head: Atom, row: Pattern) -> Known | None:
-    """The binding under which a head is a row, where that says a value."""
-    known: Known = {}
-    for term, value in zip(head.terms, row, strict=True):
-        if isinstance(value, Wildcard):
-            continue
-        if isinstance(term, Constant) and term.value != value:
-            return None
-        if isinstance(term, Variable) and known.setdefault(term.name, value) != value:
-            return None
-    return known

@@ -20,9 +20,8 @@ Contract: each step is an instance of its rule in the model, and nothing rests o
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
@@ -40,16 +39,27 @@ from syndicate.dedalus.ast import (
     Wildcard,
     variables,
 )
-from syndicate.dedalus.binding import Body, Known, Table, Tables, is_grouped, matching, rows_of, unified, value_of
+from syndicate.dedalus.binding import (
+    Body,
+    Known,
+    Pattern,
+    Table,
+    Tables,
+    is_grouped,
+    matching,
+    rows_of,
+    unified,
+    value_of,
+)
 from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.desugar import grouped
+from syndicate.explain import derivation
+from syndicate.explain.search import Search, Way
 
 if TYPE_CHECKING:
     from syndicate.dedalus.model import Message, Model
 
 How: TypeAlias = Literal["fact", "event", "crash", "rule", "message", "above", "deeper"]
-Pattern: TypeAlias = tuple[Value | Wildcard, ...]
-"""A row in which ``_`` is any value."""
 
 DEPTH: Final = 32
 
@@ -70,57 +80,62 @@ def filled(atom: Atom, known: Known) -> Pattern:
 
 
 @frozen
-class Absent:
-    """Nothing like this is there, as a rule demands."""
+class Absent(derivation.Absence):
+    """Nothing like *row* is there at *time*, as a rule demands."""
 
-    relation: str
     row: Pattern
     time: int
+
+    @classmethod
+    def of(cls, relation: str, row: Pattern, time: int) -> Absent:
+        """Its columns are numbered from 1."""
+        columns = tuple((str(n), value) for n, value in enumerate(row, 1) if not isinstance(value, Wildcard))
+        return cls((relation,), columns, row, time)
+
+    @property
+    def relation(self) -> str:
+        """The relation that has no such row."""
+        return self.collections[0]
 
     def __str__(self) -> str:
         return f"no {shown(self.relation, self.row, self.time)}"
 
 
-@frozen
-class Holding:
+class Holding(derivation.Holding):
     """A comparison, with the values that were compared."""
 
-    goal: Comparison
-    known: tuple[tuple[str, Value], ...]
-
-    def __str__(self) -> str:
-        values = ", ".join(f"{name} = {Constant(value)}" for name, value in self.known)
-        return f"{self.goal} ({values})" if values else str(self.goal)
+    def write(self, value: Value) -> str:
+        """A value as a constant of a program."""
+        return str(Constant(value))
 
 
-@frozen
-class Why:
+@frozen(eq=False, repr=False)
+class Why(derivation.Derivation):
     """A derivation: *row* is in *relation* at *time*, and has been since *since*, if a rule *kept* it.
 
-    At *since* it came by a *rule*, whose body was true *at* a time under *bindings* (several for an aggregate), and
-    from what is listed in *because*; or it was given.  *senders* sent it, if it was a message.
+    At *since* it came by a *rule*, whose body was true *at* a time under *bindings* (several for an aggregate); or it
+    was given.  *senders* sent it, if it was a message.
     """
 
-    relation: str
-    row: Row
-    time: int
-    how: How
-    since: int
+    premises: tuple[Why, ...] = ()
+    time: int = 0
+    since: int = 0
     kept: Rule | None = None
     rule: Rule | None = None
     at: int = 0
     senders: tuple[Value, ...] = ()
     bindings: tuple[tuple[tuple[str, Value], ...], ...] = ()
-    because: tuple[Why | Absent | Holding, ...] = ()
 
-    def __str__(self) -> str:
-        return "\n".join(self.lines())
+    once: ClassVar[tuple[str, ...]] = ("rule", "message")
 
-    def lines(self) -> Iterator[str]:
-        """The text, line by line, indented by two spaces a level."""
-        head = str(shown(self.relation, self.row, self.time))
+    def title(self) -> str:
+        """The row as an atom."""
+        return str(shown(self.relation, self.row, self.time))
+
+    def because(self) -> str:
+        """How it came at the time since when it is there."""
         by = " by " + " or ".join(str(Constant(sender)) for sender in self.senders) if any(self.senders) else ""
-        how = {
+        return {
             "fact": "a fact",
             "event": "an event from outside",
             "crash": "told of each crash",
@@ -129,23 +144,24 @@ class Why:
             "message": f"sent at {self.at}{by}: {self.rule}",
             "rule": str(self.rule),
         }[self.how]
-        inner = "  "
-        if self.kept is not None:
-            yield f"{head}, kept since {self.since} by {self.kept}"
-            yield f"  {how}"
-            inner = "    "
-        else:
-            yield f"{head}, {how}" if self.how == "message" else f"{head}: {how}"
-        for part in self.because:
-            for line in part.lines() if isinstance(part, Why) else [str(part)]:
-                yield inner + line
 
-    def steps(self) -> Iterator[Why]:
-        """This derivation and all that it rests on."""
-        yield self
-        for part in self.because:
-            if isinstance(part, Why):
-                yield from part.steps()
+    def heading(self) -> list[str]:
+        """What is kept has two lines."""
+        if self.kept is not None:
+            return [f"{self.title()}, kept since {self.since} by {self.kept}", self.because()]
+        return [f"{self.title()}{',' if self.how == 'message' else ':'} {self.because()}"]
+
+    def place(self) -> str:
+        """Where the rule is written."""
+        return str(self.rule.place) if self.rule is not None else ""
+
+    def details(self) -> dict[str, Any]:
+        """Its times, and who sent it."""
+        return {"time": self.time, "since": self.since, "at": self.at, "senders": [*self.senders]}
+
+
+Fact: TypeAlias = tuple[str, Row, int]
+"""A relation, a row and a time."""
 
 
 @frozen
@@ -155,7 +171,7 @@ class Found:
     number: int
     at: int
     bindings: tuple[Known, ...]
-    parts: tuple[tuple[str, Row, int], ...]
+    parts: tuple[Fact, ...]
     senders: tuple[Value, ...] = ()
 
 
@@ -166,12 +182,13 @@ class History:
     model: Model
     bodies: list[Body] = field(init=False)
     tables: dict[tuple[str, int], Table] = field(factory=dict)
-    ranks: dict[tuple[int, str], dict[tuple[str, Row], Found | None]] = field(factory=dict)
     circles: dict[str, frozenset[str]] = field(init=False)
+    search: Search[Fact, Found | How] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.bodies = [Body(rule) for rule in self.model.rules]
         self.circles = _circles(self.model.rules)
+        self.search = Search(lambda fact: self.given(*fact), lambda fact: self.ways(*fact), lambda _: None)
 
     def table(self, relation: str, time: int) -> Table:
         """The rows of a relation at a time."""
@@ -213,19 +230,19 @@ class History:
             if not any(matching(atom, read(atom), made) for atom in body.negative):
                 yield made, rows
 
-    def instance(self, number: int, row: Row, time: int) -> Found | None:
-        """How a rule makes a row from what is true at a time."""
+    def instances(self, number: int, row: Row, time: int) -> Iterator[Found]:
+        """How a rule makes a row from what is true at a time: each way, or that of its aggregates."""
         rule, body = self.model.rules[number], self.bodies[number]
         known = unified(rule.head, row)
         if known is None or not self.model.start <= time:
-            return None
+            return
         if any(known.get(name.name, time) != time for name in rule.times):
-            return None
+            return
         found: list[tuple[Known, list[Row]]] = []
         for made, rows in self.satisfied(number, time, known):
-            if not is_grouped(rule) or not rule.aggregates:
+            if not rule.aggregates:
                 if tuple(value_of(term, made) for term in rule.head.terms) == row:
-                    return Found(number, time, (made,), tuple(self.parts(body, rows, time)))
+                    yield Found(number, time, (made,), tuple(self.parts(body, rows, time)))
             elif all(value_of(rule.head.terms[n], made) == row[n] for n in grouped(rule)[0]):
                 found.append((made, rows))
         if found:
@@ -234,10 +251,9 @@ class History:
                 distinct.setdefault(tuple(made[name] for name in body.names), made)
             if row in {one for one, _ in rows_of(rule, list(distinct.values()))}:
                 parts = dict.fromkeys(part for _, rows in found for part in self.parts(body, rows, time))
-                return Found(number, time, tuple(distinct.values()), tuple(parts))
-        return None
+                yield Found(number, time, tuple(distinct.values()), tuple(parts))
 
-    def parts(self, body: Body, rows: list[Row], time: int) -> Iterator[tuple[str, Row, int]]:
+    def parts(self, body: Body, rows: list[Row], time: int) -> Iterator[Fact]:
         """The atoms of a body with their rows and times."""
         for atom, row in zip(body.positive, rows, strict=True):
             yield atom.relation, row, atom.time if isinstance(atom.time, int) else time
@@ -261,86 +277,33 @@ class History:
                 best = (since, body.rule)
         return best
 
-    def derived(self, relation: str, row: Row, time: int) -> Found | None:
-        """How a row comes about at a time by a rule."""
-        circle = self.circles.get(relation)
-        if circle is not None:
-            ranked = self.ranked(circle, time).get((relation, row))
-            if ranked is not None:
-                return ranked
+    def derived(self, relation: str, row: Row, time: int) -> Found:
+        """How a row comes about at a time by a rule, without resting on itself."""
+        assert self.search.prove((relation, row, time)), f"{shown(relation, row, time)} comes of nothing"
+        found = self.search.proven[relation, row, time]
+        assert isinstance(found, Found)
+        return found
+
+    def ways(self, relation: str, row: Row, time: int) -> Iterator[Way[Fact, Found | How]]:
+        """The instances that make a row at a time.
+
+        Only what depends on it within the timestep waits for a proof: all else is true in the model already.
+        """
+        circle = self.circles.get(relation, frozenset())
         for number, rule in enumerate(self.model.rules):
-            if rule.head.relation != relation or rule.fact:
-                continue
-            found = None
-            if rule.kind == "next":
-                found = self.instance(number, row, time - 1)
-            elif rule.kind == "deductive" and circle is None:
-                found = self.instance(number, row, time)
-            if found is not None:
-                return found
+            if rule.head.relation == relation and not rule.fact and rule.kind in ("next", "deductive"):
+                for found in self.instances(number, row, time - (rule.kind == "next")):
+                    inside = set() if is_grouped(rule) else {p for p in found.parts if p[0] in circle and p[2] == time}
+                    yield Way(found, inside)
         for message in sorted(self.messages(relation, row, time), key=lambda one: one.sent >= time):
-            found = self.instance(message.rule, row, message.sent)
-            if found is not None:
-                return evolve(found, senders=message.senders)
-        return None
+            for found in self.instances(message.rule, row, message.sent):
+                yield Way(evolve(found, senders=message.senders), set())
 
     def messages(self, relation: str, row: Row, time: int) -> Iterator[Message]:
         """The messages by which a row arrives at a time."""
         for message in self.model.messages:
             if (message.relation, message.row) == (relation, row) and time in message.arrive:
                 yield message
-
-    # ---------------------------------------------------------------------------------------------------- recursion
-
-    def ranked(self, circle: frozenset[str], time: int) -> dict[tuple[str, Row], Found | None]:
-        """Relations that depend on each other within a timestep: for each row an instance that rests on earlier ones.
-
-        None stands for rows that come from elsewhere.
-        """
-        key = (time, min(circle))
-        if key in self.ranks:
-            return self.ranks[key]
-        found: dict[tuple[str, Row], Found | None] = {}
-        ready: deque[tuple[tuple[str, Row], Found | None]] = deque()
-        lacking: list[int] = []
-        users: dict[tuple[str, Row], list[tuple[int, tuple[str, Row], Found]]] = {}
-        for number, rule in enumerate(self.model.rules):
-            if rule.head.relation not in circle or rule.fact or rule.kind in ("async", "later"):
-                continue
-            at = time - (rule.kind == "next")
-            if at < self.model.start:
-                continue
-            if is_grouped(rule):
-                for row in self.table(rule.head.relation, time).rows:
-                    made = self.instance(number, row, at)
-                    if made is not None:
-                        ready.append(((rule.head.relation, row), made))
-                continue
-            for known, rows in self.satisfied(number, at, {}):
-                head = (rule.head.relation, tuple(value_of(term, known) for term in rule.head.terms))
-                one = Found(number, at, (known,), tuple(self.parts(self.bodies[number], rows, at)))
-                inside = {(name, row) for name, row, when in one.parts if name in circle and when == time}
-                if not inside:
-                    ready.append((head, one))
-                    continue
-                lacking.append(len(inside))
-                for fact in inside:
-                    users.setdefault(fact, []).append((len(lacking) - 1, head, one))
-        for name in sorted(circle):
-            for row in self.table(name, time).rows:
-                if self.given(name, row, time) or any(True for _ in self.messages(name, row, time)):
-                    ready.appendleft(((name, row), None))
-        while ready:
-            fact, reason = ready.popleft()
-            if fact in found:
-                continue
-            found[fact] = reason
-            for place, head, one in users.get(fact, ()):
-                lacking[place] -= 1
-                if not lacking[place]:
-                    ready.append((head, one))
-        self.ranks[key] = found
-        return found
 
 
 def is_frame(body: Body) -> bool:
@@ -387,11 +350,11 @@ def why(history: History, relation: str, row: Row, time: int, depth: int = DEPTH
 @define(eq=False)
 class _Telling:
     history: History
-    told: set[tuple[str, Row, int]] = field(factory=set)
+    told: set[Fact] = field(factory=set)
 
     def explain(self, relation: str, row: Row, time: int, depth: int) -> Why:
         since, kept = self.history.kept(relation, row, time)
-        made = Why(relation, row, time, "above", since, kept)
+        made = Why(relation, row, "above", time=time, since=since, kept=kept)
         if (relation, row, since) in self.told:
             return made
         given = self.history.given(relation, row, since)
@@ -401,7 +364,6 @@ class _Telling:
             return evolve(made, how="deeper")
         self.told.add((relation, row, since))
         found = self.history.derived(relation, row, since)
-        assert found is not None, f"{shown(relation, row, since)} comes of nothing"
         rule = self.history.model.rules[found.number]
         return evolve(
             made,
@@ -410,20 +372,18 @@ class _Telling:
             at=found.at,
             senders=found.senders,
             bindings=tuple(tuple(sorted(known.items())) for known in found.bindings),
-            because=tuple(self.parts(found, depth - 1)),
+            premises=tuple(self.explain(*part, depth - 1) for part in found.parts),
+            conditions=tuple(dict.fromkeys(self.conditions(found))),
         )
 
-    def parts(self, found: Found, depth: int) -> Iterator[Why | Absent | Holding]:
-        for name, row, time in found.parts:
-            yield self.explain(name, row, time, depth)
+    def conditions(self, found: Found) -> Iterator[Absent | Holding]:
+        """What a rule asked for besides rows, for each of its bindings."""
         body = self.history.bodies[found.number]
-        told: list[Absent | Holding] = []
         for known in found.bindings:
             for atom in body.negative:
                 at = atom.time if isinstance(atom.time, int) else found.at
-                told.append(Absent(atom.relation, filled(atom, known), at))
+                yield Absent.of(atom.relation, filled(atom, known), at)
             for goal in body.rule.body:
                 if isinstance(goal, Comparison):
                     names = dict.fromkeys(v.name for v in variables(goal))
-                    told.append(Holding(goal, tuple((name, known[name]) for name in names)))
-        yield from dict.fromkeys(told)
+                    yield Holding(goal, tuple((name, known[name]) for name in names))

@@ -71,7 +71,7 @@ def check(model: Model, why: Why, above: tuple[tuple[str, Row, int], ...] = ()) 
     else:
         assert why.at == why.since - (rule.kind == "next")
     check_body(model, rule, why)
-    for part in why.because:
+    for part in (*why.premises, *why.conditions):
         if isinstance(part, Why):
             check(model, part, (*above, fact) if part.time == why.since else ())
         elif isinstance(part, Absent):
@@ -84,7 +84,7 @@ def check(model: Model, why: Why, above: tuple[tuple[str, Row, int], ...] = ()) 
 
 def check_body(model: Model, rule: Rule, why: Why) -> None:
     """Fail unless the body is true under the bindings, and gives the row."""
-    told = {(part.relation, part.row, part.time) for part in why.because if isinstance(part, Why)}
+    told = {(part.relation, part.row, part.time) for part in why.premises}
     bindings = [dict(binding) for binding in why.bindings]
     for known in bindings:
         for goal in rule.body:
@@ -162,9 +162,9 @@ def test_each_step_is_an_instance(program: Program, seed: int) -> None:
             for relation in model.intervals:
                 for row in model.at(time)[relation]:
                     found = model.why(relation, row, time)
-                    assert {step.how for step in found.steps()} <= {"fact", "rule", "message", "above", "crash"}
+                    assert {step.how for step in found.walk()} <= {"fact", "rule", "message", "above", "crash"}
                     check(model, found)
-                    assert str(found).count("\n") + 1 >= sum(1 for _ in found.steps())
+                    assert str(found).count("\n") + 1 >= sum(1 for _ in found.walk())
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -200,8 +200,8 @@ def test_long_derivations() -> None:
     model = program.run(1, 10**9)
     found = model.why("path", (0, 0), 10**9, depth=80)
     check(model, found)
-    assert [step.row for step in found.steps() if step.relation == "path"][-1] == (0, 1)
-    assert [step.how for step in model.why("path", (0, 0), 1, depth=3).steps()].count("deeper") == 1
+    assert [step.row for step in found.walk() if step.relation == "path"][-1] == (0, 1)
+    assert [step.how for step in model.why("path", (0, 0), 1, depth=3).walk()].count("deeper") == 1
     kept = Program.parse("p(1)@1; q(1)@7; p(1)@9; persist[p, q, 1];").run(1, 10**9).why("p", (1,), 10**9)
     assert (kept.how, kept.since) == ("fact", 9)
 
