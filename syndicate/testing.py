@@ -151,6 +151,9 @@ async def trace(system: System) -> list[Trace]:
 def logs() -> Iterator[list[MutableMapping[str, Any]]]:
     """The log entries of the test, as dictionaries, instead of lines on stderr."""
     captured = structlog.testing.LogCapture()
+    configured, config = structlog.is_configured(), structlog.get_config()
     structlog.configure(processors=[captured])
     yield captured.entries
     structlog.reset_defaults()
+    if configured:
+        structlog.configure(**config)

@@ -11,7 +11,7 @@ from hypothesis import Phase, settings
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytest_plugins = ["syndicate.testing"]
+pytest_plugins = ["syndicate.testing", "tests.isolation"]
 
 # The suite draws the same examples each time, so that a change is judged by what it changes; `make nightly` draws new
 # ones.  There is no deadline: the machine may have other things to do.  A mutant is killed by any failure, be it small

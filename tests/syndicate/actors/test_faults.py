@@ -145,38 +145,35 @@ async def test_ten_thousand_faults_leave_nothing(system: System, settle: Settle)
     of a failed turn was ever seen, and the onlookers did not notice more than that all lives came and went.
     """
     structlog.configure(processors=[_silence])
-    try:
-        theatre = Theatre(Random(20_211_204))
-        system.spawn(theatre.boot)
+    theatre = Theatre(Random(20_211_204))
+    system.spawn(theatre.boot)
+    await settle()
+    index = theatre.ds.entity.index
+    before = index.statistics(), len(system.actors), facets()
+    while theatre.faults < FAULTS:
+        theatre.facet.enter(lambda: theatre.wave(400))
         await settle()
-        index = theatre.ds.entity.index
-        before = index.statistics(), len(system.actors), facets()
-        while theatre.faults < FAULTS:
-            theatre.facet.enter(lambda: theatre.wave(400))
-            await settle()
-            theatre.facet.enter(lambda: react(theatre.triggers))
-            await trio.sleep(10)
-            await settle()
-            for victim in theatre.victims:
-                assert isinstance(victim.error, Fault) or not victim.running, victim.error
-                assert not victim.running
-                assert not any(facet.alive or facet.handles or facet.blocks for facet in victim.root.below())
-            theatre.victims = []
-        present: set[Any] = set()
-        for mark, n, what in theatre.seen:
-            assert n != "ghost"
-            assert ((n, what) in present) is (mark == "-")
-            present ^= {(n, what)}
-        assert not present
-        assert len(theatre.seen) > FAULTS
-        theatre.seen.clear()
-        del victim
-        assert (index.statistics(), len(system.actors), facets()) == before
-        assert system._tasks == 0
-        assert not any(timer.live for _, _, timer in system._timers)
-        print(f"{theatre.faults:,} faults")
-    finally:
-        structlog.reset_defaults()
+        theatre.facet.enter(lambda: react(theatre.triggers))
+        await trio.sleep(10)
+        await settle()
+        for victim in theatre.victims:
+            assert isinstance(victim.error, Fault) or not victim.running, victim.error
+            assert not victim.running
+            assert not any(facet.alive or facet.handles or facet.blocks for facet in victim.root.below())
+        theatre.victims = []
+    present: set[Any] = set()
+    for mark, n, what in theatre.seen:
+        assert n != "ghost"
+        assert ((n, what) in present) is (mark == "-")
+        present ^= {(n, what)}
+    assert not present
+    assert len(theatre.seen) > FAULTS
+    theatre.seen.clear()
+    del victim
+    assert (index.statistics(), len(system.actors), facets()) == before
+    assert system._tasks == 0
+    assert not any(timer.live for _, _, timer in system._timers)
+    print(f"{theatre.faults:,} faults")
 
 
 def _silence(*_: Any) -> Any:
