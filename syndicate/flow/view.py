@@ -10,9 +10,7 @@ Source: Budiu et al. 2023 (integrate, distinct); ``docs/design/hosting.md``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import attrs
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from syndicate.errors import CircuitError, PatternError, SyndicateError, UnknownStream
 from syndicate.flow.element import Key, collect, key_of, natural
@@ -23,7 +21,7 @@ from syndicate.hosting.host import Host
 from syndicate.hosting.ports import Asserted, Bag, Port, Records, Sent, is_record_class, pattern_for
 from syndicate.hosting.refusals import quarantine, short
 from syndicate.values.absent import inward
-from syndicate.values.value import Ref, Value
+from syndicate.values.value import Frozen, Ref, Value
 
 if TYPE_CHECKING:
     from syndicate.flow.circuit import Circuit
@@ -96,26 +94,18 @@ def check_sink(circuit: Circuit, name: str, cls: Any) -> None:
 # --------------------------------------------------------------------------------------------------- what comes in
 
 
-@attrs.frozen(eq=False)
-class Change:
-    """One element that came or went, for *port*; *handle* is that of its assertion, or None for a message."""
-
-    port: Elements
-    handle: Any
-    element: Value
-    weight: int
+Change: TypeAlias = "tuple[Elements, Any, Value, int]"
+"""An element that came or went, with its weight: of which port, and the handle of its assertion, None for a message."""
 
 
 class Elements(Port["View"]):
-    """What has come for one source since the last step: handles, elements and their weights."""
+    """What has come for one source since the last step."""
 
     def __init__(self, view: View, name: str, *, bare: bool) -> None:
         """Of the source *name*; its elements are *bare* if they are not tuples of captures."""
         super().__init__(view, name)
         self.bare = bare
-        self.handles: list[Any] = []
-        self.elements: list[Value] = []
-        self.weights: list[int] = []
+        self.changes: list[Change] = []
         self.counts: dict[Key, int] | None = {} if "unique" in view.engine.circuit.sources[name].params else None
         """How many there are of each, for a source that is a set: an element is in it while there is one."""
         self.changed: dict[Key, int] = {}
@@ -134,13 +124,12 @@ class Elements(Port["View"]):
 
     def note(self, handle: Any, element: Value, weight: int) -> None:
         """Add to the delta."""
-        self.handles.append(handle)
-        self.elements.append(element)
-        self.weights.append(weight)
+        self.changes.append((self, handle, element, weight))
 
     def delta(self) -> ZSet:
         """What the changes are to the source; of a set, what there is then and was not, and the other way round."""
-        given = ZSet.adopt(collect(self.elements, self.weights))
+        changes = self.changes
+        given = ZSet.adopt(collect([change[2] for change in changes], [change[3] for change in changes]))
         if self.counts is None:
             return given
         self.changed = {key: self.counts.get(key, 0) + change for key, change in given.batch.items()}
@@ -149,33 +138,19 @@ class Elements(Port["View"]):
         ]
         return ZSet.adopt(type(given.batch)(shown))
 
-    def clear(self) -> None:
-        """Begin the next delta."""
-        self.handles, self.elements, self.weights = [], [], []
-
-    def changes(self) -> list[Change]:
-        """The delta, one by one; what came and went since the last step is left out."""
-        ended = {handle for handle, weight in zip(self.handles, self.weights, strict=True) if weight < 0}
-        passed = ended.intersection(h for h, weight in zip(self.handles, self.weights, strict=True) if weight > 0)
-        return [
-            Change(self, handle, element, weight)
-            for handle, element, weight in zip(self.handles, self.elements, self.weights, strict=True)
-            if handle is None or handle not in passed
-        ]
-
     def done(self) -> None:
         """A step with the delta has happened."""
         if self.counts is not None:
             self.counts.update(self.changed)
             for key in [key for key, count in self.changed.items() if not count]:
                 del self.counts[key]
-        self.clear()
+        self.changes = []
 
     def passing(self) -> None:
         """Begin the delta of the next step with the end of what was there for the last one only."""
 
-    def refused(self, change: Change) -> None:
-        """No step with this one can happen."""
+    def refused(self, handle: Any, element: Value, weight: int) -> None:
+        """No step with this change can happen."""
 
 
 class AssertedElements(Elements, Asserted["View"]):
@@ -204,12 +179,12 @@ class AssertedElements(Elements, Asserted["View"]):
         self.note(handle, row, -1)
         self.host.wake()
 
-    def refused(self, change: Change) -> None:
+    def refused(self, handle: Any, element: Value, weight: int) -> None:
         """It counts for nothing as long as it is asserted; an element that cannot go stays."""
-        if change.weight > 0:
-            self.rows.pop(change.handle, None)
+        if weight > 0:
+            self.rows.pop(handle, None)
         else:
-            key = key_of(change.element)
+            key = key_of(element)
             self.left[key] = self.left.get(key, 0) + 1
 
 
@@ -223,7 +198,7 @@ class SentElements(Elements, Sent["View"]):
 
     def done(self) -> None:
         """They have been there."""
-        self.ending += [element for element, weight in zip(self.elements, self.weights, strict=True) if weight > 0]
+        self.ending += [element for _, _, element, weight in self.changes if weight > 0]
         super().done()
 
     def passing(self) -> None:
@@ -241,13 +216,12 @@ class Sink(Bag):
 
     def __init__(self, name: str, cls: type | None, *, tuples: bool) -> None:
         """As records of a class."""
-        self.form_of_element = Records(name, cls, tuples=tuples).form
         super().__init__(name, natural)
+        self.records = Records(name, cls, tuples=tuples)
 
-    def prepare(self, delta: Mapping[Key, int]) -> None:
-        """Make the values of what a delta may bring; raises :class:`NotAValue`."""
-        handles, form = self.handles, self.form_of_element
-        self.forms = {key: form(natural(key)) for key, change in delta.items() if change > 0 and key not in handles}
+    def form(self, row: Key) -> Frozen:
+        """The frozen form of an element's value; raises :class:`~syndicate.errors.NotAValue`."""
+        return self.records.form(natural(row))
 
 
 class View(Host):
@@ -283,11 +257,11 @@ class View(Host):
 
     def waits(self) -> bool:
         """Whether messages of the last step are to go."""
-        return any(port.elements for port in self.ports)
+        return any(port.changes for port in self.ports)
 
     def probe(self) -> Exception | None:
         """Make a step with the deltas, and assert what is new."""
-        given = [port for port in self.ports if port.elements]
+        given = [port for port in self.ports if port.changes]
         try:
             changed = self.engine.step({port.name: port.delta() for port in given})
         except SyndicateError as error:
@@ -308,21 +282,25 @@ class View(Host):
                 output.prepare(delta.batch)
 
     def strangers(self) -> list[Change]:
-        """All that has come."""
-        return [change for port in self.ports for change in port.changes()]
+        """All that has come, but for what came and went since the last step."""
+        changes = [change for port in self.ports for change in port.changes]
+        ended = {(port, handle) for port, handle, _, weight in changes if weight < 0 and handle is not None}
+        passed = {(port, handle) for port, handle, _, weight in changes if weight > 0} & ended
+        return [change for change in changes if change[:2] not in passed]
 
     def give(self, items: Sequence[Change]) -> None:
         """Add changes to the deltas."""
         for change in items:
-            change.port.note(change.handle, change.element, change.weight)
+            change[0].changes.append(change)
 
     def take_back(self, items: Sequence[Change]) -> None:
         """Empty the deltas."""
         for port in self.ports:
-            port.clear()
+            port.changes = []
 
     def refused(self, item: Change, error: Exception) -> None:
         """Leave out what a step fails with."""
-        item.port.refused(item)
-        text = f"{'the end of ' if item.weight < 0 else ''}{short(item.element)}"
-        self.blame(item.port.name, text, error, "makes the circuit raise")
+        port, handle, element, weight = item
+        port.refused(handle, element, weight)
+        text = f"{'the end of ' if weight < 0 else ''}{short(element)}"
+        self.blame(port.name, text, error, "makes the circuit raise")
