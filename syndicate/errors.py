@@ -363,3 +363,9 @@ def cut_traceback(error: BaseException) -> None:
         step = step.tb_next
     if last is not None:
         last.tb_next = None
+
+
+def short(value: object) -> str:
+    """A value as a message shows it: at most 80 characters."""
+    text = repr(value)
+    return text if len(text) <= 80 else text[:77] + "..."

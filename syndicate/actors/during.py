@@ -117,7 +117,7 @@ def observe(what: str, ds: Ref, pattern: Any, entity: Entity, *fns: Callable[...
     turn = current(what)
     facet: Facet = turn.facet
     expect_ref(what, ds)
-    form = interest(pattern, Ref(facet, entity))
+    form = interest(pattern, Ref(facet, entity, entity.raw))
     for fn in fns:
         if fn is not None:
             expect_function(what, fn, len(form[1].captures), pattern)

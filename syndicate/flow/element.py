@@ -35,7 +35,7 @@ from itertools import chain
 from operator import itemgetter
 from typing import Any, Final, TypeAlias, TypeVar
 
-from syndicate.errors import NotAValue, PatternError, SyndicateError, UnhashableElement
+from syndicate.errors import NotAValue, PatternError, SyndicateError, UnhashableElement, short
 from syndicate.values.value import (
     MAX_DEPTH,
     Dictionary,
@@ -241,12 +241,6 @@ _REMEDIES: Final[dict[type, str]] = {
     set: "write a frozenset",
     bytearray: "write bytes(...)",
 }
-
-
-def short(value: object) -> str:
-    """A value as a message shows it."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 # ------------------------------------------------------------------------------------------------------------- batches

@@ -31,7 +31,7 @@ from zoneinfo import ZoneInfo
 import msgpack
 from attrs import define, frozen
 
-from syndicate.errors import SnapshotDamaged, SnapshotMismatch, UnwritableElement
+from syndicate.errors import SnapshotDamaged, SnapshotMismatch, UnwritableElement, short
 from syndicate.flow.aggregates import Total
 from syndicate.flow.element import Element
 from syndicate.values.value import MAX_DEPTH, Dictionary, Record, Symbol, ValueSet, fields_of, is_record, label_of, thaw
@@ -155,7 +155,7 @@ def _write(element: Element, depth: int) -> Any:
         form = _RECORD
     if form is None:
         raise UnwritableElement(
-            f"a snapshot cannot hold a {kind.__qualname__}: {_short(element)}. Say how it is written and read: "
+            f"a snapshot cannot hold a {kind.__qualname__}: {short(element)}. Say how it is written and read: "
             f'syndicate.flow.snapshot.register({kind.__qualname__}, "{kind.__qualname__}", write, read)'
         )
     return [msgpack.ExtType(_MARK, form.name.encode()), _write(form.write(element), depth + 1)]
@@ -197,13 +197,8 @@ def _refuse(_: Any) -> Any:
 
 def _big(value: Any) -> Any:
     if type(value) is not int:
-        raise UnwritableElement(f"a snapshot cannot hold a {type(value).__qualname__}: {_short(value)}")
+        raise UnwritableElement(f"a snapshot cannot hold a {type(value).__qualname__}: {short(value)}")
     return msgpack.ExtType(_BIG, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 # -------------------------------------------------------------------------------------------------------- known types

@@ -20,9 +20,8 @@ from hashlib import blake2b
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from syndicate.errors import UnwritableElement
+from syndicate.errors import UnwritableElement, short
 from syndicate.flow.aggregates import Aggregate
-from syndicate.flow.element import short
 from syndicate.flow.encoding import encoded
 from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.stream import Padded, Spread

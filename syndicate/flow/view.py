@@ -12,15 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from syndicate.errors import CircuitError, PatternError, SyndicateError, UnknownStream
+from syndicate.errors import CircuitError, PatternError, SyndicateError, UnknownStream, short
 from syndicate.flow.element import Key, collect, key_of, natural
 from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries
 from syndicate.flow.zset import ZSet
 from syndicate.hosting.host import Host
-from syndicate.hosting.ports import Asserted, Bag, Port, Records, Sent, is_record_class, pattern_for
-from syndicate.hosting.refusals import quarantine, short
+from syndicate.hosting.ports import Asserted, Bag, Port, Records, Sent, pattern_for
+from syndicate.hosting.refusals import quarantine
 from syndicate.values.absent import inward
+from syndicate.values.record import is_record_class
 from syndicate.values.value import Frozen, Ref, Value
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
-from syndicate.errors import CircuitError, WeightError
+from syndicate.errors import CircuitError, WeightError, short
 from syndicate.flow.element import (
     Element,
     Key,
@@ -37,7 +37,6 @@ from syndicate.flow.element import (
     negated,
     plus,
     rank,
-    short,
 )
 from syndicate.flow.time import Time, parts
 

@@ -21,6 +21,7 @@ from syndicate.errors import NotAValue, SyndicateError
 from syndicate.index.analysis import analyse
 from syndicate.values.absent import form_of
 from syndicate.values.pattern import ANY, Capture, Group, Literal, Pattern
+from syndicate.values.record import is_record_class
 from syndicate.values.value import Frozen, Ref, Value
 
 if TYPE_CHECKING:
@@ -31,11 +32,6 @@ H = TypeVar("H", bound="Host")
 
 
 # --------------------------------------------------------------------------------------------------- what is observed
-
-
-def is_record_class(written: object) -> bool:
-    """Whether it is a class made by ``@record``."""
-    return isinstance(written, type) and hasattr(written, "__label__")
 
 
 def width(written: Any, otherwise: int) -> int:

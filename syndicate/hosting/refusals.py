@@ -116,9 +116,3 @@ class Refusals:
         self.count = count = self.count + 1
         if count <= _EACH or count & (count - 1) == 0:
             logger(actor=self.actor).warning("a row was refused", **where, reason=str(reason), refused=count)
-
-
-def short(value: object) -> str:
-    """A value as a message shows it: at most 80 characters."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."

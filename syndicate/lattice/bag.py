@@ -17,12 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
+from syndicate.errors import short
 from syndicate.flow.element import Element, Key, key_of, natural
 from syndicate.lattice.boolean import Bool
 from syndicate.lattice.contents import Entries
 from syndicate.lattice.counted import Counted
 from syndicate.lattice.extremum import Max
-from syndicate.lattice.lattice import made, no_lattice, short
+from syndicate.lattice.lattice import made, no_lattice
 from syndicate.lattice.method import Kind, monotone, morph
 from syndicate.lattice.sets import EMPTY
 from syndicate.lattice.table import Table

@@ -22,12 +22,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Self
 
-from syndicate.errors import NotAValue, PatternError
+from syndicate.errors import NotAValue, PatternError, short
 from syndicate.flow.element import Element, Key, key_of, natural, rank
 from syndicate.lattice.boolean import Bool
 from syndicate.lattice.counted import Counted
 from syndicate.lattice.extremum import Max
-from syndicate.lattice.lattice import Lattice, made, no_lattice, short
+from syndicate.lattice.lattice import Lattice, made, no_lattice
 from syndicate.lattice.map import Map
 from syndicate.lattice.method import Kind, morph, non_monotone
 from syndicate.lattice.ordering import is_comparable, precedes

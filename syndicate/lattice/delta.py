@@ -33,8 +33,8 @@ from typing import Any, Generic, TypeVar
 
 from attrs import define, frozen
 
-from syndicate.errors import LatticeValue
-from syndicate.lattice.lattice import Lattice, grew, join, short
+from syndicate.errors import LatticeValue, short
+from syndicate.lattice.lattice import Lattice, grew, join
 from syndicate.lattice.method import Kind
 
 L = TypeVar("L", bound=Lattice)

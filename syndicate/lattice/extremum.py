@@ -17,9 +17,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from syndicate.errors import LatticeValue
+from syndicate.errors import LatticeValue, short
 from syndicate.lattice.boolean import Bool
-from syndicate.lattice.lattice import Lattice, made, short
+from syndicate.lattice.lattice import Lattice, made
 from syndicate.lattice.method import Kind, morph, non_monotone
 from syndicate.lattice.ordering import is_comparable, is_number, precedes
 

@@ -27,9 +27,9 @@ from collections.abc import Iterable, Sequence
 from functools import reduce
 from typing import Any, TypeAlias, TypeVar
 
-from syndicate.errors import KeyConflict, LatticeValue
+from syndicate.errors import KeyConflict, LatticeValue, short
 from syndicate.flow.element import Element, Key, key_of, natural
-from syndicate.lattice.lattice import Lattice, grew, holds_lattice, join, no_lattice, short
+from syndicate.lattice.lattice import Lattice, grew, holds_lattice, join, no_lattice
 from syndicate.lattice.sets import Set
 
 L = TypeVar("L", bound=Lattice)

@@ -39,7 +39,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
 
-from syndicate.errors import LatticeAsKey, LatticeDefinition, LatticeMismatch, LatticeValue
+from syndicate.errors import LatticeAsKey, LatticeDefinition, LatticeMismatch, LatticeValue, short
 from syndicate.flow.element import Element, Key, Typed, key_of, natural
 from syndicate.flow.encoding import register
 from syndicate.lattice.method import Kind, Method, mark_of
@@ -306,12 +306,6 @@ def no_lattice(element: Element, where: str) -> None:
             f"{short(element)} cannot be {where}: a lattice value may grow. Put it into a value column or into the "
             "values of an lmap, or reveal() it if it is complete."
         )
-
-
-def short(value: object) -> str:
-    """*value* as text of at most 80 characters."""
-    text = repr(value)
-    return text if len(text) <= 80 else text[:77] + "..."
 
 
 # -------------------------------------------------------------------------------------------------------- in dataspaces

@@ -13,10 +13,10 @@ from typing import Any, Final, TypeAlias
 
 from attrs import frozen
 
-from syndicate.errors import LatticeValue, NotAValue, PatternError
+from syndicate.errors import LatticeValue, NotAValue, PatternError, short
 from syndicate.flow.element import key_of
 from syndicate.lattice.delta import combine
-from syndicate.lattice.lattice import Lattice, revive, short
+from syndicate.lattice.lattice import Lattice, revive
 from syndicate.lattice.method import Kind, Method
 from syndicate.values.value import freeze, thaw
 

@@ -32,8 +32,8 @@ from typing import Any, Final
 
 from attrs import field, frozen
 
-from syndicate.errors import LatticeMismatch, LatticeValue, LawBroken, UnhashableElement
-from syndicate.lattice.lattice import Lattice, short
+from syndicate.errors import LatticeMismatch, LatticeValue, LawBroken, UnhashableElement, short
+from syndicate.lattice.lattice import Lattice
 from syndicate.lattice.law import LAWS, PURE, Law, Text, method_laws
 from syndicate.lattice.samples import seeds, tuples, weight, with_merges
 

@@ -20,12 +20,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Self, TypeVar
 
-from syndicate.errors import LatticeMismatch, LatticeValue
+from syndicate.errors import LatticeMismatch, LatticeValue, short
 from syndicate.flow.element import Element, Key, key_of, natural
 from syndicate.lattice.boolean import Bool
 from syndicate.lattice.contents import Entries
 from syndicate.lattice.extremum import Max
-from syndicate.lattice.lattice import Lattice, grew, join, made, no_lattice, short
+from syndicate.lattice.lattice import Lattice, grew, join, made, no_lattice
 from syndicate.lattice.method import Kind, monotone, morph, non_monotone
 from syndicate.lattice.sets import EMPTY, Set
 from syndicate.lattice.table import NO_ENTRY, Rows, Table

@@ -29,12 +29,12 @@ from itertools import starmap
 from operator import attrgetter, itemgetter
 from typing import Any, Final, Self, TypeVar
 
-from syndicate.errors import LatticeValue
+from syndicate.errors import LatticeValue, short
 from syndicate.flow.element import Element, Key, key_of, keys_of, natural, naturals
 from syndicate.lattice.boolean import Bool
 from syndicate.lattice.contents import Elements
 from syndicate.lattice.extremum import Max
-from syndicate.lattice.lattice import LATTICES, Lattice, holds_lattice, made, no_lattice, short
+from syndicate.lattice.lattice import LATTICES, Lattice, holds_lattice, made, no_lattice
 from syndicate.lattice.method import Kind, monotone, morph
 from syndicate.lattice.ordering import is_number
 from syndicate.lattice.table import Rows, Table

@@ -35,6 +35,7 @@ from syndicate.plan.heading import meant
 from syndicate.spark.columns import fields_of, forms, hints_of, records
 from syndicate.spark.feed import WORDS
 from syndicate.spark.place import Place
+from syndicate.values.record import is_record_class
 from syndicate.values.value import Frozen
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ class Rows:
     @to.validator
     @clock.validator
     def _is_record(self, attribute: attrs.Attribute[Any], cls: Any) -> None:
-        if cls is not None and not (isinstance(cls, type) and hasattr(cls, "__label__")):
+        if cls is not None and not is_record_class(cls):
             raise SourceError(f"{attribute.name}= takes a class decorated with @record, not {cls!r}")
 
     def __attrs_post_init__(self) -> None:

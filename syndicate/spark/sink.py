@@ -30,12 +30,12 @@ import attrs
 import trio
 from attrs import define, field, frozen
 
+from syndicate.actors.during import observe
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Turn, current, expect_ref
-from syndicate.actors.verbs import current_facet, linked_task, on_stop_or_crash, react, ref, sync
+from syndicate.actors.verbs import current_facet, linked_task, on_stop_or_crash, react, sync
 from syndicate.errors import SinkError
-from syndicate.index.analysis import analyse
-from syndicate.index.interest import interest
+from syndicate.hosting.ports import pattern_for
 from syndicate.log import logger
 from syndicate.spark.arrays import Misfit, array_of, canonical, check_kind, kind_of
 from syndicate.spark.arrow import arrow_schema
@@ -45,8 +45,8 @@ from syndicate.spark.delivery import Delivery
 from syndicate.spark.rows import Step
 from syndicate.spark.standing import Standing
 from syndicate.spark.table import WEIGHT, Table
-from syndicate.values.pattern import ANY, Capture, Group, pattern_of
-from syndicate.values.record import record
+from syndicate.values.pattern import Capture
+from syndicate.values.record import is_record_class, record
 from syndicate.values.value import Frozen, Ref, thaw
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def spark_sink(
     """
     expect_ref("spark_sink", ds)
     columns = _columns_of(pattern, schema)
-    asked = _pattern_of(pattern)
+    asked, _ = pattern_for(pattern)
     if not (all(hasattr(each, "__float__") for each in (every, rows, retain)) and every > 0 < rows and retain >= 0):
         raise SinkError(
             f"spark_sink takes positive numbers of seconds and rows, not every={every!r}, rows={rows!r}, "
@@ -137,11 +137,7 @@ def spark_sink(
         facet = current_facet()
         awaited = Awaited(names)
         sink = _Sink(facet, ds, Path(to), columns, every, rows, retain, session, progress, awaited, grace)
-        turn = current("spark_sink")
-        noted = _Noted(turn, sink)
-        form = interest(asked, ref(noted))
-        noted.asked = form[1]
-        turn.assert_form(facet, ds, form)
+        observe("spark_sink", ds, asked, _Noted(current("spark_sink"), sink))
         awaited.watch(ds)
         on_stop_or_crash(sink.stopping)
         sync(ds, sink.told.set)
@@ -202,7 +198,7 @@ class Columns:
 
 def columns_of(schema: Any, of: str = "the row") -> Columns:
     """The columns that *schema* declares; raises :class:`SinkError` if it declares none."""
-    if isinstance(schema, type) and hasattr(schema, "__label__"):
+    if is_record_class(schema):
         hints = hints_of(schema)
         names = fields_of(schema)
         return Columns(schema.__name__, names, [hints.get(name, Any) for name in names], hints)
@@ -216,7 +212,7 @@ def columns_of(schema: Any, of: str = "the row") -> Columns:
 def _columns_of(pattern: Any, schema: Any) -> Columns:
     cls = pattern if isinstance(pattern, type) else type(pattern)
     named = cls if hasattr(cls, "__label__") and attrs.has(cls) else None
-    captures = len(analyse(_pattern_of(pattern))[0].captures)
+    _, captures = pattern_for(pattern)
     of = named.__name__ if named is not None else "the row"
     if schema is not None:
         found = columns_of(schema, of)
@@ -236,14 +232,6 @@ def _columns_of(pattern: Any, schema: Any) -> Columns:
         "the columns cannot be told from the pattern: say with schema= what each of its captures is called, and which "
         "type it has"
     )
-
-
-def _pattern_of(pattern: Any) -> Any:
-    """A class stands for all its fields, as it does for a view."""
-    if isinstance(pattern, type) and hasattr(pattern, "__label__"):
-        places = range(len(fields_of(pattern)))
-        return Group("rec", pattern.__label__, tuple([(place, Capture(ANY)) for place in places]))
-    return pattern_of(pattern)
 
 
 # ---------------------------------------------------------------------------------------------------- at work

@@ -157,3 +157,8 @@ def _record_freezer(cls: type, label: Symbol, names: list[str]) -> Callable[[Any
     }
     exec("\n".join(lines), scope)
     return cast(Callable[[Any, int], Frozen], scope["freezer"])
+
+
+def is_record_class(written: object) -> bool:
+    """Whether it is a class made by :func:`record`."""
+    return isinstance(written, type) and hasattr(written, "__label__")

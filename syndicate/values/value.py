@@ -43,7 +43,7 @@ from weakref import WeakValueDictionary
 
 import attrs
 
-from syndicate.errors import NotAValue, PatternError
+from syndicate.errors import NotAValue, PatternError, short
 from syndicate.values.depth import COUNTED, DEEPEST, counted, within
 
 MAX_DEPTH: Final = DEEPEST
@@ -431,13 +431,9 @@ def _freezer_of_subclass(value: Value) -> Callable[[Any, int], Frozen]:
     elif attrs.has(type(value)) or hasattr(value, "__dict__"):
         hint = " (decorate its class with @record)"
     raise NotAValue(
-        f"{kind} is not a value{hint}: {_short(value)}. Values are bool, int, float, str, bytes, Symbol, Ref, "
+        f"{kind} is not a value{hint}: {short(value)}. Values are bool, int, float, str, bytes, Symbol, Ref, "
         "instances of @record classes, and lists, tuples, sets and dicts of values."
     )
-
-
-def _short(value: object) -> str:
-    return text if len(text := repr(value)) <= 80 else text[:77] + "..."
 
 
 # ------------------------------------------------------------------------------------------------- identity and order

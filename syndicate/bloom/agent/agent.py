@@ -57,10 +57,19 @@ from syndicate.bloom.declaration import Kind
 from syndicate.bloom.state.contents import Contents
 from syndicate.bloom.state.merged import Merged
 from syndicate.bloom.state.state import NOTHING, ScratchState
-from syndicate.errors import IllegalRule, NoAnswer, NotAValue, ProgramStopped, RowMisfit, RuleFailed, SyndicateError
+from syndicate.errors import (
+    IllegalRule,
+    NoAnswer,
+    NotAValue,
+    ProgramStopped,
+    RowMisfit,
+    RuleFailed,
+    SyndicateError,
+    short,
+)
 from syndicate.flow.element import Key, Typed, key_of, natural
 from syndicate.hosting.host import Host
-from syndicate.hosting.refusals import quarantine, short
+from syndicate.hosting.refusals import quarantine
 from syndicate.hosting.routes import Routes
 from syndicate.values.absent import form_of, outward
 from syndicate.values.pattern import capture

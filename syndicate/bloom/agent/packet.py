@@ -24,9 +24,9 @@ from __future__ import annotations
 from typing import Any
 
 from syndicate.bloom.row import Names
-from syndicate.errors import RowMisfit
+from syndicate.errors import RowMisfit, short
 from syndicate.flow.element import ATOMS, Key, key_of
-from syndicate.lattice.lattice import Lattice, revive, short
+from syndicate.lattice.lattice import Lattice, revive
 from syndicate.values.absent import ABSENT, inward
 from syndicate.values.record import record
 from syndicate.values.value import Value, is_record

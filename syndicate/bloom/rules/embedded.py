@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from syndicate.bloom.row import Names
-from syndicate.errors import LatticeAsKey, LatticeValue, SyndicateError
-from syndicate.lattice.lattice import Lattice, holds_lattice, short
+from syndicate.errors import LatticeAsKey, LatticeValue, SyndicateError, short
+from syndicate.lattice.lattice import Lattice, holds_lattice
 
 
 class LatticeFound(Exception):

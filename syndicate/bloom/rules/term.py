@@ -38,9 +38,9 @@ from syndicate.bloom.rules.mark import Signed
 from syndicate.bloom.rules.notion import cell_attribute
 from syndicate.bloom.rules.reading import ELEMENT, of_elements
 from syndicate.bloom.site import here
-from syndicate.errors import IllegalRule
+from syndicate.errors import IllegalRule, short
 from syndicate.lattice import Map
-from syndicate.lattice.lattice import LATTICES, Lattice, short
+from syndicate.lattice.lattice import LATTICES, Lattice
 from syndicate.lattice.method import OPERATORS, Kind
 from syndicate.plan.expression import to_names
 from syndicate.plan.heading import listed, meant

@@ -39,8 +39,8 @@ from syndicate.dedalus.model import Message, order
 from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.run import Pass, Rows, stepped
 from syndicate.dedalus.schedule import Clock, Send
-from syndicate.errors import RowMisfit, SyndicateError
-from syndicate.hosting.refusals import quarantine, short
+from syndicate.errors import RowMisfit, SyndicateError, short
+from syndicate.hosting.refusals import quarantine
 
 LAST: Final = 2**62
 """No clock goes further."""
