@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_architecture import MODULES, ROOMS
+from tests.test_conformance import is_there
+
 HOUSE = Path(__file__).parents[1]
 NOTES = HOUSE / "docs" / "design"
 BOOKS = HOUSE / "docs" / "bibliography.md"
@@ -29,7 +32,14 @@ QUOTED = re.compile(r"\"([^\"]+)\"")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 WORTH_A_LOOK = re.compile(r"Sources?:|docs/| \d{4}")
 OURS = re.compile(r"`((?:syndicate|relay|tests|examples|benchmarks)/[\w./-]*\w)/?`")
+MENTION = re.compile(r"`([^`\n]+)`")
+DOTTED = re.compile(r"[a-z_]+(?:\.\w+)+")
+PATH = re.compile(r"[\w.-]+(?:/[\w.*-]+)+/?|[\w.-]+/")
 YEAR = re.compile(r"\b[A-Z][\w-]+ (?:et al\.|and [A-Z][\w-]+),? \d{4}[a-z]?\b")
+
+STORY = HOUSE / "HOWITWORKS.md"
+GUIDES = [STORY, HOUSE / "CONTRIBUTING.md", HOUSE / "docs" / "glossary.md"]
+"""What leads a newcomer through the code: each name of code in them is resolved."""
 
 ELSEWHERE = {
     "a folder outside": re.compile(r"(?<![\w/.-])(?:\.\./)*(?:reference|shared|seeds)/\w"),
@@ -178,6 +188,70 @@ def test_each_note_is_in_the_list_of_notes() -> None:
     index = (NOTES / "README.md").read_text()
     notes = {path.name for path in NOTES.glob("*.md")} - {"README.md"}
     assert [name for name in sorted(notes) if f"]({name})" not in index] == []
+
+
+def astray(text: str) -> list[str]:
+    """The paths and dotted names between backticks that are not there; a path may have a ``*``."""
+    return [
+        name
+        for name in dict.fromkeys(MENTION.findall(FENCE.sub("", text)))
+        if (DOTTED.fullmatch(name) and not is_there(name) and not (HOUSE / name).is_file())
+        or (PATH.fullmatch(name) and not any(HOUSE.glob(name.rstrip("/"))))
+    ]
+
+
+@pytest.mark.parametrize("path", GUIDES, ids=[path.name for path in GUIDES])
+def test_each_name_in_a_guide_is_there(path: Path) -> None:
+    """``actors.verbs.assert_`` is a function of ours, `tests/world.py` a file of ours."""
+    text = path.read_text()
+    assert astray(text) == []
+    assert any(DOTTED.fullmatch(name) for name in MENTION.findall(text))
+
+
+def test_a_name_that_leads_astray_is_found() -> None:
+    """A function, a module, a file and a folder that are not there; options, values and sentences are no names."""
+    wrong = ["actors.verbs.nothing", "nothing.verbs", "syndicate/nothing.py", "nothing/", "tests/*/nothing.py"]
+    right = ["actors.verbs.assert_", "relay.client", "pyproject.toml", "tests/relay/", "tests/*.py", "a/b c", "x=.."]
+    assert astray(" ".join(f"`{name}`" for name in wrong + right)) == wrong
+
+
+def test_the_story_has_every_package() -> None:
+    """Each package is named in it, or a module of it is."""
+    text = STORY.read_text()
+    names = [name.strip("/").replace("/", ".").removeprefix("syndicate.") for name in MENTION.findall(text)]
+    packages = [name.removeprefix("syndicate.") for name, path in MODULES.items() if path.name == "__init__.py"]
+    missing = [one for one in packages if not any(name == one or name.startswith(f"{one}.") for name in names)]
+    assert missing == []
+
+
+def test_each_journey_has_a_diagram() -> None:
+    """Four of them, each with one drawing and numbered steps."""
+    parts = re.split(r"^## ", STORY.read_text(), flags=re.MULTILINE)
+    journeys = [part for part in parts if "journey:" in part.partition("\n")[0]]
+    assert [part.count("```mermaid\n") for part in journeys] == [1, 1, 1, 1]
+    for part in journeys:
+        numbers = [int(number) for number in re.findall(r"^(\d+)\. ", part.partition("\n")[2], re.MULTILINE)]
+        assert numbers == list(range(1, len(numbers) + 1))
+        assert len(numbers) > 5
+
+
+def test_the_story_has_the_layers() -> None:
+    """Its table of layers is the plan that the architecture test holds, in that order."""
+    table = re.search(r"^\| layer .*?\n\|-.*?\n((?:\|.*\n)+)", STORY.read_text(), re.MULTILINE)
+    assert table
+    assert [name for row in table[1].splitlines() for name in MENTION.findall(row.split("|")[1])] == ROOMS
+
+
+def test_each_package_has_a_note() -> None:
+    """The list of notes says for each package, and each module beside them, which note is about it."""
+    listed = set(MENTION.findall((NOTES / "README.md").read_text()))
+    wanted = []
+    for room in ROOMS:
+        path = MODULES[room].relative_to(HOUSE)
+        if len(path.parts) > 1 + (path.name == "__init__.py"):
+            name = f"{path.parent}/" if path.name == "__init__.py" else str(path)
+            wanted.append(name.removeprefix("syndicate/"))
+    assert [name for name in wanted if name not in listed] == []
 
 
 MUTANTS = [
