@@ -221,7 +221,7 @@ def test_the_story_has_every_package() -> None:
     names = [name.strip("/").replace("/", ".").removeprefix("syndicate.") for name in MENTION.findall(text)]
     packages = [name.removeprefix("syndicate.") for name, path in MODULES.items() if path.name == "__init__.py"]
     missing = [one for one in packages if not any(name == one or name.startswith(f"{one}.") for name in names)]
-    assert missing == []
+    assert missing == [], f"say in {STORY.name} what these packages are"
 
 
 def test_each_journey_has_a_diagram() -> None:
@@ -239,7 +239,9 @@ def test_the_story_has_the_layers() -> None:
     """Its table of layers is the plan that the architecture test holds, in that order."""
     table = re.search(r"^\| layer .*?\n\|-.*?\n((?:\|.*\n)+)", STORY.read_text(), re.MULTILINE)
     assert table
-    assert [name for row in table[1].splitlines() for name in MENTION.findall(row.split("|")[1])] == ROOMS
+    assert [name for row in table[1].splitlines() for name in MENTION.findall(row.split("|")[1])] == ROOMS, (
+        f"the table of layers in {STORY.name} is to have the rooms of PLAN in test_architecture.py, in that order"
+    )
 
 
 def test_each_package_has_a_note() -> None:
@@ -251,7 +253,8 @@ def test_each_package_has_a_note() -> None:
         if len(path.parts) > 1 + (path.name == "__init__.py"):
             name = f"{path.parent}/" if path.name == "__init__.py" else str(path)
             wanted.append(name.removeprefix("syndicate/"))
-    assert [name for name in wanted if name not in listed] == []
+    missing = [name for name in wanted if name not in listed]
+    assert missing == [], "name these beside their note in docs/design/README.md"
 
 
 MUTANTS = [
