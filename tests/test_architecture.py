@@ -58,7 +58,7 @@ INSIDE = {
         tick insight program repl network reflection
     """,
     "syndicate.bloom.insight": """
-        arrival introspection memory resending unmarked witness calm merging plot why why_not history spacetime
+        arrival introspection memory resending unmarked calm merging plot why why_not history spacetime
     """,
     "syndicate.bloom.library": """
         cart causal delivery election paths shopper store voting carts commit

@@ -40,11 +40,12 @@ from typing import TYPE_CHECKING, Any, Final
 from attrs import frozen
 
 from syndicate.bloom.declaration import TABLES, Kind
-from syndicate.bloom.insight.why import Reason, Search, said
-from syndicate.bloom.insight.witness import Fact
+from syndicate.bloom.insight.why import Reason, Reasons
 from syndicate.bloom.row import Row
 from syndicate.bloom.state.state import SentState
 from syndicate.errors import IllegalRule
+from syndicate.explain.derivation import said
+from syndicate.explain.witness import Fact
 from syndicate.flow.element import Key, in_order, natural
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ class History:
         self.program = program._root
         self.moments: deque[Moment] = deque(maxlen=last)
         self._standing = [one._name for one in self.program.collections() if one._kind in _STANDING]
-        self._before: Mapping[str, Mapping[Key, Any]] = self._kept(Search(self.program).witnesses.contents)
+        self._before: Mapping[str, Mapping[Key, Any]] = self._kept(Reasons(self.program).witnesses.contents)
         self.program._watchers.append(self._look)
 
     def end(self) -> None:
@@ -122,11 +123,11 @@ class History:
         return {name: dict(contents[name]) for name in self._standing}
 
     def _look(self) -> None:
-        search = Search(self.program)
-        contents = search.witnesses.contents
+        reasons = Reasons(self.program)
+        contents = reasons.witnesses.contents
         here = {name: rows for name, rows in contents.items() if not name.endswith(" <~")}
         came = [
-            _came(name, row, search.prove(Fact(name, row)))
+            _came(name, row, reasons.prove(Fact(name, row)))
             for name, rows in here.items()
             for row in in_order(key for key in rows if key not in self._before.get(name, ()))
         ]
@@ -136,16 +137,16 @@ class History:
             for row in in_order(key for key in rows if key not in here[name])
         ]
         counts = {name: len(rows) for name, rows in here.items() if rows}
-        self.moments.append(Moment(search.tick, counts, tuple(came), tuple(gone), tuple(self._sent(search))))
+        self.moments.append(Moment(reasons.tick, counts, tuple(came), tuple(gone), tuple(self._sent(reasons))))
         self._before = self._kept(contents)
 
-    def _sent(self, search: Search) -> Iterator[Came]:
+    def _sent(self, reasons: Reasons) -> Iterator[Came]:
         for name, state in self.program._states.items():
             if isinstance(state, SentState):
                 derived = state.sending.rows
                 for row in in_order({**state.posted, **derived}):
                     if row in derived:
-                        yield _came(name, row, search.prove(Fact(f"{name} <~", row)))
+                        yield _came(name, row, reasons.prove(Fact(f"{name} <~", row)))
                     else:
                         yield Came(name, natural(row), "from outside", ())
 

@@ -18,11 +18,11 @@ from typing import Any
 
 from attrs import frozen
 
-from syndicate.bloom.insight.witness import Row
 from syndicate.bloom.row import Names
 from syndicate.bloom.rules.embedded import made_lattices
 from syndicate.bloom.state.merged import Merged
 from syndicate.bloom.state.state import CellState
+from syndicate.explain.derivation import Row
 from syndicate.flow.element import key_of
 from syndicate.lattice.lattice import Lattice, join
 

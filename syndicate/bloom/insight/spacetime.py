@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from syndicate.bloom.insight.why import said
 from syndicate.errors import IllegalRule
+from syndicate.explain.derivation import said
 from syndicate.flow.graph import dot_text
 
 if TYPE_CHECKING:

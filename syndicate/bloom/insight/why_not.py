@@ -26,8 +26,9 @@ from attrs import frozen
 from syndicate import plan
 from syndicate.bloom.insight.arrival import named
 from syndicate.bloom.insight.merging import merging_of
-from syndicate.bloom.insight.why import Search, find, said, ticks
-from syndicate.bloom.insight.witness import Bound, Fact, Row, Witnesses, absence, facts_of
+from syndicate.bloom.insight.why import Reasons, find, ticks
+from syndicate.explain.derivation import Row, said
+from syndicate.explain.witness import Bound, Fact, Witnesses, absence, facts_of
 from syndicate.flow.comparison import same
 from syndicate.flow.element import natural
 
@@ -70,16 +71,16 @@ def why_not(program: Looking, collection: str | Collection, row: Any) -> Lack:
     """What each rule lacks to derive a row."""
     root = program._root
     name, key = find(program, collection, row)
-    search = Search(root)
+    reasons = Reasons(root)
     values = natural(key)
-    if key in search.witnesses.contents[name]:
+    if key in reasons.witnesses.contents[name]:
         return Lack(name, values, root.budtime, (), there=True)
     lacks = []
-    for rule in search.rules.get(name, ()):
+    for rule in reasons.rules.get(name, ()):
         merging = merging_of(root._states.get(name))
         heading = rule.body.heading
         bound = dict(zip(heading, values, strict=True)) if merging is None else merging.bound(values, heading)
-        lacks.append((rule, tuple(dict.fromkeys(_lacks(search.witnesses, rule.body, bound)))))
+        lacks.append((rule, tuple(dict.fromkeys(_lacks(reasons.witnesses, rule.body, bound)))))
     state = root._states.get(name)
     return Lack(name, values, root.budtime, tuple(lacks), waits=state is not None and key in state.inserted)
 

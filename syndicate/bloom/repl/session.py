@@ -30,10 +30,11 @@ from typing import Any, Final
 
 from syndicate.bloom.declaration import Kind
 from syndicate.bloom.insight.plot import FORMS, plot
-from syndicate.bloom.insight.why import said, ticks
+from syndicate.bloom.insight.why import ticks
 from syndicate.bloom.repl.workbench import BREAKPOINT, Workbench
 from syndicate.bloom.row import Row
 from syndicate.errors import BloomDeclaration, IllegalRule, RowAbsent, SyndicateError
+from syndicate.explain.derivation import said
 from syndicate.flow.comparison import natural_order
 from syndicate.plan.heading import meant
 

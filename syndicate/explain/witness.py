@@ -1,4 +1,4 @@
-"""Witnesses: for a row of an expression, the rows of collections that it is made of, found on demand.
+"""Witnesses: for a row of an expression, the rows of relations that it is made of, found on demand.
 
 The circuit of a program forgets why a row is there, which is what makes it fast.  Here the expression is searched from
 the row down, with as many attributes bound as can be; what is absent, and what was grouped, is part of a witness too.
@@ -12,67 +12,43 @@ the row down, with as many attributes bound as can be; what is absent, and what 
 >>> [seen for _, seen in witnesses.of(two, {"c": 4})]
 [(Fact(name='link', row=(2, 4)), Fact(name='link', row=(1, 2)))]
 
-Contract: each witness of a row derives it, with the rows that it names, and the collections that are read by negation
-or grouping as they are.  Functions of the user are called again, for rows for which the tick has called them.
+Contract: each witness of a row derives it, with the rows that it names, and the relations that are read by negation or
+grouping as they are.  Functions of the user are called again, for rows for which the circuit has called them.
 
-Source: Buneman et al. 2001; ``docs/design/bloom.md``, "Tools".
+Source: Buneman et al. 2001; ``docs/design/explain.md``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import SimpleNamespace
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard
 
 from attrs import frozen
 
 from syndicate import plan
-from syndicate.bloom.rules.term import Lifted
-from syndicate.bloom.tick.lattice_term import Spring
 from syndicate.errors import PlanError
+from syndicate.explain.derivation import Absence, Group, Row
 from syndicate.flow.comparison import same
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.plan.rows import RowFunctions
 
-Row: TypeAlias = tuple[Any, ...]
 Bound: TypeAlias = Mapping[str, Any]
 """Values that attributes must have."""
 
 
 @frozen
 class Fact:
-    """A row of a collection, by its key."""
+    """A row of a relation, by its key."""
 
     name: str
     row: Key
 
 
 @frozen(eq=False)
-class Absence:
-    """That *collections* have no row in which the columns are so."""
+class Grouped(Group):
+    """All rows of a group, as facts."""
 
-    collections: tuple[str, ...]
-    where: tuple[tuple[str, Any], ...]
-
-    def __str__(self) -> str:
-        return f"no {' and '.join(self.collections)}{_where(self.where)}"
-
-
-@frozen(eq=False)
-class Grouped:
-    """All rows of a group, as facts: *what* was made of them."""
-
-    what: str
-    where: tuple[tuple[str, Any], ...]
-    size: int
     facts: tuple[Fact, ...]
-
-    def __str__(self) -> str:
-        return f"{self.what} of {self.size} row{'' if self.size == 1 else 's'}{_where(self.where)}"
-
-
-def _where(columns: Sequence[tuple[str, Any]]) -> str:
-    return f" with {', '.join(f'{name} = {value!r}' for name, value in columns)}" if columns else ""
 
 
 Witness: TypeAlias = tuple[Fact | Absence | Grouped, ...]
@@ -83,12 +59,13 @@ class Witnesses:
     """Searches expressions over some contents."""
 
     def __init__(self, contents: Mapping[str, Mapping[Key, Any]]) -> None:
-        """Of the rows of collections, which must not change meanwhile."""
+        """Of the rows of relations, which must not change meanwhile."""
         self.contents = contents
         self._functions = RowFunctions()
         self._indexes: dict[tuple[str, tuple[int, ...]], dict[Key, list[Key]]] = {}
         self._made: dict[plan.Expression, dict[Key, dict[Key, None]]] = {}
         self._rows: dict[plan.Expression, list[tuple[Row, Witness]]] = {}
+        self._fixpoints: dict[plan.Expression, dict[Key, Witness]] = {}
 
     def of(self, this: plan.Expression, bound: Bound, *, told: bool = True) -> Found:
         """The rows of an expression that fit, with their witnesses; a row comes once for each witness.
@@ -111,7 +88,7 @@ class Witnesses:
                     yield natural(key), (Fact(this.name, key),)
             case plan.Literal():
                 for row in this.rows:
-                    if _fits(row, this.heading, bound):
+                    if fits(row, this.heading, bound):
                         yield row, ()
             case plan.Projection():
                 yield from self._projected(this, bound, told)
@@ -121,21 +98,12 @@ class Witnesses:
                 yield from self._grouped(this, bound, told)
             case plan.Selection() | plan.NonMonotone() | plan.Rename():
                 yield from self._passed(this, bound, told)
-            case Lifted():
-                yield from self._lifted(this, bound)
             case _:
                 yield from self._combined(this, bound, told)
 
-    def _lifted(self, this: Lifted, bound: Bound) -> Found:
-        for row, seen in self.of(this.source, {}):
-            cells = {
-                name.removeprefix("value of "): SimpleNamespace(value=value)
-                for name, value in zip(this.source.heading, row, strict=True)
-            }
-            answer = Spring(this.term, cells, naive=True).pull(this.term._site)
-            for made in [(answer,)] if this.rows is None else this.rows(answer):
-                if _fits(made, this.heading, bound):
-                    yield made, seen
+    def other(self, this: plan.Expression, bound: Bound) -> Found:
+        """Those of an expression that the plan does not know; raises :class:`PlanError`."""
+        raise PlanError(f"{this.title()}: nobody knows how to look for the reasons of its rows")
 
     def _passed(self, this: plan.Selection | plan.NonMonotone | plan.Rename, bound: Bound, told: bool) -> Found:
         if isinstance(this, plan.Rename):
@@ -172,8 +140,30 @@ class Witnesses:
                     shared = _shared(row, this.left, this.right)
                     if not self.any(this.right, shared):
                         yield row, (*seen, absence(this.right, shared))
+            case plan.Fixpoint():
+                for key, seen in self._repeated(this).items():
+                    if fits(row := natural(key), this.heading, bound):
+                        yield row, seen
             case _:
-                raise PlanError(f"{this.title()}: nobody knows how to look for the reasons of its rows")
+                yield from self.other(this, bound)
+
+    def _repeated(self, this: plan.Fixpoint) -> Mapping[Key, Witness]:
+        """The rows of a fixpoint, each with a witness in what it reads from outside."""
+        rows = self._fixpoints.get(this)
+        if rows is None:
+            rows = self._fixpoints[this] = {}
+            fresh = True
+            while fresh:
+                inside = type(self)({**self.contents, this.name: dict(rows)})
+                made: dict[Key, Witness] = {}
+                for row, seen in inside.of(this.body, {}):
+                    key = key_of(_arranged(row, this.body.heading, this.heading))
+                    if key not in rows and key not in made:
+                        own = [rows[one.row] if _is_of(one, this.name) else (one,) for one in seen]
+                        made[key] = tuple(part for parts in own for part in parts)
+                rows.update(made)
+                fresh = bool(made)
+        return rows
 
     def any(self, this: plan.Expression, bound: Bound) -> bool:
         """Whether there is such a row."""
@@ -208,7 +198,7 @@ class Witnesses:
         made = self._functions.row([scalar for _, scalar in this.columns], _places(this.source.heading))
         for row, seen in self.of(this.source, below, told=told):
             result = made(row)
-            if _fits(result, this.heading, bound):
+            if fits(result, this.heading, bound):
                 yield result, seen
 
     def _called(self, this: plan.Map | plan.FlatMap, bound: Bound, told: bool) -> Found:
@@ -223,7 +213,7 @@ class Witnesses:
             key = key_of(tuple(bound[name] for name in this.heading))
             wanted = [key] if key in made else []
         else:
-            wanted = [key for key in made if _fits(natural(key), this.heading, bound)]
+            wanted = [key for key in made if fits(natural(key), this.heading, bound)]
         for key in wanted:
             if not told:
                 yield natural(key), ()
@@ -253,7 +243,7 @@ class Witnesses:
         for by, members in groups.items():
             results = [self._aggregate(one, this.source.heading, members) for _, one in this.aggregates]
             row = (*natural(by), *results)
-            if _fits(row, this.heading, bound) and not any(result is None for result in results):
+            if fits(row, this.heading, bound) and not any(result is None for result in results):
                 facts = dict.fromkeys(f for one in members for f in self._first(this.source, one)) if told else {}
                 yield row, (Grouped(what, tuple(zip(this.by, natural(by), strict=True)), len(members), tuple(facts)),)
 
@@ -298,7 +288,7 @@ def facts_of(seen: Witness) -> Iterator[Fact]:
 
 
 def absence(this: plan.Expression, bound: Bound) -> Absence:
-    """That an expression has no such row, in the words of the collections that it reads."""
+    """That an expression has no such row, in the words of the relations that it reads."""
     where = dict(bound)
     while isinstance(this, (plan.Rename, plan.Projection)):
         if isinstance(this, plan.Rename):
@@ -328,7 +318,12 @@ def _places(heading: Sequence[str]) -> dict[str, str]:
     return {name: f"r[{place}]" for place, name in enumerate(heading)}
 
 
-def _fits(row: Row, heading: Sequence[str], bound: Bound) -> bool:
+def _is_of(one: Fact | Absence | Grouped, name: str) -> TypeGuard[Fact]:
+    return isinstance(one, Fact) and one.name == name
+
+
+def fits(row: Row, heading: Sequence[str], bound: Bound) -> bool:
+    """Whether a row has the values that it must have."""
     return all(same(row[heading.index(name)], value) for name, value in bound.items())
 
 
