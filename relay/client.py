@@ -257,11 +257,11 @@ class _Attempt(Entity):
             if self._session is None:
                 await stream.close()
         ended = (self._session and self._session.reason) or ""
-        known = f"{wanted.address}: {stream.ending}" if stream.ending else ""
+        reason = f"{wanted.address}: {stream.ending}" if stream.ending else ""
         # Before its first word, the stream knows best who does not answer; after it, the session.
-        first, second = (ended, known) if self._heard else (known, ended)
+        first, second = (ended, reason) if self._heard else (reason, ended)
         self.reason = first or second or f"{wanted.address} has closed the connection"
-        self.mute = not (self.understood or known)
+        self.mute = not (self.understood or reason)
 
     @property
     def understood(self) -> bool:

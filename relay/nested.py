@@ -105,7 +105,7 @@ class Outbound:
 
 
 def nested(outer: Ref, boot: Callable[..., object] | None = None, *args: Any, name: str = "nested") -> Ref:
-    """A new dataspace inside *outer*, and an actor that runs ``boot(inner, *args)`` in it; answers *inner*.
+    """A new dataspace inside *outer*, and an actor that runs ``boot(inner, *args)`` in it; returns *inner*.
 
     It lives as long as the current facet: then the boot actor is stopped in order, the inner dataspace ends,
     and everything relayed, in both directions, is retracted.  Inner actors that *boot* spawns with

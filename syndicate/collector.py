@@ -7,7 +7,7 @@ that we do are hard on it, and make no cycles:
   stays, and to walk all of it again and again takes half of the time of a first load (measured).  Such work *pauses*
   the collector, and is short enough for that.
 * Something goes on for long, and makes many small objects that reference counting frees: a system that runs, a batch
-  on its way to a dataspace.  Cycles of others may come meanwhile, so that the collector still looks, only *seldom*.
+  on its way to a dataspace.  Cycles of others may come meanwhile, so that the collector still runs, only rarely.
 
 Both nest, and overlap in several threads.  At the end of the last all is as it was: a collector that the program has
 switched off stays off.
@@ -64,7 +64,7 @@ _pauses: Final[set[Pause]] = set()
 
 
 class _Thresholds:
-    """How seldom the collector is to look, for all who ask at once; and what was set before the first of them."""
+    """How rarely the collector is to run, for all who ask at once; and what was set before the first of them."""
 
     def __init__(self) -> None:
         self.asked: list[int] = []

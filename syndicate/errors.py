@@ -23,7 +23,7 @@ class NotAValue(SyndicateError, TypeError):
 
 
 class PatternError(SyndicateError, TypeError):
-    """Something that cannot stand in a pattern: a set, a function, an unknown class."""
+    """Something that cannot be part of a pattern: a set, a function, an unknown class."""
 
 
 class RecordDefinition(SyndicateError, TypeError):
@@ -78,7 +78,7 @@ class FacetEnded(SyndicateError, RuntimeError):
 
 
 class TargetEnded(SyndicateError, RuntimeError):
-    """What was to answer has ended: a dataspace whose facet has stopped, a peer whose connection is lost."""
+    """What was to reply has ended: a dataspace whose facet has stopped, a peer whose connection is lost."""
 
 
 class WrongSystem(SyndicateError, ValueError):
@@ -331,7 +331,7 @@ class RowMisfit(SyndicateError, TypeError):
 
 
 class ProgramNotFound(SyndicateError, LookupError):
-    """A class of Bloom rules that was named, and that is not there, or is none."""
+    """A class of Bloom rules that was named, and that is not there, or is not one."""
 
 
 class RowAbsent(SyndicateError, LookupError):
@@ -347,7 +347,7 @@ class ProgramStopped(SyndicateError, RuntimeError):
 
 
 class NoAnswer(SyndicateError, TimeoutError):
-    """A Bloom program that runs had no answer within the time that was given."""
+    """A Bloom program that runs did not reply within the given time."""
 
 
 def cut_traceback(error: BaseException) -> None:

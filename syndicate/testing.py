@@ -82,7 +82,7 @@ class Watcher(Entity):
 
 
 def watch(ds: Ref, pattern: Any) -> Seen:
-    """A list that grows with what an observer of *pattern* is told, for as long as the current facet lives."""
+    """A list that grows with each event for an observer of *pattern*, for as long as the current facet lives."""
     watcher = Watcher()
     asked = interest(pattern, ref(watcher))
     watcher.asked = asked[1]

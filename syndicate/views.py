@@ -30,24 +30,24 @@ is retracted, in the same turn.
 [[('+', Visited(room='hall')), ('-', Visited(room='hall'))]]
 
 **Elements.**  A pattern gives the tuple of its captures, or what it captures if that is one thing.  A record class
-stands for the pattern that captures all its fields, and, as an output, makes a record of such an element.  So a
-class of two or more fields stands for tuples, a class of one field for bare values.  ``capture(Present)`` gives whole
+means the pattern that captures all its fields, and, as an output, makes a record of such an element.  So a
+class of two or more fields means tuples, a class of one field bare values.  ``capture(Present)`` gives whole
 records; an output None takes its elements as the values to assert.  Of a program of :mod:`syndicate.plan`, whose facts
-are tuples, a class of one field stands for tuples of one as well.
+are tuples, a class of one field means tuples of one as well.
 
 **Messages** are elements for one step: the next step takes them away again.  If nothing else makes a next step, the
 view does, in a turn of its own right after; so what follows from a message is asserted for one turn.
 
 Contract: what an observer knows of a view's outputs, at the end of each of its turns, is what the circuit makes of the
-inputs as they stood after some turn of the dataspace, and later ones follow in order: never half a turn.
+inputs as they were after some turn of the dataspace, and later ones follow in order: never half a turn.
 
 * An element is asserted while its weight is above 0; new conclusions, output by output in the order of ``outputs``,
   come before old ones go.
 * Each start makes a new engine, so that a view that is supervised begins afresh, and a circuit may serve several views.
-* What strangers assert or send cannot end a view: an element with which the circuit raises, or of whose conclusions no
-  value can be made, is refused and logged, and so is the end of one that the circuit cannot do without
-  (:mod:`~syndicate.hosting.refusals`).  A refused assertion counts for nothing as long as it stands.  A circuit that
-  raises without any of them crashes the actor, with an error that names the node; all that the view concluded is
+* What untrusted peers assert or send cannot end a view: an element with which the circuit raises, or of whose
+  conclusions no value can be made, is refused and logged, and so is the end of one that the circuit cannot do without
+  (:mod:`~syndicate.hosting.refusals`).  A refused assertion counts for nothing as long as it is asserted.  A circuit
+  that raises without any of them crashes the actor, with an error that names the node; all that the view concluded is
   retracted.
 * None in an element is :data:`~syndicate.values.absent.ABSENT` in a value, both ways.
 * A view of another view's outputs is one turn behind it.  Who looks at both may see one ahead of the other; what must
@@ -91,8 +91,9 @@ def view(
     Raises:
         UnknownStream: a name is no source, or no sink, of the circuit.
         CircuitError: a source has no pattern or two, or has a key; a sink has no ZSet.
-        PatternError: a pattern is none.
-        NotAValue, StepFailed, EndlessLoop: (by the actor, which crashes with it) without anything of strangers the
+        PatternError: a pattern is not one.
+        NotAValue, StepFailed, EndlessLoop: (by the actor, which crashes with it) without anything of untrusted peers
+        the
             circuit raises, or gives what is no such record, or no value.
 
     Example::

@@ -94,7 +94,7 @@ ROOMS: Final = {
             "tests/relay/session/test_turns.py",
             "tests/relay/session/test_session_flow.py",
             "tests/relay/session/test_charges.py",
-            "tests/relay/session/test_strangers.py",
+            "tests/relay/session/test_untrusted_peers.py",
         ),
     ),
     "circuit": Room(

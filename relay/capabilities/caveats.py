@@ -171,9 +171,9 @@ def _alternative(form: Frozen) -> tuple[_Matcher, _Maker]:
 def _first(alternatives: list[tuple[_Matcher, _Maker]]) -> Rewriter:
     def apply(value: Frozen) -> Frozen | None:
         for matches, make in alternatives:
-            found: _Found = []
-            if matches(value, found):
-                return make(found)
+            captures: _Found = []
+            if matches(value, captures):
+                return make(captures)
         return None
 
     return apply
@@ -182,9 +182,9 @@ def _first(alternatives: list[tuple[_Matcher, _Maker]]) -> Rewriter:
 def _bounded(make: _Maker) -> _Maker:
     """Of what compounds were found, much larger ones can be made, and larger still by the next caveat."""
 
-    def bounded(found: _Found) -> Any:
-        made = make(found)
-        return made if tuple not in map(type, found) or _fits(made) else None
+    def bounded(captures: _Found) -> Any:
+        rewritten = make(captures)
+        return rewritten if tuple not in map(type, captures) or _fits(rewritten) else None
 
     return bounded
 
@@ -234,13 +234,13 @@ def _shape(form: Frozen) -> tuple[str, int]:
 def _pattern(form: Frozen, scope: _Scope) -> _Matcher:
     if type(form) is Symbol and form.name in _CLASSES:
         name = form.name
-        return lambda value, found: is_of_class(value, name)
+        return lambda value, captures: is_of_class(value, name)
     match _shape(form):
         case ("_", 0):
             return _anything
         case ("lit", 1):
             literal = form[1]
-            return lambda value, found: bool(value == literal)
+            return lambda value, captures: bool(value == literal)
         case ("bind", 1):
             return _bind(form[1], scope)
         case ("not", 1):
@@ -269,9 +269,9 @@ def _bind(form: Frozen, scope: _Scope) -> _Matcher:
     scope.count += 1
     inner = _pattern(form, scope)
 
-    def matches(value: Frozen, found: _Found) -> bool:
-        found.append(value)  # before what is found inside it
-        return inner(value, found)
+    def matches(value: Frozen, captures: _Found) -> bool:
+        captures.append(value)  # before what is found inside it
+        return inner(value, captures)
 
     return matches
 
@@ -297,11 +297,11 @@ def _compound(head: Frozen, items: Sequence[Frozen], scope: _Scope) -> _Matcher:
     size = len(items) + 1
     places = [(place, item) for place, form in enumerate(items, 1) if (item := _pattern(form, scope)) is not _anything]
 
-    def matches(value: Frozen, found: _Found) -> bool:
+    def matches(value: Frozen, captures: _Found) -> bool:
         if type(value) is not tuple or len(value) != size or value[0] != head:
             return False
         for place, item in places:  # noqa: SIM110  # likewise
-            if not item(value[place], found):
+            if not item(value[place], captures):
                 return False
         return True
 
@@ -309,12 +309,12 @@ def _compound(head: Frozen, items: Sequence[Frozen], scope: _Scope) -> _Matcher:
 
 
 def _entries(entries: list[tuple[Frozen, _Matcher]]) -> _Matcher:
-    def matches(value: Frozen, found: _Found) -> bool:
+    def matches(value: Frozen, captures: _Found) -> bool:
         if type(value) is not tuple or value[0] is not DICT:
             return False
         _, keys, values = value
         for key, item in entries:  # noqa: SIM110  # likewise
-            if key not in keys or not item(values[keys.index(key)], found):
+            if key not in keys or not item(values[keys.index(key)], captures):
                 return False
         return True
 
@@ -336,10 +336,10 @@ def _template(form: Frozen, count: int) -> _Maker:
                     f"<ref {unparse_form(n)}> in a template with {count} bindings: a pattern's <bind ..> are counted "
                     "from 0"
                 )
-            return lambda found: found[n]
+            return lambda captures: captures[n]
         case ("lit", 1):
             literal = form[1]
-            return lambda found: literal
+            return lambda captures: literal
         case ("rec", 2):
             return _made((form[1],), [_template(item, count) for item in _sequence(form[2], "rec")])
         case ("arr", 1):
@@ -348,7 +348,7 @@ def _template(form: Frozen, count: int) -> _Maker:
             entries = [(key, _template(item, count)) for key, item in _dictionary(form[1])]
             keys = tuple([key for key, _ in entries])
             make = _made((), [item for _, item in entries])
-            return lambda found: None if (values := make(found)) is None else (DICT, keys, values)
+            return lambda captures: None if (values := make(captures)) is None else (DICT, keys, values)
         case ("attenuate", 2):
             return _attenuating(_template(form[1], count), tuple(_sequence(form[2], "attenuate t")))
     raise CaveatError(
@@ -358,9 +358,9 @@ def _template(form: Frozen, count: int) -> _Maker:
 
 
 def _made(head: tuple[Frozen, ...], parts: list[_Maker]) -> _Maker:
-    def make(found: _Found) -> Any:
-        made = (*head, *[part(found) for part in parts])
-        return None if None in made else made
+    def make(captures: _Found) -> Any:
+        form = (*head, *[part(captures) for part in parts])
+        return None if None in form else form
 
     return make
 
@@ -368,8 +368,8 @@ def _made(head: tuple[Frozen, ...], parts: list[_Maker]) -> _Maker:
 def _attenuating(make: _Maker, forms: tuple[Frozen, ...]) -> _Maker:
     rewriters = [*map(_caveat, forms)]
 
-    def attenuating(found: _Found) -> Any:
-        ref = make(found)
+    def attenuating(captures: _Found) -> Any:
+        ref = make(captures)
         try:
             return attenuated(ref, forms, rewriters) if type(ref) is Ref else None
         except CaveatError:  # it has too many by now
@@ -428,14 +428,14 @@ def attenuated(ref: Ref, caveats: Iterable[Frozen], rewriters: Sequence[Rewriter
     forms = (*[form for form, _ in had], *added)
     if not forms:
         return ref
-    found = _known.get((target, forms))
-    if found is None:
+    narrowed = _known.get((target, forms))
+    if narrowed is None:
         if len(forms) > DEFAULT.caveats:
             raise CaveatError(f"a reference with {len(forms)} caveats: at most {DEFAULT.caveats}")
         measure(forms)
         compiled = zip(added, rewriters or map(_caveat, added), strict=True)
-        found = _known[target, forms] = Ref(target.facet, Attenuated(target, (*had, *compiled)), True)
-    return found
+        narrowed = _known[target, forms] = Ref(target.facet, Attenuated(target, (*had, *compiled)), True)
+    return narrowed
 
 
 def attenuate(ref: Ref, *caveats: Value | str) -> Ref:

@@ -1,6 +1,6 @@
 """The gatekeeper: what a peer finds under number 0.  It gives a live reference for a valid sturdy one.
 
-``<resolve <ref {..}> #:observer>`` asserted to it is answered at the observer, for as long as it stands, by
+``<resolve <ref {..}> #:observer>`` asserted to it is answered at the observer, for as long as it is asserted, by
 ``<accepted #:it>`` or ``<rejected reason>``.  What it gives out is attenuated by the caveats of the sturdy reference.
 
 What there is to be had is in its *bind space*, an entity of its own, to which local code alone has a reference:
@@ -155,15 +155,15 @@ class BindSpace(Entity):
         except NotAValue:  # a live reference in the name: nobody could ask for it
             return
         turn = current("bind")
-        told = turn.assert_(observer, Record("bound", [ref])) if type(observer) is Ref else None
+        reply = turn.assert_(observer, Record("bound", [ref])) if type(observer) is Ref else None
         bound = _Bound(oid, key, Ref(target.facet, _Revocable(target), True))
         self._names.setdefault(oid, []).append(bound)
-        self._binds[handle] = bound, told
+        self._binds[handle] = bound, reply
         self._answer(turn, oid)
 
     def retract(self, handle: Any) -> None:
         """Withdraw a bind: its references end."""
-        bound, told = self._binds.pop(handle, (None, None))
+        bound, reply = self._binds.pop(handle, (None, None))
         if bound is None:
             return
         turn = current("bind")
@@ -171,8 +171,8 @@ class BindSpace(Entity):
         names.remove(bound)
         if not names:
             del self._names[bound.oid]
-        if told is not None:
-            turn.retract(told)
+        if reply is not None:
+            turn.retract(reply)
         self._answer(turn, bound.oid)
         bound.given.facet.enter(bound.given.entity.revoke)
 
@@ -239,7 +239,7 @@ class Gatekeeper(Entity):
 
     raw: ClassVar[bool] = True
     guards: ClassVar[bool] = True
-    """Who finds it under number 0 is a stranger until it has given something."""
+    """Who finds it under number 0 is an untrusted peer until it has given something."""
 
     def __init__(
         self,

@@ -83,8 +83,8 @@ class SturdyRef:
         for form in forms:
             sig = sign(sig, canonical(form))
         everything = [*had.caveats, *forms]
-        made = [(OID, self.oid), (SIG, sig)] + [(CAVEATS, [*map(thaw, everything)])] * bool(everything)
-        narrowed = SturdyRef(Dictionary(made))
+        entries = [(OID, self.oid), (SIG, sig)] + [(CAVEATS, [*map(thaw, everything)])] * bool(everything)
+        narrowed = SturdyRef(Dictionary(entries))
         claim(freeze(narrowed))
         return narrowed
 

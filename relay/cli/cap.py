@@ -89,8 +89,8 @@ def mint_command(oid: str, key_file: str | None, key_env: str | None, no_key: bo
 
     OID is a value in Preserves text; a plain word is a string, and 'a-symbol' in quotation marks a symbol.
     """
-    given = [option for option in (key_file, key_env, no_key, new_key) if option]
-    if len(given) > 1:
+    options = [option for option in (key_file, key_env, no_key, new_key) if option]
+    if len(options) > 1:
         _fail("mint", "give one key: --key-file, --key-env, --new-key or --no-key")
     name = oid if _PLAIN.fullmatch(oid) else _understood("mint", parse, oid)
     key = _make_key(new_key) if new_key else _key("mint", key_file, key_env, no_key)

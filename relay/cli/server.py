@@ -53,7 +53,7 @@ Examples:
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="Default: info")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.version_option(package_name="syndicate-dataspace")
-def server_main(config: str | None, debug: bool, log_format: str | None, log_level: str | None, **given: Any) -> None:
+def server_main(config: str | None, debug: bool, log_format: str | None, log_level: str | None, **flags: Any) -> None:
     """Serve a dataspace to other programs, until SIGTERM or Ctrl-C.
 
     Without a key, everybody who can reach it may read and write in it: then it listens only where other machines
@@ -61,8 +61,8 @@ def server_main(config: str | None, debug: bool, log_format: str | None, log_lev
     """
     if click.get_current_context().invoked_subcommand is not None:
         return
-    given |= {"log.format": log_format, "log.level": log_level}
-    options = {name: value for name, value in given.items() if value not in (None, ())}
+    flags |= {"log.format": log_format, "log.level": log_level}
+    options = {name: value for name, value in flags.items() if value not in (None, ())}
 
     def read() -> Config:
         return read_config(config, options) if config else configure(options)

@@ -86,16 +86,16 @@ def find_target(address: str, cap: str | None, cap_file: TextIO | None, ca: str 
 
 
 def _find_cap(cap: str | None, cap_file: TextIO | None) -> SturdyRef:
-    given = click.get_current_context().get_parameter_source("cap")
+    origin = click.get_current_context().get_parameter_source("cap")
     if cap_file is not None:
-        if given is ParameterSource.COMMANDLINE:
+        if origin is ParameterSource.COMMANDLINE:
             raise click.UsageError("--cap and --cap-file both say which dataspace: leave one of them out")
         source, read = f"--cap-file {cap_file.name}", cap_file.read
     elif cap == "-":
         source, read = "standard input", sys.stdin.readline
     elif cap is not None:
         text = cap
-        source, read = "--cap" if given is ParameterSource.COMMANDLINE else "SYNDICATE_CAP", lambda *_: text
+        source, read = "--cap" if origin is ParameterSource.COMMANDLINE else "SYNDICATE_CAP", lambda *_: text
     else:
         source, read = "--cap", lambda *_: DEFAULT_CAP
     try:

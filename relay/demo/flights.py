@@ -144,7 +144,7 @@ def schedule(session: SparkSession, flights: DataFrame, directory: Path) -> Sche
     def names(column: str) -> Column:
         return f.collect_set(f.when(f.col("landed").isNotNull(), f.col(column)))
 
-    known = flights.agg(
+    summary = flights.agg(
         f.count("*"),
         f.count_if(f.col("departed").isNull()),
         f.count_if(f.col("departed").isNotNull() & f.col("landed").isNull()),
@@ -152,13 +152,13 @@ def schedule(session: SparkSession, flights: DataFrame, directory: Path) -> Sche
         f.array_sort(names("carrier")),
         f.array_sort(f.array_union(names("origin"), names("dest"))),
     ).first()
-    assert known is not None
-    found = Schedule(str(directory / "events"), *known)
-    files = max(4, round(2 * found.flown / _EVENTS_A_FILE))
-    events(flights).repartitionByRange(files, "step").sortWithinPartitions("step").write.parquet(found.events)
-    for number, path in enumerate(sorted(Path(found.events).glob("*.parquet"))):
+    assert summary is not None
+    result = Schedule(str(directory / "events"), *summary)
+    files = max(4, round(2 * result.flown / _EVENTS_A_FILE))
+    events(flights).repartitionByRange(files, "step").sortWithinPartitions("step").write.parquet(result.events)
+    for number, path in enumerate(sorted(Path(result.events).glob("*.parquet"))):
         os.utime(path, (number, number))  # the stream reads the oldest first
-    return found
+    return result
 
 
 def events(flights: DataFrame) -> DataFrame:

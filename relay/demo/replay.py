@@ -80,18 +80,18 @@ async def replay(data: Path, days: int | None, limit: int, show: Show) -> Result
         SyndicateError: one of the actors, or the console, has failed.
     """
     with tempfile.TemporaryDirectory(prefix="syndicate-demo-") as directory:
-        made = _Replay(show, Path(directory))
-        async with open_system(made.boot) as system:
+        replaying = _Replay(show, Path(directory))
+        async with open_system(replaying.boot) as system:
             try:  # the nursery is inside the system: the console ends before the broker that it listens to
                 async with trio.open_nursery() as nursery:
-                    await made.run(nursery, data, days, limit)
+                    await replaying.run(nursery, data, days, limit)
                     nursery.cancel_scope.cancel()
             except BaseExceptionGroup as group:
                 raise _first(group) from None
             await system.settle()
-        if made.result is None:
+        if replaying.result is None:
             raise ActorCrashed("an actor of the demo has crashed: its error stands above")
-        return made.result
+        return replaying.result
 
 
 @define(eq=False)
@@ -134,16 +134,16 @@ class _Replay:
         self.show.say("Starting Spark ...")
         session = await _in_thread(_open)
         self.show.say("Spark reads the flights and puts take-offs and landings in order ...")
-        table, known = await _in_thread(self._prepare, session, data, days)
-        self.show.begin(known)
-        self.facet.enter(partial(self._start, session, known, limit))
+        table, timetable = await _in_thread(self._prepare, session, data, days)
+        self.show.begin(timetable)
+        self.facet.enter(partial(self._start, session, timetable, limit))
         nursery.start_soon(self._reckon, session, table, limit)
         await self.counted.wait()
         if self.actors is not None:
             if not self.reckoned.is_set():
                 self.show.say("Spark still counts the same, alone ...")
                 await self.reckoned.wait()
-            self.result = Result(known, self.actors, self.spark, self.tailed)
+            self.result = Result(timetable, self.actors, self.spark, self.tailed)
 
     async def _reckon(self, session: SparkSession, table: DataFrame, limit: int) -> None:
         try:
@@ -158,13 +158,13 @@ class _Replay:
         table = flights.read(session, flights.unpack(data, self.directory), days)
         return table, flights.schedule(session, table, self.directory)
 
-    def _start(self, session: SparkSession, known: Schedule, limit: int) -> None:
+    def _start(self, session: SparkSession, timetable: Schedule, limit: int) -> None:
         assert self.ds is not None
         ds = self.ds
-        tower(ds, known, limit, self._counted)
+        tower(ds, timetable, limit, self._counted)
         spark_source(
             ds,
-            partial(flights.stream, found=known),
+            partial(flights.stream, found=timetable),
             to=Airborne,
             weight="weight",
             sequence="step",

@@ -128,22 +128,22 @@ class Alarms:
     number: int
 
 
-def tower(ds: Ref, known: Schedule, limit: int, done: Callable[[list[Count]], object]) -> None:
+def tower(ds: Ref, timetable: Schedule, limit: int, done: Callable[[list[Count]], object]) -> None:
     """Start all actors, linked to the current facet; *done* gets the counts when the stream is over."""
-    kinds = {"all": ["flights"], "carrier": known.carriers, "airport": known.airports}
+    kinds = {"all": ["flights"], "carrier": timetable.carriers, "airport": timetable.airports}
     counted = [(kind, name) for kind, names in kinds.items() for name in names]
     inputs = {"airborne": Airborne, "today": Today}
     outputs = {"as of": AsOf, "in the air": InTheAir, "final": Final}
     spawn(view(ds, counts(counted), inputs, outputs, messages={"over": Over()}), name="counts", linked=True)
     spawn(watcher, ds, counted, limit, name="watcher", linked=True)
     spawn(alarm, ds, name="alarm", linked=True)
-    spawn(clerk, ds, known, done, name="clerk", linked=True)
+    spawn(clerk, ds, timetable, done, name="clerk", linked=True)
 
 
-def counts(known: list[tuple[str, str]]) -> Circuit:
+def counts(places_known: list[tuple[str, str]]) -> Circuit:
     """How many flights are in the air; a known place counts for one itself, to have a number when there are none."""
     circuit = Circuit()
-    counted = circuit.source("airborne").flat_map(places) + circuit.constant(dict.fromkeys(known, 1))
+    counted = circuit.source("airborne").flat_map(places) + circuit.constant(dict.fromkeys(places_known, 1))
     numbers = counted.index_with(rearranges(lambda place: place)).aggregate(aggregates.count)
     circuit.sink("in the air", numbers.map(rearranges(lambda row: (*row[0], row[1] - 1))))
     circuit.sink("as of", circuit.source("today"))
@@ -197,11 +197,11 @@ def alarm(ds: Ref) -> None:
         assert_(ds, Alarms(airport, number[airport]))
 
 
-def clerk(ds: Ref, known: Schedule, done: Callable[[list[Count]], object]) -> None:
+def clerk(ds: Ref, timetable: Schedule, done: Callable[[list[Count]], object]) -> None:
     """Count departures, and gather the tallies and the numbers of alarms; when none is missing, hand all over."""
     c = capture()
     tallies, alarms = query_set(ds, Tally(c, c, c, c)), query_hash(ds, Alarms(c, c))
-    counted, airports = len(known.carriers) + len(known.airports) + 1, len(known.airports)
+    counted, airports = len(timetable.carriers) + len(timetable.airports) + 1, len(timetable.airports)
     flights: Counter[tuple[str, str]] = Counter()
 
     @on_asserted(ds, Airborne(c, c, c, c, c))

@@ -46,11 +46,11 @@ class Limits:
     this that holds once it has sent a Nop; until then only its operating system is asked (TCP keep-alive), which
     answers for a program that hangs, too.  With *liveness* such a peer is refused, after *opening* seconds.
 
-    **A stranger**, that is a peer to which the gatekeeper has given nothing yet: *opening* are the seconds until it has
-    shown a capability (where there is no gatekeeper, until its first packet), and those for a server's first answer;
-    *stranger* the bytes, about, that we hold of it meanwhile: its assertions, and a packet that has not fully arrived,
-    64 for each value in it.  A broker has at most *strangers* of them at a time: whoever comes then takes the place of
-    the one that has been there longest.
+    **An untrusted peer**, that is a peer to which the gatekeeper has given nothing yet: *opening* are the seconds until
+    it has shown a capability (where there is no gatekeeper, until its first packet), and those for a server's first
+    answer; *stranger* the bytes, about, that we hold of it meanwhile: its assertions, and a packet that has not fully
+    arrived, 64 for each value in it.  A broker has at most *strangers* of them at a time: whoever comes then takes the
+    place of the one that has been there longest.
     """
 
     frame: int = 1 << 20

@@ -258,7 +258,9 @@ class Broker:
                 await stream.close()
 
     def _evict(self, peer: Peer) -> None:
-        """Close the connection of a stranger whose place is needed, without last words: they can take a second."""
+        """Close the connection of an untrusted peer whose place is needed, without last words: they can take a
+        second.
+        """
         if peer.session is not None and peer.session.reason is None:
             peer.session.reason, peer.session.exceeded = "another stranger needed the place", "strangers"
         self._nursery.start_soon(peer.tap.close)
@@ -291,12 +293,12 @@ class Broker:
         self.lobby.room = config.limits.strangers
         self._facet.enter(self._publish)
         wanted = [listening for listening in config.listen if self._may_open(listening)]
-        kept = [door for door in self._doors if door.listening in wanted and door.proof == _proof(door.listening)]
-        before = [door for door in self._doors if door not in kept]
+        unchanged = [door for door in self._doors if door.listening in wanted and door.proof == _proof(door.listening)]
+        before = [door for door in self._doors if door not in unchanged]
         for door in before:
             self._close(door)
         for listening in wanted:
-            if listening not in [door.listening for door in kept]:
+            if listening not in [door.listening for door in unchanged]:
                 await self._reopen(listening, before)
 
     def _may_open(self, listening: Listening) -> bool:

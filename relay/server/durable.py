@@ -15,7 +15,7 @@ asserts it, and it is written to disk.
   dataspace.
 * **What cannot be kept is volatile**, as if it had been asserted through ``"syndicate"``: ``Observe``, which never is;
   and, with a warning in the log, what holds a live reference (a sturdy one is data) and what is beyond
-  ``Limits.kept``.  In ``<keep V>`` such a V has no effect but that warning.  A sync is answered all the same.
+  ``Limits.kept``.  In ``<keep V>`` such a V has no effect but that warning.  A sync is answered nevertheless.
 * **A sync is answered when everything before it is on the disk**, and the dataspace has handled it.  That is the
   acknowledgement.  Nothing else waits: observers see ``+`` before it is committed, and a crash may take back what was
   seen; it never takes back what was acknowledged.
@@ -54,7 +54,7 @@ from relay.server.journal import Journal
 from syndicate.actors.actor import Actor
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle, current
-from syndicate.actors.verbs import Answer, current_turn, link, linked_task
+from syndicate.actors.verbs import SyncReply, current_turn, link, linked_task
 from syndicate.errors import JournalError, NotAValue
 from syndicate.index.event import MESSAGE
 from syndicate.index.interest import INTEREST
@@ -76,7 +76,7 @@ class _Kept:
 class Durable(Passage):
     """Stands before the dataspace *ds*, and keeps in *journal* at most *most* values.  Made by :func:`durable`.
 
-    Unlike other passages it acts in a *facet* of its own.  It is one all the same, so that no peer can make it the
+    Unlike other passages it acts in a *facet* of its own.  It is one nevertheless, so that no peer can make it the
     observer of the dataspace behind it, which would then talk to itself without end.
     """
 
@@ -127,9 +127,9 @@ class Durable(Passage):
         if type(form) is tuple and len(form) == 2 and form[0] is KEEP:
             self._keep(form[1])
         elif type(form) is tuple and len(form) == 2 and form[0] is FORGET:
-            kept = self._kept.get(form[1])
-            if kept is not None:
-                self._forget(kept)
+            stored = self._kept.get(form[1])
+            if stored is not None:
+                self._forget(stored)
         else:
             ds = self.target
             current("send").enqueue(ds.facet.actor, (MESSAGE, ds, form if ds.raw else thaw(form), None))
@@ -145,8 +145,8 @@ class Durable(Passage):
     # ------------------------------------------------------------------------------------------------ the set
 
     def _keep(self, form: Frozen) -> _Kept | None:
-        kept = self._kept.get(form)
-        if kept is None:
+        stored = self._kept.get(form)
+        if stored is None:
             try:
                 if len(self._kept) >= self._most:
                     raise NotAValue(f"{self._most} values are kept already, which is the limit")
@@ -155,8 +155,8 @@ class Durable(Passage):
             except NotAValue as e:
                 self._refuse(form, e)
                 return None
-            kept = self._kept[form] = _Kept(current("keep").assert_form(self._facet, self.target, form), number)
-        return kept
+            stored = self._kept[form] = _Kept(current("keep").assert_form(self._facet, self.target, form), number)
+        return stored
 
     def _forget(self, kept: _Kept) -> None:
         self._will_change()
@@ -220,7 +220,7 @@ def durable(ds: Ref, journal: Journal, *, most: int = DEFAULT.kept, ready: Calla
 
     def begin() -> None:
         entity.recover()
-        current_turn(facet).sync(ds, Ref(facet, Answer(ds, partial(outer.enter, ready))))
+        current_turn(facet).sync(ds, Ref(facet, SyncReply(ds, partial(outer.enter, ready))))
         facet.run(current_turn(facet), partial(linked_task, entity.write, outer))
 
     actor.boot(turn, begin)

@@ -3,8 +3,8 @@
 Each session has limits of its own; a thousand sessions within theirs may still be too many.  So the governor looks,
 twenty times a second, at the bytes that wait for all peers and at the memory of the process.  Above either mark
 
-1. the strangers are sent away, nobody new is let in, and those who sent most since the last look are not read (but for
-   a trickle);
+1. the untrusted peers are sent away, nobody new is let in, and those who sent most since the last look are not read
+   (but for a trickle);
 2. when that did not help for a few seconds, the peer for which most bytes wait is cut off, four in a second.
 
 It all ends when both are well below their marks again.
@@ -12,7 +12,7 @@ It all ends when both are well below their marks again.
 Contract: a look costs nothing for a peer that is idle.  Whoever only listens or retracts little is never made to wait.
 Memory alone cuts nobody off of whom nothing would be got back: only a peer for which a megabyte waits.
 
-Limits of this: between two looks, what waits can grow beyond the mark by as much as comes in meanwhile.  Python seldom
+Limits of this: between two looks, what waits can grow beyond the mark by as much as comes in meanwhile.  Python rarely
 gives memory back to the system by itself, and is made to once a second only, so that the mark of memory may hold
 publishers back for a while after the cause is gone; and who caused what waits is not known, only who sent.
 """
@@ -55,7 +55,7 @@ WORTH: Final = 1 << 20
 
 class Governor:
     """Watches a broker.  *changed* is called, outside turns, when an overload begins, changes or ends, and *cut* with
-    a peer that is to be cut off, and why.  *lobby* has those who are strangers.
+    a peer that is to be cut off, and why.  *lobby* has those who are untrusted peers.
     """
 
     def __init__(
@@ -94,13 +94,13 @@ class Governor:
         census = self._census
         limit = self.marks.memory if self.marks.memory > 1 else self.marks.memory * self._machine
         amounts = [("queued", census.pressing(), self.marks.queued), ("memory", resident(), int(limit))]
-        known = {overload.what for overload in census.overload}
+        reported = {overload.what for overload in census.overload}
         over = tuple(
             Overloaded(what, amount, mark)
             for what, amount, mark in amounts
-            if amount > (mark * 0.75 if what == "queued" and what in known else mark * 0.95 if what in known else mark)
+            if amount > mark * (1 if what not in reported else 0.75 if what == "queued" else 0.95)
         )
-        if {overload.what for overload in over} != known:
+        if {overload.what for overload in over} != reported:
             census.overload = over
             self._changed(over)
             self._log(over)

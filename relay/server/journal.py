@@ -116,7 +116,7 @@ class Journal:
         return bool(self._noted)
 
     def keep(self, form: Frozen) -> int:
-        """Note that *form*, which is not kept yet, is; answer its number.
+        """Note that *form*, which is not kept yet, is; return its number.
 
         Raises :class:`~syndicate.errors.NotAValue` for what cannot be stored: a live reference, above all.
         """
@@ -181,7 +181,7 @@ class Journal:
             raise self.error from None
 
     def write(self) -> list[Any]:
-        """Write what is to be written, here and now; answer who is to be told so."""
+        """Write what is to be written, here and now; return who is to be told so."""
         changes = self.take()
         if changes is not None:
             self.commit(changes)
@@ -200,9 +200,9 @@ class Journal:
                     changes = self.take()
                     if changes is not None:
                         await trio.to_thread.run_sync(self.commit, changes, limiter=one)
-                    told = self.written()
-                if told:
-                    tell(told)
+                    events = self.written()
+                if events:
+                    tell(events)
         finally:
             with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(self._end, limiter=one)

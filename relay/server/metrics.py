@@ -43,9 +43,9 @@ def registry(census: Census, journal: Journal = dict) -> CollectorRegistry:
         raise ServerMissing(
             'metrics need prometheus-client: install it with: pip install "syndicate-dataspace[server]"'
         ) from None
-    made = CollectorRegistry(auto_describe=False)
-    made.register(_Collector(census, journal))
-    return made
+    result = CollectorRegistry(auto_describe=False)
+    result.register(_Collector(census, journal))
+    return result
 
 
 class _Collector:

@@ -139,7 +139,7 @@ class Census:
     # ------------------------------------------------------------------------------------------------ what happens
 
     def open(self, main: Ref) -> Ref:
-        """Begin, in a turn; answers the admin dataspace.  *main* is the one that the broker serves."""
+        """Begin, in a turn; returns the admin dataspace.  *main* is the one that the broker serves."""
         self.system = current_facet().actor.system
         self.main = main
         self.admin = dataspace("admin")
@@ -241,10 +241,10 @@ class _Counts:
             if before is not None and before[0] == counts:
                 continue
             value = SessionCounts(peer.name, {Symbol(name): count for name, count in counts.items()})
-            told = assert_(self._admin, value)
+            handle = assert_(self._admin, value)
             if before is not None:
                 before[1].retract()
-            self._told[tap] = counts, told
+            self._told[tap] = counts, handle
 
 
 def _may_be_counts(pattern: Value) -> bool:

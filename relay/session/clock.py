@@ -4,7 +4,7 @@ A deadline moves with each byte, and hardly ever comes.  So none is set as a tim
 what is due, and answers when something will be.  It need not say when that moves to a later time, for it is found out
 when it is asked; a time that comes earlier than it last said is kept only if it is no nearer than *step*, the shortest
 of its limits.  Times are rounded up to a sixty-fourth of a step, so that a thousand links are asked together, and a
-program that sleeps is woken seldom.
+program that sleeps is woken rarely.
 
 Contract: whoever is watched is asked at most once a step while nothing is due, and at most a sixty-fourth of a step
 after its time; nothing is held of who is not watched any more.
@@ -98,8 +98,8 @@ def watch(look: Look, step: float) -> Watch:
     """Ask *look* from now on; *step* is the least time from anything that happens to a deadline that it brings."""
     here = clock()
     idle = not here._watches
-    made = Watch(look, step)
-    here.add(made, NEVER)
+    result = Watch(look, step)
+    here.add(result, NEVER)
     if idle:
         trio.lowlevel.spawn_system_task(here.run, name="relay clock")
-    return made
+    return result

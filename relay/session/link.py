@@ -155,9 +155,9 @@ class Link:
         self._watched = watch(self._look, self._step)
 
     def _look(self, now: float) -> float:
-        """Do what is due; answers when something will be."""
+        """Do what is due; returns when something will be."""
         session, limits = self.session, self._limits
-        if session.packets_in and not session.stranger:
+        if session.packets_in and not session.untrusted:
             self._opening = NEVER
         silence = self._heard + limits.idle if session.pings and self._listening else NEVER
         frame = self._frame if self._listening else NEVER
@@ -172,7 +172,7 @@ class Link:
                 "slow-consumer", f"more than {limits.backlog} bytes waited for the peer for {limits.grace:g} seconds"
             )
         elif now >= self._opening:
-            missing = "capability" if session.stranger else "packet"
+            missing = "capability" if session.untrusted else "packet"
             session.cut("opening", f"no {missing} within {limits.opening:g} seconds")
         elif now >= frame:
             session.cut(

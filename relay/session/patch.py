@@ -11,11 +11,11 @@ from itertools import chain
 from typing import Any, TypeAlias
 
 from relay.session.membrane import Crossing
-from relay.session.standing import Told
+from relay.session.peer_assertions import PeerAssertion
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC
 from syndicate.values.value import Frozen, Ref
 
-Understood: TypeAlias = tuple[int, Ref | None, Frozen, Told | None]
+Understood: TypeAlias = tuple[int, Ref | None, Frozen, PeerAssertion | None]
 """An event of the peer's: its kind, its target here, its value as we have it, and the assertion that it is about."""
 
 
@@ -36,28 +36,28 @@ def patched(events: list[Understood], release: Callable[[Iterable[Crossing]], ob
     if not _replaces(events):
         return events
     spoken = {target for kind, target, _, _ in events if kind == MESSAGE}
-    gone: dict[Any, list[Told]] = {}
+    gone: dict[Any, list[PeerAssertion]] = {}
     acts = list[Understood]()
-    places = dict[Told, int]()  # of what this turn asserts
+    places = dict[PeerAssertion, int]()  # of what this turn asserts
     for event in events:
-        kind, target, value, told = event
-        if told is None:
+        kind, target, value, assertion = event
+        if assertion is None:
             acts.append(event)
         elif kind == ASSERT and target not in spoken and (alike := gone.get((target, value))):
             old = alike.pop()
             if old in places:
-                places[told] = at = places.pop(old)
+                places[assertion] = at = places.pop(old)
                 acts[at] = event
             else:
-                told.handle = old.handle
+                assertion.handle = old.handle
             release(old.pins)
         elif kind == ASSERT:
-            places[told] = len(acts)
+            places[assertion] = len(acts)
             acts.append(event)
         else:
-            home = acts[places[told]][1] if told in places else told.handle and told.handle.target
-            gone.setdefault((home, told.form), []).append(told)
-    acts.extend([(RETRACT, None, None, told) for told in chain.from_iterable(gone.values())])
+            home = acts[places[assertion]][1] if assertion in places else assertion.handle and assertion.handle.target
+            gone.setdefault((home, assertion.form), []).append(assertion)
+    acts.extend([(RETRACT, None, None, assertion) for assertion in chain.from_iterable(gone.values())])
     return sorted(acts, key=place)
 
 

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from relay.capabilities.passage import innermost
-from relay.session.standing import Told
+from relay.session.peer_assertions import PeerAssertion
 from syndicate.index.event import ASSERT, RETRACT
 from syndicate.index.interest import INTEREST
 from syndicate.values.value import Frozen, Ref
@@ -42,12 +42,12 @@ class Reach:
         # What this turn has asserted: it reaches, and is reached by, what the turn asserts later.
         self._interests = self._values = 0
 
-    def fitting(self, events: Sequence[tuple[int, Ref | None, Frozen, Told | None]]) -> int:
+    def fitting(self, events: Sequence[tuple[int, Ref | None, Frozen, PeerAssertion | None]]) -> int:
         """How many of *events*, from the first, are not too much; they are charged."""
         total, enough = self.total, self._enough
-        for number, (kind, target, form, told) in enumerate(events):
+        for number, (kind, target, form, assertion) in enumerate(events):
             if kind == RETRACT:
-                handle = None if told is None else told.handle
+                handle = None if assertion is None else assertion.handle
                 if handle is None:
                     continue
                 place, value = handle.target, handle.form

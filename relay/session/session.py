@@ -42,8 +42,8 @@ from relay.session.backlog import ENTRY, Backlog, Note, Scale, pieces, weight
 from relay.session.membrane import Crossing, Membrane
 from relay.session.outbox import Entry, Outbox, fitting
 from relay.session.patch import Understood, patched, place
+from relay.session.peer_assertions import PeerAssertion, PeerAssertions
 from relay.session.reach import ENOUGH, Reach
-from relay.session.standing import Standing, Told
 from relay.session.statistics import Statistics
 from syndicate.actors.dataspace import Ended
 from syndicate.actors.facet import Facet
@@ -75,7 +75,7 @@ class Session:
 
     *codec* may come later, with the peer's first byte.  *publish* is what the peer finds under number 0.  *wake* is
     called when there is something to take, *repaid* when what was fed is done, and when the debt has shrunk, *admitted*
-    when a peer that was a ``stranger`` has been given something by the gatekeeper that it finds under number 0.
+    when a peer that was ``untrusted`` has been given something by the gatekeeper that it finds under number 0.
     ``reason`` says why the session ended, once it has; ``pings`` whether the peer is known to send Nops, and ``lively``
     whether it has said so at the start; ``ping`` is how often it is to hear something, in seconds.
     """
@@ -104,12 +104,12 @@ class Session:
         self.membrane = Membrane(self._proxy, self._number, Ref(facet, Entity()))
         if publish is not None:
             self.membrane.publish(publish)
-        self.stranger = publish is not None and getattr(publish.entity, "guards", False)
+        self.untrusted = publish is not None and getattr(publish.entity, "guards", False)
         self.last_handle = 0
         facet.hooks.append((self._unanswered, True))
         self.outbox = Outbox(limits, self.complain)
         self.outbox.codec = codec
-        self.standing = Standing(limits.handles, limits.asserted)
+        self.standing = PeerAssertions(limits.handles, limits.asserted)
         self.backlog = Backlog()
         self.told = 0
         self.most_told: float = limits.handles if codec is None else math.inf
@@ -263,8 +263,8 @@ class Session:
                 entries.append((SEQ, proxy.oid, (SYNCED, membrane.outward(echo, pins))))
         if entries:
             self.outbox.send(entries)
-        if self.stranger and membrane.introduced > 1:
-            self.stranger = False
+        if self.untrusted and membrane.introduced > 1:
+            self.untrusted = False
             self._admitted()
         if len(membrane.exports) + len(membrane.imports) > self.limits.oids:
             self.cut("oids", f"more than {self.limits.oids} references are known to both sides")
@@ -302,7 +302,7 @@ class Session:
             data = self._fed[0]
             if self.codec is None:
                 self.codec = self.outbox.codec = codec_for(data[0], self.limits)
-            if self.stranger:
+            if self.untrusted:
                 self._hold(len(data))
                 yield from self.codec.feed(data)
                 self._hold(0)
@@ -312,8 +312,8 @@ class Session:
             self._done(len(data))
 
     def _hold(self, more: int) -> None:
-        """Raise :class:`ProtocolError` if *more* bytes would be more than we hold of a stranger."""
-        if self.stranger and self.held + more > self.limits.stranger:
+        """Raise :class:`ProtocolError` if *more* bytes would be more than we hold of an untrusted peer."""
+        if self.untrusted and self.held + more > self.limits.stranger:
             self.exceeded = "stranger"
             raise ProtocolError(
                 f"more than {self.limits.stranger} bytes would be held of a peer that has shown no capability "
@@ -370,8 +370,8 @@ class Session:
                         turn.enqueue(self.facet.actor, (ENTER, self.facet, self._go_on, None))
                         return
                 first, self._acts = first or acts, []
-                for kind, target, value, told in acts:
-                    self._act(kind, target, value, told)
+                for kind, target, value, assertion in acts:
+                    self._act(kind, target, value, assertion)
         except ProtocolError as e:
             self.fail(e)
             return
@@ -427,37 +427,37 @@ class Session:
         if kind is A:
             target = membrane.target(oid, pins)
             value = membrane.inward(event[1], pins)
-            told = self.standing.add(event[2], value, pins, ENTRY + weight(event[1]))
-            if told is None:
+            assertion = self.standing.add(event[2], value, pins, ENTRY + weight(event[1]))
+            if assertion is None:
                 full = len(self.standing) >= self.limits.handles
                 limit, most = ("handles", self.limits.handles) if full else ("asserted", self.limits.asserted)
                 raise self._exceeded(limit, f"assertion {event[2]}", most)
         else:
             peer = membrane.inward(event[1], pins)
-            target, told = membrane.target(oid), None
+            target, assertion = membrane.target(oid), None
             value = Ref(self.facet, _Answer(self, peer, pins), True)
         if len(membrane.exports) + len(membrane.imports) > self.limits.oids:
             raise self._exceeded("oids", "one more reference", self.limits.oids)
-        return ASSERT if kind is A else SYNC, target, value, told
+        return ASSERT if kind is A else SYNC, target, value, assertion
 
     def _exceeded(self, limit: str, what: str, most: int) -> ProtocolError:
         self.exceeded = limit
         return ProtocolError(f"{what}, and a peer may have {most} ({limit}): take back what is no longer needed")
 
-    def _act(self, kind: int, target: Ref | None, value: Frozen, told: Told | None) -> None:
+    def _act(self, kind: int, target: Ref | None, value: Frozen, assertion: PeerAssertion | None) -> None:
         turn = current("receive")
         if kind == RETRACT:
-            if told is not None:
-                if told.handle is not None:
-                    turn.retract(told.handle)
-                self.membrane.release(told.pins)
+            if assertion is not None:
+                if assertion.handle is not None:
+                    turn.retract(assertion.handle)
+                self.membrane.release(assertion.pins)
         elif target is None:  # what we do not export, or no longer: nobody is there to hear it
             if kind == SYNC:
                 turn.send(value, True)
         elif kind != SYNC and not heard(target, value):
             pass
         elif kind == ASSERT:
-            told.handle = turn.assert_form(self.facet, target, value)  # type: ignore[union-attr]  # an A has one
+            assertion.handle = turn.assert_form(self.facet, target, value)  # type: ignore[union-attr]  # an A has one
         elif kind == MESSAGE:
             turn.enqueue(target.facet.actor, (MESSAGE, target, value if target.raw else thaw(value), None))
         else:
@@ -531,14 +531,14 @@ class Session:
         self._acts = []
         standing, turn = self.standing, current("end")
         going = standing.oldest(ENOUGH)
-        events: list[Understood] = [(RETRACT, None, None, told) for _, told in going]
+        events: list[Understood] = [(RETRACT, None, None, assertion) for _, assertion in going]
         fitting = Reach().fitting(events)
         part = Facet(self.facet.actor, self.facet)
-        for number, told in going[: max(1, fitting)]:
+        for number, assertion in going[: max(1, fitting)]:
             standing.remove(number)
-            if told.handle is not None:
-                told.handle.pass_to(part)
-            self.membrane.release(told.pins)
+            if assertion.handle is not None:
+                assertion.handle.pass_to(part)
+            self.membrane.release(assertion.pins)
         part.stop(turn)
         if len(standing):
             turn.enqueue(self.facet.actor, (ENTER, self.facet, partial(self.withdraw, then), None))
@@ -559,7 +559,7 @@ class Session:
         for crossing in self.membrane.imports.values():
             crossing.ref.entity.sent.clear()
         self.membrane = Membrane(self._proxy, self._number, Ref(self.facet, Entity()))
-        self.standing = Standing(0, 0)
+        self.standing = PeerAssertions(0, 0)
         self.outbox.clear()
         self.outbox.take(0)
         self.outbox.unsent.clear()

@@ -321,8 +321,8 @@ def replayed(
 
     *speed* 1.0 keeps the recorded times, 2.0 halves them, None waits for nothing; what was one turn is one turn again.
     Values with references in them are skipped and counted, and so not played are those that are not *wanted*.  At the
-    end what still stands is retracted, in the order in which it was asserted; *then* is called when the dataspace has
-    handled that.
+    end what is still asserted is retracted, in the order in which it was asserted; *then* is called when the dataspace
+    has handled that.
 
     Raises :class:`~syndicate.errors.RecordingError`, for what stands further down in the file in the actor.
     """

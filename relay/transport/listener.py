@@ -114,7 +114,7 @@ class SocketDoor:
             why = f"the WebSocket handshake failed: {e}"
         except (trio.BrokenResourceError, trio.ClosedResourceError) as e:
             why = f"gone during the handshake: {reason(e)}"
-        except Exception as e:  # the libraries are fed with whatever a stranger makes up: it must not cost the others
+        except Exception as e:  # an untrusted peer may send anything to the libraries: the others must not suffer
             why = f"the handshake failed: {e!r}"
         except BaseException:
             await trio.aclose_forcefully(stream)

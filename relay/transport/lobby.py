@@ -1,9 +1,9 @@
 """The lobby: who has connected, and has not shown yet that they may.
 
-A stranger costs a descriptor and some memory, and there may be more of them than there are descriptors.  Were they let
-in until there is no more room, they would keep out whoever has a capability; were they let in one after the other, they
-would keep the others waiting.  So there is *room* for some, all are let in at once, and whoever comes when it is full
-takes the place of the one that has been there longest: to show a capability takes a moment.
+An untrusted peer costs a descriptor and some memory, and there may be more of them than there are descriptors.  Were
+they let in until there is no more room, they would keep out whoever has a capability; were they let in one after the
+other, they would keep the others waiting.  So there is *room* for some, all are let in at once, and whoever comes when
+it is full takes the place of the one that has been there longest: to show a capability takes a moment.
 
 >>> lobby = Lobby(2)
 >>> for name in ("first", "second", "third"):

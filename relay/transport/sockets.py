@@ -66,18 +66,18 @@ async def listen_unix(path: str) -> trio.SocketListener:
             remove(Path(path), inode)  # nobody listens any more
         else:
             raise OSError(errno.EADDRINUSE, "somebody answers there")
-    made = trio.socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener = trio.socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         mask = os.umask(0o177)  # from its first moment it is the owner's only
         try:
-            await made.bind(path)
+            await listener.bind(path)
         finally:
             os.umask(mask)
-        made.listen(128)
+        listener.listen(128)
     except BaseException:
-        made.close()
+        listener.close()
         raise
-    return trio.SocketListener(made)
+    return trio.SocketListener(listener)
 
 
 def _socket_at(path: Path) -> int | None:

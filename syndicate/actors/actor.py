@@ -138,7 +138,7 @@ class Actor:
                     ref.entity.retract(handle)
 
     def _refuse(self, turn: Turn, kind: int, target: Ref, value: Any, handle: Any) -> None:
-        """Its facet had ended before *value* came to *target*: tell who asked, and an entity that cares, such as a
+        """Its facet had ended before *value* came to *target*: notify who asked, and an entity that cares, such as a
         link or a dataspace.
         """
         turn.facet = target.facet
@@ -165,7 +165,7 @@ class Actor:
         self.error = self.failure = error
         undone = [turn.discard()]
         undone += self._clean_up(turn)
-        # What was undone and asserted was never seen; what it retracted is gone all the same.
+        # What was undone and asserted was never seen; what it retracted is gone nevertheless.
         noted = [(actor, event) for pending in undone for actor, batch in pending.items() for event in batch]
         unseen = {event[3] for _, event in noted if event[0] == ASSERT}
         for actor, batch in turn.late.items():
@@ -184,7 +184,7 @@ class Actor:
             facet.release()
         turn.damaged.clear()
         turn.suspects.clear()
-        for kind, target, value, handle in events:  # links and syncs that came in this very turn were not answered
+        for kind, target, value, handle in events:  # links and syncs that came in this very turn had no reply
             if kind in (ASSERT, SYNC) and type(target) is Ref:
                 self._refuse(turn, kind, target, value, handle)
         self.ended(turn)
@@ -195,7 +195,7 @@ class Actor:
         self.system.crashed(self, error)
 
     def _clean_up(self, turn: Turn) -> list[dict[Any, list[Event]]]:
-        """Run the handlers of ``on_stop_or_crash``; answer what those had noted that raised."""
+        """Run the handlers of ``on_stop_or_crash``; return what those had noted that raised."""
         facets = self.root.below()
         for facet in facets:
             facet.stopping = True
@@ -248,18 +248,18 @@ class Task:
         self.scope.cancel()
 
     async def run(self) -> None:
-        """Run to the end, and tell the facet in a turn of its actor."""
+        """Run to the end, and notify the facet in a turn of its actor."""
         keep: Any = False
         failure: Exception | None = None
         with self.scope:
             try:
-                answer: Any = self.fn(*self.args)
-                if not isawaitable(answer):
+                awaitable: Any = self.fn(*self.args)
+                if not isawaitable(awaitable):
                     raise NotCallable(
-                        f"linked_task() needs an async function, and {self.fn!r} is none: for work that blocks use "
+                        f"linked_task() needs an async function, and {self.fn!r} is not one: for work that blocks use "
                         "linked_task(trio.to_thread.run_sync, fn)"
                     )
-                keep = await answer
+                keep = await awaitable
             except Exception as error:
                 failure = error
         if self.scope.cancelled_caught:

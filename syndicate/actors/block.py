@@ -62,7 +62,7 @@ class Block:
             self.unordered = False
 
     def run(self, turn: Turn) -> None:
-        """Run it in its facet, noting what it reads anew; not if that has stopped."""
+        """Run it in its facet, noting what it reads again; not if that has stopped."""
         facet = self.facet
         self.queued = False
         if not facet.alive:
@@ -190,7 +190,7 @@ class Block:
 
 
 class Settling:
-    """A turn's way to a state in which no block is damaged; ``total`` counts the blocks that this has run.
+    """How a turn reaches a state in which no block is damaged; ``total`` counts the blocks that this has run.
 
     As with turns, one object serves all of them: most run one block, and to make the object would take as long.
     """

@@ -1,12 +1,13 @@
 """The dataspace: where actors that do not know each other meet.
 
-Assertions and messages go in; each observer is told what matches its pattern.  It is an entity like any other and
-owns nothing but an index: the turn carries what it says, and what it has told is the index's bag of captures.
+Assertions and messages go in; each observer is notified of what matches its pattern.  It is an entity like any other
+and owns nothing but an index: the turn carries what it says, and what its observers know is the index's bag of
+captures.
 
 * Equal values asserted n times are one; ``-`` comes with the last.
-* What an observer was told is taken back when its ``Observe`` goes.
+* What an observer was notified of is retracted when its ``Observe`` goes.
 * An ``Observe`` is an ordinary assertion, in the index before its observer is: it may see itself.
-* A message is told to each matching observer once, and not kept.
+* A message goes to each matching observer once, and is not kept.
 
 >>> from syndicate import record, run, spawn, assert_, send, on_message, on_asserted, capture, stop_actor
 >>> @record
@@ -37,13 +38,15 @@ from syndicate.actors.turn import Handle, Turn, current, foreign
 from syndicate.index.event import ASSERT, RETRACT
 from syndicate.index.interest import INTEREST
 from syndicate.index.skeleton import Index
-from syndicate.index.trie import Captures, Handler, Told
+from syndicate.index.trie import Captures, Handler, Notice
 from syndicate.log import logger
 from syndicate.values.value import SEQ, Frozen, Ref
 
 
 class Ended:
-    """Tells who asserts in what has ended, the first time, the second, the fourth: each would let them fill the log."""
+    """Warns who asserts in what has ended, the first time, the second, the fourth: a line for each would fill the
+    log.
+    """
 
     def __init__(self, what: str) -> None:
         self.what = what
@@ -87,7 +90,9 @@ class Dataspace:
             self._tell(ASSERT, observer, self.index.observe(skeleton, constants, observer))
 
     def retract(self, handle: Handle) -> None:
-        """Remove a value; if it was the last copy of an ``Observe``, take back all that its observer was told."""
+        """Remove a value; if it was the last copy of an ``Observe``, take back all that its observer was notified
+        of.
+        """
         form = handle.form
         if self.index.remove(form) and type(form) is tuple and form[0] is INTEREST:
             _, skeleton, constants, observer = form
@@ -95,7 +100,7 @@ class Dataspace:
                 self._tell(RETRACT, observer, self.index.unobserve(skeleton, constants, observer))
 
     def sync(self, peer: Ref) -> None:
-        """Answer that everything earlier was handled."""
+        """Reply that everything earlier was handled."""
         self.turn.send(peer, True)
 
     def unheard(self, form: Frozen, handle: Any) -> None:
@@ -103,29 +108,31 @@ class Dataspace:
         self.ended.note(form, handle)
 
     def retire(self) -> None:
-        """Take back everything that observers were told, because the dataspace ends."""
+        """Take back everything that observers were notified of, because the dataspace ends."""
         for handler in self.index.handlers():
-            for told in list((handler.told or {}).values()):
-                self.tell(RETRACT, handler, told.captures, told.values, told)
+            for notice in list((handler.notices or {}).values()):
+                self.tell(RETRACT, handler, notice.captures, notice.values, notice)
 
     def _reaches(self, observer: Ref) -> bool:
-        """Whether what is told to *observer* arrives in a turn of this system."""
+        """Whether events for *observer* arrive in a turn of this system."""
         return observer.facet is not None and observer.facet.actor.system is self.turn.system
 
-    def _tell(self, kind: int, observer: Ref, all_told: Iterable[Told]) -> None:
+    def _tell(self, kind: int, observer: Ref, notices: Iterable[Notice]) -> None:
         raw = observer.raw
-        events = [(kind, observer, (SEQ, *told.captures) if raw else told.values, told) for told in all_told]
+        events = [(kind, observer, (SEQ, *notice.captures) if raw else notice.values, notice) for notice in notices]
         if events:
             self.turn.pending.setdefault(observer.facet.actor, []).extend(events)
 
     # ------------------------------------------------------------------------------------------- what the index finds
 
-    def tell(self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], told: Told | None) -> None:
+    def tell(
+        self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], notice: Notice | None
+    ) -> None:
         """Note what the index found, for all observers of a handler."""
         pending = self.turn.pending
         observers = handler.observers
         if type(observers) is Ref:
-            event = (kind, observers, (SEQ, *captures) if observers.raw else values, told)
+            event = (kind, observers, (SEQ, *captures) if observers.raw else values, notice)
             actor = observers.facet.actor
             if actor in pending:
                 pending[actor].append(event)
@@ -133,13 +140,13 @@ class Dataspace:
                 pending[actor] = [event]
             return
         for actor, raw, refs in handler.groups:
-            pending.setdefault(actor, []).append((kind, refs, (SEQ, *captures) if raw else values, told))
+            pending.setdefault(actor, []).append((kind, refs, (SEQ, *captures) if raw else values, notice))
 
 
 def dataspace(name: str = "dataspace") -> Ref:
     """A new dataspace, in a daemon actor of its own: it lasts as long as the system.  Raises :class:`NotInTurn`.
 
-    Give the answer to ``assert_``, ``send``, ``during`` and the rest as their first argument.
+    Give the result to ``assert_``, ``send``, ``during`` and the rest as their first argument.
     """
     turn = current("dataspace")
     actor = Actor(turn.actor.system, name, daemon=True)

@@ -1,7 +1,7 @@
 """Reacting to a dataspace: ``on_message``, ``on_asserted``, ``on_retracted``, ``during``, ``stop_when``.
 
 Each asserts an ``Observe`` in the current facet and calls the handler in a turn of this actor, captures as positional
-arguments. What is there already counts as just asserted.  All of them are decorators that answer the function itself.
+arguments. What is there already counts as just asserted.  All of them are decorators that return the function itself.
 
 >>> from syndicate import assert_, capture, dataspace, run, send
 >>> def boot():
@@ -110,7 +110,7 @@ class _DuringSpawn(_During):
 
 
 def observe(what: str, ds: Ref, pattern: Any, entity: Entity, *fns: Callable[..., Any] | None) -> None:
-    """Let an entity be told of what matches *pattern*, as long as the current facet lives.
+    """Notify an entity of what matches *pattern*, as long as the current facet lives.
 
     *what* is how errors name it, and *fns* are to take what is captured.
     """
@@ -162,7 +162,7 @@ def during(ds: Ref, pattern: Any, *, spawn: bool = False, name: str | None = Non
     asserted.
 
     With *spawn* each runs in an actor of its own (*name* names them), so that a crash of one leaves the others alone.
-    A function that it answers runs when that facet stops, as with :func:`~syndicate.actors.verbs.on_stop`.
+    A function that it returns runs when that facet stops, as with :func:`~syndicate.actors.verbs.on_stop`.
     """
 
     def install(fn: F) -> F:

@@ -185,13 +185,13 @@ class Facet:
 
     def below(self) -> list[Facet]:
         """This facet and all below it, children first."""
-        found: list[Facet] = []
+        facets: list[Facet] = []
         to_come = [self]
         while to_come:  # no recursion, for a tree may be deeper than Python's stack
             facet = to_come.pop()
-            found.append(facet)
+            facets.append(facet)
             to_come.extend(facet.children)
-        return found[::-1]
+        return facets[::-1]
 
     # ------------------------------------------------------------------------------------------------ from outside
 

@@ -4,7 +4,7 @@ A turn is handled at a stretch unless it has more than ``LARGE`` events.  Then i
 slice everything else has its turn: other actors, timers, tasks, sockets.  Nobody sees half of it, for what a turn has
 noted is handed over when it commits, at the end of its last slice.  What comes for the actor meanwhile waits in the
 lane, in order, so that the actor is in one turn at a time; all others go on.  Others go first only while
-nothing waits, so that who tells it ever more cannot outrun it: a lane is at most a turn behind.
+nothing waits, so that who sends it ever more cannot outrun it: a lane is at most a turn behind.
 
 A handler, a dataflow block, or a step of a circuit is not divided: they are functions of the program.
 
@@ -39,7 +39,7 @@ class Lane:
         self.actor = actor
         self._events: list[Event] | None = events
         self._at = 0
-        self.place: list[Event] = []  # what stands for it in the run queue; another one there is out of date
+        self.place: list[Event] = []  # its entry in the run queue; another one there is out of date
         self._suspended: tuple[Any, ...] | None = None
         self._waiting: deque[list[Event] | Callable[[], None]] = deque()
 
@@ -58,7 +58,7 @@ class Lane:
         return bool(self._waiting)
 
     def take(self, turn: Turn) -> int:
-        """Handle a slice of the turn, or the batch that comes next; answers how many events."""
+        """Handle a slice of the turn, or the batch that comes next; returns how many events."""
         events, start = self._events, self._at
         if events is None:
             return 0

@@ -35,13 +35,13 @@ Hook = Callable[..., object] | None
 
 
 class _LiveSet(ValueSet):
-    """One that changes; to be told from one that cannot."""
+    """One that changes, and so is never equal to one that cannot."""
 
     __slots__ = ()
 
 
 class _LiveDictionary(Dictionary):
-    """One that changes; to be told from one that cannot."""
+    """One that changes, and so is never equal to one that cannot."""
 
     __slots__ = ()
 
@@ -51,7 +51,7 @@ freeze_as(_LiveDictionary, freezers[Dictionary])
 
 
 class _Query(Entity):
-    """Keeps what is known; *add* and *remove* change a collection, the field is told."""
+    """Keeps the current matches; *add* and *remove* change a collection, and the field is notified."""
 
     def __init__(
         self, followed: Field[Any], add: Callable[..., None], remove: Callable[..., None], on_add: Hook, on_remove: Hook
@@ -87,7 +87,7 @@ class _Query(Entity):
 
 
 def _follow(what: str, ds: Ref, pattern: Any, query: _Query) -> None:
-    """Let a query know what matches, as long as the current facet lives."""
+    """Let a query follow what matches, as long as the current facet lives."""
     observe(what, ds, pattern, query, query.on_add, query.on_remove)
     facet = current(what).facet
     if facet.alive:
@@ -111,14 +111,14 @@ def _expect_captures(what: str, pattern: Any, count: int) -> None:
 
 def query_set(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None) -> Field[ValueSet]:
     """A field with the set of captures: bare where the pattern has one capture, tuples where it has more."""
-    known = _LiveSet()
-    followed = _field("query_set", known)
+    values = _LiveSet()
+    followed = _field("query_set", values)
 
     def add(captures: Any) -> None:
-        known._entries[freeze(_one(captures))] = _one(captures)
+        values._entries[freeze(_one(captures))] = _one(captures)
 
     def remove(captures: Any) -> None:
-        del known._entries[freeze(_one(captures))]
+        del values._entries[freeze(_one(captures))]
 
     _follow("query_set", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
     return followed
@@ -128,15 +128,15 @@ def query_value(ds: Ref, pattern: Any, default: Any = None, on_add: Hook = None,
     """A field with the captures of the assertion that matches, the newest if there are several, *default* if there is
     none.
     """
-    known: dict[Any, Value] = {}
+    values: dict[Any, Value] = {}
     followed = _field("query_value", default)
 
     def add(captures: Any) -> None:
-        known[freeze(captures)] = followed.value = _one(captures)
+        values[freeze(captures)] = followed.value = _one(captures)
 
     def remove(captures: Any) -> None:
-        del known[freeze(captures)]
-        followed.value = next(reversed(known.values()), default)
+        del values[freeze(captures)]
+        followed.value = next(reversed(values.values()), default)
 
     _follow("query_value", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
     return followed
@@ -150,22 +150,22 @@ def query_hash(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = Non
     """
     _expect_captures("query_hash", pattern, 2)
     all_known: dict[Any, dict[Any, Value]] = {}
-    known = _LiveDictionary()
-    followed = _field("query_hash", known)
+    entries = _LiveDictionary()
+    followed = _field("query_hash", entries)
 
     def add(captures: Any) -> None:
         key = freeze(captures[0])
         all_known.setdefault(key, {})[freeze(captures)] = _one(captures[1:])
-        known._entries[key] = (captures[0], _one(captures[1:]))
+        entries._entries[key] = (captures[0], _one(captures[1:]))
 
     def remove(captures: Any) -> None:
         key = freeze(captures[0])
         of_key = all_known[key]
         del of_key[freeze(captures)]
         if of_key:
-            known._entries[key] = (captures[0], next(reversed(of_key.values())))
+            entries._entries[key] = (captures[0], next(reversed(of_key.values())))
         else:
-            del all_known[key], known._entries[key]
+            del all_known[key], entries._entries[key]
 
     _follow("query_hash", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
     return followed
@@ -178,18 +178,18 @@ def query_count(
 
     *key* makes the key of the captures; the first capture is the default, and without any capture there is one key, ().
     """
-    known = _LiveDictionary()
-    followed = _field("query_count", known)
+    counts = _LiveDictionary()
+    followed = _field("query_count", counts)
 
-    keys: dict[Any, Value] = {}  # as chosen when they came: *key* may answer otherwise when they go
+    keys: dict[Any, Value] = {}  # as chosen when they came: *key* may return another one when they go
 
     def change(chosen: Value, by: int) -> None:
         form = freeze(chosen)
-        count = known._entries.get(form, (None, 0))[1] + by
+        count = counts._entries.get(form, (None, 0))[1] + by
         if count:
-            known._entries[form] = (chosen, count)
+            counts._entries[form] = (chosen, count)
         else:
-            del known._entries[form]
+            del counts._entries[form]
 
     def add(captures: Any) -> None:
         keys[freeze(captures)] = chosen = key(*captures) if key is not None else captures[0] if captures else ()

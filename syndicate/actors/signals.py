@@ -10,7 +10,7 @@ two turns, when everything is whole: all actors are stopped in order, and then t
   nothing else happens.
 * What is ignored stays so: in a background job Ctrl-C, under nohup the end of the terminal.
 * A signal that comes again, because a turn, a task or a stop handler does not end, ends the program at once.  Within
-  a tenth of a second it is the same one, for terminals and wrappers often tell a program twice.
+  a tenth of a second it is the same one, for terminals and wrappers often send it twice.
 
 A system in another thread gets no signals: Python gives them to the main thread, whose program ends it.
 
@@ -157,7 +157,7 @@ def _is_trio(handler: object) -> bool:
 
 
 def _be_short() -> None:
-    """Let a Ctrl-C that nobody catches be told in a word: that it came between two turns is of no interest."""
+    """Report a Ctrl-C that nobody catches in one word: that it came between two turns is of no interest."""
     if sys.excepthook is sys.__excepthook__:
         sys.excepthook = _tell
 

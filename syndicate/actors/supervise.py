@@ -2,7 +2,7 @@
 
 A supervisor is an actor that spawns a child, sees it end, waits a little and spawns the next.  More than *intensity*
 restarts within *period* seconds mean that restarting does not help: then the supervisor gives up.  That is a crash,
-and somebody has to answer for it: who is linked to the supervisor; or else the supervisor of the actor that asked for
+and somebody has to handle that: who is linked to the supervisor; or else the supervisor of the actor that asked for
 it, which that actor's crash tells; or else the program, which ends with the error, wherever in it that was.
 
 >>> from syndicate import run
@@ -47,7 +47,7 @@ def supervise(
     name: str | None = None,
     linked: bool = False,
 ) -> Actor:
-    """Spawn a supervisor of an actor that runs ``boot(*args)``; answers the supervisor's actor.
+    """Spawn a supervisor of an actor that runs ``boot(*args)``; returns the supervisor's actor.
 
     *restart* it ``"always"`` or only ``"on-error"``; at most *intensity* times in *period* seconds, *pause* seconds
     after its end.  Stopping the supervisor stops the child.
@@ -114,7 +114,7 @@ def _supervisor(
 
 
 def _escalate(asking: Actor, error: ActorCrashed) -> None:
-    """Let the supervisor of the actor that *asked* answer for *error*, or the program if there is none."""
+    """Let the supervisor of the actor that *asked* handle *error*, or the program if there is none."""
 
     def crash() -> None:
         raise error

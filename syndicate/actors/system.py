@@ -67,7 +67,7 @@ class System:
         self._causes: dict[int, int] = {}
         self.first: Actor | None = None
         self.failure: BaseException | None = None
-        """What the program that the first actor stands for has failed by."""
+        """The error with which the program of the first actor has failed."""
         self.embedded = False
         """Whether it runs inside a trio program, which goes on meanwhile."""
         self.stopped = False
@@ -130,7 +130,7 @@ class System:
     def set_timer(self, deadline: float, timer: Timer) -> None:
         """Let *timer* fire at *deadline*, seconds of the system's clock."""
         heapq.heappush(self._timers, (deadline, next(self._numbers), timer))
-        if len(self._timers) > self._many:  # cancelled ones would wait for their hour: timeouts seldom come
+        if len(self._timers) > self._many:  # cancelled ones would wait for their hour: timeouts rarely come
             self._timers[:] = [entry for entry in self._timers if entry[2].live]
             heapq.heapify(self._timers)
             self._many = max(100, 2 * len(self._timers))
@@ -161,7 +161,7 @@ class System:
         return trio.current_time()
 
     def listen(self, tracer: Tracer) -> Callable[[], None]:
-        """Tell *tracer* each entry of the trace from now on; the answer, called, ends that."""
+        """Call *tracer* with each entry of the trace from now on; call the result to end that."""
         self._tracers.append(tracer)
         self.turn.tracing = self._trace_turn
 
@@ -174,7 +174,7 @@ class System:
         return unlisten
 
     def trace(self, actor: Actor, item: Started | Turned | Stopped) -> None:
-        """Tell the tracers, if there are any."""
+        """Call the tracers, if there are any."""
         if self._tracers:
             entry = Trace(self.now(), actor.name, item)
             for tracer in self._tracers:
@@ -199,7 +199,7 @@ class System:
             self.fail(actor.failure)
 
     def fail(self, error: BaseException) -> None:
-        """End the program by *error*; nothing happens where no first actor stands for one."""
+        """End the program by *error*; nothing happens where no first actor runs one."""
         if self.first is not None and self.failure is None:
             self.failure = error
 
@@ -232,7 +232,7 @@ class System:
             here.turn = outer
 
     def _take_aside(self, actor: Any, events: list[Event]) -> int:
-        """Handle a batch while there are lanes, or one that needs a lane; answers how many events, or 1 for none."""
+        """Handle a batch while there are lanes, or one that needs a lane; returns how many events, or 1 for none."""
         if type(actor) is Lane:
             lane = actor
             if events is not lane.place:  # it has gone first meanwhile

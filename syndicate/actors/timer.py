@@ -49,7 +49,7 @@ _NEVER: Final = 1e15
 
 
 _BELOW: Final[Any] = object()
-"""Stands for the function below the decorator: None would hide that ``after(1, f())`` has called it."""
+"""The default of *fn*: the function is below the decorator.  None would hide that ``after(1, f())`` has called it."""
 
 
 class Timer:
@@ -112,9 +112,9 @@ def after(seconds: float) -> Callable[[Callable[[], object]], Timer]: ...
 @overload
 def after(seconds: float, fn: Callable[[], object]) -> Timer: ...
 def after(seconds: float, fn: Callable[[], object] = _BELOW) -> Any:
-    """Call *fn* once, *seconds* from now, in the current facet; answers the :class:`Timer`.
+    """Call *fn* once, *seconds* from now, in the current facet; returns the :class:`Timer`.
 
-    Without *fn* a decorator.  Raises :class:`~syndicate.errors.ArgumentError` for seconds that are none.
+    Without *fn* a decorator.  Raises :class:`~syndicate.errors.ArgumentError` for seconds that are not a number.
     """
     if fn is not _BELOW:
         return _start("after", seconds, fn)
@@ -126,9 +126,9 @@ def every(seconds: float) -> Callable[[Callable[[], object]], Timer]: ...
 @overload
 def every(seconds: float, fn: Callable[[], object]) -> Timer: ...
 def every(seconds: float, fn: Callable[[], object] = _BELOW) -> Any:
-    """Call *fn* each *seconds*, first after that time, in the current facet; answers the :class:`Timer`.
+    """Call *fn* each *seconds*, first after that time, in the current facet; returns the :class:`Timer`.
 
-    Without *fn* a decorator.  Raises :class:`~syndicate.errors.ArgumentError` for seconds that are none.
+    Without *fn* a decorator.  Raises :class:`~syndicate.errors.ArgumentError` for seconds that are not a number.
     """
     if fn is not _BELOW:
         return _start("every", seconds, fn)

@@ -8,7 +8,8 @@ runs inside another.
 A turn is one atomic patch.  In a batch come first the assertions and the messages, in the order in which they were
 made, and then the retractions, in theirs: nothing goes before the turn is over.  So nobody who looks at what a turn
 replaces sees a moment with neither, in whatever order the turn did it.  A sync that was made after a retraction comes
-after it.  The index keeps that order: what a dataspace tells an observer of a batch is a batch of the same form.
+after it.  The index keeps that order: the events that a dataspace makes of a batch for an observer are a batch of the
+same form.
 
 A turn knows no actor.  It holds a facet, the events for each target, and what must be looked at before the commit:
 damaged dataflow blocks and facets that may have become inert.  One object serves all turns of a system, one after the
@@ -65,7 +66,7 @@ class Entity:
         """*value* was sent."""
 
     def sync(self, peer: Ref) -> None:
-        """All earlier events were handled: answer by sending True to *peer*."""
+        """All earlier events were handled: reply by sending True to *peer*."""
         current("sync").send(peer, True)
 
 
@@ -109,9 +110,9 @@ class Handle:
         turn.retract(self)
 
     def replace(self, value: Value) -> Handle | None:
-        """Assert *value* (None: nothing) in its place; answer the new handle.
+        """Assert *value* (None: nothing) in its place; return the new handle.
 
-        An identical value changes nothing, and answers this handle.
+        An identical value changes nothing, and returns this handle.
         """
         turn = current("replace")
         if self.facet.actor is not turn.actor:
@@ -122,9 +123,9 @@ class Handle:
         form = None if value is None else freeze(value)
         if form == self.form:
             return self
-        made = None if value is None else turn.assert_form(self.facet, self.target, form)
+        successor = None if value is None else turn.assert_form(self.facet, self.target, form)
         turn.retract(self)
-        return made
+        return successor
 
     def _refuse(self) -> None:
         if self in self.facet.handles:
@@ -219,7 +220,7 @@ class Turn:
         return handle
 
     def retract(self, handle: Handle) -> None:
-        """Retract an assertion of a facet of this actor, if it still stands."""
+        """Retract an assertion of a facet of this actor, if it is still asserted."""
         handles = handle.facet.handles
         if handle in handles:
             del handles[handle]
@@ -233,7 +234,7 @@ class Turn:
                     self.pending[actor] = []
 
     def sync(self, target: Ref, peer: Ref) -> None:
-        """Let *target* answer True to *peer* once it has handled everything before, the retractions included."""
+        """Let *target* send True to *peer* once it has handled everything before, the retractions included."""
         actor = target.facet.actor
         note = self.defer if actor in self.late else self.enqueue
         note(actor, (SYNC, target, peer, None))
@@ -241,7 +242,7 @@ class Turn:
     # ------------------------------------------------------------------------------------------------ its pauses
 
     def suspend(self) -> tuple[Any, ...]:
-        """Set aside what was noted so far, for other turns to be taken; the answer is for :meth:`resume`."""
+        """Set aside what was noted so far, for other turns to be taken; the result is for :meth:`resume`."""
         state = tuple([getattr(self, name) for name in _NOTED])
         self._begin()
         return state
@@ -285,7 +286,7 @@ class Turn:
         self.commit()
 
     def discard(self) -> dict[Any, list[Event]]:
-        """Forget what was noted; answer the events by actor, so that a crash can see what had not happened yet."""
+        """Forget what was noted; return the events by actor, so that a crash can see what had not happened yet."""
         if self.late:
             self.seal()
         pending, self.pending, self.afterwards = self.pending, {}, []
@@ -323,7 +324,7 @@ def current(what: str) -> Turn:
 
 
 def foreign(actor: Any) -> WrongSystem:
-    """The error of who tells something to an actor of another system, which is found when its batch is opened."""
+    """The error of code that sends something to an actor of another system; it is found when its batch is opened."""
     return WrongSystem(
         f"a reference to {actor!r} of another open system was used, whose turns are its own: use facet.enter(fn) with "
         "a facet of that system, or one system for both"
@@ -365,7 +366,7 @@ class _Unapplied:
 
 
 def decorator(what: str, install: F) -> F:
-    """*install* as the answer of the decorator *what*: it must be applied before the turn ends, now or later in it.
+    """*install* as the result of the decorator *what*: it must be applied before the turn ends, now or later in it.
 
     To be called by the decorator itself, whose caller the message names.
     """
@@ -382,7 +383,7 @@ def decorator(what: str, install: F) -> F:
     return cast("F", apply)
 
 
-def expect_function(what: str, fn: Any, given: int = 0, pattern: Any = None) -> None:
+def expect_function(what: str, fn: Any, count: int = 0, pattern: Any = None) -> None:
     """Raise :class:`NotCallable`, with the remedy, unless *what* can call *fn* in a turn with *given* arguments.
 
     These are the captures of *pattern*, if there is one.  The arguments of plain functions and methods alone are
@@ -405,12 +406,12 @@ def expect_function(what: str, fn: Any, given: int = 0, pattern: Any = None) -> 
         raise _waits(what, function)
     most = code.co_argcount - own
     least = most - len(function.__defaults__ or ())
-    if given < least or (given > most and not code.co_flags & CO_VARARGS):
+    if count < least or (count > most and not code.co_flags & CO_VARARGS):
         takes = f"{function.__name__}({', '.join(code.co_varnames[own : own + most])})"
         if pattern is None:
-            raise NotCallable(f"{what}() gives {given} arguments to {takes}, which takes {most}")
+            raise NotCallable(f"{what}() gives {count} arguments to {takes}, which takes {most}")
         raise NotCallable(
-            f"{what}() hands over what each capture() in the pattern stands for: {given} in {pattern!r}, but {takes} "
+            f"{what}() hands over what each capture() in the pattern stands for: {count} in {pattern!r}, but {takes} "
             f"takes {most}. Give it one parameter for each capture()"
         )
 

@@ -32,7 +32,7 @@ from syndicate.errors import ArgumentError, NotCallable, NotInTurn, TargetEnded,
 from syndicate.index.event import ASSERT, MESSAGE, Event
 from syndicate.values.value import Frozen, Ref, Value, freeze, freezers, thaw
 
-# ---------------------------------------------------------------------------------------------------- telling
+# ---------------------------------------------------------------------------------------------------- sending
 
 
 def send(target: Ref, value: Value) -> None:
@@ -59,7 +59,7 @@ def assert_(target: Ref, value: Callable[[], Value | None]) -> Computed: ...
 @overload
 def assert_(target: Ref, value: Value) -> Handle: ...
 def assert_(target: Ref, value: Value | Callable[[], Value | None]) -> Handle | Computed:
-    """Assert *value* for as long as the current facet lives, or until the answered handle is retracted.
+    """Assert *value* for as long as the current facet lives, or until the returned handle is retracted.
 
     A function is called now, and again whenever a field that it read has changed: its new value replaces the old one
     without a gap, and None means no assertion.  Raises :class:`~syndicate.errors.NotAValue`.
@@ -127,7 +127,7 @@ class Computed:
         return True
 
     def look(self, turn: Turn) -> None:
-        """The turn has settled: what is noted stands."""
+        """The turn has settled: what is noted takes effect."""
         self.early = None
 
     def _own(self, what: str) -> Turn:
@@ -169,30 +169,30 @@ class Computed:
 def sync(target: Ref, then: Callable[[], object], otherwise: Callable[[], object] | None = None) -> None:
     """Call *then*, in the current facet, once *target* has handled everything that this actor did before.
 
-    If *target* has ended, or ends before it can answer, *otherwise* is called; without it the actor crashes with a
+    If *target* has ended, or ends before it can reply, *otherwise* is called; without it the actor crashes with a
     :class:`~syndicate.errors.TargetEnded`.
     """
     turn = current("sync")
     expect_function("sync", then)
     if otherwise is not None:
         expect_function("sync", otherwise)
-    turn.sync(expect_ref("sync", target), Ref(turn.facet, Answer(target, then, otherwise)))
+    turn.sync(expect_ref("sync", target), Ref(turn.facet, SyncReply(target, then, otherwise)))
 
 
-class Answer(Entity):
-    """Awaits the answer to a sync: True, or False of what has ended."""
+class SyncReply(Entity):
+    """Awaits the reply to a sync: True, or False from what has ended."""
 
     def __init__(self, target: Ref, then: Callable[[], object], otherwise: Callable[[], object] | None = None) -> None:
         self.target = target
         self.then = then
         self.otherwise = otherwise
-        self.answered = False
+        self.replied = False
 
     def message(self, value: Value) -> None:
-        """The answer has come; only the first counts."""
-        if self.answered:
+        """The reply has come; only the first counts."""
+        if self.replied:
             return
-        self.answered = True
+        self.replied = True
         if value is not False:
             self.then()
         elif self.otherwise is not None:
@@ -216,7 +216,7 @@ def ref(entity: Entity) -> Ref:
 
 
 def react(fn: Callable[[], object]) -> Facet:
-    """Start a facet inside the current one and run *fn* in it.  Usable as a decorator; answers the facet."""
+    """Start a facet inside the current one and run *fn* in it.  Usable as a decorator; returns the facet."""
     turn = current("react")
     expect_function("react", fn)
     parent: Facet = turn.facet
@@ -236,7 +236,7 @@ def stop(facet: Facet | None = None, then: Callable[[], object] | None = None) -
     turn = current("stop")
     chosen: Facet = turn.facet if facet is None else facet
     if not isinstance(chosen, Facet):
-        raise ArgumentError(f"stop() takes a facet first, such as react() answers, not {chosen!r}: write stop(then=fn)")
+        raise ArgumentError(f"stop() takes a facet first, such as react() returns, not {chosen!r}: write stop(then=fn)")
     if then is not None:
         expect_function("stop", then)
     if chosen.actor is not turn.actor:
@@ -267,7 +267,7 @@ def on_stop_or_crash(fn: Callable[[], object]) -> Callable[[], object]:
 
 
 def prevent_inert_check() -> Callable[[], None]:
-    """Keep the current facet although nothing seems left to happen in it; the answer, called, ends that.
+    """Keep the current facet although nothing seems left to happen in it; call the result to end that.
 
     Say so where something will enter the facet from outside: another thread, a callback.
     """
@@ -331,10 +331,10 @@ def spawn(
 
 
 def link(actor: Actor) -> None:
-    """Tie *actor* and the current facet together: when one ends, in whatever way, the other is stopped in order.
+    """Tie *actor* and the current facet together: when one ends, however it ends, the other is stopped in order.
 
     If that was by an error and the facet is all of its actor, the actor has failed by that error: whoever is linked to
-    it or supervises it is told so, and :func:`~syndicate.actors.system.run` raises it if it is the first actor.
+    it or supervises it is notified, and :func:`~syndicate.actors.system.run` raises it if it is the first actor.
     """
     turn = current("link")
     facet: Facet = turn.facet
@@ -347,7 +347,7 @@ def link(actor: Actor) -> None:
 class Lifeline(Entity):
     """An entity in an actor's root: the actor stops when the assertion to it goes.
 
-    A reference asserted there is answered.
+    A reference asserted there gets a reply.
     """
 
     def __init__(self, root: Facet) -> None:
@@ -406,7 +406,7 @@ def current_turn(facet: Facet) -> Turn:
 def linked_task(fn: Callable[..., Awaitable[Any]], *args: Any) -> Task:
     """Run an async function as a trio task that is cancelled when the current facet ends.
 
-    Its end stops the facet, unless it answers True; an exception in it crashes the actor.  Inside it use
+    Its end stops the facet, unless it returns True; an exception in it crashes the actor.  Inside it use
     ``facet.enter(fn)`` to act.
     """
     turn = current("linked_task")

@@ -18,7 +18,7 @@ The files, in the order of reading:
 * the circuit, without any execution: ``node``, ``aggregates``, ``stream`` (the operators), ``circuit``, and what can
   be known without running: ``nature``; ``incremental`` rewrites a query over whole collections into one over changes
 * the local engine: ``local`` (a step is a transaction), ``scope`` (what runs when), ``loop`` (to the fixed point),
-  ``restart`` (when computing anew is cheaper), ``operators/`` (one file a family)
+  ``restart`` (when computing again is cheaper), ``operators/`` (one file a family)
 
 Four ideas carry the engine.
 

@@ -285,7 +285,7 @@ class LocalEngine:
         self.root.delayed, self.epoch = what
 
     def _give_back(self) -> None:
-        """Make tables anew, in place, that have lost most of what they held: Python's never shrink by themselves.
+        """Make tables again, in place, that have lost most of what they held: Python's never shrink by themselves.
 
         A table takes 36 to 110 bytes an entry; at four times that, as many entries went as stay, so it pays.
         """

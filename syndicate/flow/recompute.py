@@ -1,13 +1,13 @@
-"""Restart: a loop that is computed anew when that costs less than following a change through it.
+"""Restart: a loop that is computed again when that costs less than following a change through it.
 
 Following an insertion costs at most what a new start does.  A deletion may take away and bring back most of a loop's
 collection, each element several times, where a new start would only visit what is left: at a tenth of a graph's edges
 deleted, following its closure costs 1.6 times as much, at half of them 60 times (measured).  So a loop keeps the sum of
 its imports, and
 
-* starts anew at once if a step deletes more than ``MANY_DELETED`` of them;
+* starts again at once if a step deletes more than ``MANY_DELETED`` of them;
 * else follows the change, but for no more than its budget of rows, a part of what the last start took; then it goes
-  back by the undo log and starts anew.  The budget is a tenth of a start where more than ``SOME_DELETED`` are deleted,
+  back by the undo log and starts again.  The budget is a tenth of a start where more than ``SOME_DELETED`` are deleted,
   since that far the waste is small, and one and a half where fewer are, since then the start is rarely needed.
 
 A start is a step like others: the old state is kept until it has succeeded, and the difference is what is exported.  It
@@ -67,7 +67,7 @@ class Integral:
 
 @define(eq=False)
 class Restart:
-    """What a loop needs to be computed anew, and how it decides."""
+    """What a loop needs to be computed again, and how it decides."""
 
     loop: Loop
     integrals: dict[int, Integral]
@@ -79,7 +79,7 @@ class Restart:
 
     @classmethod
     def of(cls, loop: Loop) -> Restart | None:
-        """For a loop that can be computed anew; None for any other."""
+        """For a loop that can be computed again; None for any other."""
         if not loop.nature.is_free():
             return None
         sets: dict[int, list[Any]] = {}

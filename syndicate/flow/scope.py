@@ -182,7 +182,7 @@ class Scope:
         return self.state(node, history)
 
     def cache(self, node: Node, cache: A) -> A:
-        """Register what a node can make anew from what it keeps: it is emptied when that is taken over by columns."""
+        """Register what a node can make again from what it keeps: it is emptied when that is taken over by columns."""
         self.caches[node.id] = cache
         return cache
 

@@ -15,8 +15,8 @@ The first frame is the header; then come, for each thing that a node keeps, a fr
 entries as columns, a few thousand to a frame, so that little is held twice.
 
 Contract: restoring changes nothing unless all of it succeeds.  The digest finds damage; it is no signature, so who
-restores bytes of a stranger trusts the stranger with the contents of the circuit, though not with more: no code is run
-but the readers that this process registered, and no size is believed that the bytes do not bear out.
+restores bytes of an untrusted peer trusts that peer with the contents of the circuit, though not with more: no
+code is run but the readers that this process registered, and no size is believed that the bytes do not bear out.
 
 >>> from syndicate.flow import Circuit
 >>> def build():

@@ -47,7 +47,7 @@ def _put_back(what: tuple[dict[Key, Any], Iterable[Key], list[Any]]) -> None:
 
 
 def note_whole(log: Log, table: dict[Key, Any]) -> None:
-    """Note a table that is about to be emptied, or written anew."""
+    """Note a table that is about to be emptied, or written again."""
     log.append((_refill, (table, dict(table))))
 
 

@@ -1,6 +1,6 @@
 """Large changes by rows: worked on as columns, while what is kept stays in dictionaries.
 
-A row costs Python a microsecond or two at each join and aggregate, and a database that is given everything anew a
+A row costs Python a microsecond or two at each join and aggregate, and a database that is given everything again a
 fraction of that; so from a third of the state on, following a change would lose against recomputing.  Arrays follow it
 at a database's speed: a large change becomes a table (:mod:`syndicate.flow.columnar`), each node looks up what it has
 of the table's keys, all at once, makes its result as arrays, and puts the change into its dictionaries.  That costs

@@ -160,7 +160,7 @@ def _form(value: Any, depth: int) -> Frozen:
     try:
         return freeze(value, depth + _ROOM)
     except NotAValue:
-        freeze(value)  # if it is none by itself, this says why
+        freeze(value)  # if it is not a value itself, this says why
         raise _too_deep() from None
 
 

@@ -2,7 +2,7 @@
 
 Several actors may assert the same value; the dataspace shows it once, and it goes when the last of them retracts.
 
-Contract: only the first :meth:`Bag.add` and the last :meth:`Bag.remove` of a value answer True; absent values take no
+Contract: only the first :meth:`Bag.add` and the last :meth:`Bag.remove` of a value return True; absent values take no
 room.
 """
 

@@ -36,15 +36,15 @@ def interpret(form: Frozen, paths: tuple[Path, ...], checks: tuple[Check, ...] =
     (('b',), MISSING)
     """
     for path, kind in checks:
-        found = project(form, path)
-        if found is MISSING or (kind is not None and not is_of_class(found, kind)):
+        part = project(form, path)
+        if part is MISSING or (kind is not None and not is_of_class(part, kind)):
             return MISSING
     forms = []
     for path in paths:
-        found = project(form, path)
-        if found is MISSING:
+        part = project(form, path)
+        if part is MISSING:
             return MISSING
-        forms.append(found)
+        forms.append(part)
     return tuple(forms)
 
 
@@ -59,7 +59,7 @@ def values_of(captures: tuple[Frozen, ...]) -> tuple[Any, ...]:
 # Literal numbers for the kinds of events, so that the generated code looks up no global names for them.
 _TEMPLATE = (
     """
-def factory(table, Told, tell):
+def factory(table, Notice, tell):
  kept, get = table.kept, table.handlers.get
  def send(v):
 {reach}
@@ -74,11 +74,11 @@ def factory(table, Told, tell):
   handler = get(k)
   if handler is not None:
 {capture}
-   told = handler.told
-   if told is None: told = handler.told = {{}}
-   t = told.get(c)
+   notices = handler.notices
+   if notices is None: notices = handler.notices = {{}}
+   t = notices.get(c)
    if t is None:
-    told[c] = t = Told(c, w)
+    notices[c] = t = Notice(c, w)
     tell(ASSERT, handler, c, w, t)
    else: t.count += 1
  def remove(v):
@@ -88,10 +88,10 @@ def factory(table, Told, tell):
   handler = get(k)
   if handler is not None:
 {capture}
-   told = handler.told
-   t = told[c]
+   notices = handler.notices
+   t = notices[c]
    if t.count == 1:
-    del told[c]
+    del notices[c]
     tell(RETRACT, handler, c, w, t)
    else: t.count -= 1
  def fill(forms):
@@ -99,12 +99,12 @@ def factory(table, Told, tell):
 {reach_each}
    k = {key}
 {keep_each}
- def recall(told, forms):
+ def recall(notices, forms):
   for v in forms:
 {reach_each}
 {capture_each}
-   t = told.get(c)
-   if t is None: told[c] = Told(c, w)
+   t = notices.get(c)
+   if t is None: notices[c] = Notice(c, w)
    else: t.count += 1
  return add, remove, send, fill, recall
 """.replace("ASSERT", str(ASSERT))
@@ -156,8 +156,8 @@ def factory(
         drop=_indent(2, drop),
     )
     exec(compile(source, "<table>", "exec"), writer.scope)
-    made: Callable[..., tuple[Callable[..., None], ...]] = writer.scope["factory"]
-    return made
+    build: Callable[..., tuple[Callable[..., None], ...]] = writer.scope["factory"]
+    return build
 
 
 def _indent(depth: int, lines: list[str], skip: str = "") -> str:

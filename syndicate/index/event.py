@@ -19,10 +19,10 @@ ASSERT: Final = 1
 """``+``: a value was asserted, known by a handle until it is retracted."""
 
 RETRACT: Final = 2
-"""``-``: what the handle stands for is gone."""
+"""``-``: the assertion of this handle is gone."""
 
 SYNC: Final = 3
-"""All earlier events were handled: the value is the reference to answer."""
+"""All earlier events were handled: the value is the reference to reply to."""
 
 ENTER: Final = 4
 """A function, in the value's place, is to run in a facet, in the reference's place."""

@@ -32,8 +32,8 @@ OBSERVE: Final = Symbol("Observe")
 class Observe:
     """Interest of *observer* (a :class:`~syndicate.values.value.Ref`) in what *pattern* matches.
 
-    The observer's entity is told each distinct tuple of captures: asserted, retracted, or as a message.  *pattern* is
-    written as for :func:`~syndicate.actors.during.on_message`, or is data of the published schema.
+    The observer's entity gets an event for each distinct tuple of captures: asserted, retracted, or a message.
+    *pattern* is written as for :func:`~syndicate.actors.during.on_message`, or is data of the published schema.
     """
 
     pattern: Any

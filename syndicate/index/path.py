@@ -30,7 +30,7 @@ Move: TypeAlias = tuple[int, Path]
 
 
 class Missing:
-    """What a projection answers where the place does not exist."""
+    """What a projection returns where the place does not exist."""
 
     def __repr__(self) -> str:
         return "MISSING"

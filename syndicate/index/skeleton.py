@@ -1,14 +1,13 @@
-"""The skeleton index: every present value, every observer, and who is to be told what.
+"""The skeleton index: every present value, every observer, and which observers get which events.
 
-Contract, the specification being :func:`syndicate.values.pattern.match`: at any time an observer of a pattern has been
-told
-exactly the distinct captures of the present values that match, each by one ``asserted`` and, once no such value is
+Contract, the specification being :func:`syndicate.values.pattern.match`: at any time an observer of a pattern has
+seen exactly the distinct captures of the present values that match, each by one ``asserted`` and, once no such value is
 left, one ``retracted``.
 
 Where it goes beyond the paper:
 
 * Shapes that nobody uses are removed, at once: a broker fed with ever-new labels and patterns returns to its
-  baseline.  The price is that a shape's caches are built anew for its next first observer.
+  baseline.  The price is that a shape's caches are built again for its next first observer.
 * The root's cache is a bag for each constructor, so that the first observer of a label does not look through all
   other values.
 * ``Observe`` assertions are expanded to their long form only while somebody looks at values of that constructor, or
@@ -30,7 +29,7 @@ from syndicate.index.analysis import Constants, Skeleton
 from syndicate.index.bag import Bag
 from syndicate.index.interest import INTEREST, OBSERVE, expand
 from syndicate.index.path import Move, child, class_of, move
-from syndicate.index.trie import NO_TABLES, Handler, Node, Table, Tell, Told
+from syndicate.index.trie import NO_TABLES, Handler, Node, Notice, Table, Tell
 from syndicate.values.value import Frozen, Ref
 
 
@@ -53,7 +52,7 @@ class Index:
     >>> from syndicate.values.pattern import capture
     >>> from syndicate.index.analysis import analyse
     >>> from syndicate.values.value import freeze
-    >>> index = Index(lambda kind, handler, captures, values, told: print("!+-"[kind], values))
+    >>> index = Index(lambda kind, handler, captures, values, notice: print("!+-"[kind], values))
     >>> index.observe(*analyse(["present", capture()]), Ref(None, None))
     []
     >>> first = index.add(freeze(["present", "Alice"])); index.send(freeze(["present", "Bob"]))
@@ -176,14 +175,14 @@ class Index:
     # ------------------------------------------------------------------------------------------------ its cost
 
     def reach(self, head: Frozen) -> int:
-        """The most observers that a value of this constructor can be told to: a look-up."""
+        """The most observers that a value of this constructor can reach: a look-up."""
         if self._root.tables:
             return self._root.users
         node = self._classes.get(OBSERVE if head is INTEREST else head)
         return 0 if node is None else node.users
 
     def audience(self, form: Frozen) -> int:
-        """How many observers a message would be told to; costs what the message does."""
+        """How many observers a message would reach; costs as much as the message."""
         if type(form) is tuple and form[0] is INTEREST:
             form = expand(form)
         node = self._classes.get(form[0] if type(form) is tuple else None)
@@ -195,7 +194,7 @@ class Index:
         return count + sum([self._audience(further, form, below) for further, below in _moves(node, stack)])
 
     def population(self, skeleton: Skeleton) -> int:
-        """The most values that an observer of this skeleton can be told of."""
+        """The most values that an observer of this skeleton can be notified of."""
         if not skeleton.shape:
             return sum(map(len, self.bags.values()))
         head = skeleton.shape[0][1]
@@ -203,7 +202,7 @@ class Index:
         return count + len(self.bags.get(INTEREST, ())) if head == OBSERVE else count
 
     def _reshaped(self, heads: Iterable[Frozen]) -> None:
-        """Nodes or tables came or went: look anew whether values of these constructors may take the shortcut."""
+        """Nodes or tables came or went: look again whether values of these constructors may take the shortcut."""
         self._otherwise = None if self._root.tables else NO_TABLES
         for head in heads:
             node = self._classes.get(head)
@@ -218,8 +217,8 @@ class Index:
 
     # ------------------------------------------------------------------------------------------------ observers
 
-    def observe(self, skeleton: Skeleton, constants: Constants, observer: Ref) -> Collection[Told]:
-        """Add an observer; what it must be told at once."""
+    def observe(self, skeleton: Skeleton, constants: Constants, observer: Ref) -> Collection[Notice]:
+        """Add an observer; returns what it must be notified of at once."""
         node = self._extend(skeleton)
         table = node.table(skeleton)
         if table is None:
@@ -227,16 +226,16 @@ class Index:
             self._reshaped([skeleton.shape[0][1]] if skeleton.shape else self._classes)
         handler = table.handler(constants)
         handler.join(observer)
-        return handler.told.values() if handler.told else []
+        return handler.notices.values() if handler.notices else []
 
-    def unobserve(self, skeleton: Skeleton, constants: Constants, observer: Ref) -> Collection[Told]:
+    def unobserve(self, skeleton: Skeleton, constants: Constants, observer: Ref) -> Collection[Notice]:
         """Remove an observer; what must be taken back from it."""
         nodes = self._trail(skeleton)
         table = nodes[-1].table(skeleton)
         if table is None:
             raise InternalError(f"no table for {skeleton!r}")
         handler = table.handlers[constants]
-        told: Collection[Told] = list(handler.told.values()) if handler.told else []
+        notices: Collection[Notice] = list(handler.notices.values()) if handler.notices else []
         if handler.leave(observer):
             del table.handlers[constants]
         if not table.handlers:
@@ -244,7 +243,7 @@ class Index:
         self._prune(skeleton, nodes)
         if not table.handlers:
             self._reshaped([skeleton.shape[0][1]] if skeleton.shape else self._classes)
-        return told
+        return notices
 
     def _extend(self, skeleton: Skeleton) -> Node:
         """The node at the end of a skeleton's shape, made where it is missing: the paper's ``extend``."""

@@ -13,7 +13,7 @@ Two representations differ from the paper's.  A table belongs to one skeleton, c
 a leaf's cache between capture maps: patterns that capture differently nearly always check differently too, and so a
 leaf has one handler.  And a table keeps a lone value bare instead of in a set of one; leaves that nobody observes are
 only such an entry, no object.  Sets of values are dictionaries without values here, which keep their order: what a late
-observer is told first must not depend on hashes, which differ from process to process.
+observer is notified first must not depend on hashes, which differ from process to process.
 
 Source: Garnock-Jones 2018, "The index".
 """
@@ -38,8 +38,8 @@ Group: TypeAlias = tuple[Any, bool, tuple[Ref, ...]]
 """Observers that are served alike: their actor, whether they want frozen forms, and the references."""
 
 
-class Told:
-    """One tuple of captures that a handler's observers have been told; also the *handle* by which they know it."""
+class Notice:
+    """One tuple of captures that a handler's observers were notified of; also the *handle* by which they know it."""
 
     __slots__ = ("captures", "count", "values")
 
@@ -50,19 +50,19 @@ class Told:
 
     @property
     def form(self) -> Frozen:
-        """What a raw observer was told, as :class:`~syndicate.actors.turn.Handle` has it: another dataspace may be
+        """What a raw observer received, as :class:`~syndicate.actors.turn.Handle` has it: another dataspace may be
         one.
         """
         return (SEQ, *self.captures)
 
 
 class Tell(Protocol):
-    """Who is told what the index finds: the dataspace."""
+    """What the index calls with each event that it finds: the dataspace."""
 
     def __call__(
-        self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], told: Told | None
+        self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], notice: Notice | None
     ) -> None:
-        """An ASSERT, RETRACT or MESSAGE of these captures for a handler's observers; *told* is the handle, of a
+        """An ASSERT, RETRACT or MESSAGE of these captures for a handler's observers; *notice* is the handle, of a
         message None.
         """
 
@@ -70,12 +70,12 @@ class Tell(Protocol):
 class Handler:
     """All observers of one skeleton with the same constants, and the captures that they have been told."""
 
-    __slots__ = ("_groups", "observers", "told")
+    __slots__ = ("_groups", "notices", "observers")
 
     def __init__(self) -> None:
         # None and a bare reference stand for the empty and the one-element dictionary: most handlers have one
-        # observer and nothing to tell, and would consist of dictionaries otherwise.
-        self.told: dict[Captures, Told] | None = None
+        # observer and no notices, and would consist of dictionaries otherwise.
+        self.notices: dict[Captures, Notice] | None = None
         self.observers: Ref | dict[Ref, None] | None = None
         self._groups: tuple[Group, ...] | None = None
 
@@ -108,7 +108,7 @@ class Handler:
     def groups(self) -> tuple[Group, ...]:
         """The observers by actor, as of now, so many at a time that one event for them is soon handled.
 
-        Rebuilt after a change only when somebody is to be told, which costs as much anyway.
+        Rebuilt after a change only when somebody is to be notified, which costs as much anyway.
         """
         if self._groups is None:
             by_actor: dict[tuple[Any, bool], list[Ref]] = {}
@@ -130,8 +130,9 @@ class Handler:
 class Table:
     """The values and handlers of one skeleton at the end of its shape, by their constants.
 
-    ``add``, ``remove`` and ``send`` handle a value that passed the shape: check it, keep or drop it, tell the handler.
-    ``fill(values)`` keeps many, ``recall(told, values)`` counts the captures of many into a bag, and both tell nobody.
+    ``add``, ``remove`` and ``send`` handle a value that passed the shape: check it, keep or drop it, notify the
+    handler.
+    ``fill(values)`` keeps many, ``recall(notices, values)`` counts the captures of many into a bag; both notify nobody.
     They are attributes, so that the hot ones (:mod:`.compiled`) replace the cold ones.
 
     A skeleton without constants has one handler, which comes and goes with its table: nothing needs to be kept for it.
@@ -149,35 +150,35 @@ class Table:
         self.remove: Callable[[Frozen], None] = self._remove
         self.send: Callable[[Frozen], None] = self._send
         self.fill: Callable[[Iterable[Frozen]], None] = self._fill
-        self.recall: Callable[[dict[Captures, Told], Iterable[Frozen]], None] = self._recall
+        self.recall: Callable[[dict[Captures, Notice], Iterable[Frozen]], None] = self._recall
         self._warm(len(forms))
         if skeleton.places:
             self.fill(forms)
         else:
             handler = self.handlers[()] = Handler()
-            handler.told = self._told(forms)
+            handler.notices = self._notices(forms)
 
     def handler(self, constants: Constants) -> Handler:
-        """The handler for these constants, made if there is none."""
+        """The handler for these constants; a new one if there was none."""
         handler = self.handlers.get(constants)
         if handler is None:
             handler = self.handlers[constants] = Handler()
             there = self.kept.get(constants)
             if there is not None:
-                handler.told = self._told(there if type(there) is dict else (there,))
+                handler.notices = self._notices(there if type(there) is dict else (there,))
         return handler
 
-    def _told(self, forms: Iterable[Frozen]) -> dict[Captures, Told] | None:
-        told: dict[Captures, Told] = {}
-        self.recall(told, forms)
-        return told or None
+    def _notices(self, forms: Iterable[Frozen]) -> dict[Captures, Notice] | None:
+        notices: dict[Captures, Notice] = {}
+        self.recall(notices, forms)
+        return notices or None
 
     def _warm(self, uses: int) -> None:
         """Count uses; at ``HOT`` of them, replace the interpreter's methods by generated functions."""
         self._uses += uses
         if self._uses >= HOT and self.add == self._add:
             make = factory(self.skeleton.places, self.skeleton.checks, self.skeleton.captures)
-            self.add, self.remove, self.send, self.fill, self.recall = make(self, Told, self._tell)
+            self.add, self.remove, self.send, self.fill, self.recall = make(self, Notice, self._tell)
 
     # ------------------------------------------------------------------------------------------------ cold
 
@@ -186,7 +187,7 @@ class Table:
         return key[0] if key is not MISSING and len(key) == 1 else key
 
     def audience(self, form: Frozen) -> int:
-        """How many observers a message would be told to."""
+        """How many observers a message would reach."""
         handler = self.handlers.get(self._key(form))
         return 0 if handler is None else handler.audience
 
@@ -218,14 +219,14 @@ class Table:
         captures = interpret(form, self.skeleton.captures) if handler is not None else MISSING
         if handler is None or captures is MISSING:
             return
-        if handler.told is None:
-            handler.told = {}
-        told = handler.told.get(captures)
-        if told is None:
-            told = handler.told[captures] = Told(captures, values_of(captures))
-            self._tell(ASSERT, handler, captures, told.values, told)
+        if handler.notices is None:
+            handler.notices = {}
+        notice = handler.notices.get(captures)
+        if notice is None:
+            notice = handler.notices[captures] = Notice(captures, values_of(captures))
+            self._tell(ASSERT, handler, captures, notice.values, notice)
         else:
-            told.count += 1
+            notice.count += 1
 
     def _remove(self, form: Frozen) -> None:
         self._warm(1)
@@ -235,14 +236,14 @@ class Table:
         self._drop(key, form)
         handler = self.handlers.get(key)
         captures = interpret(form, self.skeleton.captures) if handler is not None else MISSING
-        if handler is None or handler.told is None or captures is MISSING:
+        if handler is None or handler.notices is None or captures is MISSING:
             return
-        told = handler.told[captures]
-        if told.count == 1:
-            del handler.told[captures]
-            self._tell(RETRACT, handler, captures, told.values, told)
+        notice = handler.notices[captures]
+        if notice.count == 1:
+            del handler.notices[captures]
+            self._tell(RETRACT, handler, captures, notice.values, notice)
         else:
-            told.count -= 1
+            notice.count -= 1
 
     def _send(self, form: Frozen) -> None:
         self._warm(1)
@@ -258,16 +259,16 @@ class Table:
             if key is not MISSING:
                 self._keep(key, form)
 
-    def _recall(self, told: dict[Captures, Told], forms: Iterable[Frozen]) -> None:
+    def _recall(self, notices: dict[Captures, Notice], forms: Iterable[Frozen]) -> None:
         for form in forms:
             captures = MISSING if self._key(form) is MISSING else interpret(form, self.skeleton.captures)
             if captures is MISSING:
                 continue
-            known = told.get(captures)
-            if known is None:
-                told[captures] = Told(captures, values_of(captures))
+            notice = notices.get(captures)
+            if notice is None:
+                notices[captures] = Notice(captures, values_of(captures))
             else:
-                known.count += 1
+                notice.count += 1
 
 
 NO_TABLES: Final[tuple[Table, ...]] = ()

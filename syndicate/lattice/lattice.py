@@ -60,7 +60,7 @@ class Lattice:
     """The keyword that declares the lattice in a program, and its label in a dataspace."""
 
     label: ClassVar[Symbol]
-    """The same as a symbol.  It must not be made anew for each form: symbols are interned weakly, a hash is kept."""
+    """The same as a symbol.  It must not be made again for each form: symbols are interned weakly, a hash is kept."""
 
     own_identity: ClassVar[bool] = True
     """A Z-set tells elements apart by our ``==`` and ``hash``, without freezing them."""

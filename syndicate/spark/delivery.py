@@ -16,7 +16,7 @@ from attrs import define, field, frozen
 
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle, Turn, current
-from syndicate.actors.verbs import Answer
+from syndicate.actors.verbs import SyncReply
 from syndicate.collector import Pause, seldom
 from syndicate.values.value import Frozen, Ref, Value, freeze
 
@@ -89,7 +89,7 @@ class Delivery:
                 self.facet.enter(lambda: self._take(moves, ahead, done))
                 return
         then = (lambda: self.acknowledged(done)) if move is None else (lambda: self._take(moves, 0, done))
-        turn.sync(self.ds, Ref(self.facet, Answer(self.ds, then)))
+        turn.sync(self.ds, Ref(self.facet, SyncReply(self.ds, then)))
 
     def send(self, turn: Turn, move: Move) -> None:
         """Assert and retract what a step says."""

@@ -2,7 +2,7 @@
 
 A feed has a column with the kind of the change and one that orders the changes: what has the same value in it was
 committed together, and takes effect as one turn.  Delta and Iceberg have conventional names for both; another feed is
-described by a :class:`Feed` of its own.  Where the order begins anew when old commits expire, a third column names the
+described by a :class:`Feed` of its own.  Where the order begins again when old commits expire, a third column names the
 commits.
 
 >>> feed_of("iceberg").words["UPDATE_BEFORE"]
@@ -64,7 +64,7 @@ DELTA: Final = Feed("_change_type", "_commit_version", ignore=("_commit_timestam
 """The feed of a Delta table (``readChangeFeed``), and of Spark's own ``changes(table)``."""
 
 ICEBERG: Final = Feed("_change_type", "_change_ordinal", commit="_commit_snapshot_id")
-"""The changelog view of an Iceberg table, with updates as pairs of images; its ordinals begin anew at each expiry."""
+"""The changelog view of an Iceberg table, with updates as pairs of images; its ordinals begin again at each expiry."""
 
 Named: TypeAlias = Literal["delta", "iceberg"]
 

@@ -4,7 +4,7 @@ A feed does not go back for ever: snapshots expire and logs are cleaned up.  Wha
 told only while the place itself can be found, so each look asks for that first:
 
 - in a feed that names its commits (Iceberg's snapshots), the commit of the place is looked for, and what is later than
-  it *now*: the numbers by which such a view orders the commits begin anew when the oldest ones expire;
+  it *now*: the numbers by which such a view orders the commits begin again when the oldest ones expire;
 - in one that numbers all commits (Delta's versions), none may be missing behind the place;
 - in any other one the order must not have gone back behind it.
 

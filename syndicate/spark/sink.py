@@ -380,7 +380,7 @@ class _Sink:
         self.standing = Standing(dict(zip(rows, there.column(WEIGHT).to_pylist(), strict=True)))
 
     def _write(self, pending: Mapping[Frozen, int]) -> int | None:
-        """Commit a batch; answer how many rows have changed, or None if none has, and it was not the first.
+        """Commit a batch; return how many rows have changed, or None if none has, and it was not the first.
 
         Before what stands has come back nobody knows what has gone: a batch that lacks a row of the table is not
         written, since neither with that row nor without it would the table be what stood after a turn.

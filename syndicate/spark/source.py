@@ -90,7 +90,7 @@ def spark_source(
     Args:
         ds: the dataspace.
         frame: makes the DataFrame from a session, in a worker thread.  A streaming one is followed; another one is
-            polled, and made anew each time, so that it sees new files.  A table, and a micro-batch, is held in memory
+            polled, and made again each time, so that it sees new files.  A table, and a micro-batch, is held in memory
             as a whole: how much a micro-batch may be is an option of the stream's reader, such as
             ``maxFilesPerTrigger`` or ``maxOffsetsPerTrigger``.
         to: the ``@record`` class of the assertions.  Its fields are columns of the DataFrame.  A field that is
@@ -248,7 +248,7 @@ class _Source(Follower):
     looked: bool = False
 
     async def run(self, make: Callable[[SparkSession], DataFrame], session: SparkSession | None) -> bool:
-        """Follow the rows; answer whether the assertions stay when that has ended."""
+        """Follow the rows; return whether the assertions stay when that has ended."""
         try:
             opened = await self.opened(session)
             again = functools.partial(self._make, make, opened)

@@ -51,7 +51,7 @@ class Standing:
         return [form for form, weight in self.weights.items() if weight > 0]
 
     def change(self, step: Step) -> tuple[list[Frozen], list[Frozen]]:
-        """Add a step; answer the records that are there now and were not, and those that were and are not.
+        """Add a step; return the records that are there now and were not, and those that were and are not.
 
         Raises:
             SourceError: the step has two different records for one key.

@@ -98,7 +98,7 @@ def spark_view(
         source: the circuit's source that takes the rows; it may be left out where there is only one.
         weight: the column with the weights of the rows, integers; without it each row counts +1.
         state: a directory that lasts, for the engine, the journal and Spark's checkpoint.  With it a restart goes on
-            behind the last micro-batch, whatever moment the last run ended at; without it all begins anew.
+            behind the last micro-batch, whatever moment the last run ended at; without it all begins again.
         engine: where the circuit runs: ``"spark"``, or ``"local"``, in this process, which for small states is faster.
         progress: assert :class:`~syndicate.spark.progress.SparkProgress`, too, with the source's name.
         trigger: as for :func:`~syndicate.spark.source.spark_source`; so are *session*, *keep* and *on_end*.
@@ -206,7 +206,7 @@ class _Follower(Follower):
     stepping: threading.Lock = field(factory=threading.Lock)
 
     async def run(self, make: Callable[[SparkSession], DataFrame], session: SparkSession | None) -> bool:
-        """Follow the rows; answer whether the assertions stay when that has ended."""
+        """Follow the rows; return whether the assertions stay when that has ended."""
         options = self.options
         try:
             opened = await self.opened(session)

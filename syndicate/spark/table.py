@@ -55,9 +55,9 @@ MANIFEST: Final = "_manifest.json"
 """Spark, and what else reads directories of Parquet files, leaves out names that begin so."""
 
 SMALL_SNAPSHOT: Final = 20_000
-"""Up to so many rows the snapshot is written anew with each batch: some 20 ms."""
+"""Up to so many rows the snapshot is written again with each batch: some 20 ms."""
 LARGE_SNAPSHOT: Final = 5_000_000
-"""From so many rows on it takes a session of Spark's to write the snapshot anew; files of changes are not merged."""
+"""From so many rows on it takes a session of Spark's to write the snapshot again; files of changes are not merged."""
 FEW_CHANGES: Final = 16
 """So many files of one size are merged into one."""
 
@@ -69,7 +69,7 @@ class Table:
     """The table in a directory, open for writing; made if it is not there.  ``batch`` is the last one, or -1.
 
     *schema* are the value columns.  *retain* is the seconds that files stay after they were replaced.  With *session*,
-    a snapshot of :data:`LARGE_SNAPSHOT` rows and more is written anew by a job of Spark's.
+    a snapshot of :data:`LARGE_SNAPSHOT` rows and more is written again by a job of Spark's.
 
     Raises:
         SinkError: (here and in the methods) the directory is in use, cannot be written or is damaged, its columns are
@@ -247,7 +247,7 @@ class Table:
         return schema.append(pa.field(BATCH, pa.int64()))
 
     def _renewed(self, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The snapshot: written anew if it is small, or if much has changed since it was."""
+        """The snapshot: written again if it is small, or if much has changed since it was."""
         import pyarrow.parquet as pq
 
         old: Mapping[str, Any] = manifest["snapshot"]

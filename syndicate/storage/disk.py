@@ -99,7 +99,7 @@ class Disk(Protocol):
         """Take possession; raises :class:`StateError` or :class:`JournalError`."""
 
     def load(self, decode: Callable[[bytes], Frozen], *, salvage: bool = False) -> Loaded:
-        """Verify, begin a new epoch, and answer what is there.  *decode* raises :class:`JournalDamaged` for bytes that
+        """Verify, begin a new epoch, and return what is there.  *decode* raises :class:`JournalDamaged` for bytes that
         are no value.
         """
 
@@ -153,7 +153,7 @@ class MemoryDisk:
 class SqliteDisk:
     """The disk in a *file*, which is made if it is not there.
 
-    A subclass says whose it is, and what its users are to be told.
+    A subclass says whose it is, and what the errors say to its users.
     """
 
     application = 0
@@ -288,7 +288,7 @@ class SqliteDisk:
             raise JournalError(f"{self.file} was not written by {self.program}: {self.elsewhere}")
 
     def _empty_log(self) -> None:
-        """Begin a life without frames of the one before, as :mod:`relay.wal` demands."""
+        """Begin a run without frames of the one before, as :mod:`syndicate.storage.wal` demands."""
         assert self._db is not None
         with self._naming():
             busy, *_ = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
@@ -347,15 +347,15 @@ class SqliteDisk:
             at = -(2**63) if beyond == ">" else 2**63 - 1
             while True:
                 try:
-                    found = db.execute(query, (at,)).fetchone()
+                    row_id = db.execute(query, (at,)).fetchone()
                 except sqlite3.Error as e:
                     lost.append(f"rows {'after' if beyond == '>' else 'before'} number {at}, at the least one: {e}")
                     break
-                if found is None or found[0] in rows:
+                if row_id is None or row_id[0] in rows:
                     return
-                at = found[0]
+                at = row_id[0]
                 try:
-                    row = self._checked(found)
+                    row = self._checked(row_id)
                     form = self._decoded(row, decode)
                 except JournalDamaged as e:
                     lost.append(str(e))

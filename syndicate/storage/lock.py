@@ -24,7 +24,7 @@ from syndicate.errors import StateError
 
 
 class Lock:
-    """Possession of what the file *path* stands for, which is made with this *mode*."""
+    """A lock on the file *path*, which is created with this *mode*."""
 
     def __init__(self, path: str | os.PathLike[str], mode: int = 0o600) -> None:
         self.path, self.mode = Path(path), mode

@@ -2,13 +2,13 @@ r"""SQLite's write-ahead log, looked at before SQLite does.
 
 After a crash SQLite takes from the log what is whole, up to the first frame that is not, and forgets the rest.  For a
 torn end that is right.  For a flipped bit in the middle it silently takes back whatever was committed after it.  The
-two can be told apart: commits are synced one after the other, so what a crash has torn belongs to the last one.  Where
-*two* commits follow the first bad frame, at least one of them was acknowledged, and the log is damaged.  So it is
+two can be distinguished: commits are synced one after the other, so what a crash has torn belongs to the last one.
+Where *two* commits follow the first bad frame, at least one of them was acknowledged, and the log is damaged.  So it is
 where one bit of a frame's head would make the first bad frame whole: no torn write looks so, and with that head it
-could no longer be told which commit the frame belongs to.
+could no longer be decided which commit the frame belongs to.
 
-That holds as long as no frames of an earlier life with the same salts lie behind the end; hence a journal begins each
-life with an empty log.
+That holds as long as no frames of an earlier run with the same salts lie behind the end; hence a journal begins each
+run with an empty log.
 
 >>> damage(b""), damage(bytes(32))
 (None, None)
@@ -68,7 +68,7 @@ def damage(log: bytes) -> str | None:
 
 
 def _one_bit_off(order: str, frame: bytes, salts: bytes, sums: _Sums) -> bool:
-    """Whether one other bit in what stands before the sums of a frame makes it one that follows *sums*."""
+    """Whether one other bit in what comes before the sums of a frame makes it one that follows *sums*."""
     written = _FRAME.unpack_from(frame)[4:]
     for bit in range(128):
         head = bytearray(frame[:16])

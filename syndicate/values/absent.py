@@ -1,4 +1,4 @@
-"""Absent: the one value that stands for what is not there, and how it crosses the borders.
+"""Absent: the one value for what is not there, and how it crosses the borders.
 
 A dataspace has no None.  What is absent in a row, a column that is null in Spark or in a table, is the value
 :data:`ABSENT`, the symbol ``null``, wherever it is asserted or sent.  Rules and circuits are Python, and see None: it

@@ -150,7 +150,7 @@ def capture(pattern: Any = ANY) -> Any:
 
 
 def pattern_of(written: Any) -> Pattern:
-    """The pattern that *written* stands for; raises :class:`PatternError` where it has a set, a class or no value in
+    """The pattern that *written* means; raises :class:`PatternError` where it has a set, a class or no value in
     it.
 
     >>> pattern_of(["a", ANY]).entries
@@ -290,7 +290,7 @@ def encode(pattern: Pattern) -> Any:
 
 
 def decode(value: Value) -> Pattern:
-    """The pattern that a value of the published schema stands for; raises :class:`PatternError` if it is none.
+    """The pattern that a value of the published schema means; raises :class:`PatternError` if it is not one.
 
     >>> decode(encode(pattern_of(["x", ANY]))) == pattern_of(["x", ANY])
     True

@@ -1,8 +1,8 @@
 """The ``@record`` decorator: attrs classes whose instances are records.
 
 A class with a label is how Python programs write, read and match records; the value is the same whether or not a
-class stands for its label.  Two functions are generated for each class, because a send spends a third of its time in
-them: ``__init__`` and the freezer.
+class is looked up by its label.  Two functions are generated for each class, because a send spends a third of its time
+in them: ``__init__`` and the freezer.
 
 Source: ``docs/design/values.md``, "Records".
 """
@@ -47,22 +47,22 @@ def record(label: Any = None) -> Any:
 
 def _make_record(cls: type, label: Symbol) -> type:
     _expect_annotations(cls)
-    made: Any = attrs.frozen(cls, eq=False, slots=True, auto_attribs=True)
-    names = [a.name for a in attrs.fields(made)]
-    made.__label__ = label
-    made.__eq__ = same
-    made.__hash__ = hash_of
+    record_class: Any = attrs.frozen(cls, eq=False, slots=True, auto_attribs=True)
+    names = [a.name for a in attrs.fields(record_class)]
+    record_class.__label__ = label
+    record_class.__eq__ = same
+    record_class.__hash__ = hash_of
     # Looked up with getattr, since an inherited field has its slot in the class that declares it.
-    made.__setters__ = [getattr(made, name).__set__ for name in names]
-    if not _has_hooks(made):
-        made.__init__ = _fast_init(made)
-    freeze_as(made, _record_freezer(made, label, names))
-    old = thaw_as(made, label, len(names))
-    if old is not None and not hasattr(made, "__getattr__"):
-        known = [a.name for a in attrs.fields(old)]
-        if known != names:
-            made.__getattr__ = _explain(made, f"{old.__module__}.{old.__qualname__}", known)
-    return cast(type, made)
+    record_class.__setters__ = [getattr(record_class, name).__set__ for name in names]
+    if not _has_hooks(record_class):
+        record_class.__init__ = _fast_init(record_class)
+    freeze_as(record_class, _record_freezer(record_class, label, names))
+    old = thaw_as(record_class, label, len(names))
+    if old is not None and not hasattr(record_class, "__getattr__"):
+        old_names = [a.name for a in attrs.fields(old)]
+        if old_names != names:
+            record_class.__getattr__ = _explain(record_class, f"{old.__module__}.{old.__qualname__}", old_names)
+    return cast(type, record_class)
 
 
 def _expect_annotations(cls: type) -> None:
@@ -78,15 +78,15 @@ def _expect_annotations(cls: type) -> None:
         )
 
 
-def _explain(cls: type, old: str, known: list[str]) -> Callable[[Any, str], Any]:
+def _explain(cls: type, old: str, old_names: list[str]) -> Callable[[Any, str], Any]:
     """What says, where the names of a replaced class are looked for in vain, why they are."""
 
     def missing(self: object, name: str) -> Any:
         why = ""
-        if name in known:
+        if name in old_names:
             why = (
-                f": records with its label and {len(known)} fields become instances of the class defined last, and it "
-                f'has replaced {old}({", ".join(known)}). Give one of the two another label, as @record("...")'
+                f": records with its label and {len(old_names)} fields become instances of the class defined last, and "
+                f'it has replaced {old}({", ".join(old_names)}). Give one of the two another label, as @record("...")'
             )
         raise AttributeError(f"{cls.__name__!r} object has no attribute {name!r}{why}", name=name, obj=self)
 

@@ -64,7 +64,7 @@ _DIGITS: Final = 4300
 def parse(text: str, embedded: Callable[[Value], Ref] | None = None) -> Value:
     """The value that *text* writes; raises :class:`TextError`.
 
-    *embedded* gives the reference that ``#:x`` stands for, if any may.
+    *embedded* returns the reference that ``#:x`` means; without it there can be none.
 
     >>> parse("[1 1.0 one]")
     (1, 1.0, Symbol('one'))
@@ -115,7 +115,7 @@ class _Reader(Parser):  # type: ignore[misc]  # the package has no types
             super().skip_whitespace(skip_commas)
 
     def next(self) -> Any:
-        """One value, with what stands before it."""
+        """One value, with the annotations and white space before it."""
         self.skip_whitespace()
         if self.depth > MAX_DEPTH:
             raise self.error(f"nested deeper than {MAX_DEPTH} levels", "flatten it")
@@ -154,7 +154,7 @@ class _Reader(Parser):  # type: ignore[misc]  # the package has no types
             values.append(value)
 
     def read_reference(self) -> Ref:
-        """What ``#:x`` stands for."""
+        """The reference that ``#:x`` means."""
         if self.parse_reference is None:
             raise self.error("a reference #:... cannot be typed", "write _ for any, or $name to capture it")
         self.index += 2
@@ -182,10 +182,10 @@ class _Reader(Parser):  # type: ignore[misc]  # the package has no types
         items = self.upto("}", True)
         if self.holes:
             raise self.error("a set cannot be matched by its members", "capture it whole with $name")
-        made = ValueSet(items)
-        if len(made) < len(items):
+        result = ValueSet(items)
+        if len(result) < len(items):
             raise preserves.DecodeError("Duplicate value in set")
-        return made
+        return result
 
     def read_dictionary(self) -> Any:
         """A dictionary by value identity."""
@@ -200,10 +200,10 @@ class _Reader(Parser):  # type: ignore[misc]  # the package has no types
             if self.nextchar() != ":":
                 raise preserves.DecodeError("Missing : after a key")
             pairs.append((key, self.next()))
-        made = Dictionary(pairs)
-        if len(made) < len(pairs):
+        result = Dictionary(pairs)
+        if len(result) < len(pairs):
             raise preserves.DecodeError("Duplicate key")
-        return made
+        return result
 
     def wrap(self, v: Any) -> Any:
         """Called with each value that the package has read: its records become ours."""

@@ -102,14 +102,14 @@ class Symbol:
 
     def __new__(cls, name: str) -> Symbol:  # noqa: PYI034  # nobody subclasses it: there is one for each name
         """The symbol of this name; raises :class:`NotAValue` if *name* is no string."""
-        found = cls._known.get(name)
-        if found is None:
+        symbol = cls._known.get(name)
+        if symbol is None:
             if type(name) is not str:
                 raise NotAValue(f"a symbol's name is a str, not {type(name).__name__}: {name!r}")
-            found = object.__new__(cls)
-            object.__setattr__(found, "name", name)
-            found = cls._known.setdefault(name, found)
-        return found
+            symbol = object.__new__(cls)
+            object.__setattr__(symbol, "name", name)
+            symbol = cls._known.setdefault(name, symbol)
+        return symbol
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a symbol cannot be changed: {self!r}")
@@ -311,10 +311,10 @@ def thaw(form: Frozen) -> Value:
     cls = _classes.get((head, len(form) - 1))
     if cls is None:
         return Record.labelled(thaw(head), map(thaw, form[1:]))
-    made: Any = object.__new__(cls)
+    instance: Any = object.__new__(cls)
     for store, item in zip(cls.__setters__, form[1:], strict=True):
-        store(made, thaw(item) if type(item) is tuple else item)
-    return made
+        store(instance, thaw(item) if type(item) is tuple else item)
+    return instance
 
 
 def freeze_as(cls: type, freezer: Callable[[Any, int], Frozen]) -> None:
@@ -323,7 +323,7 @@ def freeze_as(cls: type, freezer: Callable[[Any, int], Frozen]) -> None:
 
 
 def thaw_as(cls: type, label: Symbol, fields: int) -> type | None:
-    """Let records with this label and number of fields thaw to instances of *cls*; answer the class that it replaces.
+    """Let records with this label and number of fields thaw to instances of *cls*; return the class that it replaces.
 
     ``cls.__setters__`` are functions of an instance and a value that store its fields, in order.
     """

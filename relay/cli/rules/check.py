@@ -34,9 +34,9 @@ def check_bloom(program: str, confluent: bool, as_json: bool) -> None:
 
     MODULE:CLASS is a class of rules in a module, or in a file: shop.carts:Cart, carts.py:Cart.
     """
-    made = make(find_bloom(program))
-    calm = made.calm()
-    lacking, stray = made.underspecified(), unmarked(made)
+    instance = make(find_bloom(program))
+    calm = instance.calm()
+    lacking, stray = instance.underspecified(), unmarked(instance)
     if as_json:
         click.echo(json.dumps({**_shown(calm), "underspecified": lacking, "unmarked": stray}))
     else:
@@ -98,25 +98,25 @@ def check_dedalus(program: str, strict: bool, locations: bool, as_json: bool) ->
     hazards: list[str] = []
     try:
         loaded = find_dedalus(program)
-        found = [_diagnostic(one) for one in loaded.check(strict=strict, locations=locations or None)]
+        diagnostics = [_diagnostic(one) for one in loaded.check(strict=strict, locations=locations or None)]
         resting = [str(one) for one in loaded.restless()]
         hazards = [str(one) for one in loaded.hazards()]
     except DedalusSyntax as error:
         if not error.line:  # the file itself cannot be read
             raise
-        found = [{"reason_class": "syntax", "message": str(error), "line": error.line, "column": error.column}]
+        diagnostics = [{"reason_class": "syntax", "message": str(error), "line": error.line, "column": error.column}]
     if as_json:
-        click.echo(json.dumps({"verdict": "reject" if found else "accept", "diagnostics": found}))
+        click.echo(json.dumps({"verdict": "reject" if diagnostics else "accept", "diagnostics": diagnostics}))
     else:
-        for one in found:
+        for one in diagnostics:
             click.echo(one["message"])
-        if not found:
+        if not diagnostics:
             click.echo(f"{program}: accepted{'' if resting else '; it comes to rest after its events'}")
-        for note in [] if found else resting:
+        for note in [] if diagnostics else resting:
             click.echo(f"  may never rest: {note}")
-        for note in [] if found else hazards:
+        for note in [] if diagnostics else hazards:
             click.echo(f"  may not be meant: {note}")
-    sys.exit(1 if found else 0)
+    sys.exit(1 if diagnostics else 0)
 
 
 def _diagnostic(found: Diagnostic) -> dict[str, Any]:

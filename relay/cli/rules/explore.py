@@ -110,26 +110,26 @@ def explore_dedalus(
         raise click.BadParameter(str(error), param_hint="'--relations'") from None
     ended: ExplorationTooLarge | None = None
     try:
-        found = explorer.run()
+        exploration = explorer.run()
     except KeyboardInterrupt:
-        found = explorer.found(complete=False)
+        exploration = explorer.found(complete=False)
     except ExplorationTooLarge as error:
-        ended, found = error, explorer.found(complete=False)
+        ended, exploration = error, explorer.found(complete=False)
     finally:
         if sys.stderr.isatty():
             click.echo("\r\033[K", nl=False, err=True)
     if record is not None:
-        for number, outcome in enumerate(found.outcomes, 1):
+        for number, outcome in enumerate(exploration.outcomes, 1):
             write(json.dumps(outcome.schedule()), f"{record.removesuffix('.json')}.{number}.json")
     if as_json:
-        click.echo(json.dumps(found.to_json()))
+        click.echo(json.dumps(exploration.to_json()))
     else:
-        _show(found)
+        _show(exploration)
     if ended is not None:
         raise ended
-    if not found.complete:
+    if not exploration.complete:
         sys.exit(128 + signal.SIGINT)
-    if confluent and not found.confluent:
+    if confluent and not exploration.confluent:
         sys.exit(1)
 
 
@@ -154,23 +154,23 @@ def _watching(seconds: float) -> Callable[[Explorer], None]:
     return tell
 
 
-def _show(found: Exploration) -> None:
+def _show(exploration: Exploration) -> None:
     """The outcomes as facts; for an end that is not always the same, how two of them come about."""
-    count = len(found.outcomes)
-    what = "model" if found.mode == "all-models" else "outcome"
-    told = f"{count} {what}{'' if count == 1 else 's'}, {found.steps} timesteps tried"
-    if found.mode == "confluence":
+    count = len(exploration.outcomes)
+    what = "model" if exploration.mode == "all-models" else "outcome"
+    summary = f"{count} {what}{'' if count == 1 else 's'}, {exploration.steps} timesteps tried"
+    if exploration.mode == "confluence":
         verdict = {True: "confluent: all runs end alike", False: "not confluent", None: "no verdict"}
-        told = f"{verdict[found.confluent]} at {found.final} ({told})"
-    click.echo(told if found.complete else f"not complete, there may be more: {told}")
-    for number, outcome in enumerate(found.outcomes[:_SHOWN], 1):
-        facts = _facts(outcome, timed=found.mode == "all-models")
+        summary = f"{verdict[exploration.confluent]} at {exploration.final} ({summary})"
+    click.echo(summary if exploration.complete else f"not complete, there may be more: {summary}")
+    for number, outcome in enumerate(exploration.outcomes[:_SHOWN], 1):
+        facts = _facts(outcome, timed=exploration.mode == "all-models")
         click.echo(f"  {number}: {' '.join(facts) or '(nothing)'}")
     if count > _SHOWN:
         click.echo(f"  and {count - _SHOWN} more: --json shows all")
-    difference = found.difference() if found.mode == "confluence" else None
+    difference = exploration.difference() if exploration.mode == "confluence" else None
     if difference is not None:
-        _show_difference(difference, found)
+        _show_difference(difference, exploration)
 
 
 def _facts(outcome: Outcome, *, timed: bool) -> list[str]:
@@ -182,7 +182,7 @@ def _facts(outcome: Outcome, *, timed: bool) -> list[str]:
     ]
 
 
-def _show_difference(difference: Difference, found: Exploration) -> None:
+def _show_difference(difference: Difference, exploration: Exploration) -> None:
     click.echo("two runs that end differently, and all in which they differ:")
     for one, other in sorted(difference.entries(), key=lambda pair: None in pair):  # what follows from others is last
         entry = one or other
@@ -194,7 +194,7 @@ def _show_difference(difference: Difference, found: Exploration) -> None:
         else:
             click.echo(f"  {what} {when}: in the {'first' if one else 'second'} alone")
     for outcome in (difference.one, difference.other):
-        outcome.projection = found.project(outcome.model)
+        outcome.projection = exploration.project(outcome.model)
         click.echo(f"  {' '.join(_facts(outcome, timed=False)) or '(nothing)'}")
         click.echo(f"    --schedule: {json.dumps(outcome.schedule())}")
 

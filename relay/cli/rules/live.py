@@ -90,7 +90,7 @@ def live_dedalus(
     """Be one location of a program; others may be in other processes.
 
     Prints what comes (+) and goes (-), with the timestep.  The clock begins with the connection, and outlives it; a
-    location that is started again begins anew.  What others send is refused, with a warning, where it makes a timestep
+    location that is started again begins again.  What others send is refused, with a warning, where it makes a timestep
     fail.
     """
     configure(level="info")
@@ -204,11 +204,11 @@ def together_dedalus(program: str, diaries: tuple[str, ...], as_json: bool) -> N
     diary, which stderr says.
     """
     loaded = find_dedalus(program)
-    known = list(map(Diary.load, diaries))
-    model = loaded.run(**together_of(known))
-    for place in sorted(_unknown(loaded, model, {diary.location for diary in known}), key=repr):
-        told = "what happened there, and when it got what was sent to it, is unknown"
-        _note(f"no diary is of {place}: {told}")
+    logs = list(map(Diary.load, diaries))
+    model = loaded.run(**together_of(logs))
+    for place in sorted(_unknown(loaded, model, {diary.location for diary in logs}), key=repr):
+        reason = "what happened there, and when it got what was sent to it, is unknown"
+        _note(f"no diary is of {place}: {reason}")
     if as_json:
         click.echo(json.dumps(model.to_json()))
         return

@@ -56,25 +56,25 @@ def find_dedalus(text: str) -> Program:
 def _find(text: str, which: str, *, dedalus: bool) -> type[Bloom] | Program:
     where, _, name = text.partition(":") if not text.endswith(".py") else (text, "", "")
     module = _load(where)
-    found: dict[str, type[Bloom] | Program] = {
-        known: value
-        for known, value in vars(module).items()
+    programs: dict[str, type[Bloom] | Program] = {
+        key: value
+        for key, value in vars(module).items()
         if (isinstance(value, type) and issubclass(value, Bloom) and value is not Bloom)
         or (dedalus and isinstance(value, Program))
     }
     if not name:
-        own = [known for known, value in found.items() if getattr(value, "__module__", "") == module.__name__]
-        own += [known for known, value in found.items() if isinstance(value, Program)]
+        own = [key for key, value in programs.items() if getattr(value, "__module__", "") == module.__name__]
+        own += [key for key, value in programs.items() if isinstance(value, Program)]
         if len(own) != 1:
             there = f"there are {listed(own)}" if own else f"there is none{_within(module)}"
             raise ProgramNotFound(f"which program of {where}? Write {where}:CLASS; {there}")
         name = own[0]
-    if name in found:
-        return found[name]
+    if name in programs:
+        return programs[name]
     if hasattr(module, name):
         raise ProgramNotFound(f"{name} of {where} is no program: a class that inherits from Bloom {which}")
-    there = f"there are {listed(found)}" if found else f"there is no program in it{_within(module)}"
-    raise ProgramNotFound(f"there is no {name} in {where}{meant(name, found)}; {there}")
+    there = f"there are {listed(programs)}" if programs else f"there is no program in it{_within(module)}"
+    raise ProgramNotFound(f"there is no {name} in {where}{meant(name, programs)}; {there}")
 
 
 def make(kind: type[Bloom], **options: Any) -> Bloom:

@@ -84,9 +84,9 @@ def run_bloom(program: str, lines: TextIO | None, ticks: int, as_json: bool) -> 
 
     MODULE:CLASS is a class of rules in a module, or in a file: shop.carts:Cart, carts.py:Cart.
     """
-    made = make(find_bloom(program))
-    run_ticks(made, lines, ticks)
-    contents = {one._name: list(in_order(one)) for one in made.collections() if one._columns and len(one)}
+    instance = make(find_bloom(program))
+    run_ticks(instance, lines, ticks)
+    contents = {one._name: list(in_order(one)) for one in instance.collections() if one._columns and len(one)}
     if as_json:
         click.echo(json.dumps(contents, ensure_ascii=False, default=repr))
         return

@@ -23,8 +23,8 @@ def delay_of(_: Any, param: click.Parameter, value: str | None) -> tuple[int, in
     """``2``, or ``1-3``: the shortest and the longest delay."""
     if value is None:
         return None
-    found = re.fullmatch(r"(\d+)(?:-(\d+))?", value.strip())
-    low, high = (int(found[1]), int(found[2] or found[1])) if found else (0, 0)
+    match = re.fullmatch(r"(\d+)(?:-(\d+))?", value.strip())
+    low, high = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
     if not 1 <= low <= high:
         raise click.BadParameter(
             f"{value!r} is no delay: give timesteps, 2 or 1-3, of which the least is 1", param=param
@@ -34,16 +34,16 @@ def delay_of(_: Any, param: click.Parameter, value: str | None) -> tuple[int, in
 
 def crashes_of(_: Any, param: click.Parameter, values: tuple[str, ...]) -> dict[Value, int]:
     """``a@3``: the nodes, and when they crash."""
-    found: dict[Value, int] = {}
+    times: dict[Value, int] = {}
     for value in values:
         word, at, time = value.rpartition("@")
         if not at or not re.fullmatch(r"\d+", time):
             raise click.BadParameter(f"{value!r} is no crash: give a node and a time, such as a@3", param=param)
         (node,) = nodes_of([word])
-        if node in found:
+        if node in times:
             raise click.BadParameter(f"{node} is named twice: a node crashes once", param=param)
-        found[node] = int(time)
-    return found
+        times[node] = int(time)
+    return times
 
 
 def nodes_named(_: Any, param: click.Parameter, value: str | None) -> tuple[Value, ...]:

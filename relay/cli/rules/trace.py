@@ -35,9 +35,9 @@ def trace_bloom(program: str, lines: TextIO | None, ticks: int, form: str, outpu
 
     MODULE:CLASS is a class of rules in a module, or in a file: shop.carts:Cart, carts.py:Cart.
     """
-    made = make(find_bloom(program))
-    history = record(made)
-    run_ticks(made, lines, ticks)
+    instance = make(find_bloom(program))
+    history = record(instance)
+    run_ticks(instance, lines, ticks)
     write(history.draw(form), output)
 
 

@@ -68,54 +68,54 @@ def verify_dedalus(
     Exits with 1 unless it is proven.
     """
     if bounds["eff"] > bounds["eot"] + 1:
-        told = f"note: --eff {bounds['eff']} is behind --eot {bounds['eot']}: messages are lost at all times"
-        click.echo(told, err=True)
+        note = f"note: --eff {bounds['eff']} is behind --eot {bounds['eot']}: messages are lost at all times"
+        click.echo(note, err=True)
     loaded = find_dedalus(program)
     check_nodes(loaded.core(), bounds["nodes"])
     bounds["progress"] = _progress if sys.stderr.isatty() and not as_json else None
-    found = loaded.verify(strict=strict, **bounds)
-    if output is not None and found.violation_exists:
-        write(json.dumps(found.schedule()), output)
+    verdict = loaded.verify(strict=strict, **bounds)
+    if output is not None and verdict.violation_exists:
+        write(json.dumps(verdict.schedule()), output)
     if as_json:
-        click.echo(json.dumps(found.to_json()))
+        click.echo(json.dumps(verdict.to_json()))
     else:
-        _show(program, found, bounds.get("late", 0), output)
-    sys.exit(0 if found.proven else 1)
+        _show(program, verdict, bounds.get("late", 0), output)
+    sys.exit(0 if verdict.proven else 1)
 
 
 def _progress(progress: Progress) -> None:
     click.echo(f"no counterexample of fewer than {progress.size} faults after {progress.runs} runs", err=True)
 
 
-def _show(file: str, found: Verdict, late: int, output: str | None) -> None:
-    by_seed = "" if found.seed is None else f", under the choices of seed {found.seed} alone"
-    chosen = by_seed or (", whatever is chosen" if found.open else "")
-    if not found.violation_exists:
+def _show(file: str, verdict: Verdict, late: int, output: str | None) -> None:
+    by_seed = "" if verdict.seed is None else f", under the choices of seed {verdict.seed} alone"
+    chosen = by_seed or (", whatever is chosen" if verdict.open else "")
+    if not verdict.violation_exists:
         arriving = f"up to {late} timesteps late" if late else "in the next timestep; --late N looks at later ones"
-        runs = f"({found.runs} runs; messages arrive {arriving})"
-        if found.vacuous is None:
+        runs = f"({verdict.runs} runs; messages arrive {arriving})"
+        if verdict.vacuous is None:
             click.echo(
                 f"{file}: no faults within these bounds break it{chosen}, but whether it ever applies is not known"
             )
-        elif found.vacuous:
-            click.echo(f"{file}: vacuous: {found.vacuous}, and nothing was proven {runs}")
+        elif verdict.vacuous:
+            click.echo(f"{file}: vacuous: {verdict.vacuous}, and nothing was proven {runs}")
         else:
             click.echo(f"{file}: no faults within these bounds break it{chosen} {runs}")
         return
-    sets = found.min_counterexamples
+    sets = verdict.min_counterexamples
     many = f"{len(sets)} smallest counterexamples" if len(sets) > 1 else "the smallest counterexample"
-    faults = f"{found.min_faults} fault{'s' * (found.min_faults != 1)}"
-    click.echo(f"{file}: broken by {faults}{by_seed}; {many} ({found.runs} runs):")
-    for one, choices in zip(sets, found.choices, strict=True):
+    faults = f"{verdict.min_faults} fault{'s' * (verdict.min_faults != 1)}"
+    click.echo(f"{file}: broken by {faults}{by_seed}; {many} ({verdict.runs} runs):")
+    for one, choices in zip(sets, verdict.choices, strict=True):
         where = "; ".join(f"{each.relation} chooses {_rows(each)} at {each.time}" for each in choices)
         click.echo(f"  {', '.join(one) or 'none at all'}{f', where {where}' if where else ''}")
-    for row in found.broken:
+    for row in verdict.broken:
         click.echo(f"{'In the first, ' * (len(sets) > 1)}{shown(row.relation, row.row)} {row.what} at {row.time}")
-    click.echo(f"\n{found.model.diagram()}")
+    click.echo(f"\n{verdict.model.diagram()}")
     if output is not None:
-        rest = f"--until {found.model.until} --schedule {output}"
+        rest = f"--until {verdict.model.until} --schedule {output}"
         click.echo(f"\nsyndicate dedalus run {file} {rest}")
-        for row in found.broken[:1]:
+        for row in verdict.broken[:1]:
             asked = "" if row.never else " --not"
             told = json.dumps(list(row.row))
             click.echo(f"syndicate dedalus why {file} {row.relation} '{told}' --at {row.time}{asked} {rest}")

@@ -3,7 +3,7 @@
 Three prices are not in proportion to a frame.  *Colliding hashes*: those of strings, bytes and symbols are keyed by
 secrets of the process, but that of a tuple is a public function of its items, so that a peer can make thousands of
 records with one hash, and a set of them takes quadratic time (:func:`flooded`).  *Sets in sets*: Python hashes a tuple
-anew each time, so that each level costs all that is inside; what is in such sets is therefore counted once a level
+again each time, so that each level costs all that is inside; what is in such sets is therefore counted once a level
 (``Limits.keyed``).  *Sorting*: the order of :func:`syndicate.values.value.order` costs a call an item; here atoms are
 sorted
 by kind, as they are.

@@ -187,9 +187,9 @@ class _Symbols(dict[Symbol, bytes]):
         if len(self) + self.long >= self._most:
             raise excess("a packet with too many symbols", self._most)
         name = symbol.name.encode()
-        made = counted(0xB3, name)
+        encoded = counted(0xB3, name)
         if len(name) > SHORT:
             self.long += 1
         else:
-            self[symbol] = made
-        return made
+            self[symbol] = encoded
+        return encoded

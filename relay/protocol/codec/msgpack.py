@@ -335,8 +335,8 @@ class Msgpack:
             oid = data[2] if len(data) == 3 else int.from_bytes(data[3:], "big")
             if len(self._refs) >= KNOWN:
                 self._refs.clear()
-            made = self._refs[data] = WireRef(data[1], oid)
-            return made
+            ref = self._refs[data] = WireRef(data[1], oid)
+            return ref
         if len(data) > _SMALLEST and Measure(self.limits).feed(data, 0) != len(data):
             raise ProtocolError("a reference that is cut, or too long")
         self._inside = True
@@ -373,7 +373,7 @@ class _Written(dict[Any, Any]):
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Begin again."""
         self.clear()
         self.update({SEQ: None, SET: msgpack.ExtType(_SET, b""), DICT: msgpack.ExtType(_DICT, b"")})
 
@@ -382,12 +382,12 @@ class _Written(dict[Any, Any]):
             if len(self) + self.long > self._most:
                 raise excess("a packet with too many symbols", self._most)
             name = key.name.encode()
-            made = msgpack.ExtType(_SYMBOL, name)
+            encoded = msgpack.ExtType(_SYMBOL, name)
             if len(name) > SHORT:
                 self.long += 1
             else:
-                self[key] = made
-            return made
+                self[key] = encoded
+            return encoded
         if type(key) is WireRef:
             return self._native(key)
         raise NotAValue(f"{key!r} cannot go over a connection")

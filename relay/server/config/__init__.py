@@ -202,10 +202,10 @@ class _Reader:
         if option is not None:
             place = "--" + option.replace(".", "-").replace("_", "-")
         else:
-            known = way
-            while known and known not in self._lines:
-                known = known[:-1]
-            line = self._lines.get(known, 1)
+            nearest = way
+            while nearest and nearest not in self._lines:
+                nearest = nearest[:-1]
+            line = self._lines.get(nearest, 1)
             place = f"{self._path}:{line}: {_named(way)}"
         self._problems.append((line, f"{place}: {why}"))
 
@@ -227,7 +227,7 @@ class _Reader:
         if not isinstance(table, Mapping):
             self._wrong(way, f"must be a table, not {_shown(table)}: write [{_named(way)}]")
             return {}
-        found = {}
+        settings = {}
         for name, value in table.items():
             if name not in kinds:
                 near = difflib.get_close_matches(name, kinds, 1)
@@ -236,8 +236,8 @@ class _Reader:
                 continue
             checked = self._check((*way, name), kinds[name], value)
             if checked is not None:
-                found[name] = checked
-        return found
+                settings[name] = checked
+        return settings
 
     # ------------------------------------------------------------------------------------------------ the parts
 
@@ -270,9 +270,9 @@ class _Reader:
             return Config().listen
         for number, item in enumerate(root["listen"]):
             way: Way = ("listen", number)
-            given = item if isinstance(item, Mapping) else {"address": item}
-            table = self._table(way, given, _LISTEN)
-            if "address" not in given:
+            settings = item if isinstance(item, Mapping) else {"address": item}
+            table = self._table(way, settings, _LISTEN)
+            if "address" not in settings:
                 self._wrong(way, f'needs an address: write address = "{DEFAULT_ADDRESS}"')
             if "address" in table:
                 listening = self._listening(way, table, root)

@@ -1,4 +1,4 @@
-"""Columnar ``min`` and ``max``: the rows of the groups that change, gathered from the tail and summed up anew.
+"""Columnar ``min`` and ``max``: the rows of the groups that change, gathered from the tail and summed up again.
 
 That costs as much as the groups that change are large; where they are much larger than the change, rows are taken,
 whose rankings cost what changed.  A key is in the head or in the tail, never in both.

@@ -2,7 +2,7 @@
 
 A new run is merged with its neighbours while that does not hold, so that there are few of them and each row is moved a
 logarithmic number of times.  Rows that cancel out are dropped when a merge takes in all runs.  Rows are taken out of
-a run by setting their weights to 0; a run with more such rows than others is written anew.
+a run by setting their weights to 0; a run with more such rows than others is written again.
 
 Contract: the weights of a run may be changed in place by its tail alone; its columns never are.
 """
@@ -289,7 +289,7 @@ class Tail:
 
 
 def _in_shape(runs: list[Run]) -> list[Run]:
-    """Runs, those written anew that have lost more than half of their rows."""
+    """Runs, those written again that have lost more than half of their rows."""
     return [made for run in runs if len(made := run.trimmed() if 2 * run.gone > len(run) else run)]
 
 

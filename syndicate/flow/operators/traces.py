@@ -197,7 +197,7 @@ def make_consolidate(scope: Scope, node: Node) -> Step:
 
 
 def make_integrate(scope: Scope, node: Node) -> Step:
-    """``integrate``: runs in every tick; begins anew with each epoch in a loop."""
+    """``integrate``: runs in every tick; begins again with each epoch in a loop."""
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     cell = scope.cell(node, {})
     indexed = node.carries[0] is Carries.INDEXED

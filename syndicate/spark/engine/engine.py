@@ -5,7 +5,7 @@ changed goes into new files.  *Commit*: the manifest that names them replaces th
 process, before that leaves the last committed epoch, and a new engine on the same directory goes on from there.
 
 The engine works in a session of its own beside the user's, since it relies on arithmetic that raises where it
-overflows, and on plans that are not made anew while they run, which costs more than it saves on many small jobs.
+overflows, and on plans that are not made again while they run, which costs more than it saves on many small jobs.
 
 >>> SparkEngine.step.__name__  # examples that start a JVM are in tests/syndicate/spark/engine
 'step'

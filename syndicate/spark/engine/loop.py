@@ -9,7 +9,7 @@ steps.
 **The cost switch.**  Where a loop makes sets of the monotone kind and a step only inserts, the old fixed point is on
 the way to the new one: the loop goes on from what it has kept, and the step costs the iterations that the insertion
 takes. A deletion is never followed: it would need the iteration of each derivation, and each iteration is a round of
-Spark jobs, 0.2 to 0.4 s, whatever it finds; computing anew needs no more of them.
+Spark jobs, 0.2 to 0.4 s, whatever it finds; computing again needs no more of them.
 
 Source: ``docs/design/flow.md``, "Loops"; ``docs/design/spark.md``, "The second engine".
 """

@@ -68,7 +68,7 @@ TICKING: Final = frozenset({
     "join_stream", "join_trace", "distinct_stream", "distinct_incremental", "aggregate_stream", "integrate",
     "differentiate", "consolidate",
 })  # fmt: skip
-"""Operators that tell one tick from another: in a loop that is run anew in each step they would not mean the same."""
+"""Operators that tell one tick from another: in a loop that is run again in each step they would not mean the same."""
 
 
 class Scope:

@@ -2,7 +2,7 @@
 
 A step adds one run at most. Small runs stay in the driver as well, as one table; large ones are files, and the largest
 are divided by key, so that a delta of ten keys reads some buckets and not the whole.  Runs are merged when there are
-too many, the small with the small: a base is written anew only when what lies upon it is a quarter of it, so that an
+too many, the small with the small: a base is written again only when what lies upon it is a quarter of it, so that an
 entry is written some log(n) times in its life.
 
 Within a step there are three parts: what was there before, what this step's earlier ticks have added (in a loop), and
@@ -87,7 +87,7 @@ class Trace:
         self.layout = None if batch is None else batch.layout
 
     def reset(self) -> None:
-        """Be empty, as at the start of a loop that is run anew."""
+        """Be empty, as at the start of a loop that is run again."""
         self.replace(None)
 
     def _in_driver(self, batches: Sequence[Batch]) -> Batch | None:

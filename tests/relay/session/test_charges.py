@@ -135,7 +135,7 @@ def test_no_event_causes_more_than_it_was_charged(patterns: list[Any], there: li
     """Whatever is there, and whatever came before it in its turn; however precisely it was charged."""
     causes = [0]
 
-    def tell(kind: int, handler: Any, captures: Any, values: Any, told: Any) -> None:
+    def tell(kind: int, handler: Any, captures: Any, values: Any, notice: Any) -> None:
         causes[0] += handler.audience
 
     index = Index(tell)

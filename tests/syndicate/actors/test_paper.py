@@ -278,7 +278,7 @@ def test_the_index_is_the_papers(patterns: list[Any], values: list[Any], data: s
     heard: list[tuple[str, Any, Any]] = []
     names: dict[int, int] = {}
 
-    def tell(kind: int, handler: Any, captures: Any, values: Any, told: Any) -> None:
+    def tell(kind: int, handler: Any, captures: Any, values: Any, notice: Any) -> None:
         mark = {ASSERT: "+", RETRACT: "-", MESSAGE: "!"}[kind]
         observers = handler.observers if isinstance(handler.observers, dict) else [handler.observers]
         heard.extend((mark, names[id(one)], captures) for one in observers)

@@ -67,7 +67,7 @@ class Listener:
     def __init__(self) -> None:
         self.heard: list[tuple[str, Any]] = []
 
-    def __call__(self, kind: int, handler: Any, captures: Any, values: Any, told: Any) -> None:
+    def __call__(self, kind: int, handler: Any, captures: Any, values: Any, notice: Any) -> None:
         assert freeze(values)[1:] == captures
         self.heard.append(({ASSERT: "+", RETRACT: "-", MESSAGE: "!"}[kind], captures))
 

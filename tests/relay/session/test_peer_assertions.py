@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.session.standing import ALIKE, Standing, Told
+from relay.session.peer_assertions import ALIKE, PeerAssertion, PeerAssertions
 from syndicate.errors import ProtocolError
 
 
@@ -29,7 +29,7 @@ class Colliding:
 
 def test_numbers() -> None:
     """One assertion for each number; a number can be used again when it is free; there may be only so many."""
-    standing = Standing(2, 1 << 30)
+    standing = PeerAssertions(2, 1 << 30)
     first = standing.add(1, "a", [], 300)
     with pytest.raises(ProtocolError, match="handle 1 is in use"):
         standing.add(1, "b", [], 300)
@@ -43,7 +43,7 @@ def test_numbers() -> None:
 
 def test_too_many_of_one_hash() -> None:
     """Different values of one hash are bounded; equal ones are not, nor are those that are gone."""
-    standing = Standing(10 * ALIKE, 1 << 30)
+    standing = PeerAssertions(10 * ALIKE, 1 << 30)
     for number in range(ALIKE):
         standing.add(number, Colliding(number, 7), [], 300)
     for number in range(ALIKE, 3 * ALIKE):
@@ -62,7 +62,7 @@ def test_lists_of_minus_one_and_minus_two() -> None:
     """An honest peer may have lists that differ in nothing but where they have -1 and where -2: they all have one hash
     in CPython.
     """
-    standing = Standing(10 * ALIKE, 1 << 30)
+    standing = PeerAssertions(10 * ALIKE, 1 << 30)
     for number, form in enumerate(itertools.product([-1, -2], repeat=9)):
         assert standing.add(number, form, [], 300) is not None
 
@@ -70,7 +70,7 @@ def test_lists_of_minus_one_and_minus_two() -> None:
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.integers(0, 1))))
 def test_it_is_a_dictionary(steps: list[tuple[int, int, int]]) -> None:
     """Whatever comes and goes, it knows what is there, and in the end nothing is left."""
-    standing, there = Standing(100, 1 << 30), dict[int, Told]()
+    standing, there = PeerAssertions(100, 1 << 30), dict[int, PeerAssertion]()
     for number, value, key in steps:
         if number in there:
             assert standing.remove(number) is there.pop(number)
@@ -80,7 +80,7 @@ def test_it_is_a_dictionary(steps: list[tuple[int, int, int]]) -> None:
             there[number] = told
         chains: dict[Any, int] = {}
         for alike in standing._alike.values():
-            chains.update({alike.form: 1} if isinstance(alike, Told) else alike)
+            chains.update({alike.form: 1} if isinstance(alike, PeerAssertion) else alike)
         assert sum(chains.values()) == len(there) == len(standing)
         assert chains.keys() == {told.form for told in there.values()}
     for number in there:

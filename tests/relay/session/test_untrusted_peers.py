@@ -69,11 +69,11 @@ async def test_only_a_capability_ends_the_opening(system: System, said: list[Any
         stream.say(packet)
         await trio.sleep(1.9 / len(said))
     assert goes_on(sessions[0])
-    assert sessions[0].stranger
+    assert sessions[0].untrusted
     await trio.sleep(2.1)
     assert sessions[0].reason == "opening: no capability within 2 seconds"
     assert goes_on(sessions[1])
-    assert not sessions[1].stranger
+    assert not sessions[1].untrusted
 
 
 @pytest.mark.parametrize("admitted", [False, True])

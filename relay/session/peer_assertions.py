@@ -4,7 +4,7 @@ There may be only so many, of only so many bytes, and only so many *different* o
 tuple is fast and not secret enough: a peer can prepare values that all have the same one, and every index that holds n
 of them takes n steps for the next.  Equal values, which many actors behind one peer may well assert, count once.
 
->>> standing = Standing(2, 1000)
+>>> standing = PeerAssertions(2, 1000)
 >>> told = standing.add(7, ("says", "hello"), [], 300)
 >>> standing.add(8, ("says", "goodbye"), [], 800) is None, standing.size
 (True, 300)
@@ -29,7 +29,7 @@ are allowed.  The last of so many costs a third of a millisecond, ten times what
 """
 
 
-class Told:
+class PeerAssertion:
     """An assertion of the peer's: our handle for it, and the references that it holds in place."""
 
     __slots__ = ("form", "handle", "key", "pins", "size")
@@ -42,65 +42,65 @@ class Told:
         self.size = size
 
 
-class Standing:
+class PeerAssertions:
     """The assertions of one peer: at most *most* of them, and *bytes_* bytes, of which there are ``size``."""
 
-    __slots__ = ("_alike", "_bytes", "_most", "_told", "size")
+    __slots__ = ("_alike", "_assertions", "_bytes", "_most", "size")
 
     def __init__(self, most: int, bytes_: int) -> None:
         self._most = most
         self._bytes = bytes_
         self.size = 0
-        self._told: dict[int, Told] = {}
+        self._assertions: dict[int, PeerAssertion] = {}
         # By hash: the only assertion that has it, or the forms of all, and how often each is there.
-        self._alike: dict[int, Told | dict[Frozen, int]] = {}
+        self._alike: dict[int, PeerAssertion | dict[Frozen, int]] = {}
 
     def __len__(self) -> int:
-        return len(self._told)
+        return len(self._assertions)
 
-    def add(self, number: int, form: Frozen, pins: list[Crossing], size: int) -> Told | None:
+    def add(self, number: int, form: Frozen, pins: list[Crossing], size: int) -> PeerAssertion | None:
         """Remember an assertion, of *size* bytes; None if there are too many, or they are too large.
 
         Raises :class:`ProtocolError` for a number that is in use, and for too many of one hash.
         """
-        if number in self._told:
+        if number in self._assertions:
             raise ProtocolError(f"handle {number} is in use already")
-        if len(self._told) >= self._most or self.size + size > self._bytes:
+        if len(self._assertions) >= self._most or self.size + size > self._bytes:
             return None
-        told = Told(form, pins, size)
-        alike = self._alike.setdefault(told.key, told)
-        if alike is not told:
-            self._join(told, alike)
-        self._told[number] = told
+        assertion = PeerAssertion(form, pins, size)
+        alike = self._alike.setdefault(assertion.key, assertion)
+        if alike is not assertion:
+            self._join(assertion, alike)
+        self._assertions[number] = assertion
         self.size += size
-        return told
+        return assertion
 
-    def remove(self, number: int) -> Told | None:
+    def remove(self, number: int) -> PeerAssertion | None:
         """Forget an assertion; None if there is no such number."""
-        told = self._told.pop(number, None)
-        if told is not None:
-            self.size -= told.size
-            alike = self._alike[told.key]
-            if alike is told:
-                del self._alike[told.key]
+        assertion = self._assertions.pop(number, None)
+        if assertion is not None:
+            self.size -= assertion.size
+            alike = self._alike[assertion.key]
+            if alike is assertion:
+                del self._alike[assertion.key]
             else:
-                self._leave(told, alike)  # type: ignore[arg-type]  # another Told would be alone
-        return told
+                self._leave(assertion, alike)  # type: ignore[arg-type]  # another PeerAssertion would be alone
+        return assertion
 
-    def oldest(self, most: int) -> list[tuple[int, Told]]:
+    def oldest(self, most: int) -> list[tuple[int, PeerAssertion]]:
         """The first *most* assertions, with their numbers."""
-        return list(islice(self._told.items(), most))
+        return list(islice(self._assertions.items(), most))
 
-    def _join(self, told: Told, alike: Told | dict[Frozen, int]) -> None:
-        if isinstance(alike, Told):
-            alike = self._alike[told.key] = {alike.form: 1}
-        if told.form not in alike and len(alike) >= ALIKE:
+    def _join(self, assertion: PeerAssertion, alike: PeerAssertion | dict[Frozen, int]) -> None:
+        if isinstance(alike, PeerAssertion):
+            alike = self._alike[assertion.key] = {alike.form: 1}
+        if assertion.form not in alike and len(alike) >= ALIKE:
             raise ProtocolError(f"more than {ALIKE} different assertions have one hash: spell them differently")
-        alike[told.form] = alike.get(told.form, 0) + 1
+        alike[assertion.form] = alike.get(assertion.form, 0) + 1
 
-    def _leave(self, told: Told, alike: dict[Frozen, int]) -> None:
-        alike[told.form] -= 1
-        if not alike[told.form]:
-            del alike[told.form]
+    def _leave(self, assertion: PeerAssertion, alike: dict[Frozen, int]) -> None:
+        alike[assertion.form] -= 1
+        if not alike[assertion.form]:
+            del alike[assertion.form]
             if not alike:
-                del self._alike[told.key]
+                del self._alike[assertion.key]
