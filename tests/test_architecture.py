@@ -45,7 +45,7 @@ INSIDE = {
         config disk flow_gate journal durable state units governor broker metrics admin service
     """,
     "relay.session": """
-        backlog clock membrane statistics outbox standing patch reach session link
+        backlog clock membrane statistics outbox peer_assertions patch reach session link
     """,
     "relay.transport": """
         address lobby stream tls greeting origin secure sockets stdio websocket dial listener
