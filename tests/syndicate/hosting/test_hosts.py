@@ -9,18 +9,36 @@ Each program has the same rules.  *told* is asserted, *said* and *later* are sen
 from __future__ import annotations
 
 from collections.abc import Callable, MutableMapping
+from functools import partial
 from math import ceil, log2
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from syndicate import ABSENT, Actor, Handle, Ref, assert_, capture, dataspace, prevent_inert_check, record, send, spawn
+from syndicate import (
+    ABSENT,
+    Actor,
+    Handle,
+    Ref,
+    assert_,
+    capture,
+    dataspace,
+    prevent_inert_check,
+    react,
+    record,
+    send,
+    spawn,
+)
 from syndicate.bloom import Bloom, agg, bloom, scratch
 from syndicate.dedalus import Program
-from syndicate.errors import SyndicateError
+from syndicate.errors import AlreadyRunning, SyndicateError
 from syndicate.flow import Circuit, aggregates
 from syndicate.hosting.host import Host, host
 from syndicate.hosting.refusals import sift
+from syndicate.plan import Program as RelationalProgram
+from syndicate.plan import Projection
 from syndicate.testing import Seen, settled, watch
 
 
@@ -114,6 +132,7 @@ class Stage:
         self.actors: list[Actor] = []
         self.spaces: list[Ref] = []
         self.seen: list[Seen] = []
+        self.starts: list[Callable[[], object]] = []
         program, options = (KINDS[kind] if isinstance(kind, str) else kind)()
         wanted: dict[str, Any] = {
             "inputs": {"told": Told},
@@ -126,7 +145,8 @@ class Stage:
             ds = dataspace()
             self.spaces.append(ds)
             self.seen.append(watch(ds, seen))
-            self.actors.append(spawn(host(program, ds, **(wanted | ports), **options)))
+            self.starts.append(host(program, ds, **(wanted | ports), **options))
+            self.actors.append(spawn(self.starts[0]))
 
         self.system = settled(boot)
 
@@ -316,6 +336,57 @@ def test_nothing_of_a_host_is_left(kind: str) -> None:
     assert (stage.news(), stage.error) == ([], None)
 
 
+ROWS = [(who, n) for who in ("a", "b", "cat") for n in (1, 2, 24, 25, 0, "x")]
+
+
+@each_kind
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(turns=st.lists(st.lists(st.tuples(st.sampled_from("+-!"), st.sampled_from(ROWS)), max_size=6), max_size=6))
+def test_all_hosts_conclude_the_same(kind: str, turns: list[list[tuple[str, tuple[str, Any]]]]) -> None:
+    """Whatever comes and goes together: what stands follows from the good rows that are asserted, and nothing else.
+
+    What a message says is there in between, and gone; equal conclusions of several rows are one.
+    """
+    stage = Stage(kind)
+    standing: dict[tuple[str, Any], Handle] = {}
+    shown: set[tuple[Any, ...]] = set()
+    for turn in turns:
+        said: set[tuple[Any, ...]] = set()
+        ending: list[Handle] = []
+        acts: list[Callable[[Ref], Any]] = []
+        names: list[tuple[str, Any]] = []
+        for what, row in turn:
+            if what == "!":
+                acts.append(partial(_say, row))
+                said |= _share(row)
+            elif what == "+" and row not in standing and row not in names:
+                acts.insert(0, partial(_tell, row))
+                names.insert(0, row)
+            elif what == "-" and row in standing:
+                ending.append(standing.pop(row))
+        if ending:
+            stage.end(*ending)
+        standing |= zip(names, stage.act(*acts), strict=False)
+        for mark, *share in stage.news():
+            shown = shown | {tuple(share)} if mark == "+" else shown - {tuple(share)}
+            assert tuple(share) in {("a", 12), ("b", 12), ("a", 6), ("b", 6), ("a", 0), ("b", 0)}
+        assert shown == set().union(*map(_share, standing))
+    assert stage.error is None
+
+
+def _say(row: tuple[str, Any], ds: Ref) -> None:
+    send(ds, Said(*row))
+
+
+def _tell(row: tuple[str, Any], ds: Ref) -> Handle:
+    return assert_(ds, Told(*row))
+
+
+def _share(row: tuple[str, Any]) -> set[tuple[Any, ...]]:
+    who, n = row
+    return {(who, 12 // n)} if who != "cat" and type(n) is int and n else set()
+
+
 def _fails(*row: Any) -> Any:
     """A mistake whatever it is given."""
     return row[-1] // 0
@@ -398,6 +469,61 @@ def test_an_end_that_the_rules_fail_with(kind: str, logs: list[MutableMapping[st
     assert stage.news() == [("+", 6), ("-", 12)]
     stage.end(other)
     assert (stage.news(), len(refused(logs)), stage.error) == ([("+", 12), ("-", 6)], 3, None)
+
+
+def test_a_plan_has_tuples() -> None:
+    """The facts of a program of rules are tuples, of one field too; it is hosted as its circuit is."""
+    p = RelationalProgram()
+    here = p.edb("here", "who")
+    p.rule("there", Projection(here, ("who",)))
+    seen: list[Seen] = []
+
+    def boot() -> None:
+        ds = dataspace()
+        seen.append(watch(ds, Gone(capture())))
+        spawn(host(p.plan(), ds, inputs={"here": Here}, outputs={"there": Gone}))
+        assert_(ds, Here("a"))
+
+    settled(boot)
+    assert seen == [[("+", "a")]]
+
+
+@record("hosting-gone")
+class Gone:
+    """Somebody else."""
+
+    who: str
+
+
+@pytest.mark.parametrize("kind", ["circuit", "bloom", "dedalus"])
+def test_each_start_begins_anew(kind: str) -> None:
+    """What host() gives can be started again, as a supervisor does: with what is asserted, and nothing of the past."""
+    stage = Stage(kind)
+    stage.tell(("a", 1))
+    stage.say(Later("b", "x"))
+    assert [mark for mark, *_ in stage.news()] == ["+", "-"]
+    stage.system.spawn(stage.starts[0])
+    stage.system.drain()
+    assert stage.news() == [("+", "a", 12)]
+    stage.tell(("b", 2))
+    assert stage.news() == [("+", "b", 6)]
+
+
+def test_a_program_is_hosted_once() -> None:
+    """One that is made, has ticked or lives already, cannot begin anew: give the class."""
+
+    def twice(program: Any) -> None:
+        ds = dataspace()
+        react(host(program, ds))
+        react(host(program, ds))
+
+    with pytest.raises(AlreadyRunning, match="give a new one, or the class"):
+        settled(lambda: twice(Rules()))
+    ticked = Rules()
+    ticked.tick()
+    with pytest.raises(AlreadyRunning, match="give a new one, or the class"):
+        settled(lambda: react(host(ticked, dataspace())))
+    settled(lambda: twice(Rules))
 
 
 def test_only_programs_are_hosted() -> None:
