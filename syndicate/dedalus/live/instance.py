@@ -67,6 +67,8 @@ class Life(Host):
         """The outputs, of each dataspace that it has joined."""
         self.changes: dict[str, dict[Row, int]] = {}
         """Of the outputs, by the timestep that is made."""
+        self.working: set[str] = set()
+        """The outputs of dataspaces that it has left whose functions have made values."""
         self.busy = 0
         self.begun = False
         self.paused = True
@@ -132,12 +134,13 @@ class Life(Host):
             on_stop(given.forget)
         for name, make in self.agent.outputs.items():
             output = Output(name, lambda row, make=make: make(*row))  # type: ignore[misc]  # of this turn of the loop
+            output.works = name in self.working
             output.begin(self.turn.facet, ds)
             now = dict.fromkeys(self.local.rows(name), 1)
             output.prepare(now)
             output.show(self.turn, now)
             self.shown.append(output)
-            on_stop(partial(self.shown.remove, output))
+            on_stop(partial(self._leave, output))
         if not self.begun:
             self.begun = True
             if self.agent.every is not None:  # the clock makes the timesteps
@@ -145,6 +148,11 @@ class Life(Host):
             else:
                 self.paused = False
                 self.wake()
+
+    def _leave(self, output: Output) -> None:
+        self.shown.remove(output)
+        if output.works:
+            self.working.add(output.name)
 
     def on_timestep(self, fn: Callable[[], object]) -> None:
         """Call a function after each timestep, in its turn; ``changed`` says what is new then."""

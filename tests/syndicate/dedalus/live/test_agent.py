@@ -333,6 +333,30 @@ def test_dataspaces_come_and_go() -> None:
     assert [sorted(sign for sign, _ in each) for each in seen] == [["+", "+", "-", "-"]] * 2
 
 
+def test_a_function_that_has_worked_is_not_to_blame(logs: list[MutableMapping[str, Any]]) -> None:
+    """What an output's function has made in one dataspace counts in the next: whoever comes first there is refused."""
+    program = Program.parse("out(L, N) :- in(L, N);")
+    lives: list[Life] = []
+    spaces: list[Ref] = []
+
+    def boot() -> None:
+        lives.append(Agent(program, "a", outputs={"out": lambda _, n: ["out", 12 // n]})())
+        spaces.append(dataspace())
+
+    system = settled(boot)
+    facets: list[Any] = []
+    for n in (3, 0):
+        lives[0].facet.enter(lambda: facets.append(react(partial(lives[0].join, spaces[0]))))
+        system.drain()
+        system.spawn(send, spaces[0], Packet("a", "in", ("a", n), 0))
+        system.drain()
+        facets.pop().enter(stop)
+        system.drain()
+    (line,) = logs
+    assert (line["event"], line["location"]) == ("a row was refused", "a")
+    assert "no value can be made of ('a', 0) of out: ZeroDivisionError" in line["reason"]
+
+
 @pytest.mark.parametrize(
     ("options", "why"),
     [
