@@ -323,6 +323,14 @@ def test_what_is_absent(kind: str, logs: list[MutableMapping[str, Any]]) -> None
     assert len(refused(logs)) == (kind == "dedalus")
 
 
+@pytest.mark.parametrize("kind", ["bloom", "dedalus"])
+def test_what_a_function_leaves_out_is_absent(kind: str) -> None:
+    """None that a function of outputs= gives is ABSENT, as None in a row is."""
+    stage = Stage(kind, outputs={"share": lambda *row: Share(None, row[-1])})
+    stage.tell(("a", 1))
+    assert stage.news() == [("+", ABSENT, 12)]
+
+
 @each_kind
 def test_nothing_of_a_host_is_left(kind: str) -> None:
     """When its facet stops, its conclusions go, and what comes later is nobody's."""
