@@ -54,8 +54,8 @@ INSIDE = {
         block during facet field lane signals timer trace turn verbs actor query system dataspace supervise
     """,
     "syndicate.bloom": """
-        library row rule site declaration rules block collection lattices state agent body interface_override
-        tick insight program repl network reflection
+        row rule site declaration rules block collection lattices state agent body interface_override
+        tick insight program repl network reflection library
     """,
     "syndicate.bloom.insight": """
         arrival introspection memory resending unmarked calm merging plot why why_not history spacetime
@@ -69,33 +69,33 @@ INSIDE = {
     """,
     "syndicate.dedalus": """
         ast grammar library choice net parse succession desugar schedule checks lamport lower quiescence binding
-        crash model causality why run explore verify hazards placement program live plot
+        crash model why causality run explore verify hazards placement live program plot
     """,
     "syndicate.dedalus.explore": """
         influence space outcome replay extreme stability bounds state arrivals explorer asking
     """,
     "syndicate.flow": """
-        element graph measure node profile properties time comparison loop undo zset aggregates predicate
-        recompute scope trace view circuit contents encoding operators stream vectorised columnar incremental
-        snapshot structure columns local
+        element node time comparison properties undo zset aggregates predicate trace encoding stream vectorised
+        operators structure measure scope columnar loop columns local contents view profile snapshot graph
+        circuit incremental
     """,
     "syndicate.flow.operators": """
-        arrangement bilinear distinct error_location linear nested ranking traces groups
+        arrangement ranking context bilinear distinct groups linear error_location nested traces
     """,
     "syndicate.lattice": """
         method ordering table contents lattice boolean delta tabled counted extremum law product sets bag fold
         map clock samples laws
     """,
     "syndicate.plan": """
-        heading scalar expression rows running algebra needs rewrite stratify lower program
+        heading scalar expression rows algebra needs rewrite stratify rules lower running program
     """,
     "syndicate.spark": """
         columns delivery errors feed java outage progress arrays arrow awaited difference engine query session
         follower place stepping table rows standing journal sink source streaming
     """,
     "syndicate.spark.engine": """
-        canonical directory shape rows symbolic_column scalars workers batch compile errors joins key_lookup
-        layouts output groups inputs linear trace engine loop scope traces
+        canonical directory shape rows symbolic_column scalars workers batch compile errors key_lookup layouts
+        inputs trace context linear output joins traces groups scope engine
     """,
 }
 
@@ -104,13 +104,6 @@ CIRCLES = """
     actors.actor actors.block actors.during actors.facet actors.field actors.lane actors.signals actors.system
         actors.timer actors.turn actors.verbs;
     hosting.host hosting.ports;
-    flow.circuit flow.columnar.extremes flow.columnar.joins flow.columnar.sorted_runs flow.columnar.steps
-        flow.columnar.sums flow.contents flow.graph flow.local flow.loop flow.measure flow.node flow.operators
-        flow.operators.arrangement flow.operators.bilinear flow.operators.distinct flow.operators.error_location
-        flow.operators.groups flow.operators.linear flow.operators.nested flow.operators.traces flow.profile
-        flow.properties flow.recompute flow.scope flow.snapshot flow.stream flow.structure flow.vectorised
-        flow.view;
-    plan.lower plan.program plan.running;
     dedalus.model dedalus.why.absence dedalus.why.derivation dedalus.why.spacetime;
     bloom.collection bloom.declaration bloom.rule bloom.rules.asking bloom.rules.capture bloom.rules.cell
         bloom.rules.expression bloom.rules.fold bloom.rules.function bloom.rules.head bloom.rules.meaning
@@ -119,8 +112,6 @@ CIRCLES = """
     dedalus.live.agent dedalus.live.instance dedalus.program;
     bloom.agent.agent bloom.agent.ports bloom.agent.running bloom.agent.strangers bloom.interface_override
         bloom.program;
-    spark.engine.engine spark.engine.groups spark.engine.joins spark.engine.linear spark.engine.loop
-        spark.engine.output spark.engine.scope spark.engine.traces;
     bloom.insight.introspection bloom.insight.spacetime bloom.network bloom.program
 """
 

@@ -22,17 +22,17 @@ Source: PomoFlow, 2.6 to 2.8; ``docs/design/flow.md``, "Loops".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from syndicate.errors import CircuitError, SyndicateError
 from syndicate.flow.contents import integral
 from syndicate.flow.graph import explain, graph
 from syndicate.flow.local import LocalEngine, Outputs
-from syndicate.flow.node import Carries, GlobalId, Kind, Node, Port, in_order
+from syndicate.flow.node import Carries, Kind, Node, Port
 from syndicate.flow.profile import Profile, profile
 from syndicate.flow.snapshot import restored, snapshot
-from syndicate.flow.stream import Stream
+from syndicate.flow.stream import Stream, Wiring
 from syndicate.flow.trace import Trace
 from syndicate.flow.view import view_of
 from syndicate.flow.zset import IndexedZSet, ZSet
@@ -42,21 +42,14 @@ MAX_ITERATIONS: Final = 10_000
 """How many iterations a loop may take in one step before it is called endless."""
 
 
-class Circuit:
+class Circuit(Wiring):
     """A directed graph of nodes: the root, or the inside of a child node."""
+
+    above: Circuit | None
 
     def __init__(self, *, above: Circuit | None = None, node: Node | None = None) -> None:
         """An empty circuit; the arguments are for children, see :meth:`child`."""
-        self.above = above
-        self.nodes: list[Node] = []
-        self.imports: list[Node] = []
-        self.exports: list[Port] = []
-        self.path: GlobalId = () if node is None else node.global_id
-        self.child_node = node
-        self.sources: dict[str, Node] = {}
-        self.sinks: dict[str, Node] = {}
-        self._shared: dict[Any, Node] = {}
-        self._imported: dict[Port, Node] = {}
+        super().__init__(above, node)
         self._building: list[Circuit] = [self] if above is None else above._building
         self._engine: LocalEngine | None = None
         self._watched = False
@@ -113,7 +106,7 @@ class Circuit:
                     f"the sink {name!r} needs a stream of this circuit, but {stream.node} belongs to another circuit, "
                     "or to a loop: export() it from there"
                 )
-            stream._need("sink", Carries.ZSET, Carries.INDEXED)
+            stream.need("sink", Carries.ZSET, Carries.INDEXED)
         node = self.add(Kind.SINK, "sink", [stream.port for stream in streams], [], {}, share=False)
         node.name = name
         self.sinks[name] = node
@@ -176,7 +169,7 @@ class Circuit:
         results = {}
         for name, loop in loops.items():
             inner = child.bring(found[name], "recursive")
-            inner._need("recursive", Carries.ZSET)
+            inner.need("recursive", Carries.ZSET)
             made = child.add(Kind.OPERATOR, "distinct", [inner.port], [Carries.ZSET], {}, share=False)
             made.name = name
             stream = Stream(child, Port(made.id))
@@ -194,115 +187,32 @@ class Circuit:
         above = self._building[-1] if self.above is None else self
         node = above.add(Kind.CHILD, "loop", [], [], {"limit": limit}, share=False)
         node.name = name
-        node.child = Circuit(above=above, node=node)
-        return node.child
-
-    def feedback(self, carries: Carries = Carries.ZSET) -> Stream:
-        """A stream that will be what another was one tick earlier: ``connect`` it."""
-        op = "z1_trace" if carries is Carries.TRACE else "z1"
-        return Stream(self, Port(self.add(Kind.FEEDBACK, op, [], [carries], {}, share=False).id))
-
-    def forward(self, carries: Carries = Carries.ZSET) -> Stream:
-        """A stream that will be what another is in the same tick: ``connect`` it.  For building out of order."""
-        return Stream(self, Port(self.add(Kind.OPERATOR, "forward", [], [carries], {}, share=False).id))
-
-    def connect(self, end: Stream, stream: Stream) -> None:
-        """Feed *end*, a feedback or forward of this circuit, from *stream*."""
-        node = end.node
-        if node.op not in ("z1", "z1_trace", "forward"):
-            raise CircuitError(f"{node} cannot be connected: only what feedback() and forward() gave can")
-        if node.inputs:
-            raise CircuitError(f"{node} is connected already")
-        brought = self.bring(stream, "connect")
-        brought._need("connect", end.carries)
-        self._changeable()
-        node.inputs.append(brought.port)
-
-    def bring(self, stream: Stream, what: str = "import") -> Stream:
-        """*stream* in this circuit: imported if it belongs to one around it."""
-        if not isinstance(stream, Stream):
-            raise CircuitError(f"{what} needs a stream, not {stream!r}")
-        if stream.circuit is self:
-            return stream
-        if self.above is None or len(stream.circuit.path) >= len(self.path):
-            raise CircuitError(
-                f"{what} cannot use {stream.node}: it belongs to another circuit or loop; export() it from there"
-            )
-        outer = self.above.bring(stream, what)
-        outer._need("import", Carries.ZSET, Carries.INDEXED)
-        known = self._imported.get(outer.port)
-        if known is None:
-            known = self.add(Kind.IMPORT, "import", [outer.port], [outer.carries], {}, share=False)
-            known.name = outer.node.name
-            self._imported[outer.port] = known
-            self.imports.append(known)
-        return Stream(self, Port(known.id))
+        node.child = child = Circuit(above=above, node=node)
+        return child
 
     def export(self, stream: Stream) -> Stream:
         """A stream of this loop in the circuit around it: the sum of its batches over all iterations."""
         if self.above is None or self.child_node is None:
             raise CircuitError("export() is for loops; a stream of the root circuit ends in a sink()")
         brought = self.bring(stream, "export")
-        brought._need("export", Carries.ZSET, Carries.INDEXED)
+        brought.need("export", Carries.ZSET, Carries.INDEXED)
         if brought.port not in self.exports:
-            self._changeable()
+            self.check_changeable()
             self.exports.append(brought.port)
             self.child_node.carries.append(brought.carries)
         return Stream(self.above, Port(self.child_node.id, self.exports.index(brought.port)))
 
-    # --------------------------------------------------------------------------------------------------- the graph
-
-    def add(
-        self, kind: Kind, op: str, inputs: list[Port], carries: list[Carries], params: dict[str, Any], *, share: bool
-    ) -> Node:
-        """A new node, or with *share* the node that has the same operator, inputs and functions."""
-        alike = (op, tuple(inputs), tuple((name, id(value)) for name, value in params.items()))
-        if share and alike in self._shared:
-            return self._shared[alike]
-        self._changeable()
-        node = Node(self, len(self.nodes), kind, op, inputs, carries, params)
-        self.nodes.append(node)
-        if share:
-            self._shared[alike] = node
-        return node
-
-    def _changeable(self) -> None:
-        if self.root._engine is not None:
-            raise CircuitError("the circuit is running: add nodes before the first step, or build another circuit")
+    # --------------------------------------------------------------------------------------------------- running
 
     @property
     def root(self) -> Circuit:
         """The outermost circuit."""
         return self if self.above is None else self.above.root
 
-    @property
-    def depth(self) -> int:
-        """0 for the root, 1 for a loop in it, and so on."""
-        return len(self.path)
-
-    def order(self) -> list[Node]:
-        """The nodes so that each comes after those it depends on; raises :class:`CycleError`."""
-        for node in self.nodes:
-            if not node.inputs and node.op in ("z1", "z1_trace", "forward"):
-                raise CircuitError(f"{node} was never connected: call connect(stream) on it")
-        return in_order(self.nodes)
-
-    def walk(self) -> Iterator[Node]:
-        """All nodes, those of a child after the child's."""
-        for node in self.nodes:
-            yield node
-            if node.child is not None:
-                yield from node.child.walk()
-
-    def find(self, global_id: GlobalId) -> Node:
-        """The node with this global id."""
-        node = self.root.nodes[global_id[0]]
-        for local in global_id[1:]:
-            assert node.child is not None
-            node = node.child.nodes[local]
-        return node
-
-    # --------------------------------------------------------------------------------------------------- running
+    def check_changeable(self) -> None:
+        """Raise :class:`CircuitError` once the circuit runs."""
+        if self.root._engine is not None:
+            raise CircuitError("the circuit is running: add nodes before the first step, or build another circuit")
 
     @property
     def engine(self) -> LocalEngine:
@@ -370,14 +280,14 @@ class Circuit:
         (ZSet({'ann': 1, 'bob': 1}), ZSet({'ann': 2, 'bob': 1}))
         """
         with self.root.engine.settled():
-            return integral(self, what)
+            return integral(self.root.engine, self, what)
 
     def graph(self, form: str = "mermaid") -> str:
         """The circuit as a drawing: text in the language of ``mermaid``, of ``dot`` (Graphviz), or as ``json``.
 
         While it is watched, nodes have their entries and the times of the last step, edges their rows.
         """
-        return graph(self, form)
+        return graph(self, form, self.running)
 
     def explain(self) -> str:
         """The nodes in the order in which they run, as a table in text."""

@@ -19,19 +19,18 @@ from syndicate.errors import CircuitError
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.element import Mixed, MixedRows, Rows, add_up
 from syndicate.flow.local import LocalEngine, Unique, Upserts
-from syndicate.flow.loop import Loop
-from syndicate.flow.node import Carries, Kind, Node, Port
+from syndicate.flow.loop import Integral, Loop, Restart
+from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
+from syndicate.flow.operators.context import Cell
 from syndicate.flow.operators.groups import GroupView, keyed_result, linear_result
 from syndicate.flow.operators.nested import History
 from syndicate.flow.operators.traces import View
-from syndicate.flow.recompute import Integral, Restart
-from syndicate.flow.scope import Cell, Scope
+from syndicate.flow.scope import Scope
 from syndicate.flow.trace import Trace
 from syndicate.flow.zset import IndexedZSet, ZSet
 
 if TYPE_CHECKING:
-    from syndicate.flow.circuit import Circuit
     from syndicate.flow.node import GlobalId
     from syndicate.flow.stream import Stream
 
@@ -195,7 +194,7 @@ def size_of(state: Any) -> int:
 # ------------------------------------------------------------------------------------------------------------ integrals
 
 
-def integral(circuit: Circuit, what: str | Stream) -> ZSet | IndexedZSet | Trace:
+def integral(engine: LocalEngine, circuit: Netlist, what: str | Stream) -> ZSet | IndexedZSet | Trace:
     """The collection that a stream's changes add up to, if something in the circuit keeps it.
 
     *what* is a stream, or the name of a sink, a source or a node.  Raises :class:`CircuitError` if nothing does.
@@ -203,7 +202,7 @@ def integral(circuit: Circuit, what: str | Stream) -> ZSet | IndexedZSet | Trace
     port, inside = _named(circuit, what) if isinstance(what, str) else (what.port, what.circuit)
     if inside.root is not circuit.root:
         raise CircuitError(f"{what!r} is a stream of another circuit")
-    found = _integral(circuit.root.engine, inside, port)
+    found = _integral(engine, inside, port)
     if found is None:
         raise CircuitError(
             f"nothing keeps the collection of {inside.nodes[port.node]}: a circuit only keeps what it needs to follow "
@@ -213,7 +212,7 @@ def integral(circuit: Circuit, what: str | Stream) -> ZSet | IndexedZSet | Trace
     return found
 
 
-def _named(circuit: Circuit, name: str) -> tuple[Port, Circuit]:
+def _named(circuit: Netlist, name: str) -> tuple[Port, Netlist]:
     root = circuit.root
     if name in root.sinks:
         ports = root.sinks[name].inputs
@@ -232,7 +231,7 @@ def _named(circuit: Circuit, name: str) -> tuple[Port, Circuit]:
     return Port(found[0].id), found[0].circuit
 
 
-def _integral(engine: LocalEngine, circuit: Circuit, port: Port) -> ZSet | IndexedZSet | Trace | None:
+def _integral(engine: LocalEngine, circuit: Netlist, port: Port) -> ZSet | IndexedZSet | Trace | None:
     node = circuit.nodes[port.node]
     if node.child is not None:
         return _integral(engine, node.child, node.child.exports[port.output])

@@ -28,13 +28,13 @@ from attrs import frozen
 
 from syndicate.errors import CircuitError
 from syndicate.flow.measure import ports_of
-from syndicate.flow.node import Carries, Kind, Node, Port
+from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
 from syndicate.flow.profile import Reading, in_columns, readings
 from syndicate.flow.properties import Nature
 from syndicate.flow.structure import described, identity, labelled, shown
 
 if TYPE_CHECKING:
-    from syndicate.flow.circuit import Circuit
+    from syndicate.flow.local import LocalEngine
     from syndicate.flow.node import GlobalId
 
 
@@ -50,7 +50,7 @@ class Edge:
     """The node within the loop, where *tail* is a loop."""
 
 
-def edges(circuit: Circuit) -> Iterator[Edge]:
+def edges(circuit: Netlist) -> Iterator[Edge]:
     """All edges of a circuit and of its loops, by the node that they lead to."""
     for node in circuit.nodes:
         for port in node.inputs:
@@ -75,12 +75,11 @@ def _inner(tail: Node, port: Port) -> Node:
     return tail
 
 
-def graph(circuit: Circuit, form: str) -> str:
+def graph(circuit: Netlist, form: str, engine: LocalEngine | None) -> str:
     """A drawing of the circuit; *form* is ``mermaid``, ``dot`` or ``json``."""
     draw = _FORMS.get(form)
     if draw is None:
         raise CircuitError(f"graph() draws as {', '.join(_FORMS)}, not as {form!r}")
-    engine = circuit.running
     return draw(circuit, readings(engine) if engine is not None and engine.measures is not None else {})
 
 
@@ -116,7 +115,7 @@ def _counted(number: int, one: str, many: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- mermaid
 
 
-def _mermaid(circuit: Circuit, found: Readings) -> str:
+def _mermaid(circuit: Netlist, found: Readings) -> str:
     lines = ["flowchart TD", *_mermaid_nodes(circuit, found, "    ")]
     for edge in edges(circuit):
         rows = _rows(edge, found)
@@ -126,7 +125,7 @@ def _mermaid(circuit: Circuit, found: Readings) -> str:
     return "\n".join(lines)
 
 
-def _mermaid_nodes(circuit: Circuit, found: Readings, indent: str) -> Iterator[str]:
+def _mermaid_nodes(circuit: Netlist, found: Readings, indent: str) -> Iterator[str]:
     for node in circuit.nodes:
         label = "<br/>".join(map(mermaid_text, _lines(node, found)))
         if node.child is None:
@@ -159,7 +158,7 @@ def _name(node: Node) -> str:
 # ----------------------------------------------------------------------------------------------------------------- dot
 
 
-def _dot(circuit: Circuit, found: Readings) -> str:
+def _dot(circuit: Netlist, found: Readings) -> str:
     lines = ["digraph circuit {", '    node [shape=box, fontname="sans-serif"];', *_dot_nodes(circuit, found, "    ")]
     for edge in edges(circuit):
         rows = _rows(edge, found)
@@ -170,7 +169,7 @@ def _dot(circuit: Circuit, found: Readings) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _dot_nodes(circuit: Circuit, found: Readings, indent: str) -> Iterator[str]:
+def _dot_nodes(circuit: Netlist, found: Readings, indent: str) -> Iterator[str]:
     for node in circuit.nodes:
         label = "\\n".join(map(dot_text, _lines(node, found)))
         if node.child is None:
@@ -199,7 +198,7 @@ def dot_text(text: str) -> str:
 # ---------------------------------------------------------------------------------------------------------------- json
 
 
-def _json(circuit: Circuit, found: Readings) -> str:
+def _json(circuit: Netlist, found: Readings) -> str:
     nodes = [_json_node(node, found) for node in circuit.walk()]
     return json.dumps({"nodes": nodes, "edges": _json_edges(circuit, found)}, indent=2, ensure_ascii=False)
 
@@ -231,7 +230,7 @@ def _json_node(node: Node, found: Readings) -> dict[str, Any]:
     return made
 
 
-def _json_edges(circuit: Circuit, found: Readings) -> list[dict[str, Any]]:
+def _json_edges(circuit: Netlist, found: Readings) -> list[dict[str, Any]]:
     made = []
     for edge in edges(circuit):
         entry: dict[str, Any] = {
@@ -246,13 +245,13 @@ def _json_edges(circuit: Circuit, found: Readings) -> list[dict[str, Any]]:
     return made
 
 
-_FORMS: Final[dict[str, Callable[[Circuit, Readings], str]]] = {"mermaid": _mermaid, "dot": _dot, "json": _json}
+_FORMS: Final[dict[str, Callable[[Netlist, Readings], str]]] = {"mermaid": _mermaid, "dot": _dot, "json": _json}
 
 
 # ------------------------------------------------------------------------------------------------------------- explain
 
 
-def explain(circuit: Circuit) -> str:
+def explain(circuit: Netlist) -> str:
     """The nodes in the order in which they run: what each reads and gives, how often it can change, and its functions.
 
     ``once`` is at most once a step, also in a loop; ``grows`` marks a loop's distinct that takes the monotone way.
@@ -262,7 +261,7 @@ def explain(circuit: Circuit) -> str:
     return "\n".join(in_columns(table, left=6))
 
 
-def _explained(circuit: Circuit, nature: Nature, indent: str) -> Iterator[list[str]]:
+def _explained(circuit: Netlist, nature: Nature, indent: str) -> Iterator[list[str]]:
     for node in circuit.order():
         reads = ", ".join(map(shown, dict.fromkeys(ports_of(node) or node.inputs)))
         gives = ", ".join(dict.fromkeys(_GIVES[kind] for kind in node.carries))

@@ -38,7 +38,7 @@ from attrs import frozen
 
 from syndicate.errors import CircuitError
 from syndicate.flow.circuit import Circuit
-from syndicate.flow.node import LINEAR, Kind, Node, Port
+from syndicate.flow.node import LINEAR, Kind, Netlist, Node, Port
 from syndicate.flow.stream import Stream
 
 RENAMED: Final = {
@@ -178,7 +178,7 @@ class _Rewriting:
         return self.children[node.id]
 
 
-def copied(loop: Circuit, above: Circuit, imports: dict[int, Stream]) -> list[Stream]:
+def copied(loop: Netlist, above: Circuit, imports: dict[int, Stream]) -> list[Stream]:
     """A copy of a loop in another circuit, given what its imports become; the streams that it exports."""
     assert loop.child_node is not None
     made = above.child(loop.child_node.name, **loop.child_node.params)

@@ -22,14 +22,13 @@ from syndicate.flow.columns import SMALL_COLUMNS, Columns
 from syndicate.flow.element import Key, Mixed, add_up, key_of
 from syndicate.flow.loop import Loop
 from syndicate.flow.measure import Measures
-from syndicate.flow.node import Carries, GlobalId, Node, Port
-from syndicate.flow.scope import Scope
-from syndicate.flow.undo import Log, note_whole, take_back
+from syndicate.flow.node import Carries, Netlist, Node, Port
+from syndicate.flow.scope import Engine, Scope
+from syndicate.flow.undo import note_whole, take_back
 from syndicate.flow.vectorised import LARGE_CHANGE, takers
 from syndicate.flow.zset import IndexedZSet, ZSet, batch_of, delta_of, elements_of
 
 if TYPE_CHECKING:
-    from syndicate.flow.circuit import Circuit
     from syndicate.flow.columnar.steps import Readied
     from syndicate.flow.columnar.table import Table
 
@@ -153,7 +152,7 @@ class Unique:
         self.take({key: -weight for key, weight in change.items()})
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """A circuit with its state.
 
     ``states`` maps the global id of each node to what it keeps; ``epoch`` counts the steps done; ``measures``, when
@@ -161,16 +160,11 @@ class LocalEngine:
     happened: if it raises, the step leaves no trace.
     """
 
-    def __init__(self, circuit: Circuit) -> None:
+    def __init__(self, circuit: Netlist) -> None:
+        super().__init__()
         self.circuit = circuit
-        self.epoch = 0
-        self.undo: Log = []
-        self.commits: list[Any] = []
-        self.states: dict[GlobalId, list[Any]] = {}
-        self.measures: Measures | None = None
-        self.outputs = _NO_OUTPUTS
+        self.outputs: Outputs = _NO_OUTPUTS
         self.readied: Readied | None = None  # for columns, at the first
-        self.keeps_columns = False  # whether this step brings Columns, and what it brings is kept so
         self._empties = {
             name: _shown(node, [_EMPTY[kind] for kind in _kinds(node)]) for name, node in circuit.sinks.items()
         }
@@ -194,7 +188,7 @@ class LocalEngine:
             name: self.root.state(node, Unique()) for name, node in circuit.sources.items() if "unique" in node.params
         }
 
-    def make_loop(self, circuit: Circuit, above: Scope, position: int) -> Loop:
+    def make_loop(self, circuit: Netlist, above: Scope, position: int) -> Loop:
         """The scope of a child circuit."""
         return Loop(self, circuit, above, position)
 
@@ -358,7 +352,7 @@ class LocalEngine:
         if self.readied is None:
             from syndicate.flow.columnar.steps import Readied
 
-            self.readied = Readied(self)
+            self.readied = Readied(self.root)
         return self.readied
 
     def _as_table(self, name: str, rows: dict[Key, int]) -> Table | None:

@@ -15,8 +15,7 @@ from attrs import define
 from syndicate.flow.node import Carries, GlobalId, Kind, Node, Port
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators import Step
-    from syndicate.flow.scope import Scope
+    from syndicate.flow.operators.context import Context, Step
 
 
 @define(eq=False)
@@ -67,7 +66,7 @@ class Measures(dict[GlobalId, Measure]):
         """Another step: also one that fails is one, so that its cost is not the next one's."""
         self.step += 1
 
-    def of(self, scope: Scope) -> list[Measure]:
+    def of(self, scope: Context) -> list[Measure]:
         """The measures of one scope, by position."""
         path = scope.circuit.path
         found = self.places.get(path)
@@ -80,7 +79,7 @@ class Measures(dict[GlobalId, Measure]):
                     found[place].reads = tuple([scope.slots[port] for port in dict.fromkeys(rows)])
         return found
 
-    def begun(self, scope: Scope) -> list[Step]:
+    def begun(self, scope: Context) -> list[Step]:
         """The steps of a scope, measured, at the start of a tick: what is in its cells came without them."""
         found = self.of(scope)
         for slot in scope.touched:
@@ -91,7 +90,7 @@ class Measures(dict[GlobalId, Measure]):
             self.steps[scope.circuit.path] = steps
         return steps
 
-    def _measured(self, scope: Scope, position: int, measure: Measure) -> Step:
+    def _measured(self, scope: Context, position: int, measure: Measure) -> Step:
         found, cells, touched, steps, reads = self.of(scope), scope.cells, scope.touched, scope.steps, measure.reads
 
         def step() -> Any:

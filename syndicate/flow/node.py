@@ -1,4 +1,4 @@
-"""Nodes: the vertices of a circuit, as data, and the order in which they run.
+"""Nodes: the vertices of a circuit, as data, the circuit that they make, and the order in which they run.
 
 There are six kinds. A node names its inputs by the local ids of nodes of the same circuit; an import names a node of
 the circuit above.  The local id is the index in the circuit, the global id the path of local ids from the root: both
@@ -16,14 +16,11 @@ from __future__ import annotations
 import enum
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from syndicate.errors import CycleError
-
-if TYPE_CHECKING:
-    from syndicate.flow.circuit import Circuit
+from syndicate.errors import CircuitError, CycleError
 
 
 class Kind(enum.Enum):
@@ -60,7 +57,7 @@ class Port:
 class Node:
     """One vertex.  *op* names the operator as the stream's method does; *params* hold the user's functions as given."""
 
-    circuit: Circuit
+    circuit: Netlist
     id: int
     kind: Kind
     op: str
@@ -68,7 +65,7 @@ class Node:
     carries: list[Carries]
     params: dict[str, Any] = field(factory=dict)
     name: str = ""
-    child: Circuit | None = None
+    child: Netlist | None = None
 
     @property
     def global_id(self) -> GlobalId:
@@ -143,6 +140,75 @@ def _cycle(missing: Sequence[set[int]]) -> Iterable[int]:
     path = path[seen[at] :][::-1]
     start = path.index(min(path))
     return [*path[start:], *path[:start], path[start]]
+
+
+class Netlist:
+    """A circuit as data: its nodes, and where it lies in the circuit around it.
+
+    Engines, drawings, snapshots and rewrites read it; what users build and step is a
+    :class:`~syndicate.flow.circuit.Circuit`.
+    """
+
+    def __init__(self, above: Netlist | None = None, node: Node | None = None) -> None:
+        """Without nodes; of the root, or of the inside of a child *node* of the circuit *above*."""
+        self.above = above
+        self.nodes: list[Node] = []
+        self.imports: list[Node] = []
+        self.exports: list[Port] = []
+        self.path: GlobalId = () if node is None else node.global_id
+        self.child_node = node
+        self.sources: dict[str, Node] = {}
+        self.sinks: dict[str, Node] = {}
+        self._shared: dict[Any, Node] = {}
+
+    def check_changeable(self) -> None:
+        """Raise :class:`CircuitError` if nodes can no longer be added."""
+
+    def add(
+        self, kind: Kind, op: str, inputs: list[Port], carries: list[Carries], params: dict[str, Any], *, share: bool
+    ) -> Node:
+        """A new node, or with *share* the node that has the same operator, inputs and functions."""
+        alike = (op, tuple(inputs), tuple((name, id(value)) for name, value in params.items()))
+        if share and alike in self._shared:
+            return self._shared[alike]
+        self.check_changeable()
+        node = Node(self, len(self.nodes), kind, op, inputs, carries, params)
+        self.nodes.append(node)
+        if share:
+            self._shared[alike] = node
+        return node
+
+    @property
+    def root(self) -> Netlist:
+        """The outermost circuit."""
+        return self if self.above is None else self.above.root
+
+    @property
+    def depth(self) -> int:
+        """0 for the root, 1 for a loop in it, and so on."""
+        return len(self.path)
+
+    def order(self) -> list[Node]:
+        """The nodes so that each comes after those it depends on; raises :class:`CycleError`."""
+        for node in self.nodes:
+            if not node.inputs and node.op in ("z1", "z1_trace", "forward"):
+                raise CircuitError(f"{node} was never connected: call connect(stream) on it")
+        return in_order(self.nodes)
+
+    def walk(self) -> Iterator[Node]:
+        """All nodes, those of a child after the child's."""
+        for node in self.nodes:
+            yield node
+            if node.child is not None:
+                yield from node.child.walk()
+
+    def find(self, global_id: GlobalId) -> Node:
+        """The node with this global id."""
+        node = self.root.nodes[global_id[0]]
+        for local in global_id[1:]:
+            assert node.child is not None
+            node = node.child.nodes[local]
+        return node
 
 
 LINEAR: Final = frozenset(

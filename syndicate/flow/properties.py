@@ -14,12 +14,9 @@ Source: ``docs/design/flow.md``, "Weights, elements and times", "Distinct" and "
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from syndicate.flow.node import LINEAR, Carries, Kind, Node, Port
-
-if TYPE_CHECKING:
-    from syndicate.flow.circuit import Circuit
+from syndicate.flow.node import LINEAR, Carries, Kind, Netlist, Node, Port
 
 MONOTONE: Final = frozenset({
     *("map", "filter", "flat_map", "index_with", "plus", "join", "pairs", "keys", "values", "forward", "distinct"),
@@ -32,7 +29,7 @@ UNFLAT: Final = frozenset({"integrate", "differentiate", "consolidate", "inspect
 class Nature:
     """The natures of the streams of one circuit, found when asked for."""
 
-    def __init__(self, circuit: Circuit, above: Nature | None = None) -> None:
+    def __init__(self, circuit: Netlist, above: Nature | None = None) -> None:
         """*above* is the nature of the circuit around, for a loop."""
         self.circuit = circuit
         self.above = above

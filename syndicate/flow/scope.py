@@ -11,81 +11,46 @@ Source: PomoFlow, 2.6 to 2.8; ``docs/design/flow.md``, "Loops".
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
-
-from attrs import define
+from typing import Any, Final
 
 from syndicate.errors import EndlessLoop, InternalError, NotAValue, StepFailed, UnhashableElement
-from syndicate.flow.node import Carries, Kind, Node, Port
-from syndicate.flow.operators import MAKERS, Step
-from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, TimedArrangement
+from syndicate.flow.measure import Measures
+from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
+from syndicate.flow.operators import MAKERS
+from syndicate.flow.operators.arrangement import NO_ROWS, TimedArrangement
+from syndicate.flow.operators.context import Context, Ledger, Step
 from syndicate.flow.operators.error_location import found_element
-from syndicate.flow.operators.nested import History
 from syndicate.flow.operators.traces import Ageing, Delay, View
-from syndicate.flow.properties import Nature
-from syndicate.flow.time import Time, lub
-from syndicate.flow.undo import Log
-
-if TYPE_CHECKING:
-    from syndicate.flow.circuit import Circuit
-    from syndicate.flow.local import LocalEngine
-    from syndicate.flow.loop import Loop
-
-S = TypeVar("S")
-A = TypeVar("A", bound=dict[Any, Any] | set[Any])
-AnyArrangement: TypeAlias = Arrangement | TimedArrangement
 
 EMPTY: Final[dict[Carries, Any]] = {Carries.ZSET: {}, Carries.INDEXED: NO_ROWS, Carries.TRACE: None}
 STATIC: Final = frozenset({Kind.SOURCE, Kind.IMPORT, Kind.FEEDBACK})
 
 
-@define(eq=False)
-class Cell:
-    """A value that an operator keeps from tick to tick."""
+class Engine(Ledger):
+    """What a scope asks of the engine that runs it."""
 
-    value: Any
+    measures: Measures | None = None
 
-    def restore(self, value: Any) -> None:
-        """What it was."""
-        self.value = value
+    def make_loop(self, circuit: Netlist, above: Scope, position: int) -> Scope:
+        """The scope of a child circuit."""
+        raise NotImplementedError  # abstract
+
+    def sink(self, node: Node, cells: list[Any], inputs: list[int]) -> Step:
+        """The step of a sink."""
+        raise NotImplementedError  # abstract
 
 
-class Scope:
+class Scope(Context):
     """One circuit made ready to run; see the module."""
 
-    def __init__(self, engine: LocalEngine, circuit: Circuit, above: Scope | None = None, position: int = 0) -> None:
-        self.engine = engine
-        self.circuit = circuit
-        self.above = above
-        self.position = position
-        self.depth: int = circuit.depth
-        self.undo: Log = engine.undo
-        self.prefix: Any = ()
-        self.now: Any = 0
-        self.lub: Callable[[Any, Any], Any] = max if self.depth < 2 else lub
-        self.cells: list[Any] = []
-        self.empties: list[Any] = []
-        self.steps: list[Step] = []
-        self.nodes: list[Node] = []
-        self.readers: list[list[int]] = []
-        self.takers: list[AnyArrangement | None] = []
-        self.slots: dict[Port, int] = {}
-        self.children: list[Loop] = []
-        self.always: list[int] = []
-        self.absorbers: dict[int, list[int]] = {}
+    engine: Engine
+    above: Scope | None
+
+    def __init__(self, engine: Engine, circuit: Netlist, above: Scope | None = None, position: int = 0) -> None:
+        super().__init__(engine, circuit, above, position)
+        self.children: list[Scope] = []
         self.traces: dict[int, Delay] = {}
-        self.begun: list[Cell] = []
-        self.caches: dict[int, dict[Any, Any] | set[Any]] = {}
-        self.asides: list[dict[Any, Any] | set[Any]] = []
-        self.queue: list[int] = []
-        self.touched: list[int] = []
-        self.closing: list[TimedArrangement] = []
-        self.delayed: dict[int, Any] = {}
-        self.agenda: dict[Any, dict[int, dict[int, None]]] = {}
-        self.nature: Nature = Nature(circuit, None if above is None else above.nature)
-        self.is_flat = self.nature.is_flat
         self._build()
         self.dirty = bytearray(len(self.steps))
 
@@ -151,88 +116,11 @@ class Scope:
             self.cells[at] = View(self.cells[self.inputs(node)[-1]].base)
         self.steps[at] = MAKERS[node.op](self, node)
 
-    # What makers ask for.
-
-    def inputs(self, node: Node) -> list[int]:
-        """The cells that a node reads."""
-        return [self.slots[port] for port in node.inputs]
-
-    def place_of(self, node: Node) -> int:
-        """The position of an operator."""
-        return self.slots[Port(node.id)]
-
-    def state(self, node: Node, state: S) -> S:
-        """Register what a node keeps from step to step, under its global id."""
-        self.engine.states.setdefault(node.global_id, []).append(state)
-        return state
-
-    def cell(self, node: Node, value: Any) -> Cell:
-        """A value that is emptied at the start of each epoch, if this is a loop."""
-        made = self.state(node, Cell(value))
-        if self.depth:
-            self.begun.append(made)
-        return made
-
-    def flag(self, node: Node) -> Cell:
-        """Whether a node has ever seen typed keys: it then has to expect them among what it keeps."""
-        return self.state(node, Cell(False))
-
-    def history(self, node: Node, history: History[Any]) -> History[Any]:
-        """A history that is merged into the past when a step has succeeded."""
-        return self.state(node, history)
-
-    def cache(self, node: Node, cache: A) -> A:
-        """Register what a node can make again from what it keeps: it is emptied when that is taken over by columns."""
-        self.caches[node.id] = cache
-        return cache
-
-    def put_aside(self, node: Node) -> dict[Any, Any]:
-        """A place for work of later iterations; :meth:`schedule` lets the node run then."""
-        return self.passing({})
-
-    def passing(self, aside: A) -> A:
-        """Something that is empty between steps, and is emptied when a step fails."""
-        self.asides.append(aside)
-        return aside
-
-    def run_always(self, node: Node) -> None:
-        """Let a node run in each tick, also without input."""
-        self.always.append(self.place_of(node))
-
-    def arrangement(self, port: Port) -> AnyArrangement:
-        """The memory of an indexed stream, one for all that ask."""
-        node = self.circuit.nodes[port.node]
-        if node.kind is Kind.IMPORT and self.is_flat(port):
-            assert self.above is not None
-            return self.above.arrangement(node.inputs[0])
-        slot = self.slots[port]
-        found = self.takers[slot]
-        if found is None:
-            found = self.takers[slot] = self.state(node, Arrangement() if self.is_flat(port) else TimedArrangement())
-        return found
-
-    def schedule(self, when: Any, node: Node) -> None:
-        """Let a node run at a later inner time of this epoch: only a loop has such."""
-        raise InternalError(f"{node} has work for a later iteration, but is in no loop")
-
-    def schedule_at(self, when: Any, position: int) -> None:
-        """The same of a position."""
-        self.schedule(when, self.nodes[position])
-
-    def again(self, node: Node) -> None:
-        """Let a node run in the next iteration, if this is a loop."""
-
     # --------------------------------------------------------------------------------------------------- running
 
-    def inner(self) -> tuple[int, ...]:
-        """The iterations of all loops around here, the outermost first."""
-        if self.depth == 0:
-            return ()
-        return (self.now,) if self.depth == 1 else self.now
-
-    def time(self) -> Time:
-        """The epoch, refined by the iterations."""
-        return (self.engine.epoch, *self.inner()) if self.depth else self.engine.epoch
+    def run_loop(self) -> None:
+        """One tick of the scope around: only a loop has such."""
+        raise InternalError("the root of a circuit runs in no other scope")
 
     def mark(self, position: int) -> None:
         """Let a node run in this tick."""

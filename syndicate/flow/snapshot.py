@@ -51,13 +51,12 @@ from syndicate.flow.contents import PAIRED, WAYS, Content, kept
 from syndicate.flow.element import Key, Typed, all_plain, keys_of, natural, naturals
 from syndicate.flow.encoding import packed, read, register, unpacked, written
 from syndicate.flow.local import LocalEngine
-from syndicate.flow.node import Carries
-from syndicate.flow.scope import Cell
+from syndicate.flow.node import Carries, Netlist
+from syndicate.flow.operators.context import Cell
 from syndicate.flow.structure import structure
 from syndicate.flow.trace import NO_VALUE
 
 if TYPE_CHECKING:
-    from syndicate.flow.circuit import Circuit
     from syndicate.flow.node import Node
 
 __all__ = ["VERSION", "register", "restored", "snapshot"]
@@ -90,7 +89,7 @@ def snapshot(engine: LocalEngine) -> bytes:
     return b"".join((head, _digest(head, body), body))
 
 
-def restored(circuit: Circuit, data: bytes) -> LocalEngine:
+def restored(circuit: Netlist, data: bytes) -> LocalEngine:
     """An engine in the state of a snapshot; raises :class:`SnapshotDamaged` or :class:`SnapshotMismatch`."""
     frames = _opened(data)
     engine = LocalEngine(circuit)

@@ -22,10 +22,9 @@ from attrs import frozen
 from syndicate.errors import CircuitError
 from syndicate.flow.aggregates import Aggregate, aggregate_of
 from syndicate.flow.element import Element, rearranges
-from syndicate.flow.node import Carries, Kind, Node, Port
+from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
 
 if TYPE_CHECKING:
-    from syndicate.flow.circuit import Circuit
     from syndicate.flow.zset import IndexedZSet, ZSet
 
 JoinFunction = Callable[[Any, Any, Any], Element]
@@ -95,7 +94,7 @@ class Padded:
 class Stream:
     """One output of a node."""
 
-    circuit: Circuit
+    circuit: Wiring
     port: Port
 
     @property
@@ -117,21 +116,21 @@ class Stream:
 
     def map(self, function: Callable[[Any], Element]) -> Stream:
         """``function(element)`` for each element; weights of equal results are added."""
-        return self._operator("map", self._need("map", Carries.ZSET), function=_callable("map", function))
+        return self._operator("map", self.need("map", Carries.ZSET), function=_callable("map", function))
 
     def filter(self, predicate: Callable[[Any], object]) -> Stream:
         """The elements for which *predicate* is true, with their weights."""
-        stream = self._need("filter", Carries.ZSET)
+        stream = self.need("filter", Carries.ZSET)
         return self._operator("filter", stream, function=_callable("filter", predicate))
 
     def flat_map(self, function: Callable[[Any], Iterable[Element]]) -> Stream:
         """All elements of ``function(element)`` for each element."""
-        stream = self._need("flat_map", Carries.ZSET)
+        stream = self.need("flat_map", Carries.ZSET)
         return self._operator("flat_map", stream, function=_callable("flat_map", function))
 
     def index_with(self, key: Callable[[Any], Element], value: Callable[[Any], Element] | None = None) -> Stream:
         """Pairs ``(key(element), element)``, found by key; ``value(element)`` is kept in place of the element."""
-        stream = self._need("index_with", Carries.ZSET)
+        stream = self.need("index_with", Carries.ZSET)
         _callable("index_with", key)
         if value is not None:
             _callable("index_with", value)
@@ -139,7 +138,7 @@ class Stream:
 
     def negate(self) -> Stream:
         """Opposite weights."""
-        self._need("negate", *ZSETS)
+        self.need("negate", *ZSETS)
         return self._operator("negate", self, self.carries)
 
     def plus(self, *others: Stream) -> Stream:
@@ -155,8 +154,8 @@ class Stream:
 
     def _binary(self, op: str, other: Stream) -> Stream:
         left, right = _together(op, self, other)
-        left._need(op, *ZSETS)
-        right._need(op, left.carries)
+        left.need(op, *ZSETS)
+        right.need(op, left.carries)
         return left._operator(op, left, left.carries, right)
 
     def __add__(self, other: Stream) -> Stream:
@@ -170,20 +169,20 @@ class Stream:
 
     def inspect(self, callback: Callable[[ZSet | IndexedZSet], object]) -> Stream:
         """The same stream; *callback* gets each tick's batch, also an empty one.  Its result is ignored."""
-        self._need("inspect", *ZSETS)
+        self.need("inspect", *ZSETS)
         return self._operator("inspect", self, self.carries, share=False, callback=_callable("inspect", callback))
 
     def pairs(self) -> Stream:
         """An Indexed ZSet as a ZSet of ``(key, value)``."""
-        return self._operator("pairs", self._need("pairs", Carries.INDEXED))
+        return self._operator("pairs", self.need("pairs", Carries.INDEXED))
 
     def keys(self) -> Stream:
         """The keys of an Indexed ZSet, with the sum of the weights under each."""
-        return self._operator("keys", self._need("keys", Carries.INDEXED))
+        return self._operator("keys", self.need("keys", Carries.INDEXED))
 
     def values(self) -> Stream:
         """The values of an Indexed ZSet, without the keys."""
-        return self._operator("values", self._need("values", Carries.INDEXED))
+        return self._operator("values", self.need("values", Carries.INDEXED))
 
     # --------------------------------------------------------------------------------------------------- joins
 
@@ -203,14 +202,14 @@ class Stream:
     def join_trace(self, trace: Stream, function: JoinFunction = both) -> Stream:
         """The join of this tick's batch with a trace (PomoFlow 2.9.13)."""
         left, right = _together("join_trace", self, trace)
-        left._need("join_trace", Carries.INDEXED)
-        right._need("join_trace", Carries.TRACE)
+        left.need("join_trace", Carries.INDEXED)
+        right.need("join_trace", Carries.TRACE)
         return left._operator("join_trace", left, Carries.ZSET, right, function=_callable("join_trace", function))
 
     def product(self, other: Stream, function: Callable[[Any, Any], Element] | None = None) -> Stream:
         """``function(left, right)`` for all pairs of elements; the default gives ``(left, right)``."""
-        left = self._need("product", Carries.ZSET).index_with(unit)
-        right = _stream("product", other)._need("product", Carries.ZSET).index_with(unit)
+        left = self.need("product", Carries.ZSET).index_with(unit)
+        right = _stream("product", other).need("product", Carries.ZSET).index_with(unit)
         if function is None:
             return left.join(right).map(second)
         return left.join(right).map(second).map(Spread(_callable("product", function)))
@@ -254,23 +253,23 @@ class Stream:
         return pairs._operator("minus", pairs, Carries.ZSET, matching, part=True)
 
     def _by_key(self, op: str) -> Stream:
-        self._need(op, *ZSETS)
+        self.need(op, *ZSETS)
         return self if self.carries is Carries.INDEXED else self.index_with(itself)
 
     def _two_indexed(self, op: str, other: Stream) -> tuple[Stream, Stream]:
         left, right = _together(op, self, other)
-        return left._need(op, Carries.INDEXED), right._need(op, Carries.INDEXED)
+        return left.need(op, Carries.INDEXED), right.need(op, Carries.INDEXED)
 
     # --------------------------------------------------------------------------------------------------- sets, groups
 
     def distinct(self) -> Stream:
         """Incremental: the change of the set of elements whose weight is above 0."""
-        self._need("distinct", *ZSETS)
+        self.need("distinct", *ZSETS)
         return self._operator("distinct", self, self.carries)
 
     def distinct_stream(self) -> Stream:
         """Weight 1 for each element of positive weight in this tick's batch (PomoFlow 2.9.3)."""
-        self._need("distinct_stream", *ZSETS)
+        self.need("distinct_stream", *ZSETS)
         return self._operator("distinct_stream", self, self.carries)
 
     def distinct_incremental(self, trace: Stream) -> Stream:
@@ -287,34 +286,34 @@ class Stream:
         *aggregate* is one of :mod:`syndicate.flow.aggregates`, or a function of a group, a mapping of values to
         weights.
         """
-        stream = self._need("aggregate", Carries.INDEXED)
+        stream = self.need("aggregate", Carries.INDEXED)
         return self._operator("aggregate", stream, aggregate=aggregate_of(aggregate))
 
     def aggregate_stream(self, aggregate: Aggregate | Callable[[Any], Element]) -> Stream:
         """The aggregate of this tick's batch (PomoFlow 2.9.1)."""
-        stream = self._need("aggregate_stream", Carries.INDEXED)
+        stream = self.need("aggregate_stream", Carries.INDEXED)
         return self._operator("aggregate_stream", stream, aggregate=aggregate_of(aggregate))
 
     # --------------------------------------------------------------------------------------------------- time
 
     def z1(self) -> Stream:
         """The previous tick's batch.  In a loop it is emptied at the start of each epoch."""
-        self._need("z1", *ZSETS)
+        self.need("z1", *ZSETS)
         return self._operator("z1", self, self.carries, kind=Kind.FEEDBACK, share=False)
 
     def z1_trace(self) -> Stream:
         """The trace as it was in the previous tick.  In a loop it keeps past epochs."""
-        self._need("z1_trace", Carries.TRACE)
+        self.need("z1_trace", Carries.TRACE)
         return self._operator("z1_trace", self, Carries.TRACE, kind=Kind.FEEDBACK, share=False)
 
     def integrate(self) -> Stream:
         """The sum of all batches so far, each tick."""
-        self._need("integrate", *ZSETS)
+        self.need("integrate", *ZSETS)
         return self._operator("integrate", self, self.carries)
 
     def differentiate(self) -> Stream:
         """This tick's batch less the previous one."""
-        self._need("differentiate", *ZSETS)
+        self.need("differentiate", *ZSETS)
         return self._operator("differentiate", self, self.carries)
 
     def trace_append(self, trace: Stream | None = None) -> Stream:
@@ -330,12 +329,12 @@ class Stream:
 
     def consolidate(self) -> Stream:
         """All deltas of a trace in one ZSet: of its elements, or of ``(key, value)``."""
-        return self._operator("consolidate", self._need("consolidate", Carries.TRACE))
+        return self._operator("consolidate", self.need("consolidate", Carries.TRACE))
 
     def _append(self, op: str, trace: Stream | None) -> Stream:
         if trace is not None:
             return self._with_trace(op, trace, Carries.TRACE)
-        self._need(op, *ZSETS)
+        self.need(op, *ZSETS)
         feedback = self.circuit.feedback(Carries.TRACE)
         appended = self._with_trace(op, feedback, Carries.TRACE)
         self.circuit.connect(feedback, appended)
@@ -343,8 +342,8 @@ class Stream:
 
     def _with_trace(self, op: str, trace: Stream, carries: Carries) -> Stream:
         left, right = _together(op, self, trace)
-        left._need(op, *ZSETS)
-        right._need(op, Carries.TRACE)
+        left.need(op, *ZSETS)
+        right.need(op, Carries.TRACE)
         return left._operator(op, left, carries, right)
 
     # --------------------------------------------------------------------------------------------------- building
@@ -353,7 +352,8 @@ class Stream:
         """Feed a :meth:`~syndicate.flow.circuit.Circuit.feedback` or ``forward`` from *stream*, once."""
         self.circuit.connect(self, stream)
 
-    def _need(self, op: str, *kinds: Carries) -> Stream:
+    def need(self, op: str, *kinds: Carries) -> Stream:
+        """The stream itself; raises :class:`CircuitError` unless it carries one of *kinds*."""
         if self.carries in kinds:
             return self
         wanted = " or ".join(f"a stream of {kind.value}s" for kind in kinds)
@@ -374,6 +374,57 @@ class Stream:
         ports = [first.port, *[other.port for other in others]]
         node = first.circuit.add(kind, op, ports, [carries], params, share=share)
         return Stream(first.circuit, Port(node.id))
+
+
+class Wiring(Netlist):
+    """A circuit whose streams are connected: what :class:`~syndicate.flow.circuit.Circuit` is built with."""
+
+    above: Wiring | None
+
+    def __init__(self, above: Wiring | None = None, node: Node | None = None) -> None:
+        super().__init__(above, node)
+        self._imported: dict[Port, Node] = {}
+
+    def feedback(self, carries: Carries = Carries.ZSET) -> Stream:
+        """A stream that will be what another was one tick earlier: ``connect`` it."""
+        op = "z1_trace" if carries is Carries.TRACE else "z1"
+        return Stream(self, Port(self.add(Kind.FEEDBACK, op, [], [carries], {}, share=False).id))
+
+    def forward(self, carries: Carries = Carries.ZSET) -> Stream:
+        """A stream that will be what another is in the same tick: ``connect`` it.  For building out of order."""
+        return Stream(self, Port(self.add(Kind.OPERATOR, "forward", [], [carries], {}, share=False).id))
+
+    def connect(self, end: Stream, stream: Stream) -> None:
+        """Feed *end*, a feedback or forward of this circuit, from *stream*."""
+        node = end.node
+        if node.op not in ("z1", "z1_trace", "forward"):
+            raise CircuitError(f"{node} cannot be connected: only what feedback() and forward() gave can")
+        if node.inputs:
+            raise CircuitError(f"{node} is connected already")
+        brought = self.bring(stream, "connect")
+        brought.need("connect", end.carries)
+        self.check_changeable()
+        node.inputs.append(brought.port)
+
+    def bring(self, stream: Stream, what: str = "import") -> Stream:
+        """*stream* in this circuit: imported if it belongs to one around it."""
+        if not isinstance(stream, Stream):
+            raise CircuitError(f"{what} needs a stream, not {stream!r}")
+        if stream.circuit is self:
+            return stream
+        if self.above is None or len(stream.circuit.path) >= len(self.path):
+            raise CircuitError(
+                f"{what} cannot use {stream.node}: it belongs to another circuit or loop; export() it from there"
+            )
+        outer = self.above.bring(stream, what)
+        outer.need("import", Carries.ZSET, Carries.INDEXED)
+        known = self._imported.get(outer.port)
+        if known is None:
+            known = self.add(Kind.IMPORT, "import", [outer.port], [outer.carries], {}, share=False)
+            known.name = outer.node.name
+            self._imported[outer.port] = known
+            self.imports.append(known)
+        return Stream(self, Port(known.id))
 
 
 class Spread:

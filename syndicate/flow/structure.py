@@ -18,20 +18,17 @@ from __future__ import annotations
 import functools
 from hashlib import blake2b
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from syndicate.errors import UnwritableElement, short
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.encoding import encoded
-from syndicate.flow.node import Carries, Kind, Node, Port
+from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
 from syndicate.flow.stream import Padded, Spread
 from syndicate.flow.zset import ZSet
 
-if TYPE_CHECKING:
-    from syndicate.flow.circuit import Circuit
 
-
-def structure(circuit: Circuit) -> list[str]:
+def structure(circuit: Netlist) -> list[str]:
     """A line for each node, those of a child after the child's."""
     return [line_of(node) for node in circuit.walk()]
 

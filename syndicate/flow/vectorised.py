@@ -18,13 +18,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from syndicate.flow.element import is_rearranging
-from syndicate.flow.node import Kind, Node
+from syndicate.flow.node import Kind, Netlist, Node
 from syndicate.flow.predicate import where
 from syndicate.graph import reached
 
 if TYPE_CHECKING:
     from syndicate.flow.aggregates import Aggregate
-    from syndicate.flow.circuit import Circuit
 
 LARGE_CHANGE: Final = 1000
 """A change of so many rows is large: from here on arrays save more than they cost (measured: they are even at 500)."""
@@ -33,7 +32,7 @@ ARRAYED: Final = frozenset({"count", "sum", "avg", "min", "max"})
 PASSING: Final = frozenset({"pairs", "keys", "values", "forward", "negate", "plus", "minus"})
 
 
-def takers(circuit: Circuit) -> frozenset[str]:
+def takers(circuit: Netlist) -> frozenset[str]:
     """The sources whose large changes are worth to become tables.
 
     >>> from operator import itemgetter

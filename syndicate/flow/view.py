@@ -10,12 +10,12 @@ Source: Budiu et al. 2023 (integrate, distinct); ``docs/design/hosting.md``.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from syndicate.errors import CircuitError, PatternError, SyndicateError, UnknownStream, short
 from syndicate.flow.element import Key, collect, key_of, natural
 from syndicate.flow.local import LocalEngine, Outputs
-from syndicate.flow.node import Carries
+from syndicate.flow.node import Carries, Netlist
 from syndicate.flow.zset import ZSet
 from syndicate.hosting.host import Host
 from syndicate.hosting.ports import Asserted, Bag, Port, Records, Sent, pattern_for
@@ -24,13 +24,10 @@ from syndicate.values.absent import inward
 from syndicate.values.record import is_record_class
 from syndicate.values.value import Frozen, Ref, Value
 
-if TYPE_CHECKING:
-    from syndicate.flow.circuit import Circuit
-
 
 def view_of(
     ds: Ref,
-    circuit: Circuit,
+    circuit: Netlist,
     inputs: Mapping[str, Any],
     outputs: Mapping[str, type | None],
     messages: Mapping[str, Any],
@@ -61,7 +58,7 @@ def _pattern(name: str, written: Any) -> tuple[Any, int]:
         raise PatternError(f"the source {name!r} of a view: {error}") from None
 
 
-def _check_sources(circuit: Circuit, asserted: Mapping[str, Any], sent: Mapping[str, Any]) -> None:
+def _check_sources(circuit: Netlist, asserted: Mapping[str, Any], sent: Mapping[str, Any]) -> None:
     for name in (*asserted, *sent):
         if name not in circuit.sources:
             known = ", ".join(map(repr, sorted(circuit.sources))) or "none"
@@ -80,7 +77,7 @@ def _check_sources(circuit: Circuit, asserted: Mapping[str, Any], sent: Mapping[
         raise CircuitError(f"the source {missing[0]!r} would never get anything: give its pattern in inputs=")
 
 
-def check_sink(circuit: Circuit, name: str, cls: Any) -> None:
+def check_sink(circuit: Netlist, name: str, cls: Any) -> None:
     """Raise :class:`UnknownStream` or :class:`CircuitError` unless a sink can be asserted as what *cls* says."""
     node = circuit.sinks.get(name)
     if node is None:

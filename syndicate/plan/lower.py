@@ -31,7 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from attrs import define, evolve, field, frozen
 
@@ -59,11 +59,9 @@ from syndicate.plan.heading import Heading
 from syndicate.plan.needs import Needs
 from syndicate.plan.rewrite import rewritten
 from syndicate.plan.rows import RowFunctions
+from syndicate.plan.rules import Rules
 from syndicate.plan.scalar import Attr, Compare, Condition, Const, Scalar, substitute
 from syndicate.plan.stratify import Rule, Stratum
-
-if TYPE_CHECKING:
-    from syndicate.plan.program import Program
 
 _KEY, _RESULT = itemgetter(0), itemgetter(1)
 
@@ -119,7 +117,7 @@ class Scope:
 class Lowering:
     """Builds the circuit of one program."""
 
-    def __init__(self, program: Program, *, bag: bool, limit: int) -> None:
+    def __init__(self, program: Rules, *, bag: bool, limit: int) -> None:
         """*limit* bounds the iterations of each loop."""
         self.program = program
         self.bag = bag

@@ -19,7 +19,7 @@ A given relation is a set: see docs/design/flow.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from attrs import define
 
@@ -29,10 +29,8 @@ from syndicate.flow.circuit import MAX_ITERATIONS
 from syndicate.flow.zset import Given, delta_of, elements_of
 from syndicate.plan.heading import Heading, listed, meant
 from syndicate.plan.lower import Lowering
+from syndicate.plan.rules import Rules
 from syndicate.values.value import Ref, fields_of, is_record
-
-if TYPE_CHECKING:
-    from syndicate.plan.program import Program
 
 Facts = Given
 """Changes of a relation: facts with weights (1 inserts, -1 deletes), or facts alone, which are inserted."""
@@ -48,14 +46,14 @@ class Plan:
     ``engine`` is what runs it, None for the local one.
     """
 
-    program: Program
+    program: Rules
     circuit: Circuit
     engine: Any = None
 
     @classmethod
     def of(
         cls,
-        program: Program,
+        program: Rules,
         *,
         bag: bool = False,
         limit: int = MAX_ITERATIONS,
@@ -130,7 +128,7 @@ def _fit(name: str, heading: Heading, facts: Collection[Any]) -> None:
             )
 
 
-def evaluate(program: Program, facts: Mapping[str, Facts] | None = None) -> dict[str, frozenset[tuple[Any, ...]]]:
+def evaluate(program: Rules, facts: Mapping[str, Facts] | None = None) -> dict[str, frozenset[tuple[Any, ...]]]:
     """The outputs of a program for some facts, once: rows by relation.  A fact that is given twice is there once.
 
     The answer's sets are Python's own, which confuse ``1`` and ``True``; a :class:`Plan` does not.

@@ -18,14 +18,14 @@ from syndicate.flow.columnar.sums import Entries, emitted
 from syndicate.flow.columnar.table import Array, ByRows, Leaf, Table, joined, kind_of, row_shape, traced
 from syndicate.flow.element import Key, MixedRows, is_rearranging, natural, naturals
 from syndicate.flow.operators.arrangement import Index, put_rows
+from syndicate.flow.operators.context import Cell
 from syndicate.flow.operators.groups import GroupView
-from syndicate.flow.scope import Cell
 from syndicate.flow.undo import note, note_whole
 
 if TYPE_CHECKING:
     from syndicate.flow.node import Node
+    from syndicate.flow.operators.context import Context
     from syndicate.flow.operators.ranking import Ranking
-    from syndicate.flow.scope import Scope
 
 MANY_GATHERED: Final = 32
 """Rows that a changed row may make it gather, on average; beyond, rankings are cheaper."""
@@ -41,7 +41,7 @@ class ExtremeTail:
 
     __slots__ = ("aggregate", "caches", "engine", "groups", "patience", "results", "tail", "typed", "undo")
 
-    def __init__(self, scope: Scope, node: Node) -> None:
+    def __init__(self, scope: Context, node: Node) -> None:
         self.groups: Index
         self.results: dict[Key, Any]
         self.typed: Cell

@@ -35,8 +35,8 @@ from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, put_rows
 from syndicate.flow.undo import note_whole
 
 if TYPE_CHECKING:
-    from syndicate.flow.local import LocalEngine
     from syndicate.flow.node import Node
+    from syndicate.flow.operators.context import Ledger
 
 HEAD: Final = 1024
 """A head with more rows than this, and than half of its tail, is pushed into it: rows of both may cancel out."""
@@ -47,7 +47,7 @@ class ArrangedTail:
 
     __slots__ = ("_parted", "_run", "arrangement", "engine", "patience", "put", "table", "tail")
 
-    def __init__(self, arrangement: Arrangement, engine: LocalEngine) -> None:
+    def __init__(self, arrangement: Arrangement, engine: Ledger) -> None:
         self.arrangement = arrangement
         self.engine = engine
         self.tail = Tail(engine.undo)

@@ -29,8 +29,7 @@ from syndicate.flow.operators.arrangement import Arrangement
 from syndicate.flow.predicate import where
 
 if TYPE_CHECKING:
-    from syndicate.flow.local import LocalEngine
-    from syndicate.flow.operators import Step
+    from syndicate.flow.operators.context import Step
     from syndicate.flow.scope import Scope
 
 Columnar: TypeAlias = Callable[..., Any]
@@ -42,8 +41,7 @@ class Readied:
 
     __slots__ = ("by_rows", "indexed", "tails")
 
-    def __init__(self, engine: LocalEngine) -> None:
-        scope = engine.root
+    def __init__(self, scope: Scope) -> None:
         self.indexed = {
             slot: scope.circuit.nodes[port.node].carries[port.output] is Carries.INDEXED
             for port, slot in scope.slots.items()
@@ -155,11 +153,10 @@ class Readied:
     def _join(self, scope: Scope, node: Node, old: Step) -> Step:
         cells, (i, j) = scope.cells, scope.inputs(node)
         left, right = scope.takers[i], scope.takers[j]
-        tails = [each.tail if isinstance(each, Arrangement) else None for each in (left, right)]
+        one, other = [each.tail if isinstance(each, Arrangement) else None for each in (left, right)]
         rest = self._either(cells, [i, j], old, None)
-        if tails[0] is None or tails[1] is None:
+        if not isinstance(one, joins.ArrangedTail) or not isinstance(other, joins.ArrangedTail):
             return rest
-        one, other = tails[0], tails[1]
 
         def step() -> Any:
             a, b = cells[i], cells[j]

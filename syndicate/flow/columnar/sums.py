@@ -36,7 +36,7 @@ from syndicate.flow.element import Key, is_rearranging, keys_of, naturals
 from syndicate.flow.undo import note, note_attribute, note_whole
 
 if TYPE_CHECKING:
-    from syndicate.flow.scope import Scope
+    from syndicate.flow.operators.context import Context
 
 EXACT: Final = 1 << 53
 """Integers below this are doubles, so that one division rounds once."""
@@ -137,7 +137,7 @@ class SummedTail:
 
     __slots__ = ("engine", "form", "head", "patience", "pulled", "runs", "undo")
 
-    def __init__(self, scope: Scope, head: dict[Key, Any], form: Form) -> None:
+    def __init__(self, scope: Context, head: dict[Key, Any], form: Form) -> None:
         self.head = head
         self.form = form
         self.undo = scope.undo

@@ -8,20 +8,16 @@ noted in the undo log before (:mod:`syndicate.flow.undo`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
-from syndicate.flow.node import Carries
+from syndicate.flow.node import Carries, Node
 from syndicate.flow.operators import bilinear, distinct, groups, linear, nested, traces
+from syndicate.flow.operators.context import Context, Step
 
-if TYPE_CHECKING:
-    from syndicate.flow.node import Node
-    from syndicate.flow.scope import Scope
-
-Step: TypeAlias = Callable[[], Any]
-Maker: TypeAlias = Callable[["Scope", "Node"], Step]
+Maker: TypeAlias = Callable[[Context, Node], Step]
 
 
-def make_distinct(scope: Scope, node: Node) -> Step:
+def make_distinct(scope: Context, node: Node) -> Step:
     """``distinct``, incremental: of a flat stream, in a monotone loop, or in any other."""
     if scope.is_flat(node.inputs[0]):
         step = distinct.make_flat_distinct(scope, node)
@@ -32,7 +28,7 @@ def make_distinct(scope: Scope, node: Node) -> Step:
     return step if node.carries[0] is Carries.ZSET else lambda: distinct.unpaired(step())
 
 
-def make_aggregate(scope: Scope, node: Node) -> Step:
+def make_aggregate(scope: Context, node: Node) -> Step:
     """``aggregate``, incremental: of a flat stream, or in a loop."""
     make = groups.make_flat_aggregate if scope.is_flat(node.inputs[0]) else nested.make_nested_aggregate
     return make(scope, node)

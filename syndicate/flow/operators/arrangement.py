@@ -15,13 +15,10 @@ Source: McSherry et al. 2020 (one arrangement for all joins on an index); ``docs
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from syndicate.flow.element import Key, MixedRows, Rows, meet
 from syndicate.flow.undo import Log, note_attribute
-
-if TYPE_CHECKING:
-    from syndicate.flow.columnar.joins import ArrangedTail
 
 Index: TypeAlias = dict[Key, dict[Key, int]]
 NO_ROWS: Final = Rows()
@@ -58,6 +55,19 @@ class Arriving:
         self._grouped = None
 
 
+class Tail(Protocol):
+    """The columnar part of an arrangement."""
+
+    def take(self, batch: Any) -> Rows:
+        """A batch arrives, rows or a table; what is left for the arrangement itself."""
+
+    def commit(self) -> None:
+        """The step has succeeded."""
+
+    def discard(self) -> None:
+        """It has failed."""
+
+
 class Arrangement(Arriving):
     """The sum of a flat stream's rows, by key, less those of the running step."""
 
@@ -66,7 +76,7 @@ class Arrangement(Arriving):
     def __init__(self) -> None:
         super().__init__()
         self.index: Index = {}
-        self.tail: ArrangedTail | None = None  # where columns come, the columnar part of the sum
+        self.tail: Tail | None = None  # where columns come, the columnar part of the sum
 
     def take(self, rows: Any) -> None:
         """Rows arrive, or a table where there is a tail."""

@@ -33,8 +33,7 @@ from syndicate.flow.operators.arrangement import Arrangement, Index, TimedArrang
 from syndicate.flow.stream import both, key_and_left
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators import Step
-    from syndicate.flow.scope import Scope
+    from syndicate.flow.operators.context import Context, Step
 
 MANY_ROWS: Final = 256
 """Batches with more rows than this on both sides are joined key by key."""
@@ -103,7 +102,7 @@ def typed_matcher(function: Any, *, flipped: bool) -> Match:
     return match
 
 
-def make_join(scope: Scope, node: Node) -> Step:
+def make_join(scope: Context, node: Node) -> Step:
     """``join``, incremental."""
     function = node.params["function"]
     left, right = scope.arrangement(node.inputs[0]), scope.arrangement(node.inputs[1])
@@ -112,7 +111,7 @@ def make_join(scope: Scope, node: Node) -> Step:
     return _make_timed_join(scope, node, left, right, function)
 
 
-def _make_flat_join(scope: Scope, node: Node, left: Arrangement, right: Arrangement, function: Any) -> Step:
+def _make_flat_join(scope: Context, node: Node, left: Arrangement, right: Arrangement, function: Any) -> Step:
     cells, (i, j) = scope.cells, scope.inputs(node)
     forth, back = matcher(function, flipped=False), matcher(function, flipped=True)
     typed_forth, typed_back = typed_matcher(function, flipped=False), typed_matcher(function, flipped=True)
@@ -176,7 +175,7 @@ def _both_large(function: Any, left: Arrangement, right: Arrangement, forth: Mat
 AnyArrangement: TypeAlias = Arrangement | TimedArrangement
 
 
-def _make_timed_join(scope: Scope, node: Node, left: AnyArrangement, right: AnyArrangement, function: Any) -> Step:
+def _make_timed_join(scope: Context, node: Node, left: AnyArrangement, right: AnyArrangement, function: Any) -> Step:
     cells, (i, j) = scope.cells, scope.inputs(node)
     forth, back = matcher(function, flipped=False), matcher(function, flipped=True)
     typed_forth, typed_back = typed_matcher(function, flipped=False), typed_matcher(function, flipped=True)
@@ -263,7 +262,7 @@ def _by_time(rows: Any, index: dict[Key, dict[Any, dict[Key, int]]]) -> dict[Any
     return parts
 
 
-def make_join_stream(scope: Scope, node: Node) -> Step:
+def make_join_stream(scope: Context, node: Node) -> Step:
     """``join_stream``: what the two sides bring in the same tick."""
     cells, (i, j), function = scope.cells, scope.inputs(node), node.params["function"]
     forth, typed_forth = matcher(function, flipped=False), typed_matcher(function, flipped=False)
@@ -279,7 +278,7 @@ def make_join_stream(scope: Scope, node: Node) -> Step:
     return step
 
 
-def make_join_trace(scope: Scope, node: Node) -> Step:
+def make_join_trace(scope: Context, node: Node) -> Step:
     """``join_trace``: this tick's rows against a trace, all times of it."""
     cells, (i, j), function = scope.cells, scope.inputs(node), node.params["function"]
     typed_forth = typed_matcher(function, flipped=False)

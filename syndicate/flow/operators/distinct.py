@@ -32,8 +32,7 @@ from syndicate.flow.node import Node
 from syndicate.flow.undo import note
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators import Step
-    from syndicate.flow.scope import Scope
+    from syndicate.flow.operators.context import Context, Step
 
 _NO_PROFILES: Final = (None,)
 Profile: TypeAlias = tuple[int, ...]
@@ -69,7 +68,7 @@ def like(batch: dict[Key, int]) -> dict[Key, int]:
     return Mixed() if type(batch) is Mixed else {}
 
 
-def make_distinct_stream(scope: Scope, node: Node) -> Step:
+def make_distinct_stream(scope: Context, node: Node) -> Step:
     """``distinct_stream``: of this tick's batch."""
     cells, i = scope.cells, scope.inputs(node)[0]
 
@@ -82,7 +81,7 @@ def make_distinct_stream(scope: Scope, node: Node) -> Step:
     return step
 
 
-def make_flat_distinct(scope: Scope, node: Node) -> Step:
+def make_flat_distinct(scope: Context, node: Node) -> Step:
     """``distinct`` of a flat stream; gives pairs where the stream is indexed."""
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     state: dict[Key, int] = scope.state(node, {})
@@ -113,7 +112,7 @@ def make_flat_distinct(scope: Scope, node: Node) -> Step:
     return step
 
 
-def make_monotone_distinct(scope: Scope, node: Node) -> Step:  # noqa: C901  # one pass over the batch, the hottest of all
+def make_monotone_distinct(scope: Context, node: Node) -> Step:  # noqa: C901  # one pass over the batch, the hottest of all
     """``distinct`` in a monotone loop; gives pairs where the stream is indexed."""
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     # An element's derivations by iteration, and the iteration at which it is in the set.
@@ -237,7 +236,7 @@ def added(profile: Profile | None, time: int, weight: int) -> Profile:
     return (*profile[:n], time, total, *profile[n + 2 :]) if total else (*profile[:n], *profile[n + 2 :])
 
 
-def make_distinct_incremental(scope: Scope, node: Node) -> Step:
+def make_distinct_incremental(scope: Context, node: Node) -> Step:
     """``distinct_incremental``: the batch against the totals of a trace that does not hold it yet."""
     cells, (i, j) = scope.cells, scope.inputs(node)
 

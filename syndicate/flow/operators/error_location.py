@@ -14,10 +14,10 @@ from syndicate.flow.node import Node
 from syndicate.flow.operators.groups import GroupView
 
 if TYPE_CHECKING:
-    from syndicate.flow.scope import Scope
+    from syndicate.flow.operators.context import Context
 
 
-def found_element(scope: Scope, node: Node) -> str:
+def found_element(scope: Context, node: Node) -> str:
     """`` at <element>``, or nothing where no element can be named."""
     for function, arguments in _calls(scope, node):
         try:
@@ -28,7 +28,7 @@ def found_element(scope: Scope, node: Node) -> str:
     return ""
 
 
-def _calls(scope: Scope, node: Node) -> Iterator[tuple[Callable[..., Element], tuple[Element, ...]]]:
+def _calls(scope: Context, node: Node) -> Iterator[tuple[Callable[..., Element], tuple[Element, ...]]]:
     batches = [scope.cells[i] for i in scope.inputs(node)]
     params = node.params
     if node.op in ("map", "filter"):
@@ -54,14 +54,14 @@ def _calls(scope: Scope, node: Node) -> Iterator[tuple[Callable[..., Element], t
         yield from _aggregate_calls(scope, node, batches[0])
 
 
-def _aggregate_calls(scope: Scope, node: Node, rows: Any) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+def _aggregate_calls(scope: Context, node: Node, rows: Any) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     groups = scope.engine.states.get(node.global_id, [{}])[0]
     for key in dict.fromkeys(row[0] for row in rows):
         if isinstance(groups, dict) and isinstance(groups.get(key), dict):
             yield (lambda key, values: node.params["aggregate"].of(GroupView(values)), (key, groups[key]))
 
 
-def _join_calls(scope: Scope, node: Node, batches: list[Any]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+def _join_calls(scope: Context, node: Node, batches: list[Any]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     function = node.params["function"]
     for this, other, flipped in ((0, 1, False), (1, 0, True)):
         arrangement = scope.arrangement(node.inputs[other])

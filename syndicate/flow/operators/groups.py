@@ -28,8 +28,7 @@ from syndicate.flow.operators.ranking import LARGE_GROUP, Ranking
 from syndicate.flow.undo import note_groups
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators import Step
-    from syndicate.flow.scope import Scope
+    from syndicate.flow.operators.context import Context, Step
 
 
 class GroupView(Mapping[Element, int]):
@@ -62,7 +61,7 @@ def keyed_result(key: Key, result: Element) -> Key:
     return key_of((natural(key), result))
 
 
-def make_flat_aggregate(scope: Scope, node: Node) -> Step:
+def make_flat_aggregate(scope: Context, node: Node) -> Step:
     """``aggregate`` of a flat stream."""
     aggregate: Aggregate = node.params["aggregate"]
     if aggregate.form == "count":
@@ -74,7 +73,7 @@ def make_flat_aggregate(scope: Scope, node: Node) -> Step:
     return _make_grouped(scope, node, aggregate)
 
 
-def make_aggregate_stream(scope: Scope, node: Node) -> Step:
+def make_aggregate_stream(scope: Context, node: Node) -> Step:
     """``aggregate_stream``: of this tick's batch."""
     cells, i, aggregate = scope.cells, scope.inputs(node)[0], node.params["aggregate"]
 
@@ -121,7 +120,7 @@ _INTEGERS: Final = {int}
 _NOTHING: Final = (0, 0, None)
 
 
-def _make_count(scope: Scope, node: Node) -> Step:
+def _make_count(scope: Context, node: Node) -> Step:
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     state: dict[Key, int] = scope.state(node, {})
     restore = _restorer(state)
@@ -182,7 +181,7 @@ def linear_result(entry: tuple[int, int, Total | None] | None, *, mean: bool) ->
     return total.plus(whole).mean(number) if mean else total.plus(whole).result()
 
 
-def _make_linear(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
+def _make_linear(scope: Context, node: Node, aggregate: Aggregate) -> Step:
     """``sum`` and ``avg``: the sum of the weights, the sum of all integers, and a Total of whatever else there is."""
     cells, i, undo, by = scope.cells, scope.inputs(node)[0], scope.undo, aggregate.by
     state: dict[Key, tuple[int, int, Total | None]] = scope.state(node, {})
@@ -252,7 +251,7 @@ def _make_linear(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
     return step
 
 
-def _make_folded(scope: Scope, node: Node, fold: Fold) -> Step:
+def _make_folded(scope: Context, node: Node, fold: Fold) -> Step:
     """``linear``: of each group the sum of its weights, and the user's total."""
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     state: dict[Key, tuple[int, Any]] = scope.state(node, {})
@@ -311,7 +310,7 @@ def _sum(a: tuple[int, int, Total | None], b: tuple[int, int, Total | None]) -> 
     return a[0] + b[0], a[1] + b[1], total or None
 
 
-def _make_grouped(scope: Scope, node: Node, aggregate: Aggregate) -> Step:
+def _make_grouped(scope: Context, node: Node, aggregate: Aggregate) -> Step:
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     groups: Index = scope.state(node, {})
     results: dict[Key, Element] = scope.state(node, {})

@@ -32,11 +32,10 @@ from syndicate.flow.stream import itself, second
 from syndicate.flow.zset import IndexedZSet, ZSet
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators import Step
-    from syndicate.flow.scope import Scope
+    from syndicate.flow.operators.context import Context, Step
 
 
-def make_map(scope: Scope, node: Node) -> Step:
+def make_map(scope: Context, node: Node) -> Step:
     """``map``: equal results are added."""
     cells, i, function = scope.cells, scope.inputs(node)[0], node.params["function"]
     check = collect_keys if is_rearranging(function) else collect
@@ -52,7 +51,7 @@ def make_map(scope: Scope, node: Node) -> Step:
     return step
 
 
-def make_filter(scope: Scope, node: Node) -> Step:
+def make_filter(scope: Context, node: Node) -> Step:
     """``filter``: weights are kept, negative ones too."""
     cells, i, function = scope.cells, scope.inputs(node)[0], node.params["function"]
 
@@ -65,7 +64,7 @@ def make_filter(scope: Scope, node: Node) -> Step:
     return step
 
 
-def make_flat_map(scope: Scope, node: Node) -> Step:
+def make_flat_map(scope: Context, node: Node) -> Step:
     """``flat_map``: each element becomes as many as the function gives."""
     cells, i, function = scope.cells, scope.inputs(node)[0], node.params["function"]
 
@@ -82,7 +81,7 @@ def make_flat_map(scope: Scope, node: Node) -> Step:
     return step
 
 
-def make_index_with(scope: Scope, node: Node) -> Step:
+def make_index_with(scope: Context, node: Node) -> Step:
     """``index_with``: rows ``(key, value, weight)``, not consolidated, since every consumer adds them up anyway."""
     cells, i = scope.cells, scope.inputs(node)[0]
     key, value = node.params["key"], node.params["value"]
@@ -111,7 +110,7 @@ def make_index_with(scope: Scope, node: Node) -> Step:
     return step
 
 
-def make_negate(scope: Scope, node: Node) -> Step:
+def make_negate(scope: Context, node: Node) -> Step:
     """``negate``."""
     cells, i = scope.cells, scope.inputs(node)[0]
     if node.carries[0] is Carries.INDEXED:
@@ -133,7 +132,7 @@ def added_rows(a: Rows, b: Rows) -> Rows:
     return (MixedRows if MixedRows in (type(a), type(b)) else Rows)([*a, *b])
 
 
-def make_plus(scope: Scope, node: Node) -> Step:
+def make_plus(scope: Context, node: Node) -> Step:
     """``plus``; one side, if the other is empty."""
     cells, (i, j) = scope.cells, scope.inputs(node)
     if node.carries[0] is Carries.INDEXED:
@@ -141,7 +140,7 @@ def make_plus(scope: Scope, node: Node) -> Step:
     return lambda: plus(cells[i], cells[j])
 
 
-def make_minus(scope: Scope, node: Node) -> Step:
+def make_minus(scope: Context, node: Node) -> Step:
     """``minus``."""
     cells, (i, j) = scope.cells, scope.inputs(node)
     if node.carries[0] is Carries.INDEXED:
@@ -149,13 +148,13 @@ def make_minus(scope: Scope, node: Node) -> Step:
     return lambda: plus(cells[i], negated(cells[j])) if cells[j] else cells[i]
 
 
-def make_forward(scope: Scope, node: Node) -> Step:
+def make_forward(scope: Context, node: Node) -> Step:
     """``forward``: what it was connected to."""
     cells, i = scope.cells, scope.inputs(node)[0]
     return lambda: cells[i]
 
 
-def make_pairs(scope: Scope, node: Node) -> Step:
+def make_pairs(scope: Context, node: Node) -> Step:
     """``pairs``: rows as elements ``(key, value)``."""
     cells, i = scope.cells, scope.inputs(node)[0]
 
@@ -168,7 +167,7 @@ def make_pairs(scope: Scope, node: Node) -> Step:
     return step
 
 
-def _column(scope: Scope, node: Node, column: int) -> Step:
+def _column(scope: Context, node: Node, column: int) -> Step:
     cells, i = scope.cells, scope.inputs(node)[0]
 
     def step() -> Any:
@@ -180,17 +179,17 @@ def _column(scope: Scope, node: Node, column: int) -> Step:
     return step
 
 
-def make_keys(scope: Scope, node: Node) -> Step:
+def make_keys(scope: Context, node: Node) -> Step:
     """``keys``."""
     return _column(scope, node, 0)
 
 
-def make_values(scope: Scope, node: Node) -> Step:
+def make_values(scope: Context, node: Node) -> Step:
     """``values``."""
     return _column(scope, node, 1)
 
 
-def make_inspect(scope: Scope, node: Node) -> Step:
+def make_inspect(scope: Context, node: Node) -> Step:
     """``inspect``: runs in every tick, so that the callback sees empty batches too."""
     cells, i, callback = scope.cells, scope.inputs(node)[0], node.params["callback"]
     show = IndexedZSet.adopt if node.carries[0] is Carries.INDEXED else ZSet.adopt

@@ -24,8 +24,7 @@ from syndicate.flow.operators.groups import GroupView, by_key, keyed_result
 from syndicate.flow.undo import Log
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators import Step
-    from syndicate.flow.scope import Scope
+    from syndicate.flow.operators.context import Context, Step
 
 Inner: TypeAlias = tuple[int, ...]
 W = TypeVar("W")
@@ -123,7 +122,7 @@ def _add_weights(total: int | None, weight: int, sign: int) -> int | None:
     return (total or 0) + weight * sign or None
 
 
-def make_nested_distinct(scope: Scope, node: Node) -> Step:
+def make_nested_distinct(scope: Context, node: Node) -> Step:
     """``distinct`` in a loop, exactly."""
     cells, i, depth = scope.cells, scope.inputs(node)[0], scope.depth
     history: History[int] = scope.history(node, History(_add_weights))
@@ -166,7 +165,7 @@ def _schedule(time: Inner, past: Any, now: Any, key: Key, later: dict[Inner, dic
                 later.setdefault(meet, {})[key] = None
 
 
-def _want(scope: Scope, node: Node, wanted: dict[Any, dict[Key, None]], later: dict[Inner, dict[Key, None]]) -> None:
+def _want(scope: Context, node: Node, wanted: dict[Any, dict[Key, None]], later: dict[Inner, dict[Key, None]]) -> None:
     for time, keys in later.items():
         when = time[0] if scope.depth == 1 else time
         wanted.setdefault(when, {}).update(keys)
@@ -179,7 +178,7 @@ def _add_groups(total: dict[Key, int] | None, more: dict[Key, int], sign: int) -
     return add_up(dict(total), ((value, weight * sign) for value, weight in more.items())) or None
 
 
-def make_nested_aggregate(scope: Scope, node: Node) -> Step:
+def make_nested_aggregate(scope: Context, node: Node) -> Step:
     """``aggregate`` in a loop: for each group that may change, the aggregate at each corner."""
     cells, i, aggregate = scope.cells, scope.inputs(node)[0], node.params["aggregate"]
     history: History[dict[Key, int]] = scope.history(node, History(_add_groups))

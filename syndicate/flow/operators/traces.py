@@ -27,8 +27,7 @@ from syndicate.flow.undo import Log
 from syndicate.flow.zset import grouped
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators import Step
-    from syndicate.flow.scope import Scope
+    from syndicate.flow.operators.context import Context, Step
 
 Groups = dict[Key, dict[Key, int]]
 
@@ -174,7 +173,7 @@ class Ageing:
         """The undo log takes back what was added."""
 
 
-def make_trace_append(scope: Scope, node: Node) -> Step:
+def make_trace_append(scope: Context, node: Node) -> Step:
     """``trace_append``: the current time is that of the scope."""
     cells, (i, j) = scope.cells, scope.inputs(node)
     timed = node.op == "trace_append"
@@ -189,14 +188,14 @@ def make_trace_append(scope: Scope, node: Node) -> Step:
     return step
 
 
-def make_consolidate(scope: Scope, node: Node) -> Step:
+def make_consolidate(scope: Context, node: Node) -> Step:
     """``consolidate``: runs in every tick, since it gives the whole."""
     cells, i = scope.cells, scope.inputs(node)[0]
     scope.run_always(node)
     return lambda: cells[i].consolidated()  # noqa: PLW0108  # the cell's view is another one each tick
 
 
-def make_integrate(scope: Scope, node: Node) -> Step:
+def make_integrate(scope: Context, node: Node) -> Step:
     """``integrate``: runs in every tick; begins again with each epoch in a loop."""
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     cell = scope.cell(node, {})
@@ -212,7 +211,7 @@ def make_integrate(scope: Scope, node: Node) -> Step:
     return step
 
 
-def make_differentiate(scope: Scope, node: Node) -> Step:
+def make_differentiate(scope: Context, node: Node) -> Step:
     """``differentiate``: this tick's batch less the previous one."""
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     cell = scope.cell(node, {})
@@ -233,7 +232,7 @@ def make_differentiate(scope: Scope, node: Node) -> Step:
     return step
 
 
-def make_distinct_trace(scope: Scope, node: Node) -> Step:
+def make_distinct_trace(scope: Context, node: Node) -> Step:
     """``distinct_trace``: the change over both clocks, on a trace with its times; the batch is not in it yet."""
     cells, (i, j) = scope.cells, scope.inputs(node)
     wanted: dict[Any, dict[Key, None]] = scope.put_aside(node)

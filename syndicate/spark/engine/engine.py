@@ -26,12 +26,12 @@ from syndicate.flow.circuit import Circuit
 from syndicate.flow.node import Carries, Node, Port
 from syndicate.flow.structure import structure
 from syndicate.spark.engine.batch import SMALL_BATCH, Batch, Frames
+from syndicate.spark.engine.context import Shared
 from syndicate.spark.engine.directory import Directory, copy, remove
 from syndicate.spark.engine.errors import ended, explained, is_inexact, is_stopped, unshippable
 from syndicate.spark.engine.groups import chosen, made_unique
 from syndicate.spark.engine.inputs import Upserts, batch_of, checked, is_frame, shape_of_given
 from syndicate.spark.engine.layouts import Layouts
-from syndicate.spark.engine.loop import Loop
 from syndicate.spark.engine.output import Changes, Delta
 from syndicate.spark.engine.rows import table_of
 from syndicate.spark.engine.scope import Scope
@@ -53,7 +53,7 @@ OPTIONS: Final = {
 Given = Mapping[str, Any]
 
 
-class SparkEngine:
+class SparkEngine(Shared):
     """A circuit with its state on Spark; made with a circuit and an open session.
 
     *state* is a directory that the driver and all workers can reach, and lasts; without it the state is in a temporary
@@ -383,10 +383,6 @@ class SparkEngine:
         return self.frames.brought(Batch(of_data(data[0]), self.session, paths=paths, rows=data[2], buckets=data[3]))
 
     # --------------------------------------------------------------------------------------------------- the rest
-
-    def make_loop(self, circuit: Circuit, above: Scope) -> Loop:
-        """The scope of a child circuit."""
-        return Loop(self, circuit, above)
 
     def snapshot(self, path: str | Path) -> None:
         """Copy the last committed epoch to another directory, which an engine can be made on with ``state=``.

@@ -28,7 +28,7 @@ from syndicate.spark.engine.workers import Groups
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from syndicate.spark.engine.scope import Scope
+    from syndicate.spark.engine.context import Context
 
 SWITCH: Final = 0.2
 """A delta above this part of the state is worked on with all of the state: choosing what it touches is a join, and the
@@ -87,7 +87,7 @@ def appeared_here(both: Any, layout: Layout, session: Any) -> Batch:
 
 
 def grouped_here(
-    scope: Scope, node: Node, both: Any, layout: Layout, measure: Measure | None, *, stream: bool
+    scope: Context, node: Node, both: Any, layout: Layout, measure: Measure | None, *, stream: bool
 ) -> Batch:
     """The changes of the groups, in the driver."""
     out = Layout((layout.key, ANY if measure is None else measure.result))
@@ -111,7 +111,7 @@ def appeared(both: DataFrame, layout: Layout) -> Batch:
 _TOLD: Final = "CASE WHEN o <= 0 AND n > o THEN 1L WHEN o > 0 AND n < o THEN -1L END AS w"
 
 
-def made_unique(scope: Scope, node: Node, given: Batch | None) -> Batch | None:
+def made_unique(scope: Context, node: Node, given: Batch | None) -> Batch | None:
     """What a source is given that is a set: only what was not there comes, only what was there goes; that is kept."""
     delta = scope.frames.settled(given, (node.global_id, "given"))
     if delta is None:
@@ -149,7 +149,7 @@ def told(both: DataFrame, layout: Layout) -> Batch:
     return Batch(layout, both.sparkSession, plan=frame)
 
 
-def run_distinct(scope: Scope, node: Node) -> Batch | None:
+def run_distinct(scope: Context, node: Node) -> Batch | None:
     """``distinct``, incremental."""
     delta = scope.settled(node.inputs[0])
     if delta is None:
@@ -165,7 +165,7 @@ def run_distinct(scope: Scope, node: Node) -> Batch | None:
     return appeared(both, delta.layout)
 
 
-def run_distinct_stream(scope: Scope, node: Node) -> Batch | None:
+def run_distinct_stream(scope: Context, node: Node) -> Batch | None:
     """``distinct_stream``: of this tick's batch."""
     delta = scope.settled(node.inputs[0])
     if delta is None:
@@ -177,7 +177,7 @@ def run_distinct_stream(scope: Scope, node: Node) -> Batch | None:
     return Batch(delta.layout, scope.session, plan=frame)
 
 
-def run_distinct_trace(scope: Scope, node: Node) -> Batch | None:
+def run_distinct_trace(scope: Context, node: Node) -> Batch | None:
     """``distinct_trace`` and ``distinct_incremental``: against a trace that does not hold the batch yet."""
     delta, view = scope.settled(node.inputs[0]), scope.view(node.inputs[1])
     exact = node.op == "distinct_trace"
@@ -207,7 +207,7 @@ def run_distinct_trace(scope: Scope, node: Node) -> Batch | None:
     return as_pairs(appeared(both, layout))
 
 
-def run_aggregate(scope: Scope, node: Node) -> Batch | None:
+def run_aggregate(scope: Context, node: Node) -> Batch | None:
     """``aggregate``, incremental."""
     delta = scope.settled(node.inputs[0])
     if delta is None:
@@ -244,7 +244,7 @@ def counted(delta: Batch, layout: Layout) -> Batch:
     return Batch(layout, delta.session, table=pa.table(columns, names=[*layout.columns, "w"]))
 
 
-def run_aggregate_stream(scope: Scope, node: Node) -> Batch | None:
+def run_aggregate_stream(scope: Context, node: Node) -> Batch | None:
     """``aggregate_stream``: of this tick's batch."""
     delta = scope.settled(node.inputs[0])
     if delta is None:
@@ -258,7 +258,7 @@ def run_aggregate_stream(scope: Scope, node: Node) -> Batch | None:
 
 
 def grouped(
-    scope: Scope, node: Node, both: DataFrame, layout: Layout, measure: Measure | None, *, stream: bool
+    scope: Context, node: Node, both: DataFrame, layout: Layout, measure: Measure | None, *, stream: bool
 ) -> Batch:
     """The changes of the groups."""
     from pyspark.sql.functions import expr

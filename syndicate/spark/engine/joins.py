@@ -22,7 +22,7 @@ from syndicate.spark.engine.workers import Join
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from syndicate.spark.engine.scope import Scope
+    from syndicate.spark.engine.context import Context
 
 _MATCHED: Final = "wa * wb AS w"
 MOST: Final = 10
@@ -66,7 +66,7 @@ def as_named(columns: list[str], wanted: list[str]) -> list[str]:
     return [f"{a} AS {b}" for a, b in zip(columns, wanted, strict=True)]
 
 
-def made(scope: Scope, node: Node, rows: DataFrame, left: Layout, right: Layout) -> Batch:
+def made(scope: Context, node: Node, rows: DataFrame, left: Layout, right: Layout) -> Batch:
     """What the function of a join makes of the rows that met."""
     traced = scope.layouts.join(node, left, right)
     if traced is not None:
@@ -76,7 +76,7 @@ def made(scope: Scope, node: Node, rows: DataFrame, left: Layout, right: Layout)
     return Batch(left, scope.session, plan=rows).run(worker, Layout("any"))
 
 
-def run_join(scope: Scope, node: Node) -> Batch | None:
+def run_join(scope: Context, node: Node) -> Batch | None:
     """``join``, incremental."""
     a, b = (scope.settled(port) for port in node.inputs)
     if a is None and b is None:
@@ -106,7 +106,7 @@ def run_join(scope: Scope, node: Node) -> Batch | None:
     return computed if found is None else scope.frames.aligned(computed, found.layout).plus(found)
 
 
-def met_here(scope: Scope, node: Node, left: Layout, right: Layout, a: Any, b: Any) -> Batch | None:
+def met_here(scope: Context, node: Node, left: Layout, right: Layout, a: Any, b: Any) -> Batch | None:
     """The join of two tables in the driver; None if one is not there, or if too many rows meet."""
     import pyarrow as pa
 
@@ -137,7 +137,7 @@ def met_here(scope: Scope, node: Node, left: Layout, right: Layout, a: Any, b: A
     return Batch(out, scope.session, table=pa.table(columns)).run(worker, out)
 
 
-def joined_layout(scope: Scope, node: Node, left: Layout, right: Layout) -> Layout:
+def joined_layout(scope: Context, node: Node, left: Layout, right: Layout) -> Layout:
     """The layout of what the function of a join makes."""
     traced = scope.layouts.join(node, left, right)
     return Layout(ANY if traced is None else traced.shape)
@@ -148,7 +148,7 @@ def few(batch: Batch) -> Batch | None:
     return batch if batch.table is not None else None
 
 
-def run_join_stream(scope: Scope, node: Node) -> Batch | None:
+def run_join_stream(scope: Context, node: Node) -> Batch | None:
     """``join_stream``: what the two sides bring in the same tick."""
     a, b = (scope.settled(port) for port in node.inputs)
     if a is None or b is None:
@@ -157,7 +157,7 @@ def run_join_stream(scope: Scope, node: Node) -> Batch | None:
     return made(scope, node, met(Side.of(a), Side.of(b)), a.layout, b.layout) if found is None else found
 
 
-def run_join_trace(scope: Scope, node: Node) -> Batch | None:
+def run_join_trace(scope: Context, node: Node) -> Batch | None:
     """``join_trace``: this tick's rows against a trace."""
     a, view = scope.settled(node.inputs[0]), scope.view(node.inputs[1])
     layout = scope.layouts.of(scope.circuit, node.inputs[1])

@@ -14,9 +14,8 @@ from typing import Any
 
 from attrs import evolve, frozen
 
-from syndicate.flow.circuit import Circuit
 from syndicate.flow.element import Element, rearranges
-from syndicate.flow.node import Carries, GlobalId, Kind, Node, Port
+from syndicate.flow.node import Carries, GlobalId, Kind, Netlist, Node, Port
 from syndicate.spark.engine.compile import Traced, Tracer
 from syndicate.spark.engine.shape import Layout, Shape, bounded, joined, shape_of, widest
 
@@ -42,7 +41,7 @@ class Measure:
 class Layouts:
     """The layouts of one circuit and its loops."""
 
-    def __init__(self, circuit: Circuit) -> None:
+    def __init__(self, circuit: Netlist) -> None:
         self.circuit = circuit
         self.tracer = Tracer()
         self.known: dict[tuple[GlobalId, Port], Layout] = {}
@@ -56,7 +55,7 @@ class Layouts:
         self.sources[source] = new
         return new != old
 
-    def of(self, circuit: Circuit, port: Port) -> Layout | None:
+    def of(self, circuit: Netlist, port: Port) -> Layout | None:
         """The layout of a stream."""
         return self.known.get((circuit.path, port))
 
@@ -82,7 +81,7 @@ class Layouts:
             self.tracer = tracer
             self._traced.clear()
 
-    def _pass(self, circuit: Circuit) -> bool:
+    def _pass(self, circuit: Netlist) -> bool:
         news = False
         for node in circuit.order():
             if node.child is not None:
@@ -95,7 +94,7 @@ class Layouts:
                 news |= self.put(circuit, Port(node.id), self._of_node(node))
         return news
 
-    def put(self, circuit: Circuit, port: Port, layout: Layout | None) -> bool:
+    def put(self, circuit: Netlist, port: Port, layout: Layout | None) -> bool:
         """A stream has elements of a layout, too: whether that is news."""
         if layout is None:
             return False

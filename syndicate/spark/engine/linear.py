@@ -17,7 +17,7 @@ from syndicate.spark.engine.shape import ANY, Layout
 from syndicate.spark.engine.workers import Filter, FlatMap, Index, Map
 
 if TYPE_CHECKING:
-    from syndicate.spark.engine.scope import Scope
+    from syndicate.spark.engine.context import Context
 
 
 def columns_of(traced: Traced, prefix: str = "e") -> list[str]:
@@ -25,7 +25,7 @@ def columns_of(traced: Traced, prefix: str = "e") -> list[str]:
     return renamed(traced.shape, traced.columns, prefix)
 
 
-def run_map(scope: Scope, node: Node) -> Batch | None:
+def run_map(scope: Context, node: Node) -> Batch | None:
     """``map``."""
     batch = scope.input(node)
     if batch is None:
@@ -38,7 +38,7 @@ def run_map(scope: Scope, node: Node) -> Batch | None:
     return batch.select(Layout(traced.shape), [*columns_of(traced), "w"])
 
 
-def run_filter(scope: Scope, node: Node) -> Batch | None:
+def run_filter(scope: Context, node: Node) -> Batch | None:
     """``filter``."""
     batch = scope.input(node)
     if batch is None:
@@ -50,7 +50,7 @@ def run_filter(scope: Scope, node: Node) -> Batch | None:
     return Batch(batch.layout, batch.session, plan=batch.frame.where(test))
 
 
-def run_flat_map(scope: Scope, node: Node) -> Batch | None:
+def run_flat_map(scope: Context, node: Node) -> Batch | None:
     """``flat_map``."""
     batch = scope.input(node)
     if batch is None:
@@ -59,7 +59,7 @@ def run_flat_map(scope: Scope, node: Node) -> Batch | None:
     return batch.run(worker, Layout("any"))
 
 
-def run_index_with(scope: Scope, node: Node) -> Batch | None:
+def run_index_with(scope: Context, node: Node) -> Batch | None:
     """``index_with``."""
     batch = scope.input(node)
     if batch is None:
@@ -76,13 +76,13 @@ def run_index_with(scope: Scope, node: Node) -> Batch | None:
     return batch.run(Index(str(node), scope.frames.modules, batch.layout.value, function, of_value, out), out)
 
 
-def run_negate(scope: Scope, node: Node) -> Batch | None:
+def run_negate(scope: Context, node: Node) -> Batch | None:
     """``negate``."""
     batch = scope.input(node)
     return None if batch is None else batch.negated()
 
 
-def summed(scope: Scope, node: Node, left: Batch | None, right: Batch | None) -> Batch | None:
+def summed(scope: Context, node: Node, left: Batch | None, right: Batch | None) -> Batch | None:
     """The sum of two batches, in the layout of the node."""
     if left is None or right is None:
         return right if left is None else left
@@ -90,18 +90,18 @@ def summed(scope: Scope, node: Node, left: Batch | None, right: Batch | None) ->
     return scope.frames.aligned(left, layout).plus(scope.frames.aligned(right, layout))
 
 
-def run_plus(scope: Scope, node: Node) -> Batch | None:
+def run_plus(scope: Context, node: Node) -> Batch | None:
     """``plus``."""
     return summed(scope, node, scope.input(node, 0), scope.input(node, 1))
 
 
-def run_minus(scope: Scope, node: Node) -> Batch | None:
+def run_minus(scope: Context, node: Node) -> Batch | None:
     """``minus``."""
     right = scope.input(node, 1)
     return summed(scope, node, scope.input(node, 0), None if right is None else right.negated())
 
 
-def run_forward(scope: Scope, node: Node) -> Batch | None:
+def run_forward(scope: Context, node: Node) -> Batch | None:
     """``forward``."""
     return scope.input(node)
 
@@ -114,13 +114,13 @@ def as_pairs(batch: Batch) -> Batch:
     return batch.named(pairs(old), old.columns)
 
 
-def run_pairs(scope: Scope, node: Node) -> Batch | None:
+def run_pairs(scope: Context, node: Node) -> Batch | None:
     """``pairs``."""
     batch = scope.input(node)
     return None if batch is None else as_pairs(batch)
 
 
-def run_keys(scope: Scope, node: Node) -> Batch | None:
+def run_keys(scope: Context, node: Node) -> Batch | None:
     """``keys``."""
     batch = scope.input(node)
     if batch is None or batch.layout.key is None:
@@ -128,13 +128,13 @@ def run_keys(scope: Scope, node: Node) -> Batch | None:
     return batch.named(Layout(batch.layout.key), batch.layout.keys)
 
 
-def run_values(scope: Scope, node: Node) -> Batch | None:
+def run_values(scope: Context, node: Node) -> Batch | None:
     """``values``."""
     batch = scope.input(node)
     return None if batch is None else batch.named(Layout(batch.layout.value), batch.layout.values)
 
 
-def run_inspect(scope: Scope, node: Node) -> Batch | None:
+def run_inspect(scope: Context, node: Node) -> Batch | None:
     """``inspect``: the callback is called in the driver, in every tick."""
     batch = scope.settled(node.inputs[0])
     node.params["callback"](scope.shown(batch, node.carries[0]))

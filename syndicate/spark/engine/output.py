@@ -12,8 +12,8 @@ from syndicate.errors import UnknownStream
 from syndicate.flow.node import Carries
 from syndicate.flow.zset import IndexedZSet, ZSet
 from syndicate.spark.engine.batch import Batch
+from syndicate.spark.engine.context import collected
 from syndicate.spark.engine.rows import items_of
-from syndicate.spark.engine.scope import collected
 from syndicate.spark.engine.shape import Layout
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from attrs import evolve
+from attrs import evolve, frozen
 
 from syndicate.spark.engine.batch import Batch, Frames, added, buckets_of
 from syndicate.spark.engine.key_lookup import near, of_keys
@@ -288,3 +288,42 @@ class Trace:
 
 def _rows(runs: Sequence[Batch]) -> int:
     return sum(run.rows or 0 for run in runs)
+
+
+@frozen(eq=False)
+class View:
+    """A trace, and batches added to it that it does not hold yet, each with whether it has a time."""
+
+    trace: Trace
+    added: tuple[tuple[Batch, bool], ...] = ()
+
+    def read(self, layout: Layout, keys: Batch | None = None, *, without: Sequence[Batch] = ()) -> Any:
+        """A frame of all rows but those of some batches; None if there are none."""
+        total = self.trace.read(layout, keys)
+        for batch, _ in self.added:
+            if batch not in without:
+                frame = self.trace.frames.aligned(batch, layout).frame
+                total = frame if total is None else total.unionAll(frame)
+        return total
+
+    def whole(self, layout: Layout) -> Batch | None:
+        """All rows in a layout, not added up."""
+        frames = self.trace.frames
+        total: Batch | None = None
+        for part in (self.trace.whole(), *[batch for batch, _ in self.added]):
+            if part is not None:
+                aligned = frames.aligned(part, layout)
+                total = aligned if total is None else total.plus(aligned)
+        return total
+
+    def near(self, layout: Layout, keys: Batch, *, without: Sequence[Batch] = ()) -> Any:
+        """The rows of some keys, but for those of some batches, in the driver; None if they are many."""
+        import pyarrow as pa
+
+        added = [batch for batch, _ in self.added if batch not in without]
+        found = self.trace.near(layout, keys)
+        if found is None or any(batch.table is None for batch in added):
+            return None
+        tables = [self.trace.frames.aligned(batch, layout).table for batch in added]
+        columns = layout.keys if self.trace.keyed else layout.columns
+        return pa.concat_tables([found, *[of_keys(table, keys.table, columns) for table in tables]])

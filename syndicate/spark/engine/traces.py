@@ -8,62 +8,18 @@ Source: PomoFlow, 2.9.2, 2.9.9 to 2.9.11 and 2.9.16 to 2.9.18; ``docs/design/flo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
-
-from attrs import frozen
+from typing import TYPE_CHECKING
 
 from syndicate.flow.node import Node, Port
 from syndicate.spark.engine.batch import Batch
-from syndicate.spark.engine.key_lookup import of_keys
 from syndicate.spark.engine.linear import as_pairs, summed
-from syndicate.spark.engine.shape import Layout
-from syndicate.spark.engine.trace import Trace
+from syndicate.spark.engine.trace import View
 
 if TYPE_CHECKING:
-    from syndicate.spark.engine.scope import Scope
+    from syndicate.spark.engine.context import Context
 
 
-@frozen(eq=False)
-class View:
-    """A trace, and batches added to it that it does not hold yet, each with whether it has a time."""
-
-    trace: Trace
-    added: tuple[tuple[Batch, bool], ...] = ()
-
-    def read(self, layout: Layout, keys: Batch | None = None, *, without: Sequence[Batch] = ()) -> Any:
-        """A frame of all rows but those of some batches; None if there are none."""
-        total = self.trace.read(layout, keys)
-        for batch, _ in self.added:
-            if batch not in without:
-                frame = self.trace.frames.aligned(batch, layout).frame
-                total = frame if total is None else total.unionAll(frame)
-        return total
-
-    def whole(self, layout: Layout) -> Batch | None:
-        """All rows in a layout, not added up."""
-        frames = self.trace.frames
-        total: Batch | None = None
-        for part in (self.trace.whole(), *[batch for batch, _ in self.added]):
-            if part is not None:
-                aligned = frames.aligned(part, layout)
-                total = aligned if total is None else total.plus(aligned)
-        return total
-
-    def near(self, layout: Layout, keys: Batch, *, without: Sequence[Batch] = ()) -> Any:
-        """The rows of some keys, but for those of some batches, in the driver; None if they are many."""
-        import pyarrow as pa
-
-        added = [batch for batch, _ in self.added if batch not in without]
-        found = self.trace.near(layout, keys)
-        if found is None or any(batch.table is None for batch in added):
-            return None
-        tables = [self.trace.frames.aligned(batch, layout).table for batch in added]
-        columns = layout.keys if self.trace.keyed else layout.columns
-        return pa.concat_tables([found, *[of_keys(table, keys.table, columns) for table in tables]])
-
-
-def run_trace_append(scope: Scope, node: Node) -> View:
+def run_trace_append(scope: Context, node: Node) -> View:
     """``trace_append`` and ``untimed_trace_append``."""
     view, batch = scope.view(node.inputs[1]), scope.settled(node.inputs[0])
     if batch is None:
@@ -71,7 +27,7 @@ def run_trace_append(scope: Scope, node: Node) -> View:
     return View(view.trace, (*view.added, (batch, node.op == "trace_append")))
 
 
-def run_consolidate(scope: Scope, node: Node) -> Batch | None:
+def run_consolidate(scope: Context, node: Node) -> Batch | None:
     """``consolidate``: the whole, in each tick."""
     view = scope.view(node.inputs[0])
     layout = scope.layouts.of(scope.circuit, node.inputs[0])
@@ -79,14 +35,14 @@ def run_consolidate(scope: Scope, node: Node) -> Batch | None:
     return None if whole is None else as_pairs(whole)
 
 
-def run_integrate(scope: Scope, node: Node) -> Batch | None:
+def run_integrate(scope: Context, node: Node) -> Batch | None:
     """``integrate``: the sum of all batches, in each tick."""
     trace = scope.trace(node, "sum")
     trace.take(scope.settled(node.inputs[0]))
     return trace.whole()
 
 
-def run_differentiate(scope: Scope, node: Node) -> Batch | None:
+def run_differentiate(scope: Context, node: Node) -> Batch | None:
     """``differentiate``: this tick's batch less the previous one."""
     trace = scope.trace(node, "previous")
     batch, last = scope.settled(node.inputs[0]), trace.whole(before=True)

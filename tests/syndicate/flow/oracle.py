@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any
 
 from syndicate.flow import Circuit, IndexedZSet, Kind, Node, Port, ZSet
+from syndicate.flow.node import Netlist
 from syndicate.values.value import is_record
 
 Form = Any
@@ -66,7 +67,7 @@ def bag_of(zset: ZSet | IndexedZSet | Mapping[Any, int] | Bag) -> Bag:
 class Oracle:
     """Keeps the inputs of all steps, and computes what each sink's deltas must add up to."""
 
-    def __init__(self, circuit: Circuit) -> None:
+    def __init__(self, circuit: Netlist) -> None:
         self.circuit = circuit
         self.inputs: list[dict[str, Bag]] = []
         self.memo: dict[Any, Bag] = {}
@@ -79,7 +80,7 @@ class Oracle:
         now = (len(self.inputs) - 1,)
         return {name: self.value(self.circuit, node.inputs[0], now) for name, node in self.circuit.sinks.items()}
 
-    def value(self, circuit: Circuit, port: Port, time: tuple[int, ...]) -> Bag:
+    def value(self, circuit: Netlist, port: Port, time: tuple[int, ...]) -> Bag:
         """The sum of a stream's deltas up to a time."""
         if time[0] < 0 or time[-1] < 0:
             return Bag()
@@ -88,11 +89,11 @@ class Oracle:
             self.memo[key] = self.compute(circuit, circuit.nodes[port.node], port.output, time)
         return self.memo[key]
 
-    def delta(self, circuit: Circuit, port: Port, time: tuple[int, ...]) -> Bag:
+    def delta(self, circuit: Netlist, port: Port, time: tuple[int, ...]) -> Bag:
         """The batch of one tick, at the root."""
         return self.value(circuit, port, time).plus(self.value(circuit, port, (time[0] - 1,)), -1)
 
-    def compute(self, circuit: Circuit, node: Node, output: int, time: tuple[int, ...]) -> Bag:
+    def compute(self, circuit: Netlist, node: Node, output: int, time: tuple[int, ...]) -> Bag:
         """One node, by the definition of its operator."""
         if node.kind is Kind.SOURCE:
             return self.inputs[time[0]][node.name]
@@ -117,7 +118,7 @@ class Oracle:
             return self.delta(circuit, node.inputs[0], time)
         return POINTWISE[node.op](node, *[self.value(circuit, port, time) for port in node.inputs])
 
-    def fixpoint(self, child: Circuit, time: tuple[int, ...]) -> int:
+    def fixpoint(self, child: Netlist, time: tuple[int, ...]) -> int:
         """The iteration from which nothing changes any more."""
         key = (child.path, time)
         if key not in self.rest:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-import syndicate.flow.recompute
+import syndicate.flow.loop
 from syndicate.errors import StepFailed
 from syndicate.flow import Circuit, ZSet
-from syndicate.flow.recompute import Restart
+from syndicate.flow.loop import Restart
 from tests.syndicate.flow import circuits
 from tests.syndicate.flow.circuits import ends, first, second
 from tests.syndicate.flow.oracle import check
@@ -41,8 +41,8 @@ def starts(monkeypatch: pytest.MonkeyPatch, small: int, many: float, budget: flo
         return found if found in (0.0, float("inf")) else budget
 
     original = Restart.budget
-    monkeypatch.setattr(syndicate.flow.recompute, "SMALL_LOOP", small)
-    monkeypatch.setattr(syndicate.flow.recompute, "MANY_DELETED", many)
+    monkeypatch.setattr(syndicate.flow.loop, "SMALL_LOOP", small)
+    monkeypatch.setattr(syndicate.flow.loop, "MANY_DELETED", many)
     monkeypatch.setattr(Restart, "start", counting)
     monkeypatch.setattr(Restart, "budget", fixed)
     return counted
@@ -79,9 +79,7 @@ def test_a_restart_is_taken_back(many: float, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_large_deletion_starts_anew(monkeypatch: pytest.MonkeyPatch) -> None:
     """With the limits as they are: half of a graph deleted is a start, one edge is not, an insertion never."""
-    counted = starts(
-        monkeypatch, syndicate.flow.recompute.SMALL_LOOP, syndicate.flow.recompute.MANY_DELETED, float("inf")
-    )
+    counted = starts(monkeypatch, syndicate.flow.loop.SMALL_LOOP, syndicate.flow.loop.MANY_DELETED, float("inf"))
     c, _ = closure()
     rng = random.Random(2)
     graph = list({(rng.randrange(60), rng.randrange(60)) for _ in range(150)})

@@ -1,0 +1,114 @@
+"""What an operator on Spark sees of the scope that it runs in: what its inputs carry, and what is kept for it.
+
+The scope itself, which runs the operators, is :class:`syndicate.spark.engine.scope.Scope`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from syndicate.flow.node import Carries, Netlist, Node, Port
+from syndicate.flow.zset import IndexedZSet, ZSet
+from syndicate.spark.engine.batch import Batch, Frames, as_declared
+from syndicate.spark.engine.layouts import Layouts
+from syndicate.spark.engine.rows import items_of
+from syndicate.spark.engine.shape import Layout
+from syndicate.spark.engine.trace import Trace, View
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Shared:
+    """What the scopes of one engine share: how it computes, and the traces that are stored but not yet made."""
+
+    session: SparkSession
+    frames: Frames
+    layouts: Layouts
+    epoch: int
+    iterations: int
+    grown: dict[int, bool]
+    stored: dict[str, Any]
+
+
+class Context:
+    """One circuit's streams in a tick, and the traces of its nodes."""
+
+    def __init__(self, engine: Shared, circuit: Netlist, *, kept: bool = True) -> None:
+        """*kept*: its traces outlast the step."""
+        self.engine = engine
+        self.circuit = circuit
+        self.kept = kept
+        self.frames = engine.frames
+        self.session = engine.session
+        self.layouts = engine.layouts
+        self.cells: dict[Port, Batch | None] = {}
+        self.views: dict[int, View] = {}
+        self.traces: dict[str, Trace] = {}
+        self.arrangements: dict[Port, Trace] = {}
+        self.readers: dict[Port, int] = {}
+        self.delayed: dict[Port, Batch] = {}
+
+    # ----------------------------------------------------------------------------------------------- what is kept
+
+    def make_trace(self, node: Node, name: str, *, keyed: bool = False, kept: bool | None = None) -> Trace:
+        """What a node keeps, by a name that is the same in every run."""
+        name = f"{'.'.join(map(str, node.global_id))} {name}"
+        made = Trace(self.frames, name, keyed=keyed, kept=self.kept if kept is None else kept)
+        self.traces[name] = made
+        made.load(self.engine.stored.pop(name, ()))
+        return made
+
+    def trace(self, node: Node, name: str) -> Trace:
+        """The same, once it is made."""
+        return self.traces[f"{'.'.join(map(str, node.global_id))} {name}"]
+
+    def arrange(self, port: Port) -> None:
+        """Let a stream's sum be kept, by key: one for all that ask."""
+        if port not in self.arrangements:
+            node = self.circuit.nodes[port.node]
+            self.arrangements[port] = self.make_trace(node, f"index {port.output}", keyed=True)
+
+    def arrangement(self, port: Port) -> Trace:
+        """The sum of an indexed stream."""
+        return self.arrangements[port]
+
+    # ----------------------------------------------------------------------------------------------- what nodes ask
+
+    def layout(self, node: Node) -> Layout:
+        """The layout of what a node gives."""
+        found = self.layouts.of(self.circuit, Port(node.id))
+        assert found is not None, node
+        return found
+
+    def input(self, node: Node, number: int = 0) -> Batch | None:
+        """What a node reads; computed first, if others read it too."""
+        port = node.inputs[number]
+        if self.readers[port] > 1:
+            return self.settled(port)
+        return self.cells.get(port)
+
+    def settled(self, port: Port) -> Batch | None:
+        """What a stream carries in this tick, computed and added up."""
+        batch = self.cells.get(port)
+        if batch is not None and batch.rows is None:
+            batch = self.cells[port] = self.frames.settled(batch, (self.circuit.path, port))
+        return batch
+
+    def view(self, port: Port) -> View:
+        """What a stream of traces carries."""
+        return self.views[port.node]
+
+    def shown(self, batch: Batch | None, carries: Carries) -> ZSet | IndexedZSet:
+        """A settled batch as the user sees it."""
+        items = [] if batch is None else list(items_of(collected(batch), batch.layout))
+        return ZSet(items) if carries is Carries.ZSET else IndexedZSet(items)
+
+    def is_first(self) -> bool:
+        """Whether this is the first epoch of all."""
+        return self.engine.epoch == 0
+
+
+def collected(batch: Batch) -> Any:
+    """A settled batch as a table in the driver, whatever its size."""
+    return batch.table if batch.table is not None else as_declared(batch.frame.toArrow(), batch.layout)
