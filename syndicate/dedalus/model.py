@@ -21,10 +21,11 @@ from syndicate.dedalus.binding import Pattern
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.schedule import NEVER, UNKNOWN
-from syndicate.dedalus.why.absence import DEPTH_NOT, WhyNot, suits, why_not
+from syndicate.dedalus.why.absence import WhyNot, suits, why_not
 from syndicate.dedalus.why.derivation import DEPTH, History, Why, shown, why
 from syndicate.dedalus.why.spacetime import Form, diagram
 from syndicate.errors import FactError
+from syndicate.explain.absence import DEPTH_NOT
 
 MOST_TOLD: Final = 10_000_000
 

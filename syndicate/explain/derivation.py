@@ -31,7 +31,7 @@ Source: Buneman et al. 2001; ``docs/design/explain.md``.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar, Final, Self, TypeAlias, cast
 
 from attrs import frozen
@@ -55,6 +55,12 @@ def said(name: str, row: Row) -> str:
 def where(columns: Sequence[tuple[str, Any]]) -> str:
     """Columns and their values in a sentence."""
     return f" with {', '.join(f'{name} = {value!r}' for name, value in columns)}" if columns else ""
+
+
+def named(names: Iterable[str]) -> str:
+    """Names in a sentence."""
+    words = list(names)
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}" if words else "nothing"
 
 
 @frozen(eq=False)

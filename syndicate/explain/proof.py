@@ -103,11 +103,25 @@ class Proofs(ABC, Generic[R, D]):
         """The same, each with all the facts that it rests on."""
         return (Way(proof, set(facts_of(proof.seen))) for proof in self.proofs(fact))
 
-    def tree(self, wanted: Fact) -> D:
+    def every(self, wanted: Fact) -> Iterator[D]:
+        """A derivation for each of its proofs that needs no other proof of the same fact."""
+        given = self.given(wanted)
+        for proof in [*([given] if given is not None else []), *self.proofs(wanted)]:
+            own = Way(proof, set(facts_of(proof.seen)))
+            search = Search(
+                lambda fact: None if fact == wanted else self.given(fact),
+                lambda fact, own=own: iter([own]) if fact == wanted else self.ways(fact),  # type: ignore[misc]
+                self.otherwise,
+            )
+            if search.prove(wanted):
+                yield self.tree(wanted, search)
+
+    def tree(self, wanted: Fact, search: Search[Fact, Proof[R]] | None = None) -> D:
         """The derivation of a fact that has been proven."""
-        needed = reached([wanted], lambda fact: facts_of(self.search.proven[fact].seen))
+        proven = (search or self.search).proven
+        needed = reached([wanted], lambda fact: facts_of(proven[fact].seen))
         made: dict[Fact, D] = {}
-        for fact, proof in self.search.proven.items():  # premises were proven before
+        for fact, proof in proven.items():  # premises were proven before
             if fact in needed:
                 premises = tuple(made[one] for one in proof.premises)
                 groups = tuple((one, tuple(made[member] for member in one.facts)) for one in proof.groups)

@@ -21,7 +21,7 @@ Source: Buneman et al. 2001; ``docs/design/explain.md``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, TypeAlias
 
 from attrs import frozen
 
@@ -65,7 +65,6 @@ class Witnesses:
         self._indexes: dict[tuple[str, tuple[int, ...]], dict[Key, list[Key]]] = {}
         self._made: dict[plan.Expression, dict[Key, dict[Key, None]]] = {}
         self._rows: dict[plan.Expression, list[tuple[Row, Witness]]] = {}
-        self._fixpoints: dict[plan.Expression, dict[Key, Witness]] = {}
 
     def of(self, this: plan.Expression, bound: Bound, *, told: bool = True) -> Found:
         """The rows of an expression that fit, with their witnesses; a row comes once for each witness.
@@ -102,7 +101,7 @@ class Witnesses:
                 yield from self._combined(this, bound, told)
 
     def other(self, this: plan.Expression, bound: Bound) -> Found:
-        """Those of an expression that the plan does not know; raises :class:`PlanError`."""
+        """Those of an expression that is not searched here; raises :class:`PlanError`."""
         raise PlanError(f"{this.title()}: nobody knows how to look for the reasons of its rows")
 
     def _passed(self, this: plan.Selection | plan.NonMonotone | plan.Rename, bound: Bound, told: bool) -> Found:
@@ -140,30 +139,8 @@ class Witnesses:
                     shared = _shared(row, this.left, this.right)
                     if not self.any(this.right, shared):
                         yield row, (*seen, absence(this.right, shared))
-            case plan.Fixpoint():
-                for key, seen in self._repeated(this).items():
-                    if fits(row := natural(key), this.heading, bound):
-                        yield row, seen
             case _:
                 yield from self.other(this, bound)
-
-    def _repeated(self, this: plan.Fixpoint) -> Mapping[Key, Witness]:
-        """The rows of a fixpoint, each with a witness in what it reads from outside."""
-        rows = self._fixpoints.get(this)
-        if rows is None:
-            rows = self._fixpoints[this] = {}
-            fresh = True
-            while fresh:
-                inside = type(self)({**self.contents, this.name: dict(rows)})
-                made: dict[Key, Witness] = {}
-                for row, seen in inside.of(this.body, {}):
-                    key = key_of(_arranged(row, this.body.heading, this.heading))
-                    if key not in rows and key not in made:
-                        own = [rows[one.row] if _is_of(one, this.name) else (one,) for one in seen]
-                        made[key] = tuple(part for parts in own for part in parts)
-                rows.update(made)
-                fresh = bool(made)
-        return rows
 
     def any(self, this: plan.Expression, bound: Bound) -> bool:
         """Whether there is such a row."""
@@ -316,10 +293,6 @@ def _once(found: Found) -> Found:
 
 def _places(heading: Sequence[str]) -> dict[str, str]:
     return {name: f"r[{place}]" for place, name in enumerate(heading)}
-
-
-def _is_of(one: Fact | Absence | Grouped, name: str) -> TypeGuard[Fact]:
-    return isinstance(one, Fact) and one.name == name
 
 
 def fits(row: Row, heading: Sequence[str], bound: Bound) -> bool:

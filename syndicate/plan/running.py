@@ -75,7 +75,7 @@ class Plan:
         Raises :class:`FactError` for what fits no given relation; what
         :meth:`syndicate.flow.circuit.Circuit.step` raises, where a user's function does.
         """
-        deltas = {name: self._delta(name, facts) for name, facts in (changes or {}).items()}
+        deltas = {name: self.delta(name, facts) for name, facts in (changes or {}).items()}
         if self.engine is None:
             return self.circuit.step(deltas)
         found = self.engine.step(deltas)
@@ -97,7 +97,8 @@ class Plan:
         if self.engine is not None:
             self.engine.close()
 
-    def _delta(self, name: str, facts: Facts) -> ZSet:
+    def delta(self, name: str, facts: Facts) -> ZSet:
+        """Facts as changes of a given relation; raises :class:`FactError` for what is no fact of it."""
         declared = self.program.declared.get(name)
         if declared is None or not declared.given:
             given = [known for known, one in self.program.declared.items() if one.given]

@@ -15,9 +15,10 @@ from syndicate.dedalus.binding import Pattern
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.model import order
 from syndicate.dedalus.parse import parse
-from syndicate.dedalus.why.absence import DEPTH_NOT, suits
+from syndicate.dedalus.why.absence import suits
 from syndicate.dedalus.why.derivation import DEPTH, shown
 from syndicate.errors import DedalusSyntax, FactError
+from syndicate.explain.absence import DEPTH_NOT
 
 why = Verb("why", "Tell how a row came to be there, or what kept it from being so.")
 

@@ -30,6 +30,7 @@ from typing import Final
 from attrs import frozen
 
 from syndicate import plan
+from syndicate.explain.derivation import named
 from syndicate.plan.stratify import ways
 
 
@@ -123,9 +124,3 @@ def _races(parts: Iterable[Coming]) -> Iterable[Hazard]:
     if passing is not None and len(changing) > 1:
         others = tuple(dict.fromkeys(name for part in changing if part is not passing for name in part.reads))
         yield Hazard(RACE, passing.reads, others)
-
-
-def named(names: Iterable[str]) -> str:
-    """Names in a sentence."""
-    said = list(names)
-    return said[0] if len(said) == 1 else f"{', '.join(said[:-1])} and {said[-1]}" if said else "nothing"

@@ -50,9 +50,10 @@ from typing import TYPE_CHECKING, Final
 from attrs import evolve, frozen
 
 from syndicate.bloom.declaration import SENT, TABLES, Kind
-from syndicate.bloom.insight.arrival import RACE, Arrival, Hazard, arrival_of, named
+from syndicate.bloom.insight.arrival import RACE, Arrival, Hazard, arrival_of
 from syndicate.bloom.insight.resending import says_when
 from syndicate.bloom.rules.reader import Unseen
+from syndicate.explain.derivation import named
 from syndicate.graph import reached
 
 if TYPE_CHECKING:

@@ -22,19 +22,20 @@ log("b", "ho") is not there at 2
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from attrs import define, evolve, frozen
+from attrs import define, evolve, field, frozen
 
 from syndicate.dedalus.ast import Aggregate, Atom, Comparison, Constant, Row, Rule, Value, Variable, Wildcard, variables
 from syndicate.dedalus.binding import Body, Known, Pattern, compared, extended, is_grouped, matching, unified, value_of
 from syndicate.dedalus.why.derivation import History, Holding, Why, filled, is_frame, shown, why
+from syndicate.explain import absence as explain
+from syndicate.explain.absence import DEPTH_NOT
 
 if TYPE_CHECKING:
     from syndicate.dedalus.model import Message
 
 Stop: TypeAlias = Literal["missing", "present", "compared", "lost", "elsewhen", "early", "head", "choice", "total"]
-DEPTH_NOT: Final = 5
 
 
 def suits(pattern: Pattern, row: Row) -> bool:
@@ -47,8 +48,8 @@ def suits(pattern: Pattern, row: Row) -> bool:
     return all(isinstance(one, Wildcard) or one == value for one, value in zip(pattern, row, strict=True))
 
 
-@frozen
-class Attempt:
+@frozen(eq=False)
+class Attempt(explain.Attempt):
     """What a *rule* came to: *stop* says what failed *at* a time, for the *binding* that got furthest.
 
     ``missing``: *row* of *relation* is not there, or nothing like *goal*; ``present``: it is, and must not;
@@ -57,19 +58,18 @@ class Attempt:
     do the bindings that hold.
     """
 
-    rule: Rule
-    at: int
-    stop: Stop
+    because: WhyNot | Why | None = None
+    rule: Rule = field(kw_only=True)
+    at: int = field(kw_only=True)
     binding: tuple[tuple[str, Value], ...] = ()
     relation: str = ""
     row: Pattern = ()
     goal: Atom | Comparison | None = None
     messages: tuple[Message, ...] = ()
     losses: tuple[str, ...] = ()
-    because: WhyNot | Why | None = None
 
-    def lines(self) -> Iterator[str]:
-        """The text, line by line."""
+    def heading(self) -> Iterator[str]:
+        """The rule, and what it came to."""
         yield str(self.rule)
         sending = f"not sent at {self.at}: " if self.rule.kind in ("async", "later") else ""
         match self.stop:
@@ -95,40 +95,40 @@ class Attempt:
                     gone = "and nobody knows when it arrived" if message.unknown else f"and lost{loss}"
                     fate = f"arriving at {times}" if times else gone
                     yield f"  sent at {message.sent}{by and f' by {by}'}, {fate}"
-        if isinstance(self.because, WhyNot):
-            yield from ("    " + line for line in self.because.told())
-        elif self.because is not None:
-            yield from ("    " + line for line in self.because.lines())
+
+    def place(self) -> str:
+        """Where the rule is written."""
+        return str(self.rule.place)
+
+    def details(self) -> dict[str, Any]:
+        """The time, and the binding that got furthest."""
+        return {"at": self.at, "binding": dict(self.binding)}
 
 
-@frozen
-class WhyNot:
+@frozen(eq=False, repr=False)
+class WhyNot(explain.WhyNot):
     """Why no *row*, in which ``_`` is any value, is in *relation* at *time*: what each rule came to.
 
     *given* are the times at which facts or events give it; with *deeper*, nobody asked further.
     """
 
-    relation: str
-    row: Pattern
-    time: int
     attempts: tuple[Attempt, ...] = ()
+    time: int = 0
     given: tuple[int, ...] = ()
     deeper: bool = False
 
-    def __str__(self) -> str:
-        first = f"{shown(self.relation, self.row)} is not there at {self.time}"
-        return "\n".join([first, *("  " + line for line in self.told())])
+    def title(self) -> str:
+        """That it is not there at the time."""
+        return f"{shown(self.relation, self.row)} is not there at {self.time}"
 
-    def told(self) -> Iterator[str]:
-        """The text without its first line."""
-        if self.deeper:
-            yield "..."
-        if self.given:
-            yield f"it is given at {', '.join(map(str, self.given))}"
-        for attempt in self.attempts:
-            yield from attempt.lines()
-        if not (self.deeper or self.given or self.attempts):
-            yield "no rule makes it, and it is not given"
+    def notes(self) -> list[str]:
+        """When it is given, and whether there is more."""
+        given = [f"it is given at {', '.join(map(str, self.given))}"] if self.given else []
+        return ["..."] * self.deeper + given
+
+    def nothing(self) -> str:
+        """If there is no rule."""
+        return "no rule makes it, and it is not given"
 
 
 def why_not(history: History, relation: str, row: Pattern, time: int, depth: int = DEPTH_NOT) -> WhyNot:
@@ -161,7 +161,7 @@ class _Asking:
         }
         given |= {at for at, rows in model.events.items() if any(suits(row, one) for one in rows.get(relation, ()))}
         if depth <= 0 or (relation, row, time) in self.asked:
-            return WhyNot(relation, row, time, deeper=True)
+            return WhyNot(relation, row, time=time, deeper=True)
         self.asked.add((relation, row, time))
         attempts = [
             attempt
@@ -169,7 +169,7 @@ class _Asking:
             if rule.head.relation == relation and not rule.fact
             for attempt in self.attempt(number, rule, row, time, depth)
         ]
-        return WhyNot(relation, row, time, tuple(attempts), tuple(sorted(given)))
+        return WhyNot(relation, row, attempts=tuple(attempts), time=time, given=tuple(sorted(given)))
 
     def attempt(self, number: int, rule: Rule, row: Pattern, time: int, depth: int) -> Iterator[Attempt]:
         known = unified(rule.head, row)
@@ -180,10 +180,10 @@ class _Asking:
             sent = tuple(m for m in model.messages if m.rule == number and m.sent < time and suits(row, m.row))
             if sent:
                 stop: Stop = "elsewhen" if any(m.arrive for m in sent) else "lost"
-                yield Attempt(rule, at, stop, messages=sent, losses=tuple(map(self.loss, sent)))
+                yield Attempt(stop, rule=rule, at=at, messages=sent, losses=tuple(map(self.loss, sent)))
                 return
         if at < model.start:
-            yield Attempt(rule, at, "early")
+            yield Attempt("early", rule=rule, at=at)
             return
         reached: list[tuple[int, int, Reached]] = []
         for when in self.times(rule, at):
@@ -193,7 +193,7 @@ class _Asking:
                 if when == at or best.failed is not None:  # else it was there then, and has gone since
                     reached.append((best.done, when, best))
         if not reached:
-            yield Attempt(rule, at, "head")
+            yield Attempt("head", rule=rule, at=at)
             return
         _, at, best = max(reached, key=lambda one: one[:2])
         frame = is_frame(self.history.bodies[number])
@@ -202,20 +202,23 @@ class _Asking:
         binding = tuple(sorted(pair for pair in best.known.items() if not pair[0].startswith("=")))
         match best.failed:
             case None if is_grouped(rule):
-                yield Attempt(rule, at, "total" if rule.aggregates else "choice", binding)
+                yield Attempt("total" if rule.aggregates else "choice", rule=rule, at=at, binding=binding)
             case None:
-                yield Attempt(rule, at, "head", binding)
+                yield Attempt("head", rule=rule, at=at, binding=binding)
             case Comparison() as goal:
                 if isinstance(goal.left, Variable) and goal.left.name.startswith("="):  # a column that is computed
                     goal = evolve(goal, left=Constant(best.known[goal.left.name]))
                 names = {v.name for v in variables(goal)}
-                yield Attempt(rule, at, "compared", tuple(pair for pair in binding if pair[0] in names), goal=goal)
+                yield Attempt(
+                    "compared", rule=rule, at=at, binding=tuple(pair for pair in binding if pair[0] in names), goal=goal
+                )
             case Atom() as atom:
                 when = atom.time if isinstance(atom.time, int) else at
+                far = Attempt("", rule=rule, at=when, binding=binding, relation=atom.relation)
                 because: WhyNot | Why | None
                 if best.hit is not None:
                     because = why(self.history, atom.relation, best.hit, when, depth - 1)
-                    yield Attempt(rule, when, "present", binding, atom.relation, best.hit, because=because)
+                    yield evolve(far, stop="present", row=best.hit, because=because)
                     return
                 missing, because = filled(atom, best.known), None
                 if not any(suits(missing, one) for one in self.history.table(atom.relation, when).rows):
@@ -223,7 +226,7 @@ class _Asking:
                     if not (because.attempts or because.given or because.deeper):
                         because = None
                 lacking = evolve(_substituted(atom, best.known), time=when)
-                yield Attempt(rule, when, "missing", binding, atom.relation, missing, lacking, because=because)
+                yield evolve(far, stop="missing", row=missing, goal=lacking, because=because)
 
     def times(self, rule: Rule, at: int) -> list[int]:
         """When to look at a body: of what is kept, at all times at which something in it begins, up to the last."""

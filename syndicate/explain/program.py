@@ -1,0 +1,232 @@
+"""Programs of the plan explained: what follows from some facts, why, in how many ways, and why something does not.
+
+>>> from syndicate.plan import NaturalJoin, Program, Projection, Rename
+>>> p = Program(); edge = p.edb("edge", "a", "b"); path = p.idb("path", "a", "b")
+>>> _ = p.rule(path, edge)
+>>> longer = NaturalJoin(Rename(edge, {"b": "c"}), Rename(path, {"a": "c"}))
+>>> _ = p.rule(path, Projection(longer, ("a", "b")), origin="paths.ded:2")
+>>> conclusions = Conclusions(p, {"edge": [(1, 2), (2, 3)]})
+>>> print(conclusions.why("path", (1, 3)))
+path(1, 3): paths.ded:2
+  edge(1, 2): given
+  path(2, 3): rule 1 of path
+    edge(2, 3): given
+>>> print(conclusions.why_not("path", (3, ANY)))
+path(3, _) is not there
+  rule 1 of path: no edge with a = 3
+  paths.ded:2: no edge with a = 3
+>>> [len(list(one.walk())) for one in Conclusions(p, {"edge": [(1, 2), (2, 3), (1, 3)]}).all_of("path", (1, 3))]
+[2, 4]
+
+A circuit forgets why, which makes it fast: the program is evaluated again for the facts, once, and what is asked for is
+searched in the rows.  Each question costs what it reaches.  A fixpoint is a relation of its own there, with one rule.
+
+Contract: what is called given was given; each rule that is named makes its conclusion of the premises, and of the
+relations that it reads by negation or grouping as they are.
+
+Source: ``docs/design/explain.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from attrs import evolve, frozen
+
+from syndicate.errors import FactError, PlanError
+from syndicate.explain.absence import ANY, DEPTH_NOT, WhyNot
+from syndicate.explain.derivation import Derivation, Row, said
+from syndicate.explain.lack import Failed, lacks
+from syndicate.explain.proof import Proof, Proofs
+from syndicate.explain.witness import Bound, Fact, Grouped, Witnesses, fits
+from syndicate.flow.element import Key, key_of, natural
+from syndicate.plan import (
+    Expression,
+    Fixpoint,
+    NaturalJoin,
+    Plan,
+    Program,
+    Relation,
+    Rule,
+    Selection,
+    ThetaJoin,
+    Union,
+)
+from syndicate.plan.rules import Rules
+from syndicate.plan.running import Facts
+from syndicate.values.value import fields_of, is_record
+
+
+@frozen(eq=False, repr=False)
+class Conclusion(Derivation):
+    """A row of a program's relation: ``given``, or by a *rule*."""
+
+    premises: tuple[Conclusion, ...] = ()
+    groups: tuple[tuple[Grouped, tuple[Conclusion, ...]], ...] = ()
+    rule: Rule | None = None
+
+    def because(self) -> str:
+        """The rule."""
+        return "given" if self.rule is None else str(self.rule)
+
+    def place(self) -> str:
+        """Where the rule was written, if that was said."""
+        return "" if self.rule is None else self.rule.origin
+
+
+class Conclusions(Proofs[Rule, Conclusion]):
+    """What follows from *facts* by a program."""
+
+    def __init__(self, program: Rules | Plan, facts: Mapping[str, Facts] | None = None) -> None:
+        """Facts by relation, as :func:`syndicate.plan.evaluate` takes them; evaluates the program once."""
+        self.program = _Lifting(program.program if isinstance(program, Plan) else program).program
+        plan = self.program.plan()
+        changes = {name: plan.delta(name, given) for name, given in (facts or {}).items()}
+        self.facts = {
+            name: {key_of(row) for row, weight in given.items() if weight > 0} for name, given in changes.items()
+        }
+        rows = plan.step(changes)
+        contents: dict[str, dict[Key, Any]] = {
+            name: {key_of(row): None for row in rows[name]} for name in self.program.declared
+        }
+        rules: dict[str, list[Rule]] = {}
+        for rule in self.program.rules:
+            rules.setdefault(rule.head, []).append(rule)
+        super().__init__(Witnesses(contents), rules)
+
+    def why(self, relation: str, row: Any) -> Conclusion:
+        """A derivation of a row; raises :class:`FactError` if it is not there."""
+        fact = self._fact(relation, row)
+        if not self.search.prove(fact):
+            raise _unproven(fact)
+        return self.tree(fact)
+
+    def all_of(self, relation: str, row: Any) -> Iterator[Conclusion]:
+        """A derivation for each way in which a rule makes a row, or it is given; none uses the row itself."""
+        return self.every(self._fact(relation, row))
+
+    def why_not(self, relation: str, row: Any, *, depth: int = DEPTH_NOT) -> WhyNot:
+        """What each rule lacks to make a row, in which ``ANY`` is any value, *depth* levels of missing premises."""
+        return self._why_not(relation, self._values(relation, row), depth, set())
+
+    # --------------------------------------------------------------------------------------------------------- proofs
+
+    def given(self, fact: Fact) -> Proof[Rule] | None:
+        """The facts are given."""
+        return Proof("given") if fact.row in self.facts.get(fact.name, ()) else None
+
+    def otherwise(self, fact: Fact) -> None:
+        """All others are by rules."""
+        return
+
+    def bound(self, fact: Fact, rule: Rule) -> Bound:
+        """By name: a body has its attributes in any order."""
+        return dict(zip(self.program[fact.name].heading, natural(fact.row), strict=True))
+
+    def derivation(
+        self,
+        fact: Fact,
+        proof: Proof[Rule],
+        premises: tuple[Conclusion, ...],
+        groups: tuple[tuple[Grouped, tuple[Conclusion, ...]], ...],
+    ) -> Conclusion:
+        """A conclusion."""
+        return Conclusion(
+            fact.name,
+            natural(fact.row),
+            proof.how,
+            premises=premises,
+            conditions=proof.absences,
+            groups=groups,
+            rule=proof.rule,
+        )
+
+    # -------------------------------------------------------------------------------------------------- what is asked
+
+    def _values(self, relation: str, row: Any) -> Bound:
+        heading = self.program[relation].heading
+        values: Row = fields_of(row) if is_record(row) else row
+        if type(values) is not tuple or len(values) != len(heading):
+            raise FactError(
+                f"{row!r} is no row of {relation}: a tuple of {len(heading)} is needed: {', '.join(heading)}"
+            )
+        return {name: value for name, value in zip(heading, values, strict=True) if value is not ANY}
+
+    def _fact(self, relation: str, row: Any) -> Fact:
+        bound = self._values(relation, row)
+        if len(bound) == len(self.program[relation].heading):
+            fact = Fact(relation, key_of(tuple(bound.values())))
+            if fact.row in self.witnesses.contents[relation]:
+                return fact
+        raise FactError(f"{said(relation, self._pattern(relation, bound))} is not there: ask why_not")
+
+    def _pattern(self, relation: str, bound: Bound) -> Row:
+        return tuple(bound.get(name, ANY) for name in self.program[relation].heading)
+
+    def _why_not(self, relation: str, bound: Bound, depth: int, asked: set[tuple[str, Key]]) -> WhyNot:
+        heading, row = self.program[relation].heading, self._pattern(relation, bound)
+        if any(fits(natural(key), heading, bound) for key in self.witnesses.contents[relation]):
+            return WhyNot(relation, row, there=True)
+        asked.add((relation, key_of(row)))
+        attempts = [
+            self._deeper(attempt, depth, asked)
+            for rule in self.rules.get(relation, ())
+            for attempt in Failed.of(rule, str(rule), rule.origin, lacks(self.witnesses, rule.body, bound))
+        ]
+        return WhyNot(relation, row, tuple(attempts))
+
+    def _deeper(self, attempt: Failed, depth: int, asked: set[tuple[str, Key]]) -> Failed:
+        """With the reason why what is missing is, if rules could have made it."""
+        missing = None if attempt.lack is None else attempt.lack.absence
+        if missing is None or depth <= 1:
+            return attempt
+        (name, *_), bound = missing.collections, dict(missing.where)
+        if not self.rules.get(name) or (name, key_of(self._pattern(name, bound))) in asked:
+            return attempt
+        return evolve(attempt, because=self._why_not(name, bound, depth - 1, asked))
+
+
+class _Lifting:
+    """The same program, asked for all of its relations, with a relation of its own for each fixpoint."""
+
+    def __init__(self, program: Rules) -> None:
+        self.program = Program()
+        for name, declared in program.declared.items():
+            if declared.given:
+                self.program.edb(name, *declared.relation.heading, bag=declared.bag, exact=declared.exact)
+            else:
+                self.program.idb(name, *declared.relation.heading)
+        for rule in program.rules:
+            self.program.rule(rule.head, self.lifted(rule.body, {}), origin=rule.origin)
+        self.program.output(*self.program.declared)
+
+    def lifted(self, this: Expression, variables: Mapping[str, Relation]) -> Expression:
+        """An expression in which relations stand for fixpoints, and *variables* for those around it."""
+        if isinstance(this, Relation):
+            return variables.get(this.name, this)
+        if isinstance(this, Fixpoint):
+            name = this.name
+            while name in self.program.declared:
+                name += "'"
+            relation = self.program.idb(name, *this.attributes)
+            self.program.rule(name, self.lifted(this.body, {**variables, this.name: relation}))
+            return relation
+        parts = [self.lifted(part, variables) for part in this.parts()]
+        match this:
+            case Selection():
+                return Selection(parts[0], *this.conditions)
+            case ThetaJoin():
+                return ThetaJoin(parts[0], parts[1], *this.conditions)
+            case Union() | NaturalJoin():
+                return type(this)(*parts)
+            case _:
+                names = ("source",) if len(parts) == 1 else ("left", "right")
+                return evolve(this, **dict(zip(names, parts, strict=True))) if parts else this
+
+
+def _unproven(fact: Fact) -> PlanError:
+    return PlanError(
+        f"{said(fact.name, natural(fact.row))} is there, but no rule makes it when functions are called again: let "
+        "them be pure"
+    )
