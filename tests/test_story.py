@@ -1,0 +1,224 @@
+"""The journeys of HOWITWORKS.md, taken: the functions that their steps name are entered, and in the order of the steps.
+
+The second one goes through threads of Spark's, which nobody can watch from here; its names are resolved like all others
+(``tests/test_citations.py``).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+import pytest
+
+from relay import connect
+from relay.server.broker import Broker
+from syndicate import (
+    ANY,
+    Observe,
+    Ref,
+    after,
+    assert_,
+    capture,
+    current_facet,
+    dataspace,
+    during,
+    host,
+    react,
+    record,
+    run,
+    send,
+    spawn,
+    sync,
+)
+from syndicate.bloom import Bloom, bloom, channel, durable, scratch, table
+from syndicate.dedalus import Program
+from tests.test_conformance import resolved
+
+HOUSE = Path(__file__).parents[1]
+STEP = re.compile(r"^(\d+)\. (.*(?:\n {3}.*)*)", re.MULTILINE)
+NAME = re.compile(r"`([a-z_]+(?:\.\w+)+)`")
+
+
+def steps(journey: str) -> dict[int, dict[str, CodeType]]:
+    """The functions that each numbered step of a journey names; what is a class or a module is only mentioned."""
+    text = (HOUSE / "HOWITWORKS.md").read_text()
+    part = re.search(rf"^## \d+\. {journey} journey:.*?\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
+    assert part
+    named = {}
+    for number, step in STEP.findall(part[1]):
+        things = {name: resolved(name) for name in NAME.findall(step)}
+        named[int(number)] = {name: thing.__code__ for name, thing in things.items() if isinstance(thing, FunctionType)}
+    return named
+
+
+class Watch:
+    """The functions that were entered, in the order in which they were first."""
+
+    def __init__(self) -> None:
+        self.entered: dict[CodeType, int] = {}
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Watch this thread."""
+        before = sys.getprofile()
+        sys.setprofile(self._note)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
+
+    def _note(self, frame: FrameType, event: str, arg: Any) -> None:
+        if event == "call":
+            self.entered.setdefault(frame.f_code, len(self.entered))
+
+    def begin(self) -> None:
+        """Forget what came before the journey."""
+        self.entered.clear()
+
+
+def check(journey: str, watch: Watch, *elsewhere: str) -> None:
+    """Every function was entered, but those that are *elsewhere*; no step began before the one above it."""
+    named = steps(journey)
+    missing = [name for step in named.values() for name, code in step.items() if code not in watch.entered]
+    assert set(missing) <= set(elsewhere)
+    orders = [[watch.entered[code] for code in step.values() if code in watch.entered] for step in named.values()]
+    began = [min(order) for order in orders if order]
+    assert began == sorted(began)
+    assert len(began) > len(named) / 2
+
+
+@record
+class Present:
+    who: str
+
+
+@record
+class Line:
+    to: str
+    text: str
+
+
+@record
+class Seen:
+    text: str
+
+
+def test_an_assertion_to_anothers_during() -> None:
+    """The first journey: over TCP to the handler, in a third actor with a connection of its own."""
+    watch, heard = Watch(), list[str]()
+
+    def boot() -> None:
+        spawn(Broker(["tcp://127.0.0.1:0"], opened=lambda addresses: programs(addresses[0])))
+
+    def programs(address: str) -> None:
+        for program in (watcher, chat):
+            spawn(program, address)
+
+    def watcher(address: str) -> None:
+        @connect(address)
+        def connected(ds: Ref) -> None:
+            @during(ds, Present(capture(str)))
+            def here(who: str) -> None:
+                heard.append(who)
+                current_facet().actor.system.stop()
+
+    def chat(address: str) -> None:
+        @connect(address)
+        def connected(ds: Ref) -> None:
+            @during(ds, Observe(capture(), ANY))
+            def wanted(pattern: object) -> None:
+                if "Present" in str(pattern):
+                    sync(ds, say)
+
+            def say() -> None:
+                watch.begin()
+                assert_(ds, Present("Alice"))
+
+    with watch.watching():
+        run(boot)
+    assert heard == ["Alice"]
+    # A record freezes itself, by generated code; the codec was chosen when the connection began.
+    check("First", watch, "values.value.freeze", "relay.protocol.codec.codec_for")
+
+
+def test_a_bloom_rule_to_a_channel() -> None:
+    """The third journey: from one program to another, with a durable table, and a row that a rule fails with."""
+    watch, heard = Watch(), list[str]()
+
+    def boot() -> None:
+        ds = dataspace()
+        spawn(host(Tell, ds, address="ann", state=":memory:", messages={"line": Line}))
+        spawn(host(Tell, ds, address="bob", outputs={"seen": Seen}, state=":memory:"))
+        react(lambda: talk(ds))
+
+    def talk(ds: Ref) -> None:
+        @during(ds, Seen(capture()))
+        def seen(text: str) -> None:
+            heard.append(text)
+            if text == "hello":
+                send(ds, Line("bob", "bad"))
+                send(ds, Line("bob", "bye"))
+            else:
+                current_facet().actor.system.stop()
+
+        @after(0)
+        def say() -> None:
+            del watch.entered[Bloom._post.__code__]  # the first tick of a program has nothing to send
+            send(ds, Line("bob", "hello"))
+
+    with watch.watching():
+
+        class Tell(Bloom):
+            line = scratch(["to", "text"])
+            log = durable(["text"])
+            seen = table(["text"])
+            said = channel(["@to", "text"])
+
+            @bloom
+            def rules(self) -> None:
+                self.said < ~self.line  # noqa: B015
+                self.log <= self.line.map(lambda row: (row.text,))  # noqa: B015
+                self.seen <= self.said.map(lambda s: (checked(s.text),))  # noqa: B015
+
+        run(boot)
+    assert heard == ["hello", "bye"]
+    check("Third", watch)
+
+
+def checked(text: str) -> str:
+    """A function of a rule that fails with some rows."""
+    if text == "bad":
+        raise ValueError(text)
+    return text
+
+
+def test_a_dedalus_rule_to_a_verdict() -> None:
+    """The fourth journey, from a file."""
+    watch = Watch()
+    with watch.watching():
+        program = Program.load(HOUSE / "examples" / "broadcast.ded")
+        verdict = program.verify(eot=6, eff=3, crashes=1, nodes=("a", "b", "c"))
+        drawing = verdict.model.diagram()
+    assert verdict.violation_exists
+    assert "lost" in drawing
+    check("Fourth", watch)
+
+
+def test_a_step_that_is_not_taken_is_found() -> None:
+    """The check can fail: for a function that nobody enters, and for one that is entered too late."""
+    codes = [code for step in steps("Fourth").values() for code in step.values()]
+    watch = Watch()
+    watch.entered = {code: order for order, code in enumerate(codes)}
+    check("Fourth", watch)
+    watch.entered = {code: -order for order, code in enumerate(codes)}
+    with pytest.raises(AssertionError):
+        check("Fourth", watch)
+    watch.entered = {code: order for order, code in enumerate(codes[1:])}
+    with pytest.raises(AssertionError):
+        check("Fourth", watch)
