@@ -133,20 +133,20 @@ def compute(op: str, left: Value, right: Value) -> Value:
     try:
         match op:
             case "+":
-                made: Value = left + right
+                result: Value = left + right
             case "-":
-                made = left - right
+                result = left - right
             case "*":
-                made = left * right
+                result = left * right
             case "%":
-                made = left % right
+                result = left % right
             case _:
-                made = left // right if isinstance(left, int) and isinstance(right, int) else left / right
+                result = left // right if isinstance(left, int) and isinstance(right, int) else left / right
     except (ZeroDivisionError, OverflowError) as error:
         raise DedalusArithmetic(f"{left!r} {op} {right!r}: {error}: compare before it is computed") from None
-    if isinstance(made, float) and not math.isfinite(made):
+    if isinstance(result, float) and not math.isfinite(result):
         raise DedalusArithmetic(f"{left!r} {op} {right!r} is too large for a float")
-    return normal(made)
+    return normal(result)
 
 
 @frozen

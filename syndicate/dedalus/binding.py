@@ -83,15 +83,15 @@ Tables: TypeAlias = Callable[[Atom], Table]
 EMPTY: Table = Table()
 
 
-def value_of(term: Term | Aggregate, known: Known) -> Value:
+def value_of(term: Term | Aggregate, binding: Known) -> Value:
     """The value of a term whose variables are known; raises :class:`DedalusArithmetic`."""
     match term:
         case Variable():
-            return known[term.name]
+            return binding[term.name]
         case Constant():
             return term.value
         case Computed():
-            return compute(term.op, value_of(term.left, known), value_of(term.right, known))
+            return compute(term.op, value_of(term.left, binding), value_of(term.right, binding))
     raise AssertionError(f"{term} has no value")
 
 
@@ -100,30 +100,30 @@ def compared(goal: Comparison, known: Known) -> bool:
     return COMPARING[goal.op](value_of(goal.left, known), value_of(goal.right, known))
 
 
-def matching(atom: Atom, table: Table, known: Known) -> Sequence[Row]:
+def matching(atom: Atom, table: Table, binding: Known) -> Sequence[Row]:
     """The rows that an atom means once its variables are known; ``_`` is any value, and one not known too."""
     columns, key = [], []
     for column, term in enumerate(atom.terms):
-        if isinstance(term, Wildcard) or (isinstance(term, Variable) and term.name not in known):
+        if isinstance(term, Wildcard) or (isinstance(term, Variable) and term.name not in binding):
             continue
-        if isinstance(term, Computed) and any(v.name not in known for v in variables(term)):
+        if isinstance(term, Computed) and any(v.name not in binding for v in variables(term)):
             continue
         columns.append(column)
-        key.append(value_of(term, known))
+        key.append(value_of(term, binding))
     return table.find(tuple(columns), tuple(key))
 
 
 def unified(atom: Atom, row: Pattern) -> Known | None:
     """The binding under which a head is a row, as far as plain terms and values say; None if it is never that row."""
-    known: Known = {}
+    binding: Known = {}
     for term, value in zip(atom.terms, row, strict=True):
         if isinstance(value, Wildcard):
             continue
         if isinstance(term, Constant) and term.value != value:
             return None
-        if isinstance(term, Variable) and known.setdefault(term.name, value) != value:
+        if isinstance(term, Variable) and binding.setdefault(term.name, value) != value:
             return None
-    return known
+    return binding
 
 
 @define(eq=False)
@@ -171,13 +171,13 @@ class Body:
     def order(self, bound: set[str]) -> list[tuple[int, list[Comparison]]]:
         """The positive atoms, those of which most is known first, with the comparisons to ask after each."""
         left, waiting = list(range(len(self.positive))), list(self.early)
-        found: list[tuple[int, list[Comparison]]] = [(-1, self._ready(waiting, bound))]
+        plan: list[tuple[int, list[Comparison]]] = [(-1, self._ready(waiting, bound))]
         while left:
             best = max(left, key=lambda n: sum(_is_known(t, bound) for t in self.positive[n].terms))
             left.remove(best)
             bound |= {v.name for v in variables(*self.positive[best].terms)}
-            found.append((best, self._ready(waiting, bound)))
-        return found
+            plan.append((best, self._ready(waiting, bound)))
+        return plan
 
     @staticmethod
     def _ready(waiting: list[Comparison], bound: set[str]) -> list[Comparison]:
@@ -187,36 +187,36 @@ class Body:
         return ready
 
     def _extend(
-        self, tables: Tables, known: Known, order: list[tuple[int, list[Comparison]]], at: int, rows: list[Row]
+        self, tables: Tables, binding: Known, order: list[tuple[int, list[Comparison]]], at: int, rows: list[Row]
     ) -> Iterator[tuple[Known, list[Row]]]:
         if at == len(order):
-            if all(compared(goal, known) for goal in self.late):
-                yield {n: v for n, v in known.items() if not n.startswith("=")}, list(rows)
+            if all(compared(goal, binding) for goal in self.late):
+                yield {n: v for n, v in binding.items() if not n.startswith("=")}, list(rows)
             return
         number, asked = order[at]
         if number < 0:
-            if all(compared(goal, known) for goal in asked):
-                yield from self._extend(tables, known, order, at + 1, rows)
+            if all(compared(goal, binding) for goal in asked):
+                yield from self._extend(tables, binding, order, at + 1, rows)
             return
         atom = self.positive[number]
-        for row in matching(atom, tables(atom), known):
-            made = extended(atom, row, known)
-            if made is not None and all(compared(goal, made) for goal in asked):
+        for row in matching(atom, tables(atom), binding):
+            longer = extended(atom, row, binding)
+            if longer is not None and all(compared(goal, longer) for goal in asked):
                 rows[number] = row
-                yield from self._extend(tables, made, order, at + 1, rows)
+                yield from self._extend(tables, longer, order, at + 1, rows)
 
 
 def _is_known(term: Term | Aggregate, bound: set[str]) -> bool:
     return isinstance(term, Constant) or (isinstance(term, Variable) and term.name in bound)
 
 
-def extended(atom: Atom, row: Row, known: Known) -> Known | None:
+def extended(atom: Atom, row: Row, binding: Known) -> Known | None:
     """The binding in which an atom is a row; None if a variable would have two values."""
-    made = dict(known)
+    longer = dict(binding)
     for term, value in zip(atom.terms, row, strict=True):
-        if isinstance(term, Variable) and made.setdefault(term.name, value) != value:
+        if isinstance(term, Variable) and longer.setdefault(term.name, value) != value:
             return None
-    return made
+    return longer
 
 
 # ----------------------------------------------------------------------------------------------- what heads make of it
@@ -239,33 +239,33 @@ def sent_by(rule: Rule, row: Row, known: Known | None = None) -> Value:
 
 def rows_of(rule: Rule, bindings: list[Known]) -> set[Sent]:
     """The rows of a head for all its bindings."""
-    found: set[Sent] = set()
+    result: set[Sent] = set()
     if not rule.aggregates:
-        for known in bindings:
-            made = tuple(value_of(term, known) for term in rule.head.terms)
-            found.add((made, sent_by(rule, made, known)))
-        return found
+        for binding in bindings:
+            made = tuple(value_of(term, binding) for term in rule.head.terms)
+            result.add((made, sent_by(rule, made, binding)))
+        return result
     plain, totals = grouped(rule)
     groups: dict[Row, list[Known]] = {}
-    for known in bindings:
-        groups.setdefault(tuple(value_of(rule.head.terms[n], known) for n in plain), []).append(known)
+    for binding in bindings:
+        groups.setdefault(tuple(value_of(rule.head.terms[n], binding) for n in plain), []).append(binding)
     for key, members in groups.items():
         row: list[Value] = [total(rule, n, members) for n, _ in totals]
         for column, value in zip(plain, key, strict=True):
             row.insert(column, value)
-        found.add((tuple(row), sent_by(rule, tuple(row))))
-    return found
+        result.add((tuple(row), sent_by(rule, tuple(row))))
+    return result
 
 
 def total(rule: Rule, column: int, members: list[Known]) -> Value:
     """An aggregate of bindings, as the engine computes it."""
-    (aggregate,) = [found for n, found in grouped(rule)[1] if n == column]
+    (aggregate,) = [each for n, each in grouped(rule)[1] if n == column]
     if aggregate.form == "count":
         return len(members)
     name = aggregate.of[0].name
-    rows = {(n, known[name]): 1 for n, known in enumerate(members)}
-    made: Value = getattr(aggregates, aggregate.form)(_second).of(rows)
-    return normal(made)
+    rows = {(n, binding[name]): 1 for n, binding in enumerate(members)}
+    result: Value = getattr(aggregates, aggregate.form)(_second).of(rows)
+    return normal(result)
 
 
 def _second(pair: tuple[int, Value]) -> Value:

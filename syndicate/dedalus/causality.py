@@ -47,7 +47,7 @@ def check_causality(messages: Iterable[Message]) -> None:
     except CycleError as error:
         cycle = list(error.args[1])[:-1]
         first = cycle.index(min(cycle, key=lambda place: (place[1], str(place[0]))))
-        told = ", ".join(f"{where} at {time}" for where, time in [*cycle[first:], *cycle[:first]])
+        steps = ", ".join(f"{where} at {time}" for where, time in [*cycle[first:], *cycle[:first]])
         raise ScheduleError(
-            f"delivery is causal, but these come before each other: {told}. Let a message among them arrive later"
+            f"delivery is causal, but these come before each other: {steps}. Let a message among them arrive later"
         ) from None

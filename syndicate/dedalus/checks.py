@@ -80,15 +80,15 @@ def check(statements: Sequence[Statement], *, strict: bool = False, locations: b
     """
     rules = core(statements)
     marked = any(atom.located for rule in rules for atom in (rule.head, *rule.atoms))
-    found = [*_reserved(statements), *_arity(rules)]
+    diagnostics = [*_reserved(statements), *_arity(rules)]
     for rule in rules:
         timed = list(_times(rule, strict))
-        found += timed or _safety(rule)
-    found += _stratification(rules)
+        diagnostics += timed or _safety(rule)
+    diagnostics += _stratification(rules)
     if locations or (locations is None and (strict or marked)):
-        found += _locations(rules)
-    found += _agents(statements, rules)
-    return sorted(found, key=lambda one: (one.place.file, one.place.line, one.place.column))
+        diagnostics += _locations(rules)
+    diagnostics += _agents(statements, rules)
+    return sorted(diagnostics, key=lambda one: (one.place.file, one.place.line, one.place.column))
 
 
 def _reserved(statements: Iterable[Statement]) -> Iterator[Diagnostic]:
@@ -102,15 +102,15 @@ def _reserved(statements: Iterable[Statement]) -> Iterator[Diagnostic]:
 
 
 def _arity(rules: Iterable[Rule]) -> Iterator[Diagnostic]:
-    known: dict[str, Atom] = {}
+    first_atoms: dict[str, Atom] = {}
     for rule in rules:
         for atom in (rule.head, *rule.atoms):
-            first = known.setdefault(atom.relation, atom)
+            first = first_atoms.setdefault(atom.relation, atom)
             wanted = BUILT_IN.get(atom.relation, len(first.terms))
             if len(atom.terms) != wanted:
                 where = "it is built in with" if atom.relation in BUILT_IN else f"at {first.place} it has"
-                told = f"{atom.relation} has {_columns(len(atom.terms))} here, but {where} {wanted}"
-                yield Diagnostic("arity", told, atom.place, str(rule))
+                message = f"{atom.relation} has {_columns(len(atom.terms))} here, but {where} {wanted}"
+                yield Diagnostic("arity", message, atom.place, str(rule))
 
 
 def _columns(number: int) -> str:
@@ -118,8 +118,8 @@ def _columns(number: int) -> str:
 
 
 def _times(rule: Rule, strict: bool) -> Iterator[Diagnostic]:
-    def wrong(told: str, place: Place = rule.place, why: str = "time") -> Diagnostic:
-        return Diagnostic(why, told, place, str(rule))
+    def wrong(message: str, place: Place = rule.place, why: str = "time") -> Diagnostic:
+        return Diagnostic(why, message, place, str(rule))
 
     time = rule.head.time
     if rule.fact and rule.kind != "deductive":
@@ -157,36 +157,36 @@ def bound(rule: Rule) -> set[Variable]:
 
 
 def _safety(rule: Rule) -> Iterator[Diagnostic]:
-    def wrong(told: str, place: Place = rule.place) -> Diagnostic:
-        return Diagnostic("unsafe", told, place, str(rule))
+    def wrong(message: str, place: Place = rule.place) -> Diagnostic:
+        return Diagnostic("unsafe", message, place, str(rule))
 
     if rule.fact:
         loose = [t for t in terms(rule.head) if isinstance(t, (Variable, Wildcard))]
         if loose or rule.aggregates:
             yield wrong(f"a fact has values only, and {loose[0] if loose else rule.aggregates[0]} is none")
         return
-    known = bound(rule)
+    bound_names = bound(rule)
     if any(isinstance(term, Wildcard) for term in terms(rule.head)):
         yield wrong("'_' in a head could be anything: name a variable that the body binds")
-    for name in _unbound(known, *rule.head.terms):
+    for name in _unbound(bound_names, *rule.head.terms):
         yield wrong(f"{name} in the head is bound by no positive atom of the body{_assigned(name, rule)}")
     for goal in rule.body:
         match goal:
             case Atom():
                 place = "only under negation (use _ if any will do)" if goal.negated else "only within a calculation"
-                for name in _unbound(known, *goal.terms):
+                for name in _unbound(bound_names, *goal.terms):
                     remedy = _assigned(name, rule) or ": a positive atom must bind it"
                     yield wrong(f"{name} occurs {place}{remedy}", goal.place)
                 if any(isinstance(t, Computed) and _wild(t) for t in goal.terms):
                     yield wrong("'_' cannot be calculated with", goal.place)
             case Comparison():
-                for name in _unbound(known, goal):
+                for name in _unbound(bound_names, goal):
                     remedy = _assigned(name, rule) or ": a positive atom must bind it"
                     yield wrong(f"{name} occurs only in a comparison{remedy}", goal.place)
                 if _wild(goal):
                     yield wrong("'_' cannot be compared: name a variable", goal.place)
             case Choice():
-                for name in _unbound(known, goal):
+                for name in _unbound(bound_names, goal):
                     yield wrong(f"{name} in choose is bound by no positive atom", goal.place)
 
 
@@ -236,24 +236,24 @@ def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
     below: dict[str, list[_Edge]] = {}
     for edge in edges:
         below.setdefault(edge.head, []).append(edge)
-    told: set[str] = set()
+    reported: set[str] = set()
     for edge in edges:
         computing = [term for term in edge.rule.head.terms if isinstance(term, Computed)]
-        if edge.head in told or not (edge.why or computing):
+        if edge.head in reported or not (edge.why or computing):
             continue
         way = shortest(edge.body, edge.head, lambda name: ((each.body, each) for each in below.get(name, ())))
         if way is None:
             continue
         cycle = [edge, *way]
         if edge.why:
-            told |= {step.head for step in cycle}
+            reported |= {step.head for step in cycle}
             path = " ".join(map(str, cycle))
             what = {"not": "its own absence", "choose": "a choice from itself"}.get(edge.why, f"{edge.why} of itself")
             message = f"{edge.head} depends on {what} within one timestep: {path} {edge.head}"
             told_of = f"{message}. Let one of these rules take effect @next"
             yield Diagnostic("unstratifiable", told_of, edge.rule.place, str(edge.rule))
         elif not _limited(edge.rule, computing):
-            told.add(edge.head)
+            reported.add(edge.head)
             yield Diagnostic(
                 "unsafe",
                 f"{edge.head} computes {computing[0]} from itself without bound within one timestep: limit it by a "
@@ -284,16 +284,16 @@ def _locations(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
             if atom.relation in placeless or not atom.terms or isinstance(atom.terms[0], Wildcard):
                 continue
             if at is not None and atom.terms[0] != at:
-                told = f"the body reads at two locations, {at} and {atom.terms[0]}: send one of them over first"
-                yield Diagnostic("location", told, atom.place, str(rule))
+                message = f"the body reads at two locations, {at} and {atom.terms[0]}: send one of them over first"
+                yield Diagnostic("location", message, atom.place, str(rule))
                 break
             at = atom.terms[0]
         else:
             head = rule.head
             remote = at is not None and head.relation not in placeless and head.terms[0] != at
             if remote and rule.kind in ("deductive", "next"):
-                told = f"the head is at {head.terms[0]}, the body at {at}: only @async and @later lead elsewhere"
-                yield Diagnostic("location", told, rule.place, str(rule))
+                message = f"the head is at {head.terms[0]}, the body at {at}: only @async and @later lead elsewhere"
+                yield Diagnostic("location", message, rule.place, str(rule))
 
 
 def _agents(statements: Iterable[Statement], rules: Iterable[Rule]) -> Iterator[Diagnostic]:
@@ -302,8 +302,8 @@ def _agents(statements: Iterable[Statement], rules: Iterable[Rule]) -> Iterator[
         if isinstance(statement, Agent):
             for name in statement.relations:
                 if owner.setdefault(name, statement.name) != statement.name:
-                    told = f"{name} belongs to {owner[name]} already: a relation belongs to one agent"
-                    yield Diagnostic("location", told, statement.place, str(statement))
+                    message = f"{name} belongs to {owner[name]} already: a relation belongs to one agent"
+                    yield Diagnostic("location", message, statement.place, str(statement))
     if not owner:
         return
     for rule in rules:
@@ -311,12 +311,12 @@ def _agents(statements: Iterable[Statement], rules: Iterable[Rule]) -> Iterator[
         for atom in rule.atoms:
             agent = owner.get(atom.relation)
             if here is not None and agent is not None and agent != here:
-                told = f"the body reads relations of two agents, {here} and {agent}: send one of them over first"
-                yield Diagnostic("location", told, atom.place, str(rule))
+                message = f"the body reads relations of two agents, {here} and {agent}: send one of them over first"
+                yield Diagnostic("location", message, atom.place, str(rule))
                 break
             here = here or agent
         else:
             agent = owner.get(rule.head.relation)
             if None not in (here, agent) and agent != here and rule.kind in ("deductive", "next"):
-                told = f"{rule.head.relation} is {agent}'s, the body {here}'s: only @async and @later lead elsewhere"
-                yield Diagnostic("location", told, rule.place, str(rule))
+                message = f"{rule.head.relation} is {agent}'s, the body {here}'s: only @async and @later lead elsewhere"
+                yield Diagnostic("location", message, rule.place, str(rule))

@@ -39,39 +39,39 @@ class Dependencies:
 
     def components(self, values: Iterable[Row]) -> list[list[Row]]:
         """Values in groups, such that no choice has a key in two of them: each group is chosen from by itself."""
-        known = list(values)
+        rows = list(values)
         if len(self.parts) == 1:
             groups: dict[Row, list[Row]] = {}
-            for value in known:
+            for value in rows:
                 groups.setdefault(value[self.parts[0][0]], []).append(value)
             return list(groups.values())
         keys: dict[tuple[int, Row], int] = {}
-        roots = list(range(len(known)))
+        roots = list(range(len(rows)))
 
         def root(number: int) -> int:
             while roots[number] != number:
                 roots[number] = number = roots[roots[number]]
             return number
 
-        for number, value in enumerate(known):
+        for number, value in enumerate(rows):
             for part, (key, _) in enumerate(self.parts):
                 roots[root(number)] = root(keys.setdefault((part, value[key]), number))
-        found: dict[int, list[Row]] = {}
-        for number, value in enumerate(known):
-            found.setdefault(root(number), []).append(value)
-        return list(found.values())
+        members: dict[int, list[Row]] = {}
+        for number, value in enumerate(rows):
+            members.setdefault(root(number), []).append(value)
+        return list(members.values())
 
     def first(self, values: Iterable[Row]) -> list[Row]:
         """A maximal set: each value that agrees with those taken before it."""
         taken: list[dict[Row, Row]] = [{} for _ in self.parts]
-        kept = []
+        rows = []
         for value in values:
             pairs = [(value[key], value[chosen]) for key, chosen in self.parts]
-            if all(known.get(key, chosen) == chosen for known, (key, chosen) in zip(taken, pairs, strict=True)):
-                kept.append(value)
-                for known, (key, chosen) in zip(taken, pairs, strict=True):
-                    known[key] = chosen
-        return kept
+            if all(choices.get(key, chosen) == chosen for choices, (key, chosen) in zip(taken, pairs, strict=True)):
+                rows.append(value)
+                for choices, (key, chosen) in zip(taken, pairs, strict=True):
+                    choices[key] = chosen
+        return rows
 
     def maximal(self, values: Iterable[Row]) -> Iterator[frozenset[Row]]:
         """All maximal sets of values, each once, in an order of their own."""
@@ -95,16 +95,16 @@ def _cliques(group: list[Row], against: dict[Row, set[Row]]) -> Iterator[frozens
     """The maximal sets of a group without a conflict (Bron and Kerbosch), without recursion."""
     pending: list[tuple[frozenset[Row], list[Row], list[Row]]] = [(frozenset(), group, [])]
     while pending:
-        made, may, done = pending.pop()
+        clique, may, done = pending.pop()
         if not may:
             if not done:
-                yield made
+                yield clique
             continue
         pivot = min([*may, *done], key=lambda one: len(against[one].intersection(may)))
         later: list[tuple[frozenset[Row], list[Row], list[Row]]] = []
         for value in [one for one in may if one == pivot or one in against[pivot]]:
             left = [one for one in may if one != value and one not in against[value]]
-            later.append((made | {value}, left, [one for one in done if one not in against[value]]))
+            later.append((clique | {value}, left, [one for one in done if one not in against[value]]))
             may = [one for one in may if one != value]
             done = [*done, value]
         pending += reversed(later)

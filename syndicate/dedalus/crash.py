@@ -31,11 +31,11 @@ def with_crashes(rules: Sequence[Rule], net: Net | None, start: int) -> list[Rul
     if net is None or net.stop != "all" or not net.crash:
         return list(rules)
     down, node = fresh("down", arities(rules)), Variable("X")
-    found = []
+    result = []
     for rule in rules:
         place = sender_of(rule)
         alive = () if place is None else (Atom(down, (place,), negated=True),)
-        found.append(rule if rule.fact else evolve(rule, body=(*rule.body, *alive)))
+        result.append(rule if rule.fact else evolve(rule, body=(*rule.body, *alive)))
     for crashed, time in sorted(net.crash.items(), key=repr):
-        found.append(Rule(Atom(down, (Constant(crashed),), max(time, start))))
-    return [*found, Rule(Atom(down, (node,)), "next", (Atom(down, (node,)),))]
+        result.append(Rule(Atom(down, (Constant(crashed),), max(time, start))))
+    return [*result, Rule(Atom(down, (node,)), "next", (Atom(down, (node,)),))]

@@ -74,20 +74,20 @@ def split(rules: Iterable[Rule]) -> list[Rule]:
     """Rules in which only deductive heads have aggregates."""
     rules = list(rules)
     names = {atom.relation for rule in rules for atom in (rule.head, *rule.atoms)}
-    found = []
+    result = []
     for rule in rules:
         if rule.kind == "deductive" or not rule.aggregates:
-            found.append(rule)
+            result.append(rule)
             continue
         name = fresh(f"{rule.head.relation}_group", names)
         names.add(name)
         terms = tuple(Variable(f"X{number}") for number in range(1, len(rule.head.terms) + 1))
         group = evolve(rule.head, relation=name)
-        found += [
+        result += [
             Rule(group, "deductive", rule.body),
             Rule(evolve(rule.head, terms=terms), rule.kind, (Atom(name, terms, place=rule.place),)),
         ]
-    return found
+    return result
 
 
 def _timed(rule: Rule) -> Rule:
@@ -177,8 +177,8 @@ def _untimed(rule: Rule, then: Variable) -> Rule:
             return rule
     body = tuple(goal for goal in rule.body if goal not in gone)
     fact = not body and kind == "deductive"
-    made = Rule(evolve(rule.head, time=None), kind, body)
-    return made if fact or body else rule
+    untimed = Rule(evolve(rule.head, time=None), kind, body)
+    return untimed if fact or body else rule
 
 
 def grouped(rule: Rule) -> tuple[list[int], list[tuple[int, Aggregate]]]:

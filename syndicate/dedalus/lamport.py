@@ -31,10 +31,10 @@ def lamport(rules: Iterable[Rule]) -> list[Rule]:
     rules = split(rules)
     taken = {atom.relation for rule in rules for atom in (rule.head, *rule.atoms)}
     waiting: dict[str, str] = {}
-    found: list[Rule] = []
+    result: list[Rule] = []
     for rule in rules:
         if rule.kind != "async":
-            found.append(rule)
+            result.append(rule)
             continue
         head = rule.head
         if head.relation not in waiting:
@@ -46,11 +46,11 @@ def lamport(rules: Iterable[Rule]) -> list[Rule]:
             evolve(goal, time=now) if isinstance(goal, Atom) and goal.time is None else goal for goal in rule.body
         )
         sent = evolve(head, relation=waiting[head.relation], terms=(*head.terms, now))
-        found.append(short(Rule(sent, "async", body)))
+        result.append(short(Rule(sent, "async", body)))
     arities = {rule.head.relation: len(rule.head.terms) for rule in rules if rule.kind == "async"}
     for name, wait in waiting.items():
-        found += _pair(name, wait, arities[name])
-    return found
+        result += _pair(name, wait, arities[name])
+    return result
 
 
 def _pair(name: str, wait: str, arity: int) -> list[Rule]:

@@ -184,13 +184,13 @@ class _Lowering:
                 sources.append(self.atom(goal, conditions))
             elif isinstance(goal, Comparison):
                 conditions.append(Compare(scalar(goal.left), goal.op, scalar(goal.right)))
-        made: Expression = NaturalJoin(*sources) if sources else Literal((), [()])
+        expression: Expression = NaturalJoin(*sources) if sources else Literal((), [()])
         if conditions:
-            made = Selection(made, *conditions)
+            expression = Selection(expression, *conditions)
         for goal in goals:
             if isinstance(goal, Atom) and goal.negated:
-                made = self.without(made, goal)
-        return made
+                expression = self.without(expression, goal)
+        return expression
 
     def relation(self, atom: Atom) -> Relation:
         heading = columns(len(atom.terms))
@@ -295,11 +295,11 @@ def _grouped(rule: Rule, body: Expression, heading: Sequence[str]) -> Expression
     named = [name for name in body.heading if not name.startswith("=")]
     groups = [(f"group {heading[n]}", scalar(_plain(rule.head.terms[n]))) for n in plain]
     wide = Projection(body, (*named, *groups))
-    made = GroupBy(wide, tuple(name for name, _ in groups), tuple((heading[n], _total(agg)) for n, agg in totals))
+    groups_ = GroupBy(wide, tuple(name for name, _ in groups), tuple((heading[n], _total(agg)) for n, agg in totals))
     shown: dict[str, Scalar] = {heading[n]: Attr(f"group {heading[n]}") for n in plain}
     for n, agg in totals:
         shown[heading[n]] = Call(normal, heading[n]) if agg.form in ("sum", "avg") else Attr(heading[n])
-    return Projection(made, tuple((name, shown[name]) for name in heading))
+    return Projection(groups_, tuple((name, shown[name]) for name in heading))
 
 
 def _plain(term: Term | Aggregate) -> Term:

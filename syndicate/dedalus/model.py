@@ -79,13 +79,13 @@ class Moment(Mapping[str, list[Row]]):
     time: int
 
     def __getitem__(self, relation: str) -> list[Row]:
-        known = self.model.intervals.get(relation)
-        if known is None:
+        spans_of = self.model.intervals.get(relation)
+        if spans_of is None:
             close = difflib.get_close_matches(str(relation), self.model.intervals, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
             raise FactError(f"the program has no relation {relation!r}{hint}")
-        found = [row for row, spans in known.items() if any(since <= self.time < to for since, to in spans)]
-        return sorted(found, key=order)
+        rows = [row for row, spans in spans_of.items() if any(since <= self.time < to for since, to in spans)]
+        return sorted(rows, key=order)
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self.model.intervals))
@@ -124,7 +124,7 @@ class Model:
 
         Raises :class:`FactError` for more than could be told.
         """
-        made = {}
+        result = {}
         self.check_size(self.intervals if relations is None else relations)
         for name in sorted(self.intervals if relations is None else relations):
             times: dict[int, list[Row]] = {}
@@ -133,10 +133,10 @@ class Model:
                     for time in range(since, to):
                         times.setdefault(time, []).append(row)
             if times:
-                made[name] = {
+                result[name] = {
                     str(time): [list(row) for row in sorted(times[time], key=order)] for time in sorted(times)
                 }
-        return made
+        return result
 
     def check_size(self, relations: Iterable[str]) -> None:
         """Raise :class:`FactError` if the rows of all timesteps are too many to be written out."""
@@ -182,23 +182,23 @@ class Model:
         could not fare so: no message of a rule with @later arrives in the past.
         """
         later = {rule.head.relation for rule in self.rules if rule.kind == "later"}
-        made: dict[str, Any] = {"schedule": _entries(self.messages, later)}
+        result: dict[str, Any] = {"schedule": _entries(self.messages, later)}
         if self.choices:
-            made["choices"] = [chosen.to_json() for chosen in self.choices]
+            result["choices"] = [chosen.to_json() for chosen in self.choices]
         if self.net is not None and self.net.crash:
-            made["net"] = Net(self.net.nodes, crash=self.net.crash, stop=self.net.stop).to_json()
-        return made
+            result["net"] = Net(self.net.nodes, crash=self.net.crash, stop=self.net.stop).to_json()
+        return result
 
 
 def _entries(messages: Iterable[Message], later: Container[str]) -> list[dict[str, Any]]:
-    found: dict[tuple[str, Row, int], list[Message]] = {}
+    alike: dict[tuple[str, Row, int], list[Message]] = {}
     for message in messages:
-        found.setdefault((message.relation, message.row, message.sent), []).append(message)
-    made = []
-    for same in found.values():
+        alike.setdefault((message.relation, message.row, message.sent), []).append(message)
+    entries = []
+    for same in alike.values():
         past = any(at <= same[0].sent for at in same[0].arrive)
         if len({message.arrive for message in same}) == 1 and not (past and same[0].relation in later):
-            made.append(same[0].to_json())
+            entries.append(same[0].to_json())
         else:
-            made += [{**message.to_json(), "rule": message.rule} for message in same]
-    return made
+            entries += [{**message.to_json(), "rule": message.rule} for message in same]
+    return entries

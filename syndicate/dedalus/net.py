@@ -63,11 +63,11 @@ def _drops(given: Iterable[tuple[Any, Any, int]]) -> frozenset[tuple[Any, Any, i
     return frozenset(given)
 
 
-def _lates(given: Iterable[tuple[Any, Any, int, int]]) -> dict[tuple[Any, Any, int], int]:
-    made = {(one, other, int(sent)): int(by) for one, other, sent, by in given}
-    if any(by < 1 for by in made.values()):
+def _lates(lates: Iterable[tuple[Any, Any, int, int]]) -> dict[tuple[Any, Any, int], int]:
+    result = {(one, other, int(sent)): int(by) for one, other, sent, by in lates}
+    if any(by < 1 for by in result.values()):
         raise ValueError("what is late is late by 1 timestep or more")
-    return made
+    return result
 
 
 @frozen
@@ -104,21 +104,21 @@ class Net:
             raise ScheduleError(f"a crash stops {' or '.join(STOPS)}, not {self.stop!r}")
 
     @classmethod
-    def of(cls, given: Any) -> Net:
+    def of(cls, fields: Any) -> Net:
         """From JSON, as ``net`` in a schedule, with the fields of this class; other keys are ignored."""
         try:
-            fixed = given.get("fixed") or {}
+            fixed = fields.get("fixed") or {}
             drop = frozenset((one, other, int(sent)) for one, other, sent in fixed.get("drop") or ())
             crash = {node: int(at) for node, at in fixed.get("crash") or ()}
-            eff = given.get("eff")
+            eff = fields.get("eff")
             return cls(
-                tuple(given.get("nodes") or ()),
+                tuple(fields.get("nodes") or ()),
                 drop,
                 crash,
-                given.get("delay"),
-                float(given.get("loss") or 0),
-                float(given.get("duplicate") or 0),
-                given.get("stop") or "sending",
+                fields.get("delay"),
+                float(fields.get("loss") or 0),
+                float(fields.get("duplicate") or 0),
+                fields.get("stop") or "sending",
                 None if eff is None else int(eff),
                 late=_lates(fixed.get("late") or ()),
             )
@@ -133,7 +133,7 @@ class Net:
         drop = [list(one) for one in sorted(self.drop, key=lambda one: (one[2], repr(one)))]
         crash = [[node, at] for node, at in sorted(self.crash.items(), key=repr)]
         late = [[*key, by] for key, by in sorted(self.late.items(), key=lambda one: (one[0][2], repr(one)))]
-        made: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "nodes": list(self.nodes),
             "fixed": {"drop": drop, "crash": crash, **({"late": late} if late else {})},
             "delay": list(self.delay) if self.delay else None,
@@ -142,7 +142,7 @@ class Net:
             "stop": None if self.stop == "sending" else self.stop,
             "eff": self.eff,
         }
-        return {name: value for name, value in made.items() if value or name in ("nodes", "fixed")}
+        return {name: value for name, value in fields.items() if value or name in ("nodes", "fixed")}
 
     def lost(self, sender: Any, receiver: Any, sent: int) -> bool:
         """Whether a message is lost by a fixed fault; one to oneself never is."""
@@ -218,11 +218,11 @@ def nodes_of(words: Iterable[str]) -> tuple[Value, ...]:
     >>> nodes_of(["a", "-1", " 2"])
     ('a', -1, 2)
     """
-    found: list[Value] = []
+    nodes: list[Value] = []
     for word in words:
         bare = word.strip()
-        found.append(int(bare) if bare.removeprefix("-").isdecimal() else bare)
-    return tuple(found)
+        nodes.append(int(bare) if bare.removeprefix("-").isdecimal() else bare)
+    return tuple(nodes)
 
 
 def check_nodes(rules: Iterable[Rule], nodes: Iterable[Value]) -> None:

@@ -94,22 +94,22 @@ def with_library(statements: Iterable[Statement]) -> list[Statement]:
 
     An include of a file stays.
     """
-    found: list[Statement] = []
+    result: list[Statement] = []
     seen: set[Path] = set()
     for statement in statements:
         if isinstance(statement, Include) and statement.path.startswith(STANDARD):
-            found += _load(_standard(statement), seen, statement)
+            result += _load(_standard(statement), seen, statement)
         else:
-            found.append(statement)
-    return found
+            result.append(statement)
+    return result
 
 
 def _standard(include: Include) -> Path:
     name = include.path.removeprefix(STANDARD).removesuffix(".ded")
     if name not in names():
-        known = ", ".join(f"{STANDARD}{one}" for one in names())
-        told = f"{include.place}: the library has no {include.path}; it has {known}"
-        raise DedalusSyntax(told, include.place.line, include.place.column)
+        files = ", ".join(f"{STANDARD}{one}" for one in names())
+        message = f"{include.place}: the library has no {include.path}; it has {files}"
+        raise DedalusSyntax(message, include.place.line, include.place.column)
     return LIBRARY / f"{name}.ded"
 
 
@@ -125,46 +125,46 @@ def _load(path: Path, seen: set[Path], by: Include | None) -> list[Statement]:
         why = getattr(error, "strerror", None) or "it is not UTF-8 text"
         place = by.place if by is not None else Place()
         raise DedalusSyntax(f"{where}cannot read {path}: {why}", place.line, place.column) from None
-    found: list[Statement] = []
+    result: list[Statement] = []
     for statement in parse(text, str(path)):
         if isinstance(statement, Include):
             relative = path.parent / statement.path
             library = statement.path.startswith(STANDARD) and not relative.exists()
-            found += _load(_standard(statement) if library else relative, seen, statement)
+            result += _load(_standard(statement) if library else relative, seen, statement)
         else:
-            found.append(statement)
-    return found
+            result.append(statement)
+    return result
 
 
 def _blanked(text: str, file: str) -> str:
     """The text with blanks for comments, so that every place stays what it was."""
-    made, depth, before, fresh = [], 0, "", True
+    pieces, depth, before, fresh = [], 0, "", True
     at = 0
     while at < len(text):
-        found = _PIECES.match(text, at)
-        assert found is not None  # the last alternative takes anything
-        piece = found.group()
+        match = _PIECES.match(text, at)
+        assert match is not None  # the last alternative takes anything
+        piece = match.group()
         if piece == "/*":
             line, column = _place(text, at)
-            told = f"{file or 'program'}:{line}:{column}: this comment has no end; expected '*/'"
-            raise DedalusSyntax(told, line, column)
+            message = f"{file or 'program'}:{line}:{column}: this comment has no end; expected '*/'"
+            raise DedalusSyntax(message, line, column)
         operand = before[-1:].isalnum() or before[-1:] in ("_", ")", '"')
         if (piece == "#" and depth == 0) or (piece == "%" and (fresh or not operand)):
             end = text.find("\n", at)
             piece = text[at : end if end >= 0 else len(text)]
-            made.append(" " * len(piece))
+            pieces.append(" " * len(piece))
         elif piece.startswith(("//", "/*")):
-            made.append(re.sub(r"[^\n]", " ", piece))
+            pieces.append(re.sub(r"[^\n]", " ", piece))
         else:
             depth = max(0, depth + (piece == "(") - (piece == ")"))
-            made.append(piece)
+            pieces.append(piece)
             if not piece.isspace():
                 before, fresh = piece, False
                 depth = 0 if piece == ";" else depth
             elif "\n" in piece:
                 fresh = True
         at += len(piece)
-    return "".join(made)
+    return "".join(pieces)
 
 
 def _place(text: str, at: int) -> tuple[int, int]:
@@ -194,9 +194,9 @@ def _wrong(error: UnexpectedInput, text: str, file: str) -> DedalusSyntax:
     if isinstance(error, UnexpectedToken) and error.token.type == "AGGREGATE":
         hint = "; an aggregate may stand only in the head of a rule"
     for before, remedy in _REMEDIES:
-        found = before.search(text, 0, at)
-        if found:
-            hint = remedy.format(found[1] or "p")
+        match = before.search(text, 0, at)
+        if match:
+            hint = remedy.format(match[1] or "p")
     return DedalusSyntax(f"{file or 'program'}:{line}:{column}: {what}{hint}", line, column)
 
 
@@ -248,22 +248,22 @@ class _Reader:
 
     def columns(self, nodes: list[Any]) -> tuple[tuple[Term | Aggregate, ...], bool]:
         located = False
-        found: list[Term | Aggregate] = []
+        terms: list[Term | Aggregate] = []
         for number, node in enumerate(nodes):
             if node.data == "marked":
                 if number:
                     raise self.wrong(node, "a location is marked in the first column only")
                 located = True
-                found.append(self.term(node.children[0]))
+                terms.append(self.term(node.children[0]))
             elif node.data == "aggregate":
                 form, *of = node.children
                 names = tuple(Variable(str(token)) for token in of if token.type == "VARIABLE")
                 if form != "count" and len(names) != 1:
                     raise self.wrong(node, f"{form} is of one variable: {form}<X>")
-                found.append(Aggregate(str(form), names))
+                terms.append(Aggregate(str(form), names))
             else:
-                found.append(self.term(node))
-        return tuple(found), located
+                terms.append(self.term(node))
+        return tuple(terms), located
 
     def word(self, node: Any) -> str | int | Variable:
         _, *tokens = cast("list[Token]", node.children)

@@ -58,11 +58,11 @@ class Placement:
         } | {atom.relation for rule in rules for atom in rule.atoms if not atom.terms}  # fmt: skip
         if not apart:
             return
-        found = [one for one in check(statements, locations=not self.owner or None) if one.rule not in spared]
-        found = found or list(self._apart())
-        if found:
-            more = f"\n(and {len(found) - 1} more)" if len(found) > 1 else ""
-            raise DedalusRejected(f"{found[0]}{more}", found)
+        diagnostics = [one for one in check(statements, locations=not self.owner or None) if one.rule not in spared]
+        diagnostics = diagnostics or list(self._apart())
+        if diagnostics:
+            more = f"\n(and {len(diagnostics) - 1} more)" if len(diagnostics) > 1 else ""
+            raise DedalusRejected(f"{diagnostics[0]}{more}", diagnostics)
 
     def of(self, relation: str, row: Row) -> Value | None:
         """Where a row is; None if it is everywhere."""
@@ -101,13 +101,13 @@ class Placement:
         for rule in self.rules:
             if rule.fact:
                 continue
-            told = self._with_agents(rule) if self.owner else self._with_columns(rule)
+            message = self._with_agents(rule) if self.owner else self._with_columns(rule)
             ahead = next((atom for atom in rule.atoms if isinstance(atom.time, int) and atom.time > 1), None)
-            if told:
-                yield Diagnostic("location", f"{told}, so that no location can do this alone", rule.place, str(rule))
+            if message:
+                yield Diagnostic("location", f"{message}, so that no location can do this alone", rule.place, str(rule))
             elif ahead is not None:
-                told = f"{ahead} may be still to come, and nobody can read ahead: keep it when it comes"
-                yield Diagnostic("time", told, rule.place, str(rule))
+                message = f"{ahead} may be still to come, and nobody can read ahead: keep it when it comes"
+                yield Diagnostic("time", message, rule.place, str(rule))
 
     def _with_agents(self, rule: Rule) -> str:
         if rule.head.relation not in self.owner:

@@ -53,7 +53,7 @@ from syndicate.dedalus.desugar import core, explicit
 from syndicate.dedalus.explore.asking import explorer
 from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer
 from syndicate.dedalus.explore.outcome import Exploration, Mode
-from syndicate.dedalus.explore.stability import founded
+from syndicate.dedalus.explore.stability import is_stable
 from syndicate.dedalus.hazards import Hazard, hazards
 from syndicate.dedalus.lamport import lamport
 from syndicate.dedalus.live import agent as live
@@ -160,12 +160,12 @@ class Program:
         rules = self.core()
         seeing = observing(rules, specification)
         spared = {str(rule) for rule in rules if rule.head.relation in seeing}
-        found = [
+        diagnostics = [
             one for one in self.check(strict=strict) if not (one.reason_class == "location" and one.rule in spared)
         ]
-        if found:
-            more = f"  (and {len(found) - 1} more)" if len(found) > 1 else ""
-            raise DedalusRejected(f"{found[0]}{more}", found)
+        if diagnostics:
+            more = f"  (and {len(diagnostics) - 1} more)" if len(diagnostics) > 1 else ""
+            raise DedalusRejected(f"{diagnostics[0]}{more}", diagnostics)
 
     # ----------------------------------------------------------------------------------------------------- running
 
@@ -217,23 +217,23 @@ class Program:
         self.accept(strict=strict)
         _in_order(start, until, delivery)
         rules = self.core()
-        known = arities(rules)
-        given = _fit(known, events)
-        made = schedule if schedule is None or isinstance(schedule, Schedule) else Schedule.of(schedule)
+        columns = arities(rules)
+        facts = _fit(columns, events)
+        fixed = schedule if schedule is None or isinstance(schedule, Schedule) else Schedule.of(schedule)
         if net is not None:
-            if made is not None and made.net is not None:
+            if fixed is not None and fixed.net is not None:
                 raise ScheduleError("the schedule has a net already: give one of them")
-            made = evolve(made or Schedule(), net=net)
-        _choose(rules, made)
+            fixed = evolve(fixed or Schedule(), net=net)
+        _choose(rules, fixed)
         if engine is not None and any(rule.choices for rule in rules):
             raise ScheduleError(
                 "choices are made by the run itself, one by one: run a program that has some without engine="
             )
-        clock = Clock(start, until, seed, made, delivery)
-        if made is not None and made.locations is not None:
+        clock = Clock(start, until, seed, fixed, delivery)
+        if fixed is not None and fixed.locations is not None:
             placement = Placement(self.statements, apart=False)
-            rules, clock.placed = placement.facts_at(made.locations, rules, start - 1), placement.of
-        return run(rules, clock, given, limit=limit, founded=founded, engine=engine)
+            rules, clock.placed = placement.facts_at(fixed.locations, rules, start - 1), placement.of
+        return run(rules, clock, facts, limit=limit, stable=is_stable, engine=engine)
 
     def explorer(
         self,
@@ -250,11 +250,11 @@ class Program:
         self.accept(strict=strict)
         _in_order(start, until, delivery)
         rules = self.core()
-        given = _fit(arities(rules), events)
-        made = Schedule.of(schedule, default=None) if isinstance(schedule, dict) else schedule
-        _choose(rules, made)
-        clock = Clock(start, until, None, made or Schedule(delay=None), delivery)
-        return explorer(rules, clock, events=given, **options)
+        facts = _fit(arities(rules), events)
+        fixed = Schedule.of(schedule, default=None) if isinstance(schedule, dict) else schedule
+        _choose(rules, fixed)
+        clock = Clock(start, until, None, fixed or Schedule(delay=None), delivery)
+        return explorer(rules, clock, events=facts, **options)
 
     def explore(
         self,
@@ -330,24 +330,24 @@ def _choose(rules: list[Rule], schedule: Schedule | None) -> None:
             raise ScheduleError(f"the schedule chooses for rule {number} at {time}, which has no choose")
 
 
-def _fit(known: dict[str, int], events: Facts | None) -> Facts:
+def _fit(columns: dict[str, int], events: Facts | None) -> Facts:
     """Events, of which each row fits its relation, and can be read again and again; raises :class:`FactError`."""
-    made: dict[int, dict[str, Collection[Row]]] = {}
+    facts: dict[int, dict[str, Collection[Row]]] = {}
     for time, relations in (events or {}).items():
-        made[time] = {}
-        for name, given in relations.items():
-            if name not in known:
+        facts[time] = {}
+        for name, rows_given in relations.items():
+            if name not in columns:
                 raise FactError(f"an event is of {name!r}, which the program does not have")
-            rows: Collection[Any] = given if isinstance(given, Collection) else list(given)
-            made[time][name] = rows
-            fit = set(map(type, rows)) <= {tuple} and set(map(len, rows)) <= {known[name]}
+            rows: Collection[Any] = rows_given if isinstance(rows_given, Collection) else list(rows_given)
+            facts[time][name] = rows
+            fit = set(map(type, rows)) <= {tuple} and set(map(len, rows)) <= {columns[name]}
             if fit and _PLAIN.issuperset(map(type, chain.from_iterable(rows))):  # all at once, for there may be many
                 continue
             for row in rows:
-                good = isinstance(row, tuple) and len(row) == known[name]
+                good = isinstance(row, tuple) and len(row) == columns[name]
                 if not good or not _PLAIN.issuperset(map(type, row)):
-                    raise FactError(f"{row!r} is no row of {name}: a tuple of {known[name]} strings or numbers")
-    return made
+                    raise FactError(f"{row!r} is no row of {name}: a tuple of {columns[name]} strings or numbers")
+    return facts
 
 
 _PLAIN: Final = frozenset({str, int, float})
@@ -456,11 +456,11 @@ def aggregate(form: str, *of: Variable) -> Aggregate:
     return Aggregate(form, of)
 
 
-def _value(given: Any) -> Term:
-    made = term(given)
-    if isinstance(made, Aggregate):
-        raise FactError(f"{made} stands in a head only")
-    return made
+def _value(value: Any) -> Term:
+    result = term(value)
+    if isinstance(result, Aggregate):
+        raise FactError(f"{result} stands in a head only")
+    return result
 
 
 __all__ = ["Head", "Made", "Program", "Rel", "Row", "aggregate", "choose", "compare", "compute", "names"]

@@ -41,17 +41,17 @@ def restless(statements: Sequence[Statement]) -> list[Restless]:
     """The rules for which the test fails; none means that the program is temporally safe."""
     rules = core(statements)
     ending = events(rules)
-    found = []
+    result = []
     for rule in rules:
         head = rule.head
-        kept = any((a.relation, a.terms, a.negated) == (head.relation, head.terms, False) for a in rule.atoms)
-        harmless = (rule.kind == "deductive" and not rule.times) or (rule.kind == "next" and kept)
+        persistent = any((a.relation, a.terms, a.negated) == (head.relation, head.terms, False) for a in rule.atoms)
+        harmless = (rule.kind == "deductive" and not rule.times) or (rule.kind == "next" and persistent)
         if rule.fact or harmless or _ends(rule, ending):
             continue
         what = "is sent again" if rule.kind in ("async", "later") else "may change"
-        told = f"{head.relation} {what} at every timestep: no atom of the body is an event that ends"
-        found.append(Restless(rule, told))
-    return found
+        message = f"{head.relation} {what} at every timestep: no atom of the body is an event that ends"
+        result.append(Restless(rule, message))
+    return result
 
 
 def events(rules: Sequence[Rule]) -> set[str]:
@@ -61,17 +61,17 @@ def events(rules: Sequence[Rule]) -> set[str]:
         for atom in (rule.head, *rule.atoms):
             heads.setdefault(atom.relation, [])
         heads[rule.head.relation].append(rule)
-    found: set[str] = set()
+    ending: set[str] = set()
     while True:
         more = {
             name
-            for name, made in heads.items()
-            if name not in found
-            and all(rule.head.time is not None if rule.fact else _ends(rule, found) for rule in made)
+            for name, defining in heads.items()
+            if name not in ending
+            and all(rule.head.time is not None if rule.fact else _ends(rule, ending) for rule in defining)
         }
         if not more:
-            return found
-        found |= more
+            return ending
+        ending |= more
 
 
 def _ends(rule: Rule, ending: set[str]) -> bool:

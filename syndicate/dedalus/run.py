@@ -46,7 +46,7 @@ Early: TypeAlias = frozenset[tuple[int, str, Row]]
 Assumed: TypeAlias = tuple[Early, Early]
 """Arrivals in the past, and what is true at constant times ahead."""
 
-Founded: TypeAlias = Callable[[Sequence[Rule], Clock, Facts, Model, Assumed], bool]
+StabilityTest: TypeAlias = Callable[[Sequence[Rule], Clock, Facts, Model, Assumed], bool]
 """Whether a model does not owe what it assumed to itself."""
 
 
@@ -57,13 +57,13 @@ def run(
     *,
     limit: int = MAX_STEPS,
     assumed: Assumed | None = None,
-    founded: Founded | None = None,
+    stable: StabilityTest | None = None,
     engine: Callable[[Circuit], Any] | None = None,
 ) -> Model:
     """The model of checked rules in short form under *clock*; *limit* bounds the timesteps that are evaluated.
 
     *assumed* are the arrivals in the past, and what is true at constant times ahead, of the first try: from nothing, if
-    it is not given, and if that leads nowhere from what a schedule says of arrivals in the past.  *founded* says
+    it is not given, and if that leads nowhere from what a schedule says of arrivals in the past.  *stable* says
     whether a model does not owe them to itself.  *engine* makes what runs the circuit of each pass.
 
     Raises :class:`DedalusParadox`, :class:`DedalusEndless`, :class:`DedalusArithmetic`, :class:`ScheduleError`.
@@ -75,7 +75,7 @@ def run(
     refused: list[Exception] = []
     for one in tries:
         try:
-            return _model(rules, clock, events or {}, limit, one, founded, engine)
+            return _model(rules, clock, events or {}, limit, one, stable, engine)
         except (DedalusParadox, ScheduleError) as error:
             refused.append(error)
     raise refused[0]
@@ -87,7 +87,7 @@ def _model(
     events: Facts,
     limit: int,
     assumed: Assumed,
-    founded: Founded | None,
+    stable: StabilityTest | None,
     engine: Callable[[Circuit], Any] | None,
 ) -> Model:
     """The model to which passes lead from what is assumed at first."""
@@ -103,7 +103,7 @@ def _model(
             once.lowered.plan.close()
         if (once.early, once.ahead) == assumed:
             model = once.model()
-            if founded is not None and not founded(rules, clock, events, model, assumed):
+            if stable is not None and not stable(rules, clock, events, model, assumed):
                 raise DedalusParadox(
                     _paradox(assumed, "what arrives in the past, or is read of a time to come, is its own only cause")
                 )
@@ -131,13 +131,13 @@ def _all_used(clock: Clock) -> None:
         raise ScheduleError(f"the schedule names {told} sent at {sent}, but no such message is sent{more}")
 
 
-def stepped(plan: Plan, time: int, given: Mapping[str, Mapping[Row, int]]) -> Mapping[str, Any]:
+def stepped(plan: Plan, time: int, changes: Mapping[str, Mapping[Row, int]]) -> Mapping[str, Any]:
     """A step of a plan at a time; raises :class:`DedalusArithmetic`, :class:`DedalusEndless`.
 
     The plan is then as it was.
     """
     try:
-        return plan.step(given)
+        return plan.step(changes)
     except StepFailed as error:
         rule = _RULE.search(str(error))
         where, what = (f"{rule[1]}: ", f"\n    {rule[2]}") if rule else ("", "")
@@ -358,11 +358,11 @@ class Pass:
                 rows.update(dict.fromkeys(out[name], begun))
                 continue
             for row, weight in out[name].items():
-                known = rows.get(row)
-                if known is None:
+                entry = rows.get(row)
+                if entry is None:
                     rows[row] = begun
                     continue
-                spans = known if isinstance(known, list) else list(known)  # a tuple is shared by all that came with it
+                spans = entry if isinstance(entry, list) else list(entry)  # a tuple is shared by all that came with it
                 rows[row] = spans
                 if weight < 0:
                     spans[-1] = (spans[-1][0], time)
@@ -373,14 +373,14 @@ class Pass:
         """Set the clock, and what is read of constant times."""
         if not self.lowered.timed:
             return
-        told = self.told
-        changes[NOW] = {(time,): 1} if told is None else {(told,): -1, (time,): 1}
+        before = self.told
+        changes[NOW] = {(time,): 1} if before is None else {(before,): -1, (time,): 1}
         for name, times in self.lowered.constants.items():
             for constant in times:
-                if told is None or _side(told, constant) != _side(time, constant):
-                    known = self.read(name, constant, told) if told is not None else set()
+                if before is None or _side(before, constant) != _side(time, constant):
+                    rows_before = self.read(name, constant, before) if before is not None else set()
                     rows = self.read(name, constant, time)
-                    changes[f"+{name}@{constant}"] = {row: 1 if row in rows else -1 for row in rows ^ known}
+                    changes[f"+{name}@{constant}"] = {row: 1 if row in rows else -1 for row in rows ^ rows_before}
 
     def read(self, name: str, constant: int, time: int) -> set[Row]:
         """What is told at a time of a constant one: found if it is over, assumed if it is to come."""

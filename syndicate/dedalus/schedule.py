@@ -61,14 +61,14 @@ class Schedule:
         return not said and (self.net is None or self.net == Net(self.net.nodes))
 
     @classmethod
-    def of(cls, given: Mapping[str, Any], *, default: int | None = 1) -> Schedule:
+    def of(cls, fields: Mapping[str, Any], *, default: int | None = 1) -> Schedule:
         """From JSON, as for ``syndicate dedalus run --schedule``; raises :class:`ScheduleError`.
 
         *default* is the delay where the JSON has none; None is a free choice.
         """
-        if not isinstance(given, Mapping):
-            raise ScheduleError(f"a schedule is an object with 'schedule', 'default' or 'net', not {given!r}")
-        entries = given.get("schedule") or []
+        if not isinstance(fields, Mapping):
+            raise ScheduleError(f"a schedule is an object with 'schedule', 'default' or 'net', not {fields!r}")
+        entries = fields.get("schedule") or []
         if not isinstance(entries, list):
             raise ScheduleError(f"'schedule' is a list of {{rel, tuple, sent, arrive}}, not {entries!r}")
         arrive: dict[tuple[str, Row, int], tuple[int, ...]] = {}
@@ -90,10 +90,10 @@ class Schedule:
                 arrive[key] = times
             else:
                 by_rule[*key, rule] = times
-        net = None if (said := given.get("net")) is None else Net.of(said)
-        delay = default if given.get("default") is None else _delay(given["default"])
-        choices = dict(_chosen(*each) for each in enumerate(given.get("choices") or ()))
-        return cls(arrive, delay, net, by_rule, choices, _places(given.get("locations")), frozenset(unknown))
+        net = None if (said := fields.get("net")) is None else Net.of(said)
+        delay = default if fields.get("default") is None else _delay(fields["default"])
+        choices = dict(_chosen(*each) for each in enumerate(fields.get("choices") or ()))
+        return cls(arrive, delay, net, by_rule, choices, _places(fields.get("locations")), frozenset(unknown))
 
 
 def _entry(number: int, entry: Any) -> tuple[tuple[str, Row, int], tuple[int, ...]]:
@@ -224,10 +224,10 @@ class Clock:
         at = {name: number for number, name in enumerate(names)}
         rules = Dependencies(choices)
         columns = [at[variable.name] for variable in rules.variables]
-        kept = rules.first(self.ranked(rule, time, {tuple(row[n] for n in columns) for row in bindings}))
-        group = kept[0][rules.parts[0][0]] if len(choices) == 1 else ()
-        self.chosen.setdefault((rule, time), {})[group] = kept
-        taken = set(kept)
+        values = rules.first(self.ranked(rule, time, {tuple(row[n] for n in columns) for row in bindings}))
+        group = values[0][rules.parts[0][0]] if len(choices) == 1 else ()
+        self.chosen.setdefault((rule, time), {})[group] = values
+        taken = set(values)
         return [row for row in bindings if tuple(row[n] for n in columns) in taken]
 
     def ranked(self, rule: int, time: int, values: Iterable[Row]) -> list[Row]:

@@ -51,9 +51,9 @@ def with_numbers(rule: Rule) -> Rule:
     while True:
         for goal in rule.body:
             if isinstance(goal, Atom) and is_clock(goal):
-                made = _replaced(rule, goal)
-                if made is not None:
-                    rule = made
+                replaced = _replaced(rule, goal)
+                if replaced is not None:
+                    rule = replaced
                     break
         else:
             return rule
@@ -93,16 +93,16 @@ def _replaced(rule: Rule, atom: Atom) -> Rule | None:
     bound = _bound(rule)
     loose = [term for term in terms if any(name not in bound for name in variables(term))]
     rest = [goal for goal in rule.body if goal is not atom]
-    told = [goal for term in terms if term not in loose for goal in _numbered(term, rule)]
+    conditions = [goal for term in terms if term not in loose for goal in _numbered(term, rule)]
     if not loose:
         if len(terms) == 2 and not any(isinstance(term, Wildcard) for term in terms):
             first, second = terms
-            told.append(
+            conditions.append(
                 Comparison(second, "==", _moved(first, 1))
                 if atom.relation == "successor"
                 else Comparison(first, "<", second)
             )
-        return evolve(rule, body=(*told, *rest))
+        return evolve(rule, body=(*conditions, *rest))
     if atom.relation != "successor" or len(loose) > 1 or not isinstance(loose[0], Variable):
         return None
     at = terms.index(loose[0])
@@ -110,10 +110,10 @@ def _replaced(rule: Rule, atom: Atom) -> Rule | None:
     if isinstance(other, Wildcard):
         return None
     value = {loose[0]: _moved(other, 1 if at else -1)}
-    made = [_with(part, value) for part in (rule.head, *rest)]
-    if any(part is None for part in made):
+    parts = [_with(part, value) for part in (rule.head, *rest)]
+    if any(part is None for part in parts):
         return None
-    return evolve(rule, head=made[0], body=(*told, *made[1:]))
+    return evolve(rule, head=parts[0], body=(*conditions, *parts[1:]))
 
 
 def _numbered(term: Term, rule: Rule) -> list[Comparison]:

@@ -16,7 +16,8 @@ The files, in the order of reading:
 
 * data: ``element`` (identity, and what a dictionary is keyed by), ``time`` (product order), ``zset``, ``trace``
 * the circuit, without any execution: ``node``, ``aggregates``, ``stream`` (the operators), ``circuit``, and what can
-  be known without running: ``nature``; ``incremental`` rewrites a query over whole collections into one over changes
+  be known without running: ``properties``; ``incremental`` rewrites a query over whole collections into one over
+  changes
 * the local engine: ``local`` (a step is a transaction), ``scope`` (what runs when), ``loop`` (to the fixed point),
   ``restart`` (when computing again is cheaper), ``operators/`` (one file a family)
 
@@ -32,7 +33,7 @@ Four ideas carry the engine.
   so the engine keeps the one it has (``operators.distinct``).
 
 State is in dictionaries of Python objects, until a change comes as :class:`Columns`: then joins, ``distinct``,
-``count sum avg min max`` keep a tail of sorted arrays beside their dictionary (``columnar/``).  That is for
+``count sum avg min max`` keep runs of sorted arrays beside their dictionary (``columnar/``).  That is for
 functions that are known (``itemgetter``, :func:`rearranges`, :class:`where`): what a user's lambda costs a row, no
 layout of the state can save.
 

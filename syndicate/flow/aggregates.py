@@ -1,6 +1,6 @@
 """Aggregates: what a group of an indexed stream is summed up to.
 
-An aggregate is data: engines choose their own way to keep it up to date by its *form*; :meth:`Aggregate.of` says what
+An aggregate is data: engines choose how to keep it up to date by its *form*; :meth:`Aggregate.of` says what
 it is, for one whole group.  ``count``, ``sum`` and ``avg`` are linear: they weigh each value with its weight, and a
 group has no row if its weights add up to 0.  ``min``, ``max`` and ``top_k`` look at the values of positive weight,
 each once, and a group without such has no row.  So no group ever shows a count of 0.
@@ -182,18 +182,18 @@ class Total:
 
     def plus_total(self, other: Total) -> Total:
         """The sum of two, a new one."""
-        made = Total()
-        made.whole = self.whole + other.whole
-        made.floats = self.floats + other.floats
-        made.scaled = self.scaled + other.scaled
+        total = Total()
+        total.whole = self.whole + other.whole
+        total.floats = self.floats + other.floats
+        total.scaled = self.scaled + other.scaled
         with localcontext(_EXACT):
-            made.other = self.other + other.other
-        made.odd = dict(self.odd)
+            total.other = self.other + other.other
+        total.odd = dict(self.odd)
         for name, weight in other.odd.items():
-            made.odd[name] = made.odd.get(name, 0) + weight
-            if not made.odd[name]:
-                del made.odd[name]
-        return made
+            total.odd[name] = total.odd.get(name, 0) + weight
+            if not total.odd[name]:
+                del total.odd[name]
+        return total
 
     def __bool__(self) -> bool:
         """Whether anything is left."""
@@ -279,14 +279,16 @@ def user(function: Callable[[Group], Element], name: str = "") -> Aggregate:
     return Aggregate("user", function=function, name=name or getattr(function, "__name__", "user"))
 
 
-def aggregate_of(given: Aggregate | Callable[[Group], Element]) -> Aggregate:
+def aggregate_of(aggregate: Aggregate | Callable[[Group], Element]) -> Aggregate:
     """An aggregate as the user writes it: one of these, or a function."""
-    if isinstance(given, Aggregate):
-        return given
-    known = {builtins.sum: sum, builtins.min: min, builtins.max: max}
-    if given in known:
-        return known[given]
+    if isinstance(aggregate, Aggregate):
+        return aggregate
+    builtin = {builtins.sum: sum, builtins.min: min, builtins.max: max}
+    if aggregate in builtin:
+        return builtin[aggregate]
     makers: tuple[Any, ...] = (top_k, user, linear)
-    if given in makers or not callable(given):
-        raise CircuitError(f"{given!r} is no aggregate: use one of syndicate.flow.aggregates, or a function of a group")
-    return user(given)
+    if aggregate in makers or not callable(aggregate):
+        raise CircuitError(
+            f"{aggregate!r} is no aggregate: use one of syndicate.flow.aggregates, or a function of a group"
+        )
+    return user(aggregate)

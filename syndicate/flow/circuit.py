@@ -161,18 +161,18 @@ class Circuit(Wiring):
     ) -> dict[str, Stream]:
         child._building.append(child)
         try:
-            found = bodies(dict(loops))
+            streams = bodies(dict(loops))
         finally:
             child._building.pop()
-        if set(found) != set(loops):
-            raise CircuitError(f"a recursion over {sorted(loops)} needs a body for each, but got {sorted(found)}")
+        if set(streams) != set(loops):
+            raise CircuitError(f"a recursion over {sorted(loops)} needs a body for each, but got {sorted(streams)}")
         results = {}
         for name, loop in loops.items():
-            inner = child.bring(found[name], "recursive")
+            inner = child.bring(streams[name], "recursive")
             inner.need("recursive", Carries.ZSET)
-            made = child.add(Kind.OPERATOR, "distinct", [inner.port], [Carries.ZSET], {}, share=False)
-            made.name = name
-            stream = Stream(child, Port(made.id))
+            node = child.add(Kind.OPERATOR, "distinct", [inner.port], [Carries.ZSET], {}, share=False)
+            node.name = name
+            stream = Stream(child, Port(node.id))
             loop.connect(stream)
             results[name] = child.export(stream)
         return results
@@ -248,7 +248,7 @@ class Circuit(Wiring):
     ) -> Callable[[], None]:
         """A view: see :func:`syndicate.hosting.host.host` and :mod:`syndicate.views`.
 
-        With *tuples*, a class of one field stands for tuples of one, and not for bare values.
+        With *tuples*, a class of one field means tuples of one, and not bare values.
         """
         return view_of(ds, self, inputs, outputs, messages, tuples=tuples)
 

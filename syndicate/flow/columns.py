@@ -35,7 +35,7 @@ class Columns:
     *weights* are integers, 1 each if left out; equal elements are added.  Arrays are copied.
 
     Types count, as everywhere: integers become ``int``, floats ``float``, booleans ``bool``; all else is as it is in
-    the array.  Raises :class:`CircuitError` for columns that are none, :class:`WeightError` for weights that are none.
+    the array.  Raises :class:`CircuitError` for what is not a column, :class:`WeightError` for what is not a weight.
     """
 
     __slots__ = ("arrays", "single", "weights")

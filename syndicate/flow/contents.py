@@ -1,10 +1,10 @@
 """Contents: all that a running circuit keeps, node by node, in one form.
 
-What a node keeps is nested dictionaries of some kind, or a batch.  Here stands how each kind is looked at and put back,
-for snapshots, which write all of it, for graphs and profiles, which count it, and for :func:`integral`, which reads a
-collection out of it.
+What a node keeps is nested dictionaries of some kind, or a batch.  This module says how each kind is looked at and put
+back, for snapshots, which write all of it, for graphs and profiles, which count it, and for :func:`integral`, which
+reads a collection out of it.
 
-Contract: each class that is ever registered with :meth:`Scope.state` is in ``WAYS``.
+Contract: each class that is ever registered with :meth:`Scope.state` is in ``STATE_FORMATS``.
 """
 
 from __future__ import annotations
@@ -55,16 +55,16 @@ def kept(engine: LocalEngine) -> Held:
 
 def held(engine: LocalEngine) -> Held:
     """The same, without what is in columns."""
-    found: Held = {}
+    states_by_place: Held = {}
     for path, states in sorted(engine.states.items()):
-        found.update(((path, number), state) for number, state in enumerate(states))
+        states_by_place.update(((path, number), state) for number, state in enumerate(states))
     root = engine.root
     for slot in sorted(chain.from_iterable(root.absorbers.values())):
-        found[root.nodes[slot].global_id, -1] = Delayed(root, slot)
+        states_by_place[root.nodes[slot].global_id, -1] = Delayed(root, slot)
     for scope in scopes(root):
         if isinstance(scope, Loop) and scope.restart is not None:
-            found[scope.node.global_id, -2] = scope.restart
-    return found
+            states_by_place[scope.node.global_id, -2] = scope.restart
+    return states_by_place
 
 
 def scopes(scope: Scope) -> Iterator[Scope]:
@@ -89,7 +89,7 @@ class Content:
 
 
 @frozen
-class Way:
+class StateFormat:
     """How a kind of state is written and read.
 
     *levels* has a letter for each column: ``k`` for keys, ``p`` for pairs of keys, ``v`` for values or none, ``t`` for
@@ -152,24 +152,26 @@ def _put_delayed(state: Delayed, content: Content, _: Any) -> None:
         state.root.delayed[state.slot] = content.batch()
 
 
-WAYS: Final[dict[type, Way]] = {
-    dict: Way("collection", _levels_of, lambda s: s, lambda s, content, _: s.update(content.entries)),
-    Cell: Way(
+STATE_FORMATS: Final[dict[type, StateFormat]] = {
+    dict: StateFormat("collection", _levels_of, lambda s: s, lambda s, content, _: s.update(content.entries)),
+    Cell: StateFormat(
         "cell",
         lambda _: "kw",
         lambda s: {} if isinstance(s.value, bool) else s.value,
         _put_cell,
         lambda s: s.value if isinstance(s.value, bool) else None,
     ),
-    Arrangement: Way("index", lambda _: "kkw", lambda s: s.index, _put_arrangement, lambda s: s.mixed),
-    TimedArrangement: Way("timed index", lambda _: "ktkw", lambda s: s.index, _put_arrangement, lambda s: s.mixed),
-    History: Way("history", _history_levels, lambda s: s.past, _put_history),
-    Trace: Way("trace", lambda _: "kvtw", lambda s: s.groups, _put_trace),
-    Unique: Way("set", lambda _: "kw", lambda s: s.held, _put_unique),
-    Upserts: Way("table", lambda _: "kk", lambda s: s.current, _put_upserts),
-    Integral: Way("integral", lambda _: "kw", lambda s: s.total, _put_integral),
-    Restart: Way("cost", lambda _: "kw", lambda _: {}, _put_restart, lambda s: s.rows_each),
-    Delayed: Way(
+    Arrangement: StateFormat("index", lambda _: "kkw", lambda s: s.index, _put_arrangement, lambda s: s.mixed),
+    TimedArrangement: StateFormat(
+        "timed index", lambda _: "ktkw", lambda s: s.index, _put_arrangement, lambda s: s.mixed
+    ),
+    History: StateFormat("history", _history_levels, lambda s: s.past, _put_history),
+    Trace: StateFormat("trace", lambda _: "kvtw", lambda s: s.groups, _put_trace),
+    Unique: StateFormat("set", lambda _: "kw", lambda s: s.held, _put_unique),
+    Upserts: StateFormat("table", lambda _: "kk", lambda s: s.current, _put_upserts),
+    Integral: StateFormat("integral", lambda _: "kw", lambda s: s.total, _put_integral),
+    Restart: StateFormat("cost", lambda _: "kw", lambda _: {}, _put_restart, lambda s: s.rows_each),
+    Delayed: StateFormat(
         "batch",
         lambda s: "rows" if isinstance(s.root.delayed.get(s.slot), list) else "kw",
         lambda s: s.root.delayed.get(s.slot, {}),
@@ -183,10 +185,10 @@ PAIRED: Final = frozenset({dict, Cell, History, Integral})
 
 def size_of(state: Any) -> int:
     """How many entries a state has: pairs of an index, times of an element in a loop, groups of an aggregate."""
-    way = WAYS[type(state)]
-    entries = way.entries(state)
+    state_format = STATE_FORMATS[type(state)]
+    entries = state_format.entries(state)
     maps: list[Any] = [entries]
-    for _ in way.levels(state)[1:-1] if isinstance(entries, dict) else ():
+    for _ in state_format.levels(state)[1:-1] if isinstance(entries, dict) else ():
         maps = list(chain.from_iterable(map(dict.values, maps)))
     return sum(map(len, maps))
 
@@ -202,14 +204,14 @@ def integral(engine: LocalEngine, circuit: Netlist, what: str | Stream) -> ZSet 
     port, inside = _named(circuit, what) if isinstance(what, str) else (what.port, what.circuit)
     if inside.root is not circuit.root:
         raise CircuitError(f"{what!r} is a stream of another circuit")
-    found = _integral(engine, inside, port)
-    if found is None:
+    contents = _integral(engine, inside, port)
+    if contents is None:
         raise CircuitError(
             f"nothing keeps the collection of {inside.nodes[port.node]}: a circuit only keeps what it needs to follow "
             "changes. Ask for a stream behind distinct(), aggregate(), or index_with() where a join reads it; for what "
             "integrate() gives in each step, ask for the stream that it reads"
         )
-    return found
+    return contents
 
 
 def _named(circuit: Netlist, name: str) -> tuple[Port, Netlist]:
@@ -221,14 +223,14 @@ def _named(circuit: Netlist, name: str) -> tuple[Port, Netlist]:
         return ports[0], root
     if name in root.sources:
         return Port(root.sources[name].id), root
-    found = [node for node in root.walk() if node.name == name and (node.child is None or len(node.carries) == 1)]
-    inner = [node for node in found if node.op == "distinct"]  # a recursion names three nodes alike
-    found = inner if len(inner) == 1 else found
-    if len(found) != 1:
-        known = ", ".join(map(repr, sorted({node.name for node in root.walk() if node.name})))
-        many = f"{len(found)} nodes are" if found else "no sink, source or node is"
-        raise CircuitError(f"{many} called {name!r}; there are {known or 'no names'}")
-    return Port(found[0].id), found[0].circuit
+    matches = [node for node in root.walk() if node.name == name and (node.child is None or len(node.carries) == 1)]
+    inner = [node for node in matches if node.op == "distinct"]  # a recursion names three nodes alike
+    matches = inner if len(inner) == 1 else matches
+    if len(matches) != 1:
+        names = ", ".join(map(repr, sorted({node.name for node in root.walk() if node.name})))
+        many = f"{len(matches)} nodes are" if matches else "no sink, source or node is"
+        raise CircuitError(f"{many} called {name!r}; there are {names or 'no names'}")
+    return Port(matches[0].id), matches[0].circuit
 
 
 def _integral(engine: LocalEngine, circuit: Netlist, port: Port) -> ZSet | IndexedZSet | Trace | None:

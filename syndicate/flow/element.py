@@ -1,4 +1,4 @@
-"""Elements: what a Z-set may hold, and how it is told apart in a dictionary.
+"""Elements: what a Z-set may hold, and how a dictionary distinguishes them.
 
 Python's ``==`` confuses ``1``, ``1.0`` and ``True``, so no Z-set may key on raw values.  But nearly all elements of
 real circuits are tuples of strings and integers, on which Python's own identity is the right one, and user functions
@@ -9,7 +9,7 @@ want to see these tuples, not frozen forms.  So an element has a **key**: itself
   unequal (``2.5``, not ``2.0``, ``-0.0`` or ``nan``), and tuples of plain values, all of exactly these types
 * typed: ``bool``, other floats, records, frozen sets, dictionaries of :mod:`syndicate.values.value` (with ``None`` in
   them,
-  too); any other hashable object, told apart by its class and its own ``==``, also of a subclass of ``str`` or
+  too); any other hashable object, distinguished by its class and its own ``==``, also of a subclass of ``str`` or
   ``tuple``; tuples that hold such
 * refused: what cannot be hashed (a ``list``, a ``dict``)
 
@@ -219,7 +219,7 @@ def _form(element: Element, depth: int) -> Any:
         return (kind, frozenset([(_form(key, depth + 1), _form(item, depth + 1)) for key, item in element.items()]))
     if is_record(element):
         return (Record, _form(label_of(element), depth + 1), *[_form(item, depth + 1) for item in fields_of(element)])
-    remedy = getattr(kind, "no_element", None)  # what stands for rows or values that are not there yet
+    remedy = getattr(kind, "no_element", None)  # a placeholder for rows or values that are not there yet
     if remedy is not None:
         raise UnhashableElement(_REFUSED.format(kind=kind.__name__, element=short(element), remedy=remedy))
     try:

@@ -4,11 +4,11 @@
 come back as they were: tuples stay tuples, ``1 1.0 True`` stay three, ``-0.0`` and ``nan`` keep their bits.  An integer
 that does not fit into 64 bits is an extension.  Whatever else is known is written as a pair of a *mark*, an extension
 that holds the type's name, and a payload, which is written likewise: so nothing is unpickled, and reading makes no
-other objects than those that the names in this process stand for.
+other objects than those that the names in this process mean.
 
 Known are symbols, records, the sets and dictionaries of :mod:`syndicate.values.value`, ``Decimal``, ``Fraction``,
 ``UUID``,
-dates and times, and what :func:`register` was told.  A record class is looked up by its label, as everywhere, and must
+dates and times, and what :func:`register` was given.  A record class is looked up by its label, as everywhere, and must
 be the one that was written.
 
 >>> back = decoded(encoded([(1, True, -0.0), (2**70, frozenset({"a"}))])); back
@@ -45,7 +45,7 @@ _MARK: Final = 2
 
 @frozen
 class Mark:
-    """The head of a pair that stands for an element of another type."""
+    """The head of a pair that encodes an element of another type."""
 
     name: str
 
@@ -62,7 +62,7 @@ class Form:
 def register(cls: type, name: str, write: Callable[[Any], Element], read: Callable[[Any], Element]) -> None:
     """Let snapshots hold instances of exactly *cls*: *write* makes an element of known types, *read* takes it back.
 
-    The name stands in the snapshot, so it must be the same in the process that restores.
+    The name is in the snapshot, so it must be the same in the process that restores.
 
     >>> register(complex, "complex", lambda z: (z.real, z.imag), lambda pair: complex(*pair))
     >>> decoded(encoded([1 + 2j]))
@@ -70,11 +70,11 @@ def register(cls: type, name: str, write: Callable[[Any], Element], read: Callab
     """
     if not isinstance(cls, type):
         raise UnwritableElement(f"register() needs a class, not {cls!r}")
-    known = _readers.get(name)
-    if known is not None and _forms.get(cls) is not known:
-        taken = next((f"by {other.__qualname__}" for other, form in _forms.items() if form is known), "")
+    reader = _readers.get(name)
+    if reader is not None and _forms.get(cls) is not reader:
+        taken = next((f"by {other.__qualname__}" for other, form in _forms.items() if form is reader), "")
         raise UnwritableElement(f"the name {name!r} is taken {taken}: register {cls.__qualname__} by another name")
-    if cls in ATOMS or cls is tuple or (cls in _forms and known is None and _forms[cls].name in _OWN):
+    if cls in ATOMS or cls is tuple or (cls in _forms and reader is None and _forms[cls].name in _OWN):
         raise UnwritableElement(f"snapshots know {cls.__qualname__} already")
     if cls in _forms:
         _readers.pop(_forms[cls].name)
@@ -115,12 +115,12 @@ def unpacked(data: bytes) -> tuple[Any, bool]:
         return Mark(content.decode())
 
     try:
-        found = msgpack.unpackb(
+        decoded = msgpack.unpackb(
             data, use_list=False, ext_hook=extension, object_hook=_refuse, unicode_errors="surrogatepass"
         )
     except (ValueError, TypeError, RecursionError, msgpack.UnpackException) as error:
         raise SnapshotDamaged(f"the snapshot cannot be read: {type(error).__name__}: {error}") from error
-    return found, marked
+    return decoded, marked
 
 
 def written(column: Sequence[Element]) -> Sequence[Any]:
@@ -215,15 +215,15 @@ def _read_record(parts: Any) -> Element:
         return Record.labelled(label, fields)
     cls: Any = type(thaw((label, *[0] * len(fields))))
     if cls is Record or cls.__qualname__ != name:
-        known = "there is no such class here" if cls is Record else f"here that is the class {cls.__qualname__}"
+        there = "there is no such class here" if cls is Record else f"here that is the class {cls.__qualname__}"
         raise SnapshotMismatch(
-            f"the snapshot holds records {label}/{len(fields)} of the class {name}, but {known}: define or import "
+            f"the snapshot holds records {label}/{len(fields)} of the class {name}, but {there}: define or import "
             "the class before restoring"
         )
-    made = object.__new__(cls)
+    instance = object.__new__(cls)
     for store, item in zip(cls.__setters__, fields, strict=True):
-        store(made, item)
-    return made
+        store(instance, item)
+    return instance
 
 
 def _write_moment(value: dt.datetime) -> Element:

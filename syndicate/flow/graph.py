@@ -30,7 +30,7 @@ from syndicate.errors import CircuitError
 from syndicate.flow.measure import ports_of
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
 from syndicate.flow.profile import Reading, in_columns, readings
-from syndicate.flow.properties import Nature
+from syndicate.flow.properties import StaticProperties
 from syndicate.flow.structure import described, identity, labelled, shown
 
 if TYPE_CHECKING:
@@ -86,11 +86,11 @@ def graph(circuit: Netlist, form: str, engine: LocalEngine | None) -> str:
 Readings = dict["GlobalId", Reading]
 
 
-def _lines(node: Node, found: Readings) -> list[str]:
-    """What stands in a node."""
+def _lines(node: Node, readings: Readings) -> list[str]:
+    """The text in a node."""
     params = [described(value) for key, value in node.params.items() if value is not None and key not in _UNSHOWN]
     lines = [labelled(node), *([", ".join(params)] if params else []), identity(node)]
-    reading = found.get(node.global_id)
+    reading = readings.get(node.global_id)
     if reading is None:
         return lines
     if reading.entries:
@@ -125,15 +125,15 @@ def _mermaid(circuit: Netlist, found: Readings) -> str:
     return "\n".join(lines)
 
 
-def _mermaid_nodes(circuit: Netlist, found: Readings, indent: str) -> Iterator[str]:
+def _mermaid_nodes(circuit: Netlist, readings: Readings, indent: str) -> Iterator[str]:
     for node in circuit.nodes:
-        label = "<br/>".join(map(mermaid_text, _lines(node, found)))
+        label = "<br/>".join(map(mermaid_text, _lines(node, readings)))
         if node.child is None:
             opening, closing = _SHAPES[node.kind]
             yield f'{indent}{_name(node)}{opening}"{label}"{closing}'
         else:
             yield f'{indent}subgraph {_name(node)}["{label}"]'
-            yield from _mermaid_nodes(node.child, found, indent + "    ")
+            yield from _mermaid_nodes(node.child, readings, indent + "    ")
             yield f"{indent}end"
 
 
@@ -158,10 +158,14 @@ def _name(node: Node) -> str:
 # ----------------------------------------------------------------------------------------------------------------- dot
 
 
-def _dot(circuit: Netlist, found: Readings) -> str:
-    lines = ["digraph circuit {", '    node [shape=box, fontname="sans-serif"];', *_dot_nodes(circuit, found, "    ")]
+def _dot(circuit: Netlist, readings: Readings) -> str:
+    lines = [
+        "digraph circuit {",
+        '    node [shape=box, fontname="sans-serif"];',
+        *_dot_nodes(circuit, readings, "    "),
+    ]
     for edge in edges(circuit):
-        rows = _rows(edge, found)
+        rows = _rows(edge, readings)
         label = [] if rows is None else [f'label="{_counted(rows, "row", "rows")}"']
         style = ["style=dashed", "constraint=false"] if edge.kind == "feedback" else []
         attributes = f" [{', '.join([*label, *style])}]" if label or style else ""
@@ -169,16 +173,16 @@ def _dot(circuit: Netlist, found: Readings) -> str:
     return "\n".join([*lines, "}"])
 
 
-def _dot_nodes(circuit: Netlist, found: Readings, indent: str) -> Iterator[str]:
+def _dot_nodes(circuit: Netlist, readings: Readings, indent: str) -> Iterator[str]:
     for node in circuit.nodes:
-        label = "\\n".join(map(dot_text, _lines(node, found)))
+        label = "\\n".join(map(dot_text, _lines(node, readings)))
         if node.child is None:
             shape = _DOT_SHAPES.get(node.kind)
             yield f'{indent}{_name(node)} [label="{label}"{f", shape={shape}" if shape else ""}];'
         else:
             yield f"{indent}subgraph cluster_{_name(node)} {{"
             yield f'{indent}    label="{label}";'
-            yield from _dot_nodes(node.child, found, indent + "    ")
+            yield from _dot_nodes(node.child, readings, indent + "    ")
             yield f"{indent}}}"
 
 
@@ -203,8 +207,8 @@ def _json(circuit: Netlist, found: Readings) -> str:
     return json.dumps({"nodes": nodes, "edges": _json_edges(circuit, found)}, indent=2, ensure_ascii=False)
 
 
-def _json_node(node: Node, found: Readings) -> dict[str, Any]:
-    made: dict[str, Any] = {
+def _json_node(node: Node, readings: Readings) -> dict[str, Any]:
+    entry: dict[str, Any] = {
         "id": identity(node),
         "parent": ".".join(map(str, node.circuit.path)) or None,
         "kind": node.kind.value,
@@ -214,24 +218,24 @@ def _json_node(node: Node, found: Readings) -> dict[str, Any]:
         "parameters": {key: described(value) for key, value in node.params.items() if value is not None},
     }
     if node.child is not None:
-        made["exports"] = [
+        entry["exports"] = [
             {"node": identity(node.child.nodes[port.node]), "output": port.output} for port in node.child.exports
         ]
-        made["parameters"]["limit"] = node.params["limit"]
-    reading = found.get(node.global_id)
+        entry["parameters"]["limit"] = node.params["limit"]
+    reading = readings.get(node.global_id)
     if reading is not None:
-        made["entries"] = reading.entries
-        made["last"] = {
+        entry["entries"] = reading.entries
+        entry["last"] = {
             "runs": reading.last_runs,
             "milliseconds": 1e3 * reading.last_seconds,
             "rows_in": reading.last_rows_in,
             "rows_out": list(reading.given),
         }
-    return made
+    return entry
 
 
-def _json_edges(circuit: Netlist, found: Readings) -> list[dict[str, Any]]:
-    made = []
+def _json_edges(circuit: Netlist, readings: Readings) -> list[dict[str, Any]]:
+    entries = []
     for edge in edges(circuit):
         entry: dict[str, Any] = {
             "kind": edge.kind,
@@ -240,9 +244,9 @@ def _json_edges(circuit: Netlist, found: Readings) -> list[dict[str, Any]]:
             "to": identity(edge.head),
             "carries": edge.tail.carries[edge.output].value,
         }
-        rows = _rows(edge, found)
-        made.append(entry if rows is None else {**entry, "rows": rows})
-    return made
+        rows = _rows(edge, readings)
+        entries.append(entry if rows is None else {**entry, "rows": rows})
+    return entries
 
 
 _FORMS: Final[dict[str, Callable[[Netlist, Readings], str]]] = {"mermaid": _mermaid, "dot": _dot, "json": _json}
@@ -254,30 +258,31 @@ _FORMS: Final[dict[str, Callable[[Netlist, Readings], str]]] = {"mermaid": _merm
 def explain(circuit: Netlist) -> str:
     """The nodes in the order in which they run: what each reads and gives, how often it can change, and its functions.
 
-    ``once`` is at most once a step, also in a loop; ``grows`` marks a loop's distinct that takes the monotone way.
+    ``once`` is at most once a step, also in a loop; ``grows`` marks a loop's distinct that is computed by the monotone
+    method.
     """
     table = [["node", "operator", "reads", "gives", "changes", "functions"]]
-    table += _explained(circuit, Nature(circuit), "")
+    table += _explained(circuit, StaticProperties(circuit), "")
     return "\n".join(in_columns(table, left=6))
 
 
-def _explained(circuit: Netlist, nature: Nature, indent: str) -> Iterator[list[str]]:
+def _explained(circuit: Netlist, properties: StaticProperties, indent: str) -> Iterator[list[str]]:
     for node in circuit.order():
         reads = ", ".join(map(shown, dict.fromkeys(ports_of(node) or node.inputs)))
         gives = ", ".join(dict.fromkeys(_GIVES[kind] for kind in node.carries))
         params = [described(value) for key, value in node.params.items() if value is not None and key not in _UNSHOWN]
-        yield [indent + identity(node), labelled(node), reads, gives, _changes(node, nature), ", ".join(params)]
+        yield [indent + identity(node), labelled(node), reads, gives, _changes(node, properties), ", ".join(params)]
         if node.child is not None:
-            yield from _explained(node.child, Nature(node.child, nature), indent + "  ")
+            yield from _explained(node.child, StaticProperties(node.child, properties), indent + "  ")
 
 
 _GIVES: Final = {Carries.ZSET: "set", Carries.INDEXED: "index", Carries.TRACE: "trace"}
 
 
-def _changes(node: Node, nature: Nature) -> str:
+def _changes(node: Node, properties: StaticProperties) -> str:
     if not node.carries:
         return ""
-    if all(nature.is_flat(Port(node.id, output)) for output in range(len(node.carries))):
+    if all(properties.is_flat(Port(node.id, output)) for output in range(len(node.carries))):
         return "once"
-    grows = node.op == "distinct" and node.circuit.depth == 1 and nature.is_monotone(node)
+    grows = node.op == "distinct" and node.circuit.depth == 1 and properties.is_monotone(node)
     return "grows" if grows else "each tick"

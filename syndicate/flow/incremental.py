@@ -51,7 +51,7 @@ TIME_INVARIANT: Final = LINEAR - {"inspect"} | {"z1"}
 
 @frozen
 class Incremental:
-    """A query, the circuit ``D . Q . I`` as it stands, the simplified circuit, and which rule was used where."""
+    """A query, the circuit ``D . Q . I`` as it is, the simplified circuit, and which rule was used where."""
 
     whole: Circuit
     literal: Circuit
@@ -181,25 +181,25 @@ class _Rewriting:
 def copied(loop: Netlist, above: Circuit, imports: dict[int, Stream]) -> list[Stream]:
     """A copy of a loop in another circuit, given what its imports become; the streams that it exports."""
     assert loop.child_node is not None
-    made = above.child(loop.child_node.name, **loop.child_node.params)
+    copy = above.child(loop.child_node.name, **loop.child_node.params)
     streams: dict[Port, Stream] = {}
     ends: list[tuple[Stream, Port]] = []
     for node in loop.order():
         if node.kind is Kind.IMPORT:
-            streams[Port(node.id)] = made.bring(imports[node.id])
+            streams[Port(node.id)] = copy.bring(imports[node.id])
         elif node.op in ("z1", "z1_trace", "forward"):
-            end = made.forward(node.carries[0]) if node.op == "forward" else made.feedback(node.carries[0])
+            end = copy.forward(node.carries[0]) if node.op == "forward" else copy.feedback(node.carries[0])
             streams[Port(node.id)] = end.named(node.name)
             ends.append((end, node.inputs[0]))
         elif node.child is not None:
             inner = {each.id: streams[each.inputs[0]] for each in node.child.imports}
-            for number, stream in enumerate(copied(node.child, made, inner)):
+            for number, stream in enumerate(copied(node.child, copy, inner)):
                 streams[Port(node.id, number)] = stream
         else:
             ports = [streams[port].port for port in node.inputs]
-            new = made.add(node.kind, node.op, ports, list(node.carries), dict(node.params), share=False)
+            new = copy.add(node.kind, node.op, ports, list(node.carries), dict(node.params), share=False)
             new.name = node.name
-            streams[Port(node.id)] = Stream(made, Port(new.id))
+            streams[Port(node.id)] = Stream(copy, Port(new.id))
     for end, port in ends:
         end.connect(streams[port])
-    return [made.export(streams[port]) for port in loop.exports]
+    return [copy.export(streams[port]) for port in loop.exports]

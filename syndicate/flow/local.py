@@ -70,9 +70,9 @@ class Upserts:
         self.key = key
         self.current: dict[Key, Key] = {}
 
-    def delta(self, given: Any) -> tuple[dict[Key, int], Entries, Entries]:
+    def delta(self, changes: Any) -> tuple[dict[Key, int], Entries, Entries]:
         """The batch that makes what is given current, the entries that it changes, and what they become."""
-        wanted = {key_of(key): None if element is None else key_of(element) for key, element in self.pairs(given)}
+        wanted = {key_of(key): None if element is None else key_of(element) for key, element in self.pairs(changes)}
         weights: list[tuple[Key, int]] = []
         saved: list[tuple[Key, Key | None]] = []
         for key, new in wanted.items():
@@ -219,8 +219,8 @@ class LocalEngine(Engine):
     def step(self, deltas: Mapping[str, Any]) -> Outputs:
         """One epoch; see :meth:`syndicate.flow.circuit.Circuit.step`."""
         if not issubclass(type(deltas), Mapping):
-            known = ", ".join(f"{name!r}: ..." for name in self._sources)
-            raise CircuitError(f"a step takes a mapping {{{known}}} of sources to their changes, not {deltas!r}")
+            sources = ", ".join(f"{name!r}: ..." for name in self._sources)
+            raise CircuitError(f"a step takes a mapping {{{sources}}} of sources to their changes, not {deltas!r}")
         if self._busy or self.undo:
             if self.is_busy:
                 raise StepFailed(
@@ -251,8 +251,8 @@ class LocalEngine(Engine):
         outputs = self.outputs = Outputs(self._empties)
         self.keeps_columns = False
         with self._pause:
-            for name, given in deltas.items():
-                batch = self._batch(name, given)
+            for name, change in deltas.items():
+                batch = self._batch(name, change)
                 if batch:
                     root.put(self._sources[name], batch)
             if self.epoch == 0:
@@ -288,9 +288,9 @@ class LocalEngine(Engine):
                 table = getattr(state, "index", state)
                 if type(table) is dict and getsizeof(table) > 4096 + 400 * len(table):
                     note_whole(self.undo, table)
-                    kept = list(table.items())
+                    entries = list(table.items())
                     table.clear()
-                    table.update(kept)
+                    table.update(entries)
 
     def _roll_back(self) -> None:
         """Be as before the step; to be done again if it is interrupted."""
@@ -306,26 +306,26 @@ class LocalEngine(Engine):
         self.undo.clear()
         self._busy = False
 
-    def _batch(self, name: str, given: Any) -> Any:
+    def _batch(self, name: str, change: Any) -> Any:
         if name not in self._sources:
-            known = ", ".join(map(repr, sorted(self._sources))) or "none"
-            raise UnknownStream(f"the circuit has no source {name!r}; its sources are {known}")
+            sources = ", ".join(map(repr, sorted(self._sources))) or "none"
+            raise UnknownStream(f"the circuit has no source {name!r}; its sources are {sources}")
         upserts = self._upserts.get(name)
-        if isinstance(given, Columns):
+        if isinstance(change, Columns):
             if upserts is not None:
                 raise CircuitError(f"the source {name!r} has a key: it takes elements, not Columns with weights")
-            return self._columnar(name, given)
+            return self._columnar(name, change)
         if upserts is not None:
-            batch, saved, entries = upserts.delta(given)
+            batch, saved, entries = upserts.delta(change)
             self.undo.append((upserts.write, saved))
             upserts.write(entries)
             return batch
-        rows = given if type(given) is dict else delta_of(given, f"the source {name!r}").batch
+        rows = change if type(change) is dict else delta_of(change, f"the source {name!r}").batch
         if name in self._unique:
-            given = rows = self._changed(name, batch_of(rows) if rows is given else rows)
+            change = rows = self._changed(name, batch_of(rows) if rows is change else rows)
         if len(rows) >= LARGE_CHANGE and (table := self._as_table(name, rows)) is not None:
             return table
-        return batch_of(rows) if rows is given and name not in self._unique else rows
+        return batch_of(rows) if rows is change and name not in self._unique else rows
 
     def _changed(self, name: str, batch: dict[Key, int]) -> dict[Key, int]:
         """What a batch changes of a source that is a set."""
@@ -335,16 +335,16 @@ class LocalEngine(Engine):
         unique.take(change)
         return change
 
-    def _columnar(self, name: str, given: Columns) -> Any:
-        table = given.table() if len(given) >= SMALL_COLUMNS else None
+    def _columnar(self, name: str, columns: Columns) -> Any:
+        table = columns.table() if len(columns) >= SMALL_COLUMNS else None
         if name in self._unique:
-            batch = given.batch()
+            batch = columns.batch()
             change = self._changed(name, batch)
             table = None if table is None else table.kept(batch, change)
             if table is None:
                 return change
         if table is None:
-            return given.batch()
+            return columns.batch()
         self.keeps_columns = True
         return table.rows(indexed=False) if self._sources[name] in self._ready().by_rows else table
 
@@ -382,7 +382,7 @@ class LocalEngine(Engine):
 
     def in_columns(self) -> list[tuple[Node, int]]:
         """How many entries of a node are in columns and no dictionary."""
-        return [] if self.readied is None else [(node, len(tail)) for node, tail in self.readied.tails]
+        return [] if self.readied is None else [(node, len(runs)) for node, runs in self.readied.sorted_runs]
 
     def sink(self, node: Node, cells: list[Any], inputs: list[int]) -> Callable[[], None]:
         """The step of a sink."""

@@ -134,7 +134,7 @@ class Loop(Scope):
         """
         if self.children or self.traces or self.always or self.depth > 1:
             return None
-        fed = [at for given in self.absorbers.values() for at in given]
+        fed = [at for fed_places in self.absorbers.values() for at in fed_places]
         places = [at for at, node in enumerate(self.nodes) if node.kind not in STATIC]
         if len(places) > SHORT_LINE or any(self.takers[at] is not None for at in fed):
             return None
@@ -203,12 +203,12 @@ class Loop(Scope):
         del self.agenda[prefix]
         return totals, work
 
-    def _run_line(self, line: list[Place], given: dict[int, Any]) -> dict[int, Any]:
+    def _run_line(self, line: list[Place], batches: dict[int, Any]) -> dict[int, Any]:
         """One iteration, of what the feedbacks were *given*; what they take in."""
         cells, touched, now = self.cells, self.touched, self.now
         closing: list[TimedArrangement] = []
         taken: dict[int, Any] = {}
-        for slot, batch in given.items():
+        for slot, batch in batches.items():
             cells[slot] = batch
             touched.append(slot)
         position = -1
@@ -248,7 +248,7 @@ class Restart:
     @classmethod
     def of(cls, loop: Loop) -> Restart | None:
         """For a loop that can be computed again; None for any other."""
-        if not loop.nature.is_free():
+        if not loop.properties.is_free():
             return None
         sets: dict[int, list[Any]] = {}
         arrangements = []

@@ -69,29 +69,29 @@ class Measures(dict[GlobalId, Measure]):
     def of(self, scope: Context) -> list[Measure]:
         """The measures of one scope, by position."""
         path = scope.circuit.path
-        found = self.places.get(path)
-        if found is None:
-            found = self.places[path] = [Measure() for _ in scope.cells]
+        measures = self.places.get(path)
+        if measures is None:
+            measures = self.places[path] = [Measure() for _ in scope.cells]
             nodes = scope.circuit.nodes
             for place, node in reversed(list(enumerate(scope.nodes))):  # of a loop's places the first is its own
                 if node.kind not in (Kind.SOURCE, Kind.IMPORT, Kind.FEEDBACK):
                     rows = (port for port in ports_of(node) if nodes[port.node].carries[port.output] != Carries.TRACE)
-                    found[place].reads = tuple([scope.slots[port] for port in dict.fromkeys(rows)])
-        return found
+                    measures[place].reads = tuple([scope.slots[port] for port in dict.fromkeys(rows)])
+        return measures
 
     def begun(self, scope: Context) -> list[Step]:
         """The steps of a scope, measured, at the start of a tick: what is in its cells came without them."""
-        found = self.of(scope)
+        measures = self.of(scope)
         for slot in scope.touched:
-            found[slot].gave(self.step, size(scope.cells[slot]))
+            measures[slot].gave(self.step, size(scope.cells[slot]))
         steps = self.steps.get(scope.circuit.path)
         if steps is None:
-            steps = [self._measured(scope, position, measure) for position, measure in enumerate(found)]
+            steps = [self._measured(scope, position, measure) for position, measure in enumerate(measures)]
             self.steps[scope.circuit.path] = steps
         return steps
 
     def _measured(self, scope: Context, position: int, measure: Measure) -> Step:
-        found, cells, touched, steps, reads = self.of(scope), scope.cells, scope.touched, scope.steps, measure.reads
+        measures, cells, touched, steps, reads = self.of(scope), scope.cells, scope.touched, scope.steps, measure.reads
 
         def step() -> Any:
             if measure.step != self.step:
@@ -107,7 +107,7 @@ class Measures(dict[GlobalId, Measure]):
             measure.seconds += perf_counter() - start
             if len(touched) > seen:  # a loop gives its outputs itself
                 for slot in touched[seen:]:
-                    found[slot].gave(self.step, size(cells[slot]))
+                    measures[slot].gave(self.step, size(cells[slot]))
             if batch:
                 measure.rows += size(batch)
             return batch

@@ -5,8 +5,8 @@ the circuit above.  The local id is the index in the circuit, the global id the 
 are the same in every run that builds the circuit alike, so that snapshots and profiles may refer to them.
 
 A feedback node delays by one tick. It emits what it took in at the previous tick before any other node runs, and takes
-in what the others made after all have run; so its input is no dependency within a tick, and a cycle through it is none.
-A child runs after the nodes that its imports name.
+in what the others made after all have run; so its input is no dependency within a tick, and a cycle through it is
+allowed. A child runs after the nodes that its imports name.
 
 Source: PomoFlow, 2.6 to 2.8; ``docs/design/flow.md``, "Loops".
 """
@@ -112,20 +112,20 @@ def in_order(nodes: Sequence[Node]) -> list[Node]:
             waiting.setdefault(needed, []).append(node.id)
     ready = [node.id for node in nodes if not missing[node.id]]
     heapq.heapify(ready)
-    found = []
+    ordered = []
     while ready:
         done = heapq.heappop(ready)
-        found.append(nodes[done])
+        ordered.append(nodes[done])
         for later in waiting.get(done, ()):
             missing[later].discard(done)
             if not missing[later]:
                 heapq.heappush(ready, later)
-    if len(found) < len(nodes):
+    if len(ordered) < len(nodes):
         cycle = " -> ".join(str(nodes[i]) for i in _cycle(missing))
         raise CycleError(
             f"a cycle without feedback: {cycle}. Let one edge of it pass through z1() or feedback(), or use recursive()"
         )
-    return found
+    return ordered
 
 
 def _cycle(missing: Sequence[set[int]]) -> Iterable[int]:

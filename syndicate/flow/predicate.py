@@ -18,7 +18,7 @@ from syndicate.flow.element import Element
 class where:  # noqa: N801  # read as a word of a query, beside itemgetter
     """A predicate as data: the element's part at *column* compared with a constant; None compares the element itself.
 
-    Raises :class:`CircuitError` for a comparison that is none of ``== != < <= > >=``.
+    Raises :class:`CircuitError` for a comparison that is not one of ``== != < <= > >=``.
 
     >>> where(1, ">=", 5)(("a", 7)), where(None, "==", "b")("a"), where(0, "==", 1)((True,))
     (True, False, False)

@@ -137,15 +137,15 @@ def readings(engine: LocalEngine) -> dict[GlobalId, Reading]:
     for node, size in engine.in_columns():
         sizes[node.global_id] += size
     step = engine.measures.step if engine.measures is not None else -1
-    found: dict[GlobalId, Reading] = {}
+    result: dict[GlobalId, Reading] = {}
     for scope in reversed(list(scopes(engine.root))):
         measures = engine.measures.of(scope) if engine.measures is not None else [Measure() for _ in scope.cells]
         for place, node in reversed(list(enumerate(scope.nodes))):  # of a loop's places the first is its own
             measure = measures[place]
             runs, seconds, rows_in, _ = measure.last(step)
             outputs = measures[place + 1 : place + 1 + len(node.carries)] if node.child is not None else [measure]
-            inner = [found[each.global_id] for each in node.child.walk()] if node.child is not None else []
-            found[node.global_id] = Reading(
+            inner = [result[each.global_id] for each in node.child.walk()] if node.child is not None else []
+            result[node.global_id] = Reading(
                 entries=sizes.get(node.global_id, 0),
                 measure=measure,
                 seconds=max(0.0, measure.seconds - sum([each.seconds for each in inner])),
@@ -155,15 +155,15 @@ def readings(engine: LocalEngine) -> dict[GlobalId, Reading]:
                 given=tuple([output.last(step)[3] for output in outputs]),
                 rows=sum([output.rows for output in outputs]),
             )
-    return found
+    return result
 
 
 def profile(engine: LocalEngine) -> Profile:
     """The profile of a running circuit; counting what it keeps takes time in proportion to its indices."""
-    found = readings(engine)
-    total = sum([reading.seconds for reading in found.values()])
+    by_node = readings(engine)
+    total = sum([reading.seconds for reading in by_node.values()])
     lines = []
-    for path, reading in found.items():
+    for path, reading in by_node.items():
         node = engine.circuit.find(path)
         if reading.measure.runs or reading.rows or reading.entries:
             lines.append(

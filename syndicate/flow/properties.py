@@ -1,11 +1,11 @@
-"""The nature of a stream: what can be known of it from the circuit alone, before anything runs.
+"""The static properties of streams: what follows from the circuit alone, before anything runs.
 
 * **flat**: it changes at most once an epoch, at the first iteration: at the root, and in a loop what depends on nothing
   but imports of flat streams.  Flat streams need no times.
 * **positive**: no weight of the collection is below 0, as long as none of a source's is.
 * **free** (of a loop): all that it computes are sets of the monotone kind, and it keeps nothing else.
 * **monotone**: within a loop, what lies behind a node can only grow from one iteration to the next, and as a function
-  of what enters the loop.  Such a loop has a least fixed point, whatever way it is reached.
+  of what enters the loop.  Such a loop has a least fixed point, however it is reached.
 * **steady** (of a loop): no node in it can tell at which iteration another's elements entered.
 
 Source: ``docs/design/flow.md``, "Weights, elements and times", "Distinct" and "Loops".
@@ -26,11 +26,11 @@ POSITIVE: Final = frozenset({"distinct", "aggregate", "source", "constant"})
 UNFLAT: Final = frozenset({"integrate", "differentiate", "consolidate", "inspect", "join_trace"})
 
 
-class Nature:
-    """The natures of the streams of one circuit, found when asked for."""
+class StaticProperties:
+    """The static properties of the streams of one circuit, computed when asked for."""
 
-    def __init__(self, circuit: Netlist, above: Nature | None = None) -> None:
-        """*above* is the nature of the circuit around, for a loop."""
+    def __init__(self, circuit: Netlist, above: StaticProperties | None = None) -> None:
+        """*above* has the properties of the circuit around, for a loop."""
         self.circuit = circuit
         self.above = above
         self._free: bool | None = None
@@ -46,7 +46,7 @@ class Nature:
             known = self._flat[port] = self._is_flat(self.circuit.nodes[port.node], self.above)
         return known
 
-    def _is_flat(self, node: Node, above: Nature) -> bool:
+    def _is_flat(self, node: Node, above: StaticProperties) -> bool:
         if node.kind is Kind.FEEDBACK or node.op in UNFLAT:
             return False
         if node.kind is Kind.IMPORT:
@@ -113,21 +113,21 @@ class Nature:
 
     def is_positive(self, port: Port) -> bool:
         """Whether no weight of a collection is below 0, as long as none of a source's is."""
-        pending: list[tuple[Nature, Port]] = [(self, port)]
+        pending: list[tuple[StaticProperties, Port]] = [(self, port)]
         seen = set()
         while pending:
-            nature, port = pending.pop()
-            if (nature.circuit.path, port) in seen:
+            properties, port = pending.pop()
+            if (properties.circuit.path, port) in seen:
                 continue
-            seen.add((nature.circuit.path, port))
-            node = nature.circuit.nodes[port.node]
+            seen.add((properties.circuit.path, port))
+            node = properties.circuit.nodes[port.node]
             if node.kind is Kind.IMPORT:
-                assert nature.above is not None
-                pending.append((nature.above, node.inputs[0]))
+                assert properties.above is not None
+                pending.append((properties.above, node.inputs[0]))
             elif node.child is not None:
-                pending.append((Nature(node.child, nature), node.child.exports[port.output]))
+                pending.append((StaticProperties(node.child, properties), node.child.exports[port.output]))
             elif (node.op in MONOTONE and node.op not in POSITIVE) or "part" in node.params:
-                pending += [(nature, each) for each in node.inputs]
+                pending += [(properties, each) for each in node.inputs]
             elif node.op not in POSITIVE or any(weight < 0 for weight in _given(node)):
                 return False
         return True

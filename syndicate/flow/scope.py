@@ -175,7 +175,7 @@ class Scope(Context):
             raise blamed from error
 
     def _blamed(self, position: int, error: Exception) -> Exception:
-        """The error as the user is told it: at which node, at which element."""
+        """The error that the user gets: at which node, at which element."""
         if isinstance(error, (StepFailed, EndlessLoop)) or position < 0:
             return error
         node = self.nodes[position]

@@ -47,7 +47,7 @@ from syndicate.errors import (
     UnhashableElement,
     UnwritableElement,
 )
-from syndicate.flow.contents import PAIRED, WAYS, Content, kept
+from syndicate.flow.contents import PAIRED, STATE_FORMATS, Content, kept
 from syndicate.flow.element import Key, Typed, all_plain, keys_of, natural, naturals
 from syndicate.flow.encoding import packed, read, register, unpacked, written
 from syndicate.flow.local import LocalEngine
@@ -112,14 +112,14 @@ def _fill(engine: LocalEngine, frames: Iterator[bytes]) -> None:
     for _ in range(count):
         (path, number, kind, levels, note, entries, chunks), _ = _next(frames)
         state = held.pop((path, number), None)
-        way = WAYS.get(type(state))
-        if way is None or way.kind != kind:
+        state_format = STATE_FORMATS.get(type(state))
+        if state_format is None or state_format.kind != kind:
             where = f"node {path}" if state is None else str(circuit.find(path))
             raise SnapshotMismatch(
                 f"the snapshot holds a {kind} of {where}, which keeps none here: another version of this library "
                 "made it. Feed the circuit its inputs again"
             )
-        way.put(state, reader.content(levels, entries, [_next(frames) for _ in range(chunks)]), note)
+        state_format.put(state, reader.content(levels, entries, [_next(frames) for _ in range(chunks)]), note)
     if held or next(frames, None) is not None:
         raise SnapshotMismatch(
             "the snapshot holds less or more than this circuit keeps: another version of this library made it. Feed "
@@ -194,16 +194,16 @@ def _compare(saved: Sequence[str], here: Sequence[str]) -> None:
 
 
 def _frames(node: Node, number: int, state: Any) -> Iterator[bytes]:
-    path, way = node.global_id, WAYS.get(type(state))
-    if way is None:
+    path, state_format = node.global_id, STATE_FORMATS.get(type(state))
+    if state_format is None:
         raise InternalError(f"{node} keeps a {type(state).__name__}, which snapshots do not know")
-    levels, entries = way.levels(state), way.entries(state)
+    levels, entries = state_format.levels(state), state_format.entries(state)
     if type(state) in PAIRED and node.carries[0] is Carries.INDEXED:
         levels = "p" + levels[1:]
     if type(state) is Cell and len(path) > 1:
         entries = {}  # it is emptied when the next epoch begins
     chunks = -(-len(entries) // _CHUNK)
-    yield packed([path, number, way.kind, levels, way.note(state), len(entries), chunks])
+    yield packed([path, number, state_format.kind, levels, state_format.note(state), len(entries), chunks])
     if levels == "rows":
         rows = iter(entries)
         for _ in range(chunks):

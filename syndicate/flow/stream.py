@@ -1,6 +1,6 @@
 """Streams: the edges of a circuit, and the methods that add nodes to it.
 
-A stream stands for one output of a node; nothing runs when a method is called.  The methods have PomoFlow's names.
+A stream is one output of a node; nothing runs when a method is called.  The methods have PomoFlow's names.
 ``join``, ``distinct`` and ``aggregate`` are incremental: they take the changes of collections and give the changes of
 the result.  Their ``_stream`` forms work on what one tick brings and remember nothing: they are for circuits over whole
 collections (see :mod:`syndicate.flow.incremental`) and for events.

@@ -23,17 +23,17 @@ Time: TypeAlias = int | tuple[int, ...]
 
 
 def parts(time: Time) -> tuple[int, ...]:
-    """A time as a tuple; raises :class:`WeightError` where it is none.
+    """A time as a tuple; raises :class:`WeightError` where it is not one.
 
     >>> parts(3), parts((1, 2))
     ((3,), (1, 2))
     """
-    found: tuple[int, ...] = time if isinstance(time, tuple) else (time,)
-    if not found or not all(type(part) is int and part >= 0 for part in found):
+    result: tuple[int, ...] = time if isinstance(time, tuple) else (time,)
+    if not result or not all(type(part) is int and part >= 0 for part in result):
         raise WeightError(
             f"{time!r} is not a time: write an unsigned integer (the epoch), or a tuple of them (epoch, iteration, ...)"
         )
-    return found
+    return result
 
 
 def before(a: Time, b: Time) -> bool:

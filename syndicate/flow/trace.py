@@ -58,12 +58,12 @@ class Trace:
         >>> Trace.from_tuples([(0, 1, 0, 1), (0, 1, 0, 1), (1, 3, 0, 1), (1, 3, 0, -1)]).consolidate()
         ZSet({(0, 1): 2})
         """
-        made = cls()
+        trace = cls()
         for entry in tuples:
             key, value, time, weight = entry if len(entry) == 4 else (entry[0], NO_VALUE, *entry[1:])
             parts(time)
-            made.add(key_of(key), value if value is NO_VALUE else key_of(value), time, checked([weight])[0])
-        return made
+            trace.add(key_of(key), value if value is NO_VALUE else key_of(value), time, checked([weight])[0])
+        return trace
 
     def tuples(self) -> list[Tuple4]:
         """All entries, by key, then by value, then by time (lexicographically, which the product order allows)."""

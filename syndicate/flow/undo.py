@@ -5,7 +5,7 @@ may be taken back before its change has begun, midway, or after; once, or again 
 the outcome is the same.  The newest entry is taken back first, since a later one may note what an earlier one changed.
 A log that is empty says that all that is kept belongs to finished steps.
 
-Contract: no value that is kept in a table is None, which stands for absence here.
+Contract: no value that is kept in a table is None, which means absence here.
 
 >>> log, table = [], {"a": 1, "b": 2}
 >>> olds = note(log, table, ["a", "c"]); table["a"] = 5; table["c"] = 6

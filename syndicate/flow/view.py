@@ -61,8 +61,8 @@ def _pattern(name: str, written: Any) -> tuple[Any, int]:
 def _check_sources(circuit: Netlist, asserted: Mapping[str, Any], sent: Mapping[str, Any]) -> None:
     for name in (*asserted, *sent):
         if name not in circuit.sources:
-            known = ", ".join(map(repr, sorted(circuit.sources))) or "none"
-            raise UnknownStream(f"the circuit has no source {name!r}; its sources are {known}")
+            sources = ", ".join(map(repr, sorted(circuit.sources))) or "none"
+            raise UnknownStream(f"the circuit has no source {name!r}; its sources are {sources}")
         if "key" in circuit.sources[name].params:
             raise CircuitError(
                 f"the source {name!r} has a key, but assertions say themselves when they go: make it without key="
@@ -81,8 +81,8 @@ def check_sink(circuit: Netlist, name: str, cls: Any) -> None:
     """Raise :class:`UnknownStream` or :class:`CircuitError` unless a sink can be asserted as what *cls* says."""
     node = circuit.sinks.get(name)
     if node is None:
-        known = ", ".join(map(repr, sorted(circuit.sinks))) or "none"
-        raise UnknownStream(f"the circuit has no sink {name!r}; its sinks are {known}")
+        sinks = ", ".join(map(repr, sorted(circuit.sinks))) or "none"
+        raise UnknownStream(f"the circuit has no sink {name!r}; its sinks are {sinks}")
     if [circuit.nodes[port.node].carries[port.output] for port in node.inputs] != [Carries.ZSET]:
         raise CircuitError(f"the sink {name!r} cannot be asserted: let it have one stream of ZSets, such as pairs()")
     if cls is not None and not is_record_class(cls):
@@ -127,14 +127,14 @@ class Elements(Port["View"]):
     def delta(self) -> ZSet:
         """What the changes are to the source; of a set, what there is then and was not, and the other way round."""
         changes = self.changes
-        given = ZSet.adopt(collect([change[2] for change in changes], [change[3] for change in changes]))
+        delta = ZSet.adopt(collect([change[2] for change in changes], [change[3] for change in changes]))
         if self.counts is None:
-            return given
-        self.changed = {key: self.counts.get(key, 0) + change for key, change in given.batch.items()}
+            return delta
+        self.changed = {key: self.counts.get(key, 0) + change for key, change in delta.batch.items()}
         shown = [
             (key, 1 if n > 0 else -1) for key, n in self.changed.items() if (n > 0) != (self.counts.get(key, 0) > 0)
         ]
-        return ZSet.adopt(type(given.batch)(shown))
+        return ZSet.adopt(type(delta.batch)(shown))
 
     def done(self) -> None:
         """A step with the delta has happened."""

@@ -46,10 +46,10 @@ Triple: TypeAlias = tuple[Element, Time | None, int]
 
 def checked(weights: Iterable[Any]) -> list[int]:
     """Weights, if they are integers; raises :class:`WeightError`."""
-    found = list(weights)
-    if set(map(type, found)) <= {int}:
-        return found
-    wrong = next(weight for weight in found if type(weight) is not int)
+    checked_weights = list(weights)
+    if set(map(type, checked_weights)) <= {int}:
+        return checked_weights
+    wrong = next(weight for weight in checked_weights if type(weight) is not int)
     raise WeightError(
         f"the weight {wrong!r} is a {type(wrong).__name__}, not an int: weights count: 1 inserts, -1 deletes"
     )
@@ -59,47 +59,47 @@ Given: TypeAlias = "ZSet | Mapping[Element, int] | Iterable[Element]"
 """A change as a user gives it: a ZSet, elements with their weights, or elements alone, each of them once more."""
 
 
-def delta_of(given: Given, source: str = "a source") -> ZSet:
+def delta_of(change: Given, source: str = "a source") -> ZSet:
     """A change as a user gives it, to any source of any engine.
 
     A list, a set or an iterator holds elements, each of them once more; weights are written ``{element: weight}``, or
-    as a ZSet.  Raises :class:`CircuitError` for what is none of these, :class:`WeightError`,
+    as a ZSet.  Raises :class:`CircuitError` for what is not one of these, :class:`WeightError`,
     :class:`UnhashableElement`.
 
     >>> delta_of([("a", 1), ("a", 1)]), delta_of({"a": -1})
     (ZSet({('a', 1): 2}), ZSet({'a': -1}))
     """
-    if isinstance(given, ZSet):
-        return given
-    if isinstance(given, Mapping):
-        return ZSet(given)
-    return ZSet.of(*elements_of(given, source))
+    if isinstance(change, ZSet):
+        return change
+    if isinstance(change, Mapping):
+        return ZSet(change)
+    return ZSet.of(*elements_of(change, source))
 
 
-def elements_of(given: object, source: str = "a source") -> Iterable[Element]:
+def elements_of(change: object, source: str = "a source") -> Iterable[Element]:
     """The elements of a collection without weights, as a user gives it; raises :class:`CircuitError` for any other.
 
-    A tuple or a string is one element, not several, so it is refused, as is what holds weights in its own way.
+    A tuple or a string is one element, not several, so it is refused, as is what has weights of its own.
     """
-    if isinstance(given, IndexedZSet):
+    if isinstance(change, IndexedZSet):
         raise CircuitError(f"{source} takes a ZSet, not an IndexedZSet: give its pairs()")
-    if isinstance(given, (str, bytes, tuple)) or not isinstance(given, Iterable):
+    if isinstance(change, (str, bytes, tuple)) or not isinstance(change, Iterable):
         raise CircuitError(
             f"{source} takes elements in a list, [element, ...], or with weights, {{element: weight}}, where 1 inserts "
-            f"and -1 deletes; not {short(given)}"
+            f"and -1 deletes; not {short(change)}"
         )
-    return given
+    return change
 
 
-def batch_of(given: Mapping[Element, int] | Iterable[tuple[Element, int]]) -> dict[Key, int]:
+def batch_of(pairs_: Mapping[Element, int] | Iterable[tuple[Element, int]]) -> dict[Key, int]:
     """The canonical batch of elements and weights, a mapping or pairs."""
-    if type(given) is dict and all_plain(given):
-        counts = checked(given.values())
-        return dict(given) if 0 not in counts else {element: weight for element, weight in given.items() if weight}
-    if isinstance(given, Mapping):
-        elements, weights = list(given), checked(given.values())
+    if type(pairs_) is dict and all_plain(pairs_):
+        counts = checked(pairs_.values())
+        return dict(pairs_) if 0 not in counts else {element: weight for element, weight in pairs_.items() if weight}
+    if isinstance(pairs_, Mapping):
+        elements, weights = list(pairs_), checked(pairs_.values())
     else:
-        pairs: list[Any] = list(given) if hasattr(given, "__iter__") else [given]
+        pairs: list[Any] = list(pairs_) if hasattr(pairs_, "__iter__") else [pairs_]
         for pair in pairs:
             if type(pair) is not tuple or len(pair) != 2:
                 raise WeightError(
@@ -354,7 +354,7 @@ class TimedZSet:
     __hash__ = None  # type: ignore[assignment]  # as Python marks what has none
 
     def __init__(self, at: Mapping[Time, ZSet]) -> None:
-        """Of ``{time: ZSet}``; raises :class:`WeightError` where a time is none."""
+        """Of ``{time: ZSet}``; raises :class:`WeightError` where a time is not one."""
         self.at: dict[Time, ZSet] = {time: zset for time, zset in at.items() if parts(time) and len(zset)}
 
     @classmethod

@@ -59,7 +59,7 @@ class Bag(Counted):
         for element, count in content.items():
             no_lattice(element, "an element of a bag")
             if type(count) is not int or count < 1:
-                raise self.illegal(count, f"integers above 0 as multiplicities (that of {short(element)} is none)")
+                raise self.illegal(count, f"integers above 0 as multiplicities (that of {short(element)} is not one)")
             rows[key_of(element)] = count
         super().__init__(Table(rows))
 

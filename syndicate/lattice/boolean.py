@@ -42,7 +42,7 @@ class Bool(Lattice):
 
     @morph(tries=lambda values: [(lambda: frozenset({"so"}),)])
     def when_true(self, then: Callable[[], R]) -> R | None:
-        """What *then* answers if the condition holds, else None: nothing.  There is no else, which could not grow."""
+        """What *then* returns if the condition holds, else None: nothing.  There is no else, which could not grow."""
         return then() if self.content else None
 
     def _written(self) -> tuple[Any, ...]:

@@ -62,7 +62,7 @@ class Clock(Counted):
         for node, count in content.items():
             no_lattice(node, "a node of a clock")
             if type(count) is not int or count < 0:
-                raise self.illegal(count, f"integers of at least 0 (that of {short(node)} is none)")
+                raise self.illegal(count, f"integers of at least 0 (that of {short(node)} is not one)")
             if count:
                 rows[key_of(node)] = count
         super().__init__(Table(rows))

@@ -31,9 +31,9 @@ class Counted(Keyed, family=True):
         known = self.content.rows()
         return {key: count for key, count in other.content.rows().items() if known.get(key, 0) < count}
 
-    def beyond(self, known: Self) -> Self:
+    def beyond(self, base: Self) -> Self:
         """The elements of which *known* has less."""
-        return made(type(self), Table(known._missing(self)))
+        return made(type(self), Table(base._missing(self)))
 
     def __le__(self, other: Self) -> bool:
         self.same_lattice(other, "compare")

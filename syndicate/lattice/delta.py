@@ -21,7 +21,7 @@ True
 >>> sorted(paths.value.reveal()), rounds
 ([(1, 2), (1, 3), (1, 4), (2, 3), (2, 4), (3, 4)], 2)
 
-What a method answers for the bottom must be merged too, once: give the value itself as the first delta.  The switch
+What a method returns for the bottom must be merged too, once: give the value itself as the first delta.  The switch
 ``naive=True`` applies every method to whole values: the oracle.
 
 Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Semi-naive evaluation".
@@ -96,13 +96,13 @@ def combine(a: Any, b: Any) -> Any:
         return a | b
     if a == b:
         return a
-    raise LatticeValue(f"{short(a)} and {short(b)} have no merge: a rule's block must answer rows or a lattice value")
+    raise LatticeValue(f"{short(a)} and {short(b)} have no merge: a rule's block must return rows or a lattice value")
 
 
 def increment(name: str, receiver: Grown[Any] | Lattice, *arguments: Any, naive: bool = False) -> Any:
     """What the method *name* adds to its result, when the receiver and arguments that are :class:`Grown` grew.
 
-    A receiver or argument that did not grow is given as it is.  Answers None if nothing grew.  Raises
+    A receiver or argument that did not grow is given as it is.  Returns None if nothing grew.  Raises
     :class:`LatticeValue` if the receiver's lattice has no such method.
 
     >>> from syndicate.lattice import Set
@@ -112,8 +112,8 @@ def increment(name: str, receiver: Grown[Any] | Lattice, *arguments: Any, naive:
     value = receiver.value if isinstance(receiver, Grown) else receiver
     method = value.methods().get(name)
     if method is None:
-        known = ", ".join(sorted(value.methods()))
-        raise LatticeValue(f"{type(value).__name__} has no lattice method {name}: it has {known}")
+        methods = ", ".join(sorted(value.methods()))
+        raise LatticeValue(f"{type(value).__name__} has no lattice method {name}: it has {methods}")
     whole = [argument.value if isinstance(argument, Grown) else argument for argument in arguments]
     growing = [place for place, argument in enumerate(arguments) if isinstance(argument, Grown)]
     if not growing and not isinstance(receiver, Grown):
@@ -122,9 +122,9 @@ def increment(name: str, receiver: Grown[Any] | Lattice, *arguments: Any, naive:
         return getattr(value, name)(*whole)
     if growing and method.argument is not Kind.MORPHISM:
         return getattr(value, name)(*whole)
-    found = getattr(receiver.delta, name)(*whole) if isinstance(receiver, Grown) else None
+    result = getattr(receiver.delta, name)(*whole) if isinstance(receiver, Grown) else None
     for place in growing:
         partly = list(whole)
         partly[place] = arguments[place].delta
-        found = combine(found, getattr(value, name)(*partly))
-    return found
+        result = combine(result, getattr(value, name)(*partly))
+    return result

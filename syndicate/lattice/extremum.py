@@ -178,7 +178,7 @@ class Min(Lattice):
 
     @morph(tries=_numbers)
     def max_of(self, limit: Any) -> Min:
-        """The value, but no less than *limit*: a floor."""
+        """The value, but no less than *limit*."""
         _threshold(self, limit)
         return self if self.content is None or precedes(limit, self.content) else Min(limit)
 

@@ -3,7 +3,7 @@
 Folding.  A rule ``votes <= ballots`` with a lattice on the left makes each element of the collection a lattice element
 (:meth:`Lattice.of`) and merges them; None is skipped.  The paper says that an element becomes a singleton set; Bud
 unites the *columns* of its rows instead.  Ours is the paper's: a row of two columns is one element, a row of a single
-column stands for its column, and ``from_collection(Set, chain.from_iterable(rows))`` is Bud's.
+column means its column, and ``from_collection(Set, chain.from_iterable(rows))`` is Bud's.
 
 >>> from syndicate.lattice import Max, Min, Set
 >>> from_collection(Max, [(3,), (5,), (4,)]), from_collection(Set, [("ann", 1), None]), from_collection(Max, [])

@@ -111,7 +111,7 @@ class Lattice:
 
     @classmethod
     def of(cls, element: Element) -> Self:
-        """The lattice element that one element of a collection stands for: what a fold merges."""
+        """The lattice element of one element of a collection: what a fold merges."""
         return cls(element)
 
     def beyond(self, known: Self) -> Self:
@@ -142,10 +142,10 @@ class Lattice:
         >>> {name: method.kind.value for name, method in Set.methods().items() if name in ("size", "filter", "reveal")}
         {'reveal': 'non-monotone', 'filter': 'morphism', 'size': 'monotone'}
         """
-        found = cls.__dict__.get("_known")
-        if found is None:
-            found = cls._known = _methods(cls)
-        return found
+        methods = cls.__dict__.get("_known")
+        if methods is None:
+            methods = cls._known = _methods(cls)
+        return methods
 
     @classmethod
     def illegal(cls, value: object, wanted: str) -> LatticeValue:
@@ -255,7 +255,7 @@ def _place(cls: type) -> str:
 
 
 def _methods(cls: type[Lattice]) -> Mapping[str, Method]:
-    found = {
+    methods = {
         "merge": Method("merge", Kind.MORPHISM, Kind.MORPHISM, lambda values: [(value,) for value in values]),
         "reveal": Method("reveal", Kind.NON_MONOTONE, Kind.NON_MONOTONE),
     }
@@ -263,10 +263,10 @@ def _methods(cls: type[Lattice]) -> Mapping[str, Method]:
         for name, attribute in vars(base).items():
             mark = mark_of(attribute)
             if mark is not None:
-                found[name] = Method(name, mark.kind, mark.argument, mark.tries)
-            elif name in found and name not in ("merge", "reveal"):
-                del found[name]  # overridden by a method that says nothing
-    return MappingProxyType(found)
+                methods[name] = Method(name, mark.kind, mark.argument, mark.tries)
+            elif name in methods and name not in ("merge", "reveal"):
+                del methods[name]  # overridden by a method that says nothing
+    return MappingProxyType(methods)
 
 
 def join(a: L, b: L) -> L:
@@ -278,7 +278,7 @@ def join(a: L, b: L) -> L:
     merged = a.merge(b)
     if type(merged) is not type(a):
         raise LatticeMismatch(
-            f"{type(a).__qualname__}.merge must answer a {type(a).__name__}, and answered {short(merged)} for "
+            f"{type(a).__qualname__}.merge must return a {type(a).__name__}, and returned {short(merged)} for "
             f"{short(a)} and {short(b)}"
         )
     return merged
@@ -288,7 +288,7 @@ def grew(old: L, merged: L) -> bool:
     """Whether a merge into *old*, which gave *merged*, added anything."""
     if merged is old:
         return False
-    # Ours answer themselves when nothing is new, and comparing with what has grown would cost a copy.
+    # Ours return themselves when nothing is new, and comparing with what has grown would cost a copy.
     return type(old).__module__.startswith(_OURS) or merged != old
 
 

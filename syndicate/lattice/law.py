@@ -1,6 +1,6 @@
 """The laws themselves: what each says, as a test of a few values, and what a method's marks claim.
 
-A test answers None, or what to show of a counterexample.  It uses nothing but what a lattice must offer, so that it
+A test returns None, or what to show of a counterexample.  It uses nothing but what a lattice must offer, so that it
 also speaks of lattices that are broken.
 
 Source: Conway et al. 2012, "Definitions"; ``docs/design/lattice.md``, "Marks and laws".
@@ -161,7 +161,7 @@ LAWS: Final = (
 
 
 def method_laws(
-    method: Method, known: Sequence[Any], given: Iterable[tuple[Any, ...]] | None
+    method: Method, values_known: Sequence[Any], arguments: Iterable[tuple[Any, ...]] | None
 ) -> tuple[list[Law], list[Law], list[str]]:
     """What the marks of *method* claim of its receiver, and of lattice arguments, for some argument tuples each.
 
@@ -169,9 +169,9 @@ def method_laws(
     """
     if not method.kind.is_monotone and not method.argument.is_monotone:
         return [], [], []
-    few = known[:: max(1, len(known) // 12)]
-    if given is not None:
-        calls = list(given)
+    few = values_known[:: max(1, len(values_known) // 12)]
+    if arguments is not None:
+        calls = list(arguments)
     elif method.tries is not None:
         calls = list(method.tries(few))
     else:
@@ -180,7 +180,7 @@ def method_laws(
     problem: Exception | None = None
     for call in calls:
         taken = 0
-        for value in known:
+        for value in values_known:
             try:
                 _call(method, value, call)
             except (TypeError, LatticeValue) as error:

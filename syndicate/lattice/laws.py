@@ -128,33 +128,35 @@ def check(
     strategy = values if type(values).__module__.startswith("hypothesis.") else None
     first: Exception | None = None
     try:
-        known = seeds(lattice, _drawn(strategy) if strategy is not None else values)
+        pool = seeds(lattice, _drawn(strategy) if strategy is not None else values)
     except _REFUSALS as error:
-        known, first = [], error
-    if len(known) < 2:
+        pool, first = [], error
+    if len(pool) < 2:
         why = f" ({type(first).__name__}: {first})" if first is not None else ""
         raise LatticeValue(
             f"too few values of {lattice.__name__} to check any law{why}: give some, check({lattice.__name__}, "
             "values=[...]), a hypothesis strategy, or a class method samples()"
         )
-    found = _search([PURE], known, examples, random)
-    if found is not None:  # then no value can be trusted to be what it was, and nothing else be said
+    counterexample = _search([PURE], pool, examples, random)
+    if counterexample is not None:  # then no value can be trusted to be what it was, and nothing else be said
         return Report(
-            lattice, (PURE.name,), (_explained(*found),), ("all other laws, until merge is pure",), len(known)
+            lattice, (PURE.name,), (_explained(*counterexample),), ("all other laws, until merge is pure",), len(pool)
         )
-    known = with_merges(known, random)
+    pool = with_merges(pool, random)
     groups, unchecked = [[law] for law in LAWS], []
     for method in lattice.methods().values():
-        receiver, argument, problem = method_laws(method, known, (arguments or {}).get(method.name))
+        receiver, argument, problem = method_laws(method, pool, (arguments or {}).get(method.name))
         groups += [group for group in (receiver, argument) if group]
         unchecked += problem
     broken: dict[str, Broken] = {}
     for group in groups:
-        found = _search(group, known, examples, random) if strategy is None else _falsify(group, strategy, examples)
-        if found is not None:
-            broken.setdefault(group[0].name, _explained(*found))
+        counterexample = (
+            _search(group, pool, examples, random) if strategy is None else _falsify(group, strategy, examples)
+        )
+        if counterexample is not None:
+            broken.setdefault(group[0].name, _explained(*counterexample))
     checked = [PURE.name, *dict.fromkeys(group[0].name for group in groups)]
-    return Report(lattice, tuple(checked), tuple(broken.values()), tuple(unchecked), len(known))
+    return Report(lattice, tuple(checked), tuple(broken.values()), tuple(unchecked), len(pool))
 
 
 def assert_laws(lattice: type[Lattice], values: Any = None, **options: Any) -> None:
@@ -188,13 +190,13 @@ def _search(
     return None
 
 
-def _shrunk(law: Law, values: tuple[Any, ...], known: Sequence[Any]) -> tuple[Any, ...]:
+def _shrunk(law: Law, values: tuple[Any, ...], pool: Sequence[Any]) -> tuple[Any, ...]:
     """The same counterexample with each value as small as the known ones allow."""
     smaller = True
     while smaller:
         smaller = False
         for place, value in enumerate(values):
-            for candidate in known:
+            for candidate in pool:
                 if weight(candidate) >= weight(value):
                     break
                 changed = (*values[:place], candidate, *values[place + 1 :])
@@ -231,7 +233,7 @@ def _falsify(group: Sequence[Law], strategy: Any, examples: int) -> tuple[Law, t
 
     last: list[tuple[Law, tuple[Any, ...]]] = []
 
-    class Found(Exception):
+    class Falsified(Exception):
         pass
 
     @hypothesis.settings(
@@ -246,11 +248,11 @@ def _falsify(group: Sequence[Law], strategy: Any, examples: int) -> tuple[Law, t
     def holds(law: Law, values: tuple[Any, ...]) -> None:
         if _fails(law, values):
             last.append((law, values))
-            raise Found
+            raise Falsified
 
     try:
         holds()
-    except Found:
+    except Falsified:
         return last[-1]  # hypothesis runs the smallest one last
     return None
 

@@ -72,7 +72,7 @@ class Map(Keyed):
             no_lattice(key, "a key of a map")
             if not isinstance(value, Lattice):
                 raise self.illegal(
-                    value, f"lattice values (that of {short(key)} is none: wrap it, as in Max({value!r}))"
+                    value, f"lattice values (that of {short(key)} is not one: wrap it, as in Max({value!r}))"
                 )
             rows[key_of(key)] = value
         super().__init__(Table(rows))
@@ -92,10 +92,10 @@ class Map(Keyed):
         big, small = self._larger_first(other)
         if big.content is small.content:
             return self
-        known = big.content.rows()
+        rows = big.content.rows()
         changes: Rows = {}
         for key, value in small.content.rows().items():
-            old = known.get(key, NO_ENTRY)
+            old = rows.get(key, NO_ENTRY)
             if old is NO_ENTRY:
                 changes[key] = value
             elif old is not value:
@@ -104,11 +104,11 @@ class Map(Keyed):
                     changes[key] = merged
         return made(type(self), big.content.grown(changes)) if changes else big
 
-    def beyond(self, known: Self) -> Self:
+    def beyond(self, base: Self) -> Self:
         """What each value has beyond that of *known*, where it has anything."""
-        if self.content is known.content:
+        if self.content is base.content:
             return self.bottom()
-        theirs = known.content.rows()
+        theirs = base.content.rows()
         fresh: Rows = {}
         for key, value in self.content.rows().items():
             old = theirs.get(key, NO_ENTRY)
@@ -154,14 +154,14 @@ class Map(Keyed):
         Raises :class:`LatticeValue` if *key* has none and *bottom* was not given, :class:`LatticeMismatch` if it has
         one of another class.
         """
-        found: L | None = self.content.rows().get(key_of(key))
-        if found is None:
+        lattice: L | None = self.content.rows().get(key_of(key))
+        if lattice is None:
             if bottom is None:
                 raise LatticeValue(f"{short(self)} has no {key!r}, nor do you say what it would be: at({key!r}, Max)")
             return bottom.bottom()
-        if bottom is not None and type(found) is not bottom:
-            raise LatticeMismatch(f"the value of {key!r} is {short(found)}, no {bottom.__name__}: ask for that class")
-        return found
+        if bottom is not None and type(lattice) is not bottom:
+            raise LatticeMismatch(f"the value of {key!r} is {short(lattice)}, no {bottom.__name__}: ask for that class")
+        return lattice
 
     @morph
     def filter(self) -> Self:
@@ -176,7 +176,7 @@ class Map(Keyed):
 
     @morph(tries=_thresholds)
     def apply_morph(self, name: str, *arguments: Any) -> Self:
-        """The map of what the values' method *name*, a morphism, answers; raises :class:`LatticeValue`."""
+        """The map of what the values' method *name*, a morphism, returns; raises :class:`LatticeValue`."""
         return self._applied("apply_morph", name, arguments)
 
     @monotone(tries=_thresholds)
@@ -215,7 +215,7 @@ class Map(Keyed):
         return Bool(self <= other)
 
     def _applied(self, caller: str, name: str, arguments: tuple[Any, ...]) -> Self:
-        answers: Rows = {}
+        results: Rows = {}
         for key, value in list(self.content.rows().items()):
             method = type(value).methods().get(name)
             if method is None or not method.kind.is_monotone:
@@ -224,10 +224,10 @@ class Map(Keyed):
                 )
             if caller == "apply_morph" and method.kind is not Kind.MORPHISM:
                 raise LatticeValue(f"apply_morph: {name} of {type(value).__name__} is monotone only: use apply")
-            answer = answers[key] = getattr(value, name)(*arguments)
-            if not isinstance(answer, Lattice):
-                raise LatticeValue(f"{caller}: {name} answered {short(answer)} for {key!r}, which is no lattice value")
-        return made(type(self), Table(answers))
+            result = results[key] = getattr(value, name)(*arguments)
+            if not isinstance(result, Lattice):
+                raise LatticeValue(f"{caller}: {name} returned {short(result)} for {key!r}, which is no lattice value")
+        return made(type(self), Table(results))
 
 
 def _joined(key: Key, a: Lattice, b: Lattice) -> Lattice:

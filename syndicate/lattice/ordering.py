@@ -40,7 +40,7 @@ def is_comparable(value: Any) -> bool:
         return False  # of sets and lattice values the order is partial
     try:
         return not value < value and hash(value) is not None  # noqa: PLR0124  # not about the result: is there a "<"
-    except Exception:  # whatever a foreign "<" raises, it is none
+    except Exception:  # whatever a foreign "<" raises, there is no order
         return False
 
 

@@ -6,7 +6,7 @@ A **dominating pair** is a value under a key that says how recent it is: a write
 clock.  The published form is one pair: the greater key wins whole, equal and incomparable keys merge both components.
 That is not associative: if ``k3 > k1`` and ``k2`` is concurrent to both, the value of ``k1`` is lost or kept depending
 on the order of merging.  So ours holds the *versions* that no other dominates, each under its key; one, as long as
-writers have seen what they overwrite.  The published pair is what ``key()`` and ``value()`` answer, and equals it
+writers have seen what they overwrite.  The published pair is what ``key()`` and ``value()`` return, and equals it
 wherever that is well defined.
 
 >>> from syndicate.lattice import Clock, Set
@@ -76,11 +76,11 @@ class Pair(Lattice):
         first, second = join(a, c), join(b, d)
         return made(type(self), (first, second)) if grew(a, first) or grew(b, second) else self
 
-    def beyond(self, known: Self) -> Self:
+    def beyond(self, base: Self) -> Self:
         """What each component has beyond that of *known*."""
-        if self.content is None or known.content is None or self <= known:
-            return self.bottom() if self <= known else self
-        (a, b), (c, d) = self.content, known.content
+        if self.content is None or base.content is None or self <= base:
+            return self.bottom() if self <= base else self
+        (a, b), (c, d) = self.content, base.content
         return made(type(self), (a.beyond(c), b.beyond(d)))
 
     @property

@@ -1,6 +1,6 @@
 """Values to test laws with: small first, so that the first counterexample found is nearly the smallest.
 
-A lattice may have a class method ``samples()`` that answers some of its values.  One that has none is tried with
+A lattice may have a class method ``samples()`` that returns some of its values.  One that has none is tried with
 plain values of many kinds, and whatever its constructor accepts is used: usually enough, since a law that breaks
 breaks for small values.  Merges of samples are samples, too.
 """
@@ -48,15 +48,15 @@ def distinct(values: Iterable[Any]) -> list[Any]:
     return sorted({repr(value): value for value in values}.values(), key=weight)
 
 
-def seeds(cls: type[Lattice], given: Iterable[Any] | None) -> list[Any]:
+def seeds(cls: type[Lattice], values: Iterable[Any] | None) -> list[Any]:
     """Values of *cls*, smallest first: *given*, or its samples, or what its constructor accepts; and the bottom."""
-    if given is not None:
-        found = list(given)
+    if values is not None:
+        candidates = list(values)
     elif hasattr(cls, "samples"):
-        found = list(cls.samples())
+        candidates = list(cls.samples())
     else:
-        found = list(accepted(cls, PLAIN))
-    return distinct([*found, cls.bottom()])
+        candidates = list(accepted(cls, PLAIN))
+    return distinct([*candidates, cls.bottom()])
 
 
 def with_merges(found: Sequence[Any], random: Random) -> list[Any]:

@@ -1,6 +1,6 @@
 """``lset`` and ``lpset``: sets that grow; the second holds non-negative numbers, so that their sum grows too.
 
-Elements are told apart by value identity, as in Z-sets: ``Set([1, 1.0, True])`` has three.  To merge costs what is
+Elements are distinguished by value identity, as in Z-sets: ``Set([1, 1.0, True])`` has three.  To merge costs what is
 merged in, whatever the size of the set (:mod:`syndicate.lattice.table`).
 
 >>> votes = Set(["ann", "bob"]).merge(Set(["cid", "ann"])); sorted(votes.reveal()), votes.size().gt_eq(3)
@@ -80,7 +80,9 @@ class Set(Tabled):
     wrapper_name = "lset"
 
     def __init__(self, content: Iterable[Element] | None = None) -> None:
-        """Hold the elements of an iterable; raises :class:`LatticeValue` if it is none, or text (wrap it in a list)."""
+        """Hold the elements of an iterable; raises :class:`LatticeValue` if it is not one, or text (wrap it in a
+        list).
+        """
         if content is None:
             super().__init__(EMPTY)
             return
@@ -119,9 +121,9 @@ class Set(Tabled):
         # Not the difference of the views, which walks through the right side, here the larger.
         return {key: None for key in rows if key not in known}
 
-    def beyond(self, known: Self) -> Self:
+    def beyond(self, base: Self) -> Self:
         """The elements that *known* has not."""
-        fresh = known._missing(self)
+        fresh = base._missing(self)
         return self if len(fresh) == len(self.content) else made(type(self), Table(fresh))
 
     def reveal(self) -> Elements:
@@ -159,7 +161,7 @@ class Set(Tabled):
         """What *to* makes of the pairs that agree in *columns*; None, from *to*, leaves a pair out.
 
         *columns* maps a column of this to one of *other*, each an index, the name of an attribute, or a function of
-        an element; without columns it is the product.  Without *to* the pairs themselves are answered.
+        an element; without columns it is the product.  Without *to* the pairs themselves are returned.
         """
         if not issubclass(type(other), Set):
             self.same_lattice(other, "join")
@@ -226,7 +228,7 @@ class Set(Tabled):
 
 
 class PosSet(Set):
-    """A set of non-negative numbers; otherwise like :class:`Set`.  Joins and products answer a :class:`Set`."""
+    """A set of non-negative numbers; otherwise like :class:`Set`.  Joins and products return a :class:`Set`."""
 
     __slots__ = ()
 

@@ -57,32 +57,32 @@ class Table:
         """The version in which each of *changes* is set, at the cost of *changes* if this is the newest version."""
         rows = self.rows()
         if self._size <= SMALL_TABLE or self._size <= len(changes):
-            made = Table({**rows, **changes})
+            grown = Table({**rows, **changes})
         else:
             undo = {key: rows.get(key, NO_ENTRY) for key in changes}
             rows.update(changes)
-            made = Table(rows)
-            self._rows, self._later, self._undo = None, made, undo
-            made._indexes, self._indexes = self._indexes, None
-            if made._indexes is not None:
+            grown = Table(rows)
+            self._rows, self._later, self._undo = None, grown, undo
+            grown._indexes, self._indexes = self._indexes, None
+            if grown._indexes is not None:
                 fresh = [key for key, old in undo.items() if old is NO_ENTRY]
-                for column, index in made._indexes.values():
+                for column, index in grown._indexes.values():
                     _file(fresh, column, index)
             if self._hash is not None:
                 gone = [item for item in undo.items() if item[1] is not NO_ENTRY]
-                made._hash = self._hash + sum(map(hash, changes.items())) - sum(map(hash, gone))
-        return made
+                grown._hash = self._hash + sum(map(hash, changes.items())) - sum(map(hash, gone))
+        return grown
 
     def index(self, name: Any, column: Column) -> Mapping[Key, list[Key]]:
         """The keys by *column*: made once for each *name*, then kept up to date as the newest version grows."""
         if self._indexes is None:
             self._indexes = {}
-        found = self._indexes.get(name)
-        if found is None:
+        entry = self._indexes.get(name)
+        if entry is None:
             index: dict[Key, list[Key]] = {}
             _file(self.rows(), column, index)
-            found = self._indexes[name] = (column, index)
-        return found[1]
+            entry = self._indexes[name] = (column, index)
+        return entry[1]
 
     def _recover(self) -> Rows:
         """Make the dictionary of a version that has grown: a copy of the next that has one, minus what came since."""

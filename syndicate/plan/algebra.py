@@ -1,8 +1,8 @@
 """Relational algebra as data: what a rule compiles to (PomoRA).
 
-An expression stands for a set of rows over its heading.  Nothing is computed here: a
+An expression denotes a set of rows over its heading.  Nothing is computed here: a
 :class:`~syndicate.plan.program.Program` names expressions, orders them and makes one circuit of all.  Expressions are
-frozen values; equal ones, wherever they stand in a program, are computed once.
+frozen values; equal ones, wherever they are used in a program, are computed once.
 
 >>> edge = Relation("edge", ("a", "b"))
 >>> path = NaturalJoin(edge, Rename(edge, {"a": "b", "b": "c"}))
@@ -394,7 +394,7 @@ class AntiJoin(Expression):
 
 @frozen(eq=False, repr=False)
 class Fixpoint(Expression):
-    """The least relation *name* that is equal to *body*, in which ``Relation(name, attributes)`` stands for it.
+    """The least relation *name* that is equal to *body*, in which ``Relation(name, attributes)`` denotes it.
 
     PomoRA's ``while change``.  The body must be monotone in it; :class:`Unstratifiable` otherwise, when a program is
     made of it.
@@ -415,7 +415,7 @@ class Fixpoint(Expression):
 
     @property
     def variable(self) -> Relation:
-        """What stands for it in the body."""
+        """The expression that denotes it in the body."""
         return Relation(self.name, self.attributes)
 
     def detail(self) -> str:

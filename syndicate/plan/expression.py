@@ -98,7 +98,7 @@ def _short(expression: Expression) -> str:
 
 
 def is_expression(what: str, *given: Any) -> None:
-    """Raise :class:`PlanError` for what is none."""
+    """Raise :class:`PlanError` for what is not an expression."""
     for one in given:
         if not isinstance(one, Expression):
             raise PlanError(f"{what} is made of expressions, not of {one!r}: use Relation(name, heading), or Literal")

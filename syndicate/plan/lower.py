@@ -17,9 +17,9 @@ columns that are left out or renamed cost nothing until a node makes new rows an
 attributes of each expression are needed at all.
 
 **Sets.** Weights above 1 do no harm within a rule: joins multiply them, and nothing but a sum, a count or an output
-sees them.  So a ``distinct`` stands where a relation is complete, and before such an aggregate, and there only if rows
-can be derived twice: a view knows which columns determine its rows (its *key*), and a projection that keeps these, or a
-join of two such views, needs none.
+sees them.  So there is a ``distinct`` where a relation is complete, and before such an aggregate, and there only if
+rows can be derived twice: a view knows which columns determine its rows (its *key*), and a projection that keeps these,
+or a join of two such views, needs none.
 
 **Sharing.** Equal expressions are lowered once, equal indexes are one node; what does not depend on a loop is lowered
 outside of it.
@@ -107,7 +107,7 @@ class View:
 
 @define(eq=False)
 class Scope:
-    """What names stand for in a circuit or a loop, and what has been lowered there."""
+    """The streams of the names in a circuit or a loop, and what has been lowered there."""
 
     names: dict[str, View]
     above: Scope | None = None
@@ -191,15 +191,15 @@ class Lowering:
 
         def bodies(loops: dict[str, Stream]) -> dict[str, Stream]:
             inside = Scope({name: View.of(loops[name], headings[name], headings[name]) for name in names}, self.root)
-            made = {}
+            views_by_name = {}
             for name in names:
                 views = [self.root.names[name]] if name in self.root.names else []
                 for rule in stratum.rules:
                     if rule.head == name:
                         self.rule = rule
                         views.append(self.lower(self.bodies[rule], inside))
-                made[name] = self.as_rows(self._sum(views, headings[name]), headings[name])
-            return made
+                views_by_name[name] = self.as_rows(self._sum(views, headings[name]), headings[name])
+            return views_by_name
 
         results = self.circuit.recursive_many(names, bodies, limit=self.limit)
         self.rule = None
@@ -208,14 +208,14 @@ class Lowering:
 
     def _hoist(self, bodies: Iterable[Expression], bound: set[str], scope: Scope) -> None:
         """Lower the loops within *bodies* that do not depend on *bound*: a loop is made where it is lowered."""
-        known: set[str] = set()
+        names: set[str] = set()
         at: Scope | None = scope
         while at is not None:
-            known |= at.names.keys()
+            names |= at.names.keys()
             at = at.above
-        for found in walk(*bodies):
-            if isinstance(found, Fixpoint) and self.needs.free[found] <= known - bound:
-                self.lower(found, scope)
+        for node in walk(*bodies):
+            if isinstance(node, Fixpoint) and self.needs.free[node] <= names - bound:
+                self.lower(node, scope)
 
     # --------------------------------------------------------------------------------------------------- views
 
@@ -307,7 +307,7 @@ class Lowering:
                 return self.lower(this.source, scope)
             case Fixpoint():
                 return self._fixpoint(this, scope)
-        raise PlanError(f"{this!r} cannot be lowered: it is none of the expressions of the algebra")
+        raise PlanError(f"{this!r} cannot be lowered: it is not an expression of the algebra")
 
     def _literal(self, this: Literal) -> View:
         stream = self.circuit.constant(ZSet.of(*this.rows), name=f"facts of {self.rule.head}" if self.rule else "facts")
@@ -330,8 +330,8 @@ class Lowering:
             moved = {n: view.columns[s.name] if isinstance(s, Attr) else cast(Const, s) for n, s in columns.items()}
             return evolve(view, columns=moved)
         stream = self._named(view.stream.map(self.rows.row(list(columns.values()), view.places())))
-        kept = {view.columns[scalar.name]: name for name, scalar in columns.items() if isinstance(scalar, Attr)}
-        key = [kept[at] for at in view.key] if view.key is not None and view.key <= kept.keys() else None
+        renamed = {view.columns[scalar.name]: name for name, scalar in columns.items() if isinstance(scalar, Attr)}
+        key = [renamed[at] for at in view.key] if view.key is not None and view.key <= renamed.keys() else None
         return View.of(stream, list(columns), key)
 
     def _mapped(self, this: Map | FlatMap, view: View) -> View:
@@ -440,7 +440,7 @@ def _joined_key(
     """The positions that determine a joined row, if what is put out does."""
     if left.key is None or right.key is None:
         return None
-    found = dict(out)
+    positions = dict(out)
     ours: set[tuple[str, int]] = set()
     theirs: set[tuple[str, int]] = set()
     for a, b in on:
@@ -448,13 +448,13 @@ def _joined_key(
         if isinstance(p, int) and isinstance(q, int):
             ours.add(("l", p))
             theirs.add(("r", q))
-            if ("l", p) in out:  # equal, so that it stands for the other
-                found[("r", q)] = out[("l", p)]
+            if ("l", p) in out:  # equal, so that it serves for the other
+                positions[("r", q)] = out[("l", p)]
     lefts, rights = {("l", at) for at in left.key}, {("r", at) for at in right.key}
     # A row of one side determines what it is joined on, and with it that part of the other side's key.
     for wanted in (lefts | (rights - theirs), rights | (lefts - ours)):
-        if wanted <= found.keys():
-            return frozenset(found[one] for one in wanted)
+        if wanted <= positions.keys():
+            return frozenset(positions[one] for one in wanted)
     return None
 
 

@@ -1,6 +1,6 @@
 """Needs: which attributes of each expression anyone reads, and which names it refers to.
 
-An expression may stand in several places and is lowered once, so what is needed of it is what all places need.
+An expression may be used in several places and is lowered once, so what is needed of it is what all places need.
 Attributes that nobody needs are never computed.
 
 >>> r = Relation("r", ("a", "b", "c"))

@@ -40,7 +40,7 @@ class Program(Rules):
     ) -> Plan:
         """The program as a circuit that can be stepped; see :class:`syndicate.plan.running.Plan`.
 
-        With *bag*, weights are kept: a row has the weight that says in how many ways it is derived.  Loops give sets
+        With *bag*, weights are kept: a row has the weight that says how many derivations it has.  Loops give sets
         nevertheless, and a difference or an antijoin takes away a row with all of its weight.  No loop may take more
         than *limit* iterations in a step.  *engine* makes what runs the circuit:
         ``lambda circuit: SparkEngine(circuit, session)``; it is the local engine otherwise.

@@ -3,7 +3,7 @@
 Two rewrites are done, both of them before anything is lowered:
 
 * **selections move down**, past projections, renames and unions, to the sides of joins and differences, into groups,
-  until they stand where the rows come from; what may raise (:func:`syndicate.plan.scalar.may_raise`) stays;
+  until they are where the rows come from; what may raise (:func:`syndicate.plan.scalar.may_raise`) stays;
 * **joins of several sources are put in order**: first what is selected by constants, then always a source that shares
   attributes with those before, one whose attributes are all known first of all, since it only filters.  Conditions
   over several sources are asked as soon as their attributes are there.
@@ -92,31 +92,31 @@ class _Rewriting:
                 below = [(condition, substitute(condition, values)) for condition in safe]
                 passing = [moved for _, moved in below if not may_raise(moved)]
                 staying = [condition for condition in asked if may_raise(substitute(condition, values))]
-                made: Expression = Projection(self.push(this.source, passing), this.columns)
+                pushed: Expression = Projection(self.push(this.source, passing), this.columns)
             case Rename():
                 names = {new: Attr(old) for old, new in this.renaming}
-                made = Rename(self.push(this.source, [substitute(one, names) for one in safe]), this.renaming)
+                pushed = Rename(self.push(this.source, [substitute(one, names) for one in safe]), this.renaming)
             case Union():
-                made = Union(*[self.push(source, safe) for source in this.sources])
+                pushed = Union(*[self.push(source, safe) for source in this.sources])
             case Difference():
-                made = Difference(self.push(this.left, safe), self.push(this.right, safe))
+                pushed = Difference(self.push(this.left, safe), self.push(this.right, safe))
             case SemiJoin() | AntiJoin():
                 right = [condition for condition in safe if _reads_only(condition, this.right)]
-                made = type(this)(self.push(this.left, safe), self.push(this.right, right))
+                pushed = type(this)(self.push(this.left, safe), self.push(this.right, right))
             case Product():
-                made = self._theta(this, safe)
+                pushed = self._theta(this, safe)
             case ThetaJoin() | EquiJoin():
                 own = tuple(conjuncts(this.conditions))
                 staying = [condition for condition in own if may_raise(condition)] + staying
-                made = self._theta(this, (*(condition for condition in own if not may_raise(condition)), *safe))
+                pushed = self._theta(this, (*(condition for condition in own if not may_raise(condition)), *safe))
             case NaturalJoin():
-                made = self._natural(this, safe)
+                pushed = self._natural(this, safe)
             case GroupBy():
                 inside = [condition for condition in safe if set(condition.attributes()) <= set(this.by)]
                 staying = [condition for condition in asked if condition not in inside]
-                made = GroupBy(self.push(this.source, inside), this.by, this.aggregates)
+                pushed = GroupBy(self.push(this.source, inside), this.by, this.aggregates)
             case NonMonotone():
-                made = NonMonotone(self.push(this.source, safe), this.why)
+                pushed = NonMonotone(self.push(this.source, safe), this.why)
             case Map() | FlatMap():
                 source = self.push(this.source, ())
                 if source.heading != this.source.heading:  # the function reads by position
@@ -126,7 +126,7 @@ class _Rewriting:
                 return _select(Fixpoint(this.name, this.attributes, self.push(this.body, ())), asked)
             case _:
                 return _select(this, asked)
-        return _select(made, staying)
+        return _select(pushed, staying)
 
     def _theta(self, this: Product | ThetaJoin | EquiJoin, conditions: Conditions) -> Expression:
         left = [condition for condition in conditions if _reads_only(condition, this.left)]
@@ -144,8 +144,8 @@ class _Rewriting:
         joined = max(waiting, key=_constants)  # the first of the best
         waiting.remove(joined)
         while waiting:
-            known = set(joined.heading)
-            following = max(waiting, key=lambda source: _fitness(source, known))
+            bound = set(joined.heading)
+            following = max(waiting, key=lambda source: _fitness(source, bound))
             waiting.remove(following)
             joined = NaturalJoin(joined, following)
             ready = [one for one in across if _reads_only(one, joined)]

@@ -95,20 +95,20 @@ class RowFunctions:
         return _meaning(self._function("r", text.all(asked), text, plain=False), Meaning("test", asked, places))
 
     def rearranging(self, arguments: str, expression: str) -> Callable[..., Any]:
-        """A function written out here in the house."""
+        """A function whose text is written by this module."""
         return self._function(arguments, expression, _Text({}), plain=True)
 
     def _function(self, arguments: str, expression: str, text: _Text, *, plain: bool) -> Callable[..., Any]:
         written = f"lambda {arguments}: {expression}"
         bound = (plain, *text.identities())
-        made = self._made.get((written, bound))
-        if made is None:
-            made = eval(written, text.names)  # noqa: S307  # made of positions and of names given here
-            made.__name__ = made.__qualname__ = text.shown(expression)
+        function = self._made.get((written, bound))
+        if function is None:
+            function = eval(written, text.names)  # noqa: S307  # made of positions and of names given here
+            function.__name__ = function.__qualname__ = text.shown(expression)
             if plain:
-                rearranges(made)
-            self._made[written, bound] = made
-        return made
+                rearranges(function)
+            self._made[written, bound] = function
+        return function
 
 
 def _tuple(items: Sequence[str]) -> str:
@@ -124,7 +124,7 @@ def _only_moves(scalars: Iterable[Scalar]) -> bool:
 
 
 class _Text:
-    """The text of one function, and what its names stand for."""
+    """The text of one function, and the values of its names."""
 
     def __init__(self, places: Places) -> None:
         self.places = places
@@ -136,7 +136,7 @@ class _Text:
         return tuple(key_of(value) if not callable(value) else (id(value),) for value in self.bound)
 
     def shown(self, expression: str) -> str:
-        """The text with what its names stand for: for graphs, and for the structure that a snapshot must fit."""
+        """The text with the values of its names: for graphs, and for the structure that a snapshot must fit."""
         values = [getattr(value, "__qualname__", None) or repr(value) for value in self.bound]
         return re.sub(r"\bc(\d+)\b", lambda found: values[int(found[1])], expression)
 

@@ -78,8 +78,8 @@ class Plan:
         deltas = {name: self.delta(name, facts) for name, facts in (changes or {}).items()}
         if self.engine is None:
             return self.circuit.step(deltas)
-        found = self.engine.step(deltas)
-        return {name: change.to_zset() for name, change in found.items()}
+        changed = self.engine.step(deltas)
+        return {name: change.to_zset() for name, change in changed.items()}
 
     def __host__(
         self,
@@ -101,9 +101,9 @@ class Plan:
         """Facts as changes of a given relation; raises :class:`FactError` for what is no fact of it."""
         declared = self.program.declared.get(name)
         if declared is None or not declared.given:
-            given = [known for known, one in self.program.declared.items() if one.given]
+            inputs = [each for each, one in self.program.declared.items() if one.given]
             what = "is derived by rules, not given" if declared is not None else "is not known"
-            raise FactError(f"relation {name!r} {what}{meant(name, given)}; given are {listed(given)}")
+            raise FactError(f"relation {name!r} {what}{meant(name, inputs)}; given are {listed(inputs)}")
         heading = declared.relation.heading
         try:
             rows = facts if isinstance(facts, (ZSet, Mapping)) else list(elements_of(facts, f"relation {name!r}"))
@@ -132,7 +132,7 @@ def _fit(name: str, heading: Heading, facts: Collection[Any]) -> None:
 def evaluate(program: Rules, facts: Mapping[str, Facts] | None = None) -> dict[str, frozenset[tuple[Any, ...]]]:
     """The outputs of a program for some facts, once: rows by relation.  A fact that is given twice is there once.
 
-    The answer's sets are Python's own, which confuse ``1`` and ``True``; a :class:`Plan` does not.
+    The sets of the result are Python's own, which confuse ``1`` and ``True``; a :class:`Plan` does not.
     """
     plan = Plan.of(program)
     found = plan.step(facts)

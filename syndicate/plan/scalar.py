@@ -60,12 +60,12 @@ class Const:
 
 
 def to_scalar(given: Any) -> Scalar:
-    """What stands where an attribute is expected: a string is an attribute's name."""
+    """The scalar where an attribute is expected: a string is an attribute's name."""
     return Attr(given) if isinstance(given, str) else to_operand(given)
 
 
 def to_operand(given: Any) -> Scalar:
-    """What stands on the right of an operator: anything that is no scalar is a constant."""
+    """The scalar on the right of an operator: anything that is no scalar is a constant."""
     return given if isinstance(given, SCALARS) else Const(given)
 
 
@@ -73,10 +73,10 @@ def _to_scalars(given: tuple[Any, ...]) -> tuple[Scalar, ...]:
     return tuple(map(to_scalar, given))
 
 
-def _is_operator(known: tuple[str, ...]) -> Callable[[Any, Any, str], None]:
-    def check(made: Any, attribute: Any, op: str) -> None:
-        if op not in known:
-            raise PlanError(f"{type(made).__name__}: there is no operator {op!r}; there are {' '.join(known)}")
+def _is_operator(operators: tuple[str, ...]) -> Callable[[Any, Any, str], None]:
+    def check(instance: Any, attribute: Any, op: str) -> None:
+        if op not in operators:
+            raise PlanError(f"{type(instance).__name__}: there is no operator {op!r}; there are {' '.join(operators)}")
 
     return check
 
@@ -227,39 +227,39 @@ def to_condition(given: Any) -> Condition:
     )
 
 
-def may_raise(given: Scalar | Condition) -> bool:
+def may_raise(scalar: Scalar | Condition) -> bool:
     """Whether evaluation runs code that can fail: a Python function, or arithmetic."""
-    match given:
+    match scalar:
         case Attr() | Const():
             return False
         case Compare():
-            return may_raise(given.left) or may_raise(given.right)
+            return may_raise(scalar.left) or may_raise(scalar.right)
         case AllOf() | AnyOf():
-            return any(map(may_raise, given.parts))
+            return any(map(may_raise, scalar.parts))
         case Not():
-            return may_raise(given.part)
+            return may_raise(scalar.part)
         case _:
             return True
 
 
-def substitute(given: Any, values: Mapping[str, Scalar]) -> Any:
+def substitute(scalar: Any, values: Mapping[str, Scalar]) -> Any:
     """A scalar or condition with other scalars in place of attributes."""
-    match given:
+    match scalar:
         case Attr():
-            return values.get(given.name, given)
+            return values.get(scalar.name, scalar)
         case Const():
-            return given
+            return scalar
         case Arith():
-            return Arith(given.op, substitute(given.left, values), substitute(given.right, values))
+            return Arith(scalar.op, substitute(scalar.left, values), substitute(scalar.right, values))
         case Compare():
-            return Compare(substitute(given.left, values), given.op, substitute(given.right, values))
+            return Compare(substitute(scalar.left, values), scalar.op, substitute(scalar.right, values))
         case Call() | Holds():
-            return type(given)(given.function, *[substitute(argument, values) for argument in given.arguments])
+            return type(scalar)(scalar.function, *[substitute(argument, values) for argument in scalar.arguments])
         case AllOf() | AnyOf():
-            return type(given)(*[substitute(part, values) for part in given.parts])
+            return type(scalar)(*[substitute(part, values) for part in scalar.parts])
         case Not():
-            return Not(substitute(given.part, values))
-    raise PlanError(f"{given!r} is neither a scalar nor a condition")
+            return Not(substitute(scalar.part, values))
+    raise PlanError(f"{scalar!r} is neither a scalar nor a condition")
 
 
 def conjuncts(conditions: tuple[Condition, ...]) -> Iterator[Condition]:

@@ -67,7 +67,7 @@ class Edge:
 class Stratum:
     """Relations that are computed together: one, or several that depend on each other.
 
-    *level* counts the points of order on the way here, the most there are: Bud's number of a stratum.
+    *level* counts the points of order on the path to here, on the path that has most: Bud's number of a stratum.
     """
 
     level: int
@@ -78,7 +78,7 @@ class Stratum:
 
 def occurrences(expression: Expression) -> list[Occurrence]:
     """Where an expression reads relations from outside, each place of another kind once."""
-    found: dict[Occurrence, None] = {}
+    result: dict[Occurrence, None] = {}
     seen: set[tuple[Expression, str, frozenset[str]]] = set()
     pending: list[tuple[Expression, str, frozenset[str]]] = [(expression, "", frozenset())]
     while pending:
@@ -89,15 +89,15 @@ def occurrences(expression: Expression) -> list[Occurrence]:
         this, why, bound = at
         if isinstance(this, Relation):
             if this.name not in bound:
-                found[Occurrence(this.name, this.heading, why)] = None
+                result[Occurrence(this.name, this.heading, why)] = None
             continue
         inner = bound | {this.name} if isinstance(this, Fixpoint) else bound
         pending += [(part, why or how, inner) for part, how in reversed(list(ways(this)))]
-    return list(found)
+    return list(result)
 
 
 def ways(expression: Expression) -> Iterator[tuple[Expression, str]]:
-    """The parts, and what is not monotone about the way in which they are read."""
+    """The parts, and what is not monotone about how they are read (empty if nothing)."""
     match expression:
         case Difference():
             yield expression.left, ""
@@ -123,15 +123,15 @@ def strata(relations: Sequence[str], rules: Sequence[Rule]) -> list[Stratum]:
     """All relations, in an order in which they can be computed; raises :class:`Unstratifiable`."""
     for rule in rules:
         _check_fixpoints(rule)
-    known = edges(rules)
+    dependencies = edges(rules)
     below: dict[str, list[Edge]] = {name: [] for name in relations}
-    for edge in known:
+    for edge in dependencies:
         below[edge.head].append(edge)
     by_head: dict[str, list[Rule]] = {}
     for rule in rules:
         by_head.setdefault(rule.head, []).append(rule)
     levels: dict[str, int] = {}
-    found = []
+    result = []
     for component in components(below, lambda name: (edge.body for edge in below[name])):
         members = set(component)
         inner = [edge for name in component for edge in below[name] if edge.body in members]
@@ -142,8 +142,8 @@ def strata(relations: Sequence[str], rules: Sequence[Rule]) -> list[Stratum]:
         level = max((levels[edge.body] + bool(edge.why) for edge in outer), default=0)
         levels.update(dict.fromkeys(component, level))
         ordered = tuple(name for name in relations if name in members) if len(members) > 1 else tuple(component)
-        found.append(Stratum(level, ordered, tuple(r for name in ordered for r in by_head.get(name, ())), bool(inner)))
-    return found
+        result.append(Stratum(level, ordered, tuple(r for name in ordered for r in by_head.get(name, ())), bool(inner)))
+    return result
 
 
 def _refusal(wrong: Edge, below: Mapping[str, Sequence[Edge]], members: set[str]) -> Unstratifiable:
@@ -153,10 +153,10 @@ def _refusal(wrong: Edge, below: Mapping[str, Sequence[Edge]], members: set[str]
     )
     assert back is not None  # they are in one component
     cycle = [wrong, *back]
-    way = " -> ".join([*(_step(edge) for edge in cycle), wrong.head])
+    route = " -> ".join([*(_step(edge) for edge in cycle), wrong.head])
     rules = "; ".join(dict.fromkeys(str(edge.rule) for edge in cycle))
     return Unstratifiable(
-        f"{wrong.head} depends on itself in a way that is not monotone ({wrong.why} of {wrong.body}): {way}. "
+        f"{wrong.head} depends on itself in a way that is not monotone ({wrong.why} of {wrong.body}): {route}. "
         f"The rules are: {rules}. Break the cycle: let one of them take effect in a later step, or leave it out",
         [(edge.head, edge.body, edge.why, str(edge.rule)) for edge in cycle],
     )
@@ -175,10 +175,10 @@ def _check_fixpoints(rule: Rule) -> None:
         seen.add(expression)
         pending += expression.parts()
         if isinstance(expression, Fixpoint):
-            for found in occurrences(expression.body):
-                if found.name == expression.name and found.why:
+            for occurrence in occurrences(expression.body):
+                if occurrence.name == expression.name and occurrence.why:
                     raise Unstratifiable(
-                        f"Fixpoint {found.name} in {rule}: the body reads {found.name} in a way that is not monotone "
-                        f"({found.why}): take that part out of the loop",
-                        [(found.name, found.name, found.why, str(rule))],
+                        f"Fixpoint {occurrence.name} in {rule}: the body reads {occurrence.name} in a way that is not "
+                        f"monotone ({occurrence.why}): take that part out of the loop",
+                        [(occurrence.name, occurrence.name, occurrence.why, str(rule))],
                     )

@@ -59,16 +59,16 @@ def array_of(items: Sequence[Frozen], kind: pa.DataType, name: str, hint: Any = 
         except (pa.ArrowException, OverflowError, UnicodeError):
             pass  # the first one that does not fit is looked for below
     convert = _converter(kind, name, hint)
-    made = []
+    converted = []
     for place, item in enumerate(items):
         try:
-            made.append(None if item is NULL else convert(item))
+            converted.append(None if item is NULL else convert(item))
         except Misfit as misfit:
             raise Misfit(str(misfit), place) from None
     try:
-        return pa.array(made, kind)
+        return pa.array(converted, kind)
     except (pa.ArrowException, OverflowError, UnicodeError, ValueError):
-        for place, item in enumerate(made):
+        for place, item in enumerate(converted):
             try:
                 pa.array([item], kind)
             except (pa.ArrowException, OverflowError, UnicodeError, ValueError):

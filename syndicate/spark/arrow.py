@@ -51,17 +51,17 @@ def arrow_schema(schema: StructType) -> pa.Schema:
 
     named = inspect.signature(to_arrow_schema).parameters
     zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in named else {}
-    found = []
+    fields = []
     for member in schema:
         loose = StructField(member.name, loose_type(member.dataType), member.nullable, member.metadata)
         try:
-            found += to_arrow_schema(StructType([loose]), **zone)
+            fields += to_arrow_schema(StructType([loose]), **zone)
         except PySparkException:
             raise SourceError(
                 f"the column {member.name!r} is of type {member.dataType.simpleString()}, which has no value: "
                 "cast it in the frame, to string for instance"
             ) from None
-    return pa.schema(found)
+    return pa.schema(fields)
 
 
 def loose_type(kind: DataType) -> DataType:

@@ -84,20 +84,20 @@ def hints_of(cls: type) -> dict[str, Any]:
 
 def described(cls: type) -> list[str]:
     """The label and the fields of a record class, and of those that its fields are annotated with."""
-    found: dict[type, str] = {}
+    by_class: dict[type, str] = {}
 
     def look(hint: Any) -> None:
         for choice in _choices(hint):
             if not hasattr(choice, "__label__"):
                 for inner in typing.get_args(choice):
                     look(inner)
-            elif choice not in found:
-                found[choice] = f"{choice.__label__}({', '.join(fields_of(choice))})"
+            elif choice not in by_class:
+                by_class[choice] = f"{choice.__label__}({', '.join(fields_of(choice))})"
                 for each in hints_of(choice).values():
                     look(each)
 
     look(cls)
-    return list(found.values())
+    return list(by_class.values())
 
 
 def records(cls: type, table: pa.Table) -> list[Frozen]:

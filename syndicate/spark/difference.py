@@ -117,8 +117,8 @@ def _plain(old: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table]:
             for which, table in enumerate((old, new)):
                 items = forms(table.column(place), member.name)
                 column = pa.array([numbers.setdefault(item, len(numbers)) for item in items], pa.int64())
-                made = table.set_column(place, member.name, column)
-                old, new = (made, new) if which == 0 else (old, made)
+                changed = table.set_column(place, member.name, column)
+                old, new = (changed, new) if which == 0 else (old, changed)
         elif t.is_null(kind):
             zeros = [pa.repeat(0, table.num_rows) for table in (old, new)]
             old, new = old.set_column(place, member.name, zeros[0]), new.set_column(place, member.name, zeros[1])

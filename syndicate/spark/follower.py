@@ -89,11 +89,11 @@ class Follower:
             raise SourceError(f"Spark could not deliver the rows of {self.name}: its session was stopped")
         frame = make(session)
         if not hasattr(frame, "isStreaming"):
-            made: object = frame
-            remedy = "return the DataFrame" if made is None else "session.createDataFrame makes one of a table"
+            result: object = frame
+            remedy = "return the DataFrame" if result is None else "session.createDataFrame makes one of a table"
             raise SourceError(
                 f"the frame of {self.name} must be a function from a session to a DataFrame, but it made "
-                f"{_shown(made)}: {remedy}"
+                f"{_shown(result)}: {remedy}"
             )
         return frame
 

@@ -1,7 +1,7 @@
-"""The journal of a source: what stands, and the last batch that made it so, changed together or not at all.
+"""The journal of a source: what is asserted, and the last batch that made it so, changed together or not at all.
 
 Assertions die with their process, Spark's checkpoint does not.  After a restart Spark goes on where it was, with rows
-that remove what nobody has asserted.  So what stands is kept in a SQLite file, and a batch changes it in *one*
+that remove what nobody has asserted.  So what is asserted is kept in a SQLite file, and a batch changes it in *one*
 transaction with its own number: whenever the process is killed, the file holds all of a batch or nothing of it, and
 says which batch was the last.  At the next start the records in it are asserted before the query starts; a batch that
 it has is skipped, whatever Spark thinks.
@@ -64,7 +64,7 @@ def packed(form: Frozen) -> bytes:
 
 
 def unpacked(data: bytes) -> Frozen:
-    """The frozen form of these bytes; raises :class:`ValueError` if they are none."""
+    """The frozen form of these bytes; raises :class:`ValueError` if they are not one."""
     return msgpack.unpackb(
         data, use_list=False, ext_hook=_extended, unicode_errors="surrogatepass", strict_map_key=False
     )
@@ -157,31 +157,31 @@ class Journal:
         self._db.execute("COMMIT")
         if self._one("PRAGMA quick_check(1)")[0] != "ok":
             raise sqlite3.DatabaseError("malformed")
-        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # each life begins with an empty log, as wal demands
-        known = dict(self._db.execute("SELECT name, text FROM about"))
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")  # each run begins with an empty log, as wal demands
+        recorded = dict(self._db.execute("SELECT name, text FROM about"))
         for name, text in about.items():
-            if known.get(name) != text:
+            if recorded.get(name) != text:
                 raise SourceJournalError(
-                    f"the journal {self.path} is of another source, or of one before its rows had changed: its {name} "
-                    f"is {known.get(name)}, and here it is {text}; give journal= another path, or remove the journal "
-                    "and its checkpoint to begin anew"
+                    f"the journal {self.path} is of another source, or of one before its rows had changed: its "
+                    f"{name} is {recorded.get(name)}, and here it is {text}; give journal= another path, or remove the "
+                    "journal and its checkpoint to begin again"
                 )
 
     # ------------------------------------------------------------------------------------------------ reading
 
     def standing(self, keyed: bool = False, table: bool = False) -> Standing:
-        """What stands, as the last batch left it; from now on it takes note of what it changes."""
-        found = Standing(keyed=keyed, table=table, touched={})
+        """What is asserted, as the last batch left it; from now on it takes note of what it changes."""
+        standing = Standing(keyed=keyed, table=table, touched={})
         with self._explained(), self._lock:
             for entry, form, weight, crc in self._db.execute("SELECT entry, form, weight, crc FROM view"):
                 if crc != _crc(entry, form, weight):
                     raise sqlite3.DatabaseError("malformed")
                 if form is None:
-                    found.weights[unpacked(entry)] = weight
+                    standing.weights[unpacked(entry)] = weight
                 else:
-                    record = found.of_key[unpacked(entry)] = unpacked(form)
-                    found.weights[record] = found.weights.get(record, 0) + weight
-        return found
+                    record = standing.of_key[unpacked(entry)] = unpacked(form)
+                    standing.weights[record] = standing.weights.get(record, 0) + weight
+        return standing
 
     def expects(self, batch: int, query: str) -> bool:
         """Whether the batch is the next one; False if it is in the journal already.
@@ -267,7 +267,7 @@ class Journal:
         return _sentence_of(code, self.path) or f"the journal {self.path} cannot be used: {error}"
 
 
-_BOTH: Final = "put back the two that belong together, or remove both to begin anew"
+_BOTH: Final = "put back the two that belong together, or remove both to begin again"
 _SENTENCES: Final[tuple[tuple[tuple[int, ...], Callable[[str], str]], ...]] = (
     (
         (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
@@ -276,7 +276,8 @@ _SENTENCES: Final[tuple[tuple[tuple[int, ...], Callable[[str], str]], ...]] = (
     (
         (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB),
         lambda path: (
-            f"the journal {path} is damaged: put back a copy together with its checkpoint, or remove both to begin anew"
+            f"the journal {path} is damaged: put back a copy together with its checkpoint, "
+            "or remove both to begin again"
         ),
     ),
     (

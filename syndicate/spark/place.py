@@ -72,7 +72,7 @@ def later(name: str, frame: DataFrame, feed: Feed, place: Place) -> tuple[DataFr
     if feed.commit is not None:
         return _later_than_commit(name, frame, feed, place)
     order, at = f.col(feed.order), _value(frame, feed, place.order)
-    found = frame.agg(
+    commits = frame.agg(
         f.min(order).alias("first"),
         f.max(order).alias("last"),
         f.min(f.when(order > at, order)).alias("next"),
@@ -80,7 +80,7 @@ def later(name: str, frame: DataFrame, feed: Feed, place: Place) -> tuple[DataFr
         (f.min(order) > at + 1 if feed.consecutive else f.lit(False)).alias("gap"),
         f.max(order.isNull()).alias("unordered"),
     )
-    [seen] = arrow_table(name, found).to_pylist()
+    [seen] = arrow_table(name, commits).to_pylist()
     if seen["unordered"]:
         raise SourceError(f"the column {feed.order!r} orders the commits of {name}, but is null in some rows")
     if seen["back"] or seen["gap"]:

@@ -53,11 +53,11 @@ def trigger_of(trigger: object) -> dict[str, Any]:
     if trigger is None or trigger == {}:
         return {}
     if isinstance(trigger, Mapping) and len(trigger) == 1:
-        ((name, given),) = trigger.items()
-        if name in ("availableNow", "once") and given is True:
+        ((name, value),) = trigger.items()
+        if name in ("availableNow", "once") and value is True:
             return {name: True}
-        if name == "processingTime" and isinstance(given, str) and given.strip():
-            return {name: given}
+        if name == "processingTime" and isinstance(value, str) and value.strip():
+            return {name: value}
     raise SourceError(
         f'trigger= takes {{"processingTime": "5 seconds"}}, or {{"availableNow": True}} for a stream that ends, not '
         f"{trigger!r}"
@@ -77,9 +77,11 @@ def _is_news(entry: logging.LogRecord) -> bool:
     """
     if entry.name == "root" and entry.module not in ("clientserver", "java_gateway"):
         return True
-    told = (_Closed, SourceError, ConnectionError, EOFError)
+    known_errors = (_Closed, SourceError, ConnectionError, EOFError)
     error = entry.exc_info[1] if entry.exc_info else None
-    return not (isinstance(error, told) or isinstance(getattr(error, "__context__", None), (ConnectionError, EOFError)))
+    return not (
+        isinstance(error, known_errors) or isinstance(getattr(error, "__context__", None), (ConnectionError, EOFError))
+    )
 
 
 @define(eq=False)

@@ -101,11 +101,11 @@ class Rows:
         """Raise :class:`SourceError` unless each column that is needed is there, once, and each that is there is
         needed.
         """
-        found = Counter(columns)
+        counts = Counter(columns)
         for column, need in self._needs():
-            if found[column] != 1:
-                there = f"{found[column]} columns" if column in found else "no column"
-                hint = "" if column in found else meant(column, columns)
+            if counts[column] != 1:
+                there = f"{counts[column]} columns" if column in counts else "no column"
+                hint = "" if column in counts else meant(column, columns)
                 raise SourceError(
                     f"the rows have {there} {column!r}{hint}, which {need}; their columns are {', '.join(columns)}: "
                     "select or rename them in the frame"

@@ -100,12 +100,12 @@ def _quiet(session: SparkSession) -> SparkSession:
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
     server: Any = getattr(session.sparkContext, "_accumulatorServer", None)
-    told = getattr(server, "handle_error", None)
-    if told is not None and not getattr(told, "quiet", False):
+    handler = getattr(server, "handle_error", None)
+    if handler is not None and not getattr(handler, "quiet", False):
 
         def handle_error(request: object, address: object) -> None:
             if not isinstance(sys.exc_info()[1], (EOFError, ConnectionError)):
-                told(request, address)
+                handler(request, address)
 
         handle_error.quiet = True  # type: ignore[attr-defined]  # a mark, on a function
         server.handle_error = handle_error

@@ -215,12 +215,13 @@ def _columns_of(pattern: Any, schema: Any) -> Columns:
     _, captures = pattern_for(pattern)
     of = named.__name__ if named is not None else "the row"
     if schema is not None:
-        found = columns_of(schema, of)
-        if len(found.names) != captures:
+        columns = columns_of(schema, of)
+        if len(columns.names) != captures:
             raise SinkError(
-                f"the pattern captures {captures} values, and schema= has {len(found.names)} columns: give one for each"
+                f"the pattern captures {captures} values, and schema= has {len(columns.names)} columns: "
+                "give one for each"
             )
-        return found
+        return columns
     if named is not None:
         names = fields_of(named)
         if pattern is not named:
@@ -387,8 +388,8 @@ class _Sink:
         """
         table = self.table
         assert table is not None
-        made = self.columns.table([form[1:] for form in pending], list(pending.values()))
-        rows = canonical(made.select(self.columns.names), self.columns.hints)
+        batch = self.columns.table([form[1:] for form in pending], list(pending.values()))
+        rows = canonical(batch.select(self.columns.names), self.columns.hints)
         if not self.settled and (absent := set(self.stood).difference(rows)):
             log = logger(actor=self.facet.actor.name)
             log.info(
@@ -404,11 +405,11 @@ class _Sink:
         if not adds and not removes and table.batch >= 0:
             return None
         changed, weights = [*adds, *removes], [1] * len(adds) + [-1] * len(removes)
-        table.append(self._taken(made, rows, changed, weights), table.batch + 1)
+        table.append(self._taken(batch, rows, changed, weights), table.batch + 1)
         return len(changed)
 
     def _taken(
-        self, made: pa.Table, rows: Sequence[Frozen], changed: Sequence[Frozen], weights: Sequence[int]
+        self, batch: pa.Table, rows: Sequence[Frozen], changed: Sequence[Frozen], weights: Sequence[int]
     ) -> pa.Table:
         """The changed rows, out of those that were made already, where all of them were."""
         import pyarrow as pa
@@ -417,7 +418,7 @@ class _Sink:
         taken = [places.get(row) for row in changed]
         if None in taken:
             return self.columns.table(changed, weights)
-        table = made.select(self.columns.names).take(pa.array(taken, pa.int64()))
+        table = batch.select(self.columns.names).take(pa.array(taken, pa.int64()))
         return table.append_column(WEIGHT, pa.array(weights, pa.int64()))
 
     async def _in_thread(self, fn: Callable[..., Any], *args: Any) -> Any:

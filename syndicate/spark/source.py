@@ -363,10 +363,10 @@ class _Source(Follower):
             if self.last >= 0:
                 raise PlaceGone(f"{self.name} was read as a whole while its feed was empty, and has no place in it")
             return self.rows.steps(arrow_table(self.rows.name, frame))
-        found = later(self.rows.name, frame, feed, self.place)
-        if found is None:
+        commits = later(self.rows.name, frame, feed, self.place)
+        if commits is None:
             return []
-        rows, names = found
+        rows, names = commits
         steps = self.rows.steps(arrow_table(self.rows.name, rows))
         if missing := names - {step.place.name for step in steps if step.place is not None}:
             raise Overtaken(f"commits of {self.name} went while they were read: {', '.join(sorted(missing))}")
@@ -411,19 +411,19 @@ class _Source(Follower):
         self, look: Callable[[DataFrame], Batch | None], frame: DataFrame, again: Callable[[], DataFrame]
     ) -> None:
         outage = Outage(self.name, self.log)
-        made: DataFrame | None = frame
+        current: DataFrame | None = frame
         while True:
             due = trio.current_time() + self.options.every
             try:
-                batch = await self.in_thread(look, made if made is not None else await self.in_thread(again))
+                batch = await self.in_thread(look, current if current is not None else await self.in_thread(again))
             except (Interrupted, OSError) as error:
                 if not self.looked and not isinstance(error, Overtaken):
                     raise
-                made = None
+                current = None
                 await trio.sleep(outage.delay(error))
                 continue
             outage.over()
-            self.looked, made = True, None
+            self.looked, current = True, None
             if batch is not None:
                 await self.deliver(batch)
             await self.stands()

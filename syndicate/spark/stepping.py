@@ -87,14 +87,14 @@ class LocalSteps:
         if number <= self.batch:
             return self.recorded if number == self.batch else {}
         changed = self.engine.step({self.source: self._rows(frame)})
-        found = {name: list(changed[name].items()) for name in self.engine.circuit.sinks}
+        changes = {name: list(changed[name].items()) for name in self.engine.circuit.sinks}
         if self.path is not None:
-            self._keep(self.path, number, found)
-        self.batch, self.recorded = number, found
-        return found
+            self._keep(self.path, number, changes)
+        self.batch, self.recorded = number, changes
+        return changes
 
-    def _keep(self, path: Path, number: int, found: Mapping[str, Any]) -> None:
-        recorded = tuple((name, tuple(pairs)) for name, pairs in found.items())
+    def _keep(self, path: Path, number: int, changes: Mapping[str, Any]) -> None:
+        recorded = tuple((name, tuple(pairs)) for name, pairs in changes.items())
         draft = path.with_suffix(".new")
         try:
             with draft.open("wb") as file:

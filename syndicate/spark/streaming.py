@@ -127,12 +127,12 @@ def spark_view(
     if engine not in ("spark", "local"):
         raise CircuitError(f'engine= takes "spark" or "local", not {engine!r}')
     name = _source_of(circuit, source)
-    written = {sink: (Path(given[0]), columns_of(given[1], sink)) for sink, given in (tables or {}).items()}
+    written = {sink: (Path(table[0]), columns_of(table[1], sink)) for sink, table in (tables or {}).items()}
     for sink in (*outputs, *written):
         check_sink(circuit, sink, outputs.get(sink))
     if tables and state is None:
         raise CircuitError("tables= need state=, without which no restart knows which micro-batch they have")
-    made = _Options(
+    options = _Options(
         circuit,
         name,
         {sink: Records(sink, cls, tuples=tuples, rows=True) for sink, cls in outputs.items()},
@@ -146,7 +146,7 @@ def spark_view(
     )
 
     def start() -> None:
-        follower = _Follower(Delivery(ds, current_facet()), name, progress, made)
+        follower = _Follower(Delivery(ds, current_facet()), name, progress, options)
         follower.begin()
         linked_task(follower.run, frame, session)
 
@@ -161,11 +161,11 @@ def spark_view(
 
 
 def _source_of(circuit: Circuit, name: str | None) -> str:
-    known = ", ".join(map(repr, sorted(circuit.sources))) or "none"
+    sources = ", ".join(map(repr, sorted(circuit.sources))) or "none"
     if name is None and len(circuit.sources) == 1:
         (name,) = circuit.sources
     if name is None or name not in circuit.sources:
-        raise UnknownStream(f"source= names the source that takes the rows: the circuit has {known}, not {name!r}")
+        raise UnknownStream(f"source= names the source that takes the rows: the circuit has {sources}, not {name!r}")
     if len(circuit.sources) > 1:
         other = min(circuit.sources.keys() - {name})
         raise CircuitError(
@@ -250,11 +250,11 @@ class _Follower(Follower):
             about = described({"source": source, "outputs": sorted(options.outputs), "tables": sorted(options.tables)})
             self.journal = Journal(state / "journal", about)
             self.standing = self.journal.standing()
-        kept = None if state is None else state / "engine"
+        directory = None if state is None else state / "engine"
         if options.local:
-            self.steps = LocalSteps(circuit, source, weight, kept)
+            self.steps = LocalSteps(circuit, source, weight, directory)
         else:
-            self.steps = SparkSteps(circuit, source, weight, session, kept)
+            self.steps = SparkSteps(circuit, source, weight, session, directory)
         for name, (to, columns) in options.tables.items():
             self.tables[name] = table = Table(to, columns.schema, session=session)
             last = -1 if self.journal is None else self.journal.last

@@ -118,21 +118,21 @@ class Table:
     def write(self, rows: pa.Table | DataFrame, batch: int) -> dict[str, Any]:
         """The files of a batch, and the manifest with which it counts."""
         with _explained(self.root):
-            found = dict(self.manifest, batch=batch, changes=list(self.manifest["changes"]))
-            changes = found["changes"]
-            if (made := self._changed(rows, batch)) is not None:
-                changes.append(made)
+            manifest = dict(self.manifest, batch=batch, changes=list(self.manifest["changes"]))
+            changes = manifest["changes"]
+            if (change := self._changed(rows, batch)) is not None:
+                changes.append(change)
                 while (old := _alike(changes)) is not None:
                     changes[old] = [self._merged(changes[old])]
-            found["snapshot"] = self._renewed(found)
-            kept = {*_files(found)}
-            if made is not None and made["file"] not in kept:
-                remove(self.root / made["file"])
+            manifest["snapshot"] = self._renewed(manifest)
+            used = {*_files(manifest)}
+            if change is not None and change["file"] not in used:
+                remove(self.root / change["file"])
             now = time.time()
-            retired = [[file, now] for file in _files(self.manifest) if file not in kept and self.retain]
+            retired = [[file, now] for file in _files(self.manifest) if file not in used and self.retain]
             retired += [[file, at] for file, at in self.manifest["retired"] if 0 <= now - at < self.retain]
-            found["retired"] = retired
-            return found
+            manifest["retired"] = retired
+            return manifest
 
     def commit(self, manifest: dict[str, Any]) -> None:
         """Let the batch count; then remove what nobody reads any more."""
@@ -345,16 +345,16 @@ def load(root: Path) -> dict[str, Any] | None:
     """The manifest of a table; None if there is none.  Raises :class:`SinkError`."""
     try:
         with _explained(root):
-            found = json.loads((root / MANIFEST).read_bytes())
-        version = found["version"]
+            fields = json.loads((root / MANIFEST).read_bytes())
+        version = fields["version"]
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError) as error:
         raise SinkError(f"{root}/{MANIFEST} is damaged ({error}): restore it from a copy") from None
     if version != VERSION:
         raise SinkError(f"{root} was written by another release (format {version}): this one knows {VERSION}")
-    made: dict[str, Any] = found
-    return made
+    manifest: dict[str, Any] = fields
+    return manifest
 
 
 def _opened(root: str | Path) -> tuple[Path, dict[str, Any]]:

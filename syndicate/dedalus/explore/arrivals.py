@@ -25,7 +25,7 @@ from typing import Any, TypeAlias
 from attrs import define, field
 
 from syndicate.dedalus.ast import Constant, Rule, Variable
-from syndicate.dedalus.explore.space import Fact, Facts, Found, Space
+from syndicate.dedalus.explore.space import Fact, Facts, Space, StepResult
 from syndicate.dedalus.explore.state import Sent, State, Step, divided
 from syndicate.dedalus.model import order
 
@@ -116,22 +116,22 @@ class Arrivals:
         return False
 
     def _same(
-        self, one: Found, less: Found, kept: set[Fact], flight: Mapping[Fact, object], watched: Sequence[str]
+        self, one: StepResult, less: StepResult, kept: set[Fact], flight: Mapping[Fact, object], watched: Sequence[str]
     ) -> bool:
         """Whether a timestep differs from another in nothing but what is *kept*."""
         if one.next != less.next | kept or any(one.true[name] != less.true[name] for name in watched):
             return False
         return one.sends == less.sends or self._new(one, less, flight) == self._new(less, one, flight)
 
-    def _new(self, found: Found, other: Found, flight: Mapping[Fact, object]) -> list[tuple[Any, ...]]:
+    def _new(self, step: StepResult, other: StepResult, flight: Mapping[Fact, object]) -> list[tuple[Any, ...]]:
         """What is sent, but for what is under way or there for good."""
-        made = []
-        for send in found.sends:
+        sends = []
+        for send in step.sends:
             name, row = self.space.heads[send[0]].head.relation, send[1]
-            there = row in found.true[name] and row in other.true[name]
+            there = row in step.true[name] and row in other.true[name]
             if name not in self.persistent or not ((name, row) in flight or there):
-                made.append(send)
-        return made
+                sends.append(send)
+        return sends
 
 
 def is_local(rules: Sequence[Rule]) -> bool:

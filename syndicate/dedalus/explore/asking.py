@@ -25,17 +25,17 @@ def explorer(
     **options: Any,
 ) -> Explorer:
     """An exploration that was asked for; raises :class:`ScheduleError`, :class:`FactError`."""
-    known = arities(rules)
+    columns = arities(rules)
     if mode not in MODES:
         raise ScheduleError(f"there is no mode {mode!r}: there are {', '.join(MODES)}")
     final = clock.until if final is None else final
     if not clock.start <= final <= clock.until:
         raise ScheduleError(f"the final time {final} is not within the run, from {clock.start} to {clock.until}")
-    asked = sorted(known) if relations is None else sorted(set(relations))
+    asked = sorted(columns) if relations is None else sorted(set(relations))
     for name in asked:
-        if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(sorted(known)) or 'none'}"
+        if name not in columns:
+            close = difflib.get_close_matches(name, columns, n=1)
+            hint = f"did you mean {close[0]!r}?" if close else f"it has {', '.join(sorted(columns)) or 'none'}"
             raise FactError(f"the program has no relation {name!r}: {hint}")
     net = clock.schedule.net if clock.schedule is not None else None
     if net is not None and net.crash and net.stop == "all":

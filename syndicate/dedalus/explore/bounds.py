@@ -49,14 +49,14 @@ def possible(
     :class:`ExplorationTooLarge`.
     """
     space = Space([_loose(number, rule) for number, rule in enumerate(rules)])
-    known = set(space.relations)
+    relations = set(space.relations)
     groups = {number: rule for number, rule in enumerate(rules) if rule.aggregates}
     read = {(a.relation, a.time) for rule in rules for a in rule.atoms if isinstance(a.time, int) and not a.negated}
     times = range(start, until + 1)
     facts: dict[int, set[Fact]] = {time: {*given[time], (_ALWAYS.relation, ())} for time in times}
-    found: set[Early] = set()
+    early: set[Early] = set()
     size = -1
-    while size < (size := len(found) + sum(map(len, facts.values()))):
+    while size < (size := len(early) + sum(map(len, facts.values()))):
         if size > MOST_FACTS:
             raise ExplorationTooLarge(
                 f"messages may arrive in the past in more than {MOST_FACTS} ways: give the delivery 'later', or fix "
@@ -64,32 +64,32 @@ def possible(
             )
         for time in times:
             # A relation read under a negation only, or by nothing, is gone from the loosened rules.
-            here = space.at(time, frozenset(fact for fact in facts[time] if fact[0] in known))
+            here = space.at(time, frozenset(fact for fact in facts[time] if fact[0] in relations))
             sends = [(number, row) for number, row, _ in here.sends]
-            kept = set(here.next)
+            lasting = set(here.next)
             for number, rule in groups.items():
                 for row in _totals(rule, here.true[_group(number)]):
                     if rule.kind == "deductive":
                         facts[time].add((rule.head.relation, row))
                     elif rule.kind == "next":
-                        kept.add((rule.head.relation, row))
+                        lasting.add((rule.head.relation, row))
                     else:
                         sends.append((number, row))
             if time < until:
-                facts[time + 1] |= kept
+                facts[time + 1] |= lasting
             for number, row in sends:
                 for at in arrivals(number, row, time):
                     if start <= at <= until:
                         facts[at].add((rules[number].head.relation, row))
                     if start <= at <= time:
-                        found.add((at, rules[number].head.relation, row))
+                        early.add((at, rules[number].head.relation, row))
             for name, at in read:
                 if at == time:
                     rows = {(at_constant(name, at), row) for row in here.true[name]}
-                    found |= {(at, constant, row) for constant, row in rows}
+                    early |= {(at, constant, row) for constant, row in rows}
                     for other in times:
                         facts[other] |= rows
-    return found
+    return early
 
 
 def hidden_in(
@@ -108,12 +108,12 @@ def hidden_in(
         said = clock.said(Send(number, rules[number].head.relation, row, sent, (), not past(number)))
         return said or range(start if past(number) else sent + 1, until + 1)
 
-    found = set()
+    hidden = set()
     for at, name, row in possible(rules, start, until, given, arrivals):
         relation, _, constant = name.partition("@")
         if relation in entangled and (not constant or int(constant) > start):
-            found.add((at, name, row))
-    return found
+            hidden.add((at, name, row))
+    return hidden
 
 
 def _loose(number: int, rule: Rule) -> Rule:

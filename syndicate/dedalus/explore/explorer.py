@@ -37,8 +37,8 @@ from syndicate.dedalus.explore.extreme import extreme
 from syndicate.dedalus.explore.influence import NOTHING, Influence, sliced
 from syndicate.dedalus.explore.outcome import Decisions, Exploration, Mode, Outcome, Projection, by_rows
 from syndicate.dedalus.explore.replay import facts_of, replayer
-from syndicate.dedalus.explore.space import MOST_REMEMBERED, Fact, Facts, Found, Space, at_constant, chosen_of
-from syndicate.dedalus.explore.stability import Early, Foundation, Run, idling
+from syndicate.dedalus.explore.space import MOST_REMEMBERED, Fact, Facts, Space, StepResult, at_constant, chosen_of
+from syndicate.dedalus.explore.stability import Early, Run, StabilityCheck, idling
 from syndicate.dedalus.explore.state import Lane, Met, Sent, State, Step, decided, is_causal, steps_of
 from syndicate.dedalus.run import Facts as Events
 from syndicate.dedalus.schedule import Clock, Send
@@ -102,7 +102,7 @@ class Explorer:
         self.ahead = any(at > clock.start for _, at in self.constants)
         self.cyclic = bool(self.influence.cycles())
         self.forward = not self.ahead and not any(self.past(number) for number in self.space.heads)
-        self.foundation = Foundation(self.kept_rules) if self.cyclic else None
+        self.stability = StabilityCheck(self.kept_rules) if self.cyclic else None
         self.assumed: Assumed = NONE_ASSUMED
         self.exact = self.checked = False
         self.doubtful: set[Projection] = set()
@@ -112,7 +112,7 @@ class Explorer:
         self.arrivals = Arrivals(
             self.space, self.persistent, clock.until, self.lossless, is_local(self.kept_rules), self.count
         )
-        self.free: dict[tuple[int, int], tuple[Found, Sequence[tuple[Fact, Sent]] | None]] = {}
+        self.free: dict[tuple[int, int], tuple[StepResult, Sequence[tuple[Fact, Sent]] | None]] = {}
         self.met: set[tuple[frozenset[Early], Facts]] = set()
         self.replay = replayer(self.rules, clock, self.events, lossless=self.lossless)
 
@@ -161,7 +161,7 @@ class Explorer:
 
     def _all(self) -> None:
         pending = deque([self._certain()])
-        known = set(pending)
+        seen = set(pending)
         hidden = (
             set()
             if self.forward
@@ -177,8 +177,8 @@ class Explorer:
                     more.add((early, ahead | {(name, row)}))
                 else:
                     more.add((early | {(at, name, row)}, ahead))
-            for one in sorted(more - known, key=repr):
-                known.add(one)
+            for one in sorted(more - seen, key=repr):
+                seen.add(one)
                 pending.append(one)
 
     def _certain(self) -> Assumed:
@@ -187,13 +187,13 @@ class Explorer:
             (at_constant(name, at), row)
             for name, at in self.constants
             if at > self.clock.start
-            for given, row in self.given[at]
-            if given == name
+            for relation, row in self.given[at]
+            if relation == name
         }
         return frozenset(), frozenset(facts)
 
     def _assuming(self) -> None:
-        """Search with what is assumed; again, if need be, for outcomes that were found but are not founded.
+        """Search with what is assumed; again, if need be, for outcomes that were found but are not stable.
 
         Messages are alike the first time, and each has a name the second.
         """
@@ -257,8 +257,8 @@ class Explorer:
         named, watched = self.exact, self._watched(state)
         for arriving, flight, way in self.arrivals.ways(state, held, named=named, watched=watched):
             self.count(time)
-            given = [lane.at(time) | base | arriving for lane in state.lanes]
-            for founds, facts, chosen in self._choosing(time, given, way, list(self.space.choices)):
+            inputs = [lane.at(time) | base | arriving for lane in state.lanes]
+            for founds, facts, chosen in self._choosing(time, inputs, way, list(self.space.choices)):
                 then = State(time, state.lanes, flight, state.owed, state.seen, chosen, state.void)
                 yield from self._then(then, founds, facts)
 
@@ -270,10 +270,10 @@ class Explorer:
         return self.relations if self.mode == "all-models" else ()
 
     def _choosing(
-        self, time: int, given: Sequence[Facts], way: Step | None, rules: Sequence[int]
-    ) -> Iterator[tuple[list[Found], Sequence[Facts], Step | None]]:
+        self, time: int, inputs: Sequence[Facts], way: Step | None, rules: Sequence[int]
+    ) -> Iterator[tuple[list[StepResult], Sequence[Facts], Step | None]]:
         """All that can be chosen, one rule after the other."""
-        founds = [self.space.at(time, facts) for facts in given]
+        founds = [self.space.at(time, facts) for facts in inputs]
         for place, number in enumerate(rules):
             candidates = founds[0].candidates[number]
             if not candidates:
@@ -282,17 +282,17 @@ class Explorer:
             for chosen in self.space.choices[number].maximal(candidates):
                 if not candidates.intersection(said) <= chosen:
                     continue
-                taken = [facts | {(chosen_of(number), row) for row in chosen} for facts in given]
+                taken = [facts | {(chosen_of(number), row) for row in chosen} for facts in inputs]
                 step = Step(way, ("choose", number, time, chosen))
                 yield from self._choosing(time, taken, step, rules[place + 1 :])
             return
-        yield founds, given, way
+        yield founds, inputs, way
 
-    def _then(self, state: State, founds: Sequence[Found], given: Sequence[Facts]) -> Iterator[State]:
+    def _then(self, state: State, founds: Sequence[StepResult], inputs: Sequence[Facts]) -> Iterator[State]:
         """What follows from a timestep: what is seen, kept and sent."""
         time, until = state.time, self.clock.until
-        found = founds[0]
-        void = not self._foreseen(time, found) or state.void
+        first = founds[0]
+        void = not self._foreseen(time, first) or state.void
         seen = state.seen
         if self.mode == "all-models" or time == self.final:
             facts = [frozenset((n, row) for n in self.relations for row in one.true.get(n, ())) for one in founds]
@@ -304,7 +304,7 @@ class Explorer:
             return
         if self.wanted is not None and seen not in self.wanted:
             return
-        way = Step(state.way, ("found", time, found)) if self.checked else state.way
+        way = Step(state.way, ("found", time, first)) if self.checked else state.way
         state = State(time, state.lanes, state.flight, state.owed, seen, way, state.void)
         lanes = [
             Lane(one.next, lane.due, self._first(one) if time == self.clock.start else lane.first)
@@ -315,7 +315,7 @@ class Explorer:
                 left = {
                     fact: copies
                     for fact, copies in flight.items()
-                    if self.exact or fact[0] not in self.persistent or fact[1] not in found.true[fact[0]]
+                    if self.exact or fact[0] not in self.persistent or fact[1] not in first.true[fact[0]]
                 }
                 due = tuple(lane.behind(time) for lane in lanes_then)
                 yield State(time + 1, due, left, owed, seen, way, void or unforeseen)
@@ -330,11 +330,11 @@ class Explorer:
                 way = Step(way, ("arrive", rule, row, sent, self.clock.until, senders))
         return way
 
-    def _first(self, found: Found) -> Facts:
+    def _first(self, found: StepResult) -> Facts:
         constants = [name for name, at in self.constants if at == self.clock.start]
         return frozenset((at_constant(name, self.clock.start), row) for name in constants for row in found.true[name])
 
-    def _foreseen(self, time: int, found: Found) -> bool:
+    def _foreseen(self, time: int, step: StepResult) -> bool:
         """Whether what is true at a constant time is what was assumed of it; what is more is to be assumed, too."""
         early, ahead = self.assumed
         good = True
@@ -342,7 +342,7 @@ class Explorer:
             if at != time:
                 continue
             constant = at_constant(name, at)
-            true = {(constant, row) for row in found.true[name]}
+            true = {(constant, row) for row in step.true[name]}
             assumed = {fact for fact in ahead if fact[0] == constant}
             if at == self.clock.start:
                 continue  # nobody looked ahead
@@ -351,7 +351,7 @@ class Explorer:
         return good
 
     def _sending(
-        self, state: State, founds: Sequence[Found], lanes: Sequence[Lane]
+        self, state: State, founds: Sequence[StepResult], lanes: Sequence[Lane]
     ) -> Iterator[tuple[dict[Fact, tuple[Sent, ...]], frozenset[Early], Sequence[Lane], Step | None, bool]]:
         """What becomes of what is sent: under way, what is owed, what is due, the way, and whether it is void."""
         time, until = state.time, self.clock.until
@@ -365,8 +365,8 @@ class Explorer:
         flying: dict[Fact, tuple[Sent, ...]] = dict(state.flight)
         owed, way, void = state.owed, state.way, False
         ways: list[list[tuple[Fact, Sent, int | None]]] = []
-        for lane, found in enumerate(founds):
-            for number, row, senders in found.sends:
+        for lane, step in enumerate(founds):
+            for number, row, senders in step.sends:
                 name = self.space.heads[number].head.relation
                 fact, sent = (name, row), (number, time, senders)
                 said = self.clock.said(Send(number, name, row, time, senders, not self.past(number)))
@@ -394,23 +394,23 @@ class Explorer:
                     then_way = Step(then_way, ("arrive", sent[0], fact[1], time, fate, sent[2]))
             yield flight, then_owed, lanes, then_way, void
 
-    def _free(self, time: int, found: Found) -> Sequence[tuple[Fact, Sent]] | None:
+    def _free(self, time: int, step: StepResult) -> Sequence[tuple[Fact, Sent]] | None:
         """What is sent, if all of it may arrive at any later time: in most programs, and always the same."""
-        known = self.free.get((time, id(found)))
-        if known is not None and known[0] is found:
-            return known[1]
-        made: list[tuple[Fact, Sent]] = []
+        entry = self.free.get((time, id(step)))
+        if entry is not None and entry[0] is step:
+            return entry[1]
+        sends: list[tuple[Fact, Sent]] = []
         good = True
-        for number, row, senders in found.sends:
+        for number, row, senders in step.sends:
             name = self.space.heads[number].head.relation
             past = self.past(number)
             if past or name in self.soft or self.clock.said(Send(number, name, row, time, senders, True)) is not None:
                 good = False
-            made.append(((name, row), (number, time, senders)))
+            sends.append(((name, row), (number, time, senders)))
         if len(self.free) >= MOST_REMEMBERED:
             self.free.clear()
-        self.free[time, id(found)] = found, made if good else None
-        return self.free[time, id(found)][1]
+        self.free[time, id(step)] = step, sends if good else None
+        return self.free[time, id(step)][1]
 
     def _sent_before(self, arrivals: list[Early]) -> bool:
         """Whether arrivals in the past were all assumed; if not, they are to be."""
@@ -454,13 +454,13 @@ class Explorer:
         if early and self.clock.delivery == "causal" and not is_causal(steps):
             return
         arrive, choices = decided(steps)
-        if self.foundation is not None and self.checked:
+        if self.stability is not None and self.checked:
             founds = {step[1]: step[2] for step in steps if step[0] == "found"}
             true = {time: found.true for time, found in founds.items()}
             chosen = {key: frozenset(rows) for key, rows in choices.items()}
-            told = {**idling(founds, arrive, self.persistent, self.space, self.past), **arrive}
-            run = Run(self.clock.start, self.clock.until, self.given, true, chosen, told, early, ahead)
-            if not self.foundation.carries(run):
+            arrivals = {**idling(founds, arrive, self.persistent, self.space, self.past), **arrive}
+            run = Run(self.clock.start, self.clock.until, self.given, true, chosen, arrivals, early, ahead)
+            if not self.stability.carries(run):
                 self.doubtful.add(seen)
                 return
         at = frozenset((int(name.rpartition("@")[2]), name.rpartition("@")[0], row) for name, row in ahead)

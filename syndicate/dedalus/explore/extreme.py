@@ -18,7 +18,7 @@ from syndicate.dedalus.schedule import Clock, Send
 MOST_PASSES: Final = 100
 
 
-class Ground(Protocol):
+class Explored(Protocol):
     """What is explored."""
 
     space: Space
@@ -35,23 +35,23 @@ class Ground(Protocol):
         """Take note of a state."""
 
 
-def extreme(of: Ground, *, soon: bool) -> tuple[Projection | None, dict[MessageKey, tuple[int, ...]]]:
+def extreme(of: Explored, *, soon: bool) -> tuple[Projection | None, dict[MessageKey, tuple[int, ...]]]:
     """How it ends, None if ever more arrives in the past; and when the messages arrived."""
     start, until = of.clock.start, of.clock.until
     sent: set[tuple[int, Fact]] = set()
     arrive: dict[MessageKey, tuple[int, ...]] = {}
     for _ in range(MOST_PASSES):
         before = len(sent)
-        kept: Facts = frozenset()
+        lasting: Facts = frozenset()
         seen: Projection = ()
         for time in range(start, until + 1):
             of.count(time)
-            found = of.space.at(time, kept | of.given[time] | {fact for at, fact in sent if at == time})
-            kept = found.next
+            step = of.space.at(time, lasting | of.given[time] | {fact for at, fact in sent if at == time})
+            lasting = step.next
             if time == of.final:
-                facts = frozenset((name, row) for name in of.relations for row in found.true.get(name, ()))
+                facts = frozenset((name, row) for name in of.relations for row in step.true.get(name, ()))
                 seen = ((time, facts),) if facts else ()
-            for number, row, senders in found.sends:
+            for number, row, senders in step.sends:
                 name = of.space.heads[number].head.relation
                 times = of.clock.said(Send(number, name, row, time, senders, not of.past(number)))
                 if times is None:

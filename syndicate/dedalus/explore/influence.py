@@ -65,14 +65,14 @@ class Influence:
 
     def cycles(self) -> list[set[str]]:
         """Sets of relations that influence each other through a message into the past, or a look ahead."""
-        found: list[set[str]] = []
+        cycles: list[set[str]] = []
         for edge in self.edges:
-            if not (edge.past or edge.ahead) or any(edge.head in known for known in found):
+            if not (edge.past or edge.ahead) or any(edge.head in cycle for cycle in cycles):
                 continue
             members = self.of([edge.head]) & self.on([edge.head])
             if edge.body in members:
-                found.append(members)
-        return found
+                cycles.append(members)
+        return cycles
 
     def entangled(self) -> set[str]:
         """The relations of such cycles in which something is not monotone."""
@@ -111,9 +111,9 @@ NOTHING: Final = Rule(Atom("nothing at all"))
 
 def sliced(rules: Sequence[Rule], relations: set[str], asked: Iterable[str]) -> list[Rule]:
     """The rules for *relations* alone; each of those *asked* for is in one, though it be given from outside."""
-    found = [rule if rule.head.relation in relations else NOTHING for rule in rules]
-    known = {atom.relation: atom for rule in rules for atom in (rule.head, *rule.atoms)}
+    result = [rule if rule.head.relation in relations else NOTHING for rule in rules]
+    atoms = {atom.relation: atom for rule in rules for atom in (rule.head, *rule.atoms)}
     for name in asked:
-        columns = tuple(Variable(f"X{number}") for number in range(len(known[name].terms)))
-        found.append(Rule(Atom(name, columns), "deductive", (Atom(name, columns),)))
-    return found
+        columns = tuple(Variable(f"X{number}") for number in range(len(atoms[name].terms)))
+        result.append(Rule(Atom(name, columns), "deductive", (Atom(name, columns),)))
+    return result

@@ -151,10 +151,10 @@ class Exploration:
                 return best
             best = smaller
 
-    def _neighbours(self, found: Difference) -> Difference:
-        best, size = found, len(found.entries())
-        goal, tried = _decided(found.other.model), _decided(found.one.model)
-        before: Outcome | None = found.one
+    def _neighbours(self, difference: Difference) -> Difference:
+        best, size = difference, len(difference.entries())
+        goal, tried = _decided(difference.other.model), _decided(difference.one.model)
+        before: Outcome | None = difference.one
         for kind in ("arrive", "choices"):
             wanted: Mapping[Any, Any] = getattr(goal, kind)
             for key in sorted(wanted, key=repr):
@@ -162,13 +162,13 @@ class Exploration:
                     continue
                 tried = Decisions(dict(tried.arrive), dict(tried.choices))
                 getattr(tried, kind)[key] = wanted[key]
-                after = self._outcome(tried, found.other)
+                after = self._outcome(tried, difference.other)
                 if after is None or before is None:
                     before = after
                     continue
-                made = Difference(before, after)
-                if after.projection != before.projection and len(made.entries()) < size:
-                    best, size = made, len(made.entries())
+                candidate = Difference(before, after)
+                if after.projection != before.projection and len(candidate.entries()) < size:
+                    best, size = candidate, len(candidate.entries())
                 before = after
         return best
 
@@ -181,10 +181,10 @@ class Exploration:
             return None
         return made
 
-    def _smaller(self, found: Difference) -> Difference | None:
-        mine, theirs = found.one.model, found.other.model
+    def _smaller(self, difference: Difference) -> Difference | None:
+        mine, theirs = difference.one.model, difference.other.model
         goal, now = _decided(mine), _decided(theirs)
-        size = len(found.entries())
+        size = len(difference.entries())
         for kind in ("arrive", "choices"):
             wanted: Mapping[Any, Any] = getattr(goal, kind)
             for key, value in getattr(now, kind).items():
@@ -192,12 +192,12 @@ class Exploration:
                     continue
                 tried = Decisions(dict(now.arrive), dict(now.choices))
                 getattr(tried, kind)[key] = wanted[key]
-                outcome = self._outcome(tried, found.other)
+                outcome = self._outcome(tried, difference.other)
                 if outcome is None:
                     continue
-                made = Difference(found.one, outcome)
-                if outcome.projection != found.one.projection and len(made.entries()) < size:
-                    return made
+                candidate = Difference(difference.one, outcome)
+                if outcome.projection != difference.one.projection and len(candidate.entries()) < size:
+                    return candidate
         return None
 
 

@@ -45,9 +45,9 @@ def replayer(rules: Sequence[Rule], clock: Clock, events: Events, *, lossless: b
     schedule = clock.schedule or Schedule(delay=None)
 
     def replay(decisions: Decisions) -> Model:
-        known = evolve(schedule, choices={**schedule.choices, **decisions.choices})
+        fixed = evolve(schedule, choices={**schedule.choices, **decisions.choices})
         decided = Decided(
-            clock.start, clock.until, None, known, clock.delivery, arrive=decisions.arrive, lossless=lossless
+            clock.start, clock.until, None, fixed, clock.delivery, arrive=decisions.arrive, lossless=lossless
         )
         return run(rules, decided, events, assumed=decisions.assumed)
 
@@ -69,7 +69,7 @@ class Given(dict[int, Facts]):
 
 def facts_of(rules: Sequence[Rule], clock: Clock, events: Events) -> Given:
     """What is given at each time: the facts of a program, of a network's crashes, and from outside."""
-    known = arities(rules)
+    columns = arities(rules)
     always: set[Fact] = set()
     at: dict[int, set[Fact]] = defaultdict(set)
     for rule in rules:
@@ -80,10 +80,10 @@ def facts_of(rules: Sequence[Rule], clock: Clock, events: Events) -> Given:
             else:
                 always.add((rule.head.relation, row))
     net = clock.schedule.net if clock.schedule is not None else None
-    if net is not None and known.get("crash") == 3:
+    if net is not None and columns.get("crash") == 3:
         always |= {("crash", row) for row in net.crashes()}
     for time, relations in events.items():
         for name, rows in relations.items():
-            if name in known:
+            if name in columns:
                 at[time].update((name, row) for row in rows)
     return Given(frozenset(always), {time: frozenset(always | some) for time, some in at.items()})

@@ -38,7 +38,7 @@ MOST_REMEMBERED: Final = 50_000
 
 
 @frozen(eq=False)
-class Found:
+class StepResult:
     """What one timestep makes of what it is given.
 
     *sends* are the number of the rule, the row, and who sends; *candidates* the values to choose from, by rule.
@@ -66,32 +66,32 @@ class Space:
     def __init__(self, rules: Sequence[Rule]) -> None:
         """Of the rules; facts count for nothing, they are given."""
         self.choices = {number: Dependencies(rule.choices) for number, rule in _by_stratum(rules)}
-        made, candidates = list(rules), []
+        lowered_rules, candidates = list(rules), []
         for number, dependencies in self.choices.items():
             rule = rules[number]
             body = tuple(goal for goal in rule.body if not isinstance(goal, Choice))
             columns = tuple(dependencies.variables)
-            made[number] = evolve(rule, body=(*body, Atom(chosen_of(number), columns)))
+            lowered_rules[number] = evolve(rule, body=(*body, Atom(chosen_of(number), columns)))
             candidates.append(Rule(Atom(_candidate(number), columns), "deductive", body))
-        self.lowered: Lowered = lower([*made, *candidates], lambda *_: [])
+        self.lowered: Lowered = lower([*lowered_rules, *candidates], lambda *_: [])
         self.heads = self.lowered.heads
         hidden = {name for n in self.choices for name in (chosen_of(n), _candidate(n))}
         self.relations = [name for name in self.lowered.arities if name not in hidden]
         self.given: Facts = frozenset()
         self.told: int | None = None
         self.out: dict[str, set[Row]] = defaultdict(set)
-        self.kept: dict[tuple[int | None, Facts], Found] = {}
+        self.kept: dict[tuple[int | None, Facts], StepResult] = {}
 
-    def at(self, time: int, facts: Facts) -> Found:
+    def at(self, time: int, facts: Facts) -> StepResult:
         """The timestep *time*, given *facts*; raises :class:`DedalusArithmetic`, :class:`DedalusEndless`."""
         key = (time if self.lowered.timed else None, facts)
-        known = self.kept.get(key)
-        if known is None:
+        step = self.kept.get(key)
+        if step is None:
             self._move(time, facts)
             if len(self.kept) >= MOST_REMEMBERED:
                 self.kept.clear()
-            known = self.kept[key] = self._found()
-        return known
+            step = self.kept[key] = self._found()
+        return step
 
     def _move(self, time: int, facts: Facts) -> None:
         changes: dict[str, dict[Row, int]] = defaultdict(dict)
@@ -109,12 +109,12 @@ class Space:
                     held.discard(row)
         self.given, self.told = facts, time
 
-    def _found(self) -> Found:
-        kept: set[Fact] = set()
+    def _found(self) -> StepResult:
+        lasting: set[Fact] = set()
         sends: list[tuple[int, Row, tuple[Value, ...]]] = []
         for number, rule in self.heads.items():
             if rule.kind == "next":
-                kept.update((rule.head.relation, row) for row in self.out[f"next {number}"])
+                lasting.update((rule.head.relation, row) for row in self.out[f"next {number}"])
                 continue
             senders: dict[Row, set[Value]] = defaultdict(set)
             for *head, sender in self.out[f"send {number}"]:
@@ -123,9 +123,9 @@ class Space:
                 (number, row, tuple(sorted(senders[row], key=lambda one: order((one,)))))
                 for row in sorted(senders, key=order)
             ]
-        return Found(
+        return StepResult(
             {name: frozenset(self.out[name]) for name in self.relations},
-            frozenset(kept),
+            frozenset(lasting),
             tuple(sends),
             {number: frozenset(self.out[_candidate(number)]) for number in self.choices},
         )

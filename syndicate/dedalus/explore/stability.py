@@ -1,4 +1,4 @@
-"""Whether what arrives in the past is founded: derived, in the end, from facts, and not from itself.
+"""Whether what arrives in the past is stable: derived, in the end, from facts, and not from itself.
 
 Under given choices, a run that assumes some arrivals in the past and then sends them is supported, but perhaps by
 itself: a rumour that is the cause of its own telling.  A model of the program is *stable*: with its own negations,
@@ -9,7 +9,7 @@ totals and choices taken as given, all that is true in it is derived again from 
 >>> rumour.explore(until=2, relations=["r"]).to_json()
 {'models': [{}, {'r': {'2': [[1]]}}]}
 
-Contract: a total is founded when all that it counts gives it; of ``min`` and ``max`` that is the extreme alone.
+Contract: a total is stable when all that it counts gives it; of ``min`` and ``max`` that is the extreme alone.
 
 Source: Alvaro et al. 2011b, "Choice"; Ameloot et al. 2016; ``docs/design/dedalus.md``, "Delivery".
 """
@@ -28,7 +28,7 @@ from syndicate.dedalus.ast import Atom, Goal, Row, Rule, Variable
 from syndicate.dedalus.explore.influence import Influence
 from syndicate.dedalus.explore.outcome import MessageKey
 from syndicate.dedalus.explore.replay import facts_of
-from syndicate.dedalus.explore.space import Fact, Facts, Found, Space, at_constant, chosen_of
+from syndicate.dedalus.explore.space import Fact, Facts, Space, StepResult, at_constant, chosen_of
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.run import Assumed
 from syndicate.dedalus.run import Facts as Events
@@ -66,12 +66,12 @@ class Run:
         return self.times[place] if place < len(self.times) else self.until + 1
 
 
-class Foundation:
+class StabilityCheck:
     """A program, asked again and again."""
 
     def __init__(self, rules: Sequence[Rule]) -> None:
         """Of rules in short form."""
-        made: list[Rule] = []
+        closed: list[Rule] = []
         extra: list[Rule] = []
         self.groups: list[int] = []
         self.origin: dict[int, int] = {}
@@ -81,33 +81,33 @@ class Foundation:
                 for goal in rule.body
             )
             if not rule.aggregates:
-                made.append(evolve(rule, body=body))
+                closed.append(evolve(rule, body=body))
                 continue
             columns = tuple(Variable(f"X{n}") for n in range(len(rule.head.terms)))
             every = evolve(rule.head, relation=f"every {number}")
-            made.append(Rule(every, "deductive", body))
+            closed.append(Rule(every, "deductive", body))
             again = (evolve(every, terms=columns), Atom(f"own {number}", columns))
             self.origin[len(rules) + len(extra)] = number
             extra.append(Rule(evolve(rule.head, terms=columns), rule.kind, again))
             self.groups.append(number)
-        self.space = Space([*made, *extra])
+        self.space = Space([*closed, *extra])
         self.negated = {atom.relation for rule in rules for atom in rule.atoms if atom.negated}
         read = [(atom, atom.time) for rule in rules for atom in rule.atoms if isinstance(atom.time, int)]
         self.read = {(atom.relation, time) for atom, time in read if not atom.negated}
         self.unread = {(atom.relation, time) for atom, time in read if atom.negated}
 
     def carries(self, run: Run) -> bool:
-        """Whether all of *early* and *ahead* is founded."""
+        """Whether all of *early* and *ahead* is stable."""
         taken: dict[int, Facts] = {}
         early: set[Early] = set()
         ahead: set[Fact] = set()
         while True:
-            more, known = self._derived(run, taken, early, ahead)
-            if more <= early and known <= ahead:
+            more, constants = self._derived(run, taken, early, ahead)
+            if more <= early and constants <= ahead:
                 read = {at_constant(*one) for one in self.read}  # what a negation looks at is taken as given
                 return run.early <= early and {fact for fact in run.ahead if fact[0] in read} <= ahead
             early |= more
-            ahead |= known
+            ahead |= constants
 
     def _taken(self, run: Run, time: int) -> Facts:
         """What is taken as given: facts, what negations look at, what was chosen, the totals."""
@@ -124,8 +124,8 @@ class Foundation:
             for name, at in self.read:
                 if run.start <= at <= run.until:
                     true.update((at_constant(name, at), row) for row in run.true[at].get(name, ()))
-            found = self.space.at(time, frozenset(facts | true))
-            facts.update((f"own {n}", row) for n in self.groups for row in found.true[f"every {n}"])
+            step = self.space.at(time, frozenset(facts | true))
+            facts.update((f"own {n}", row) for n in self.groups for row in step.true[f"every {n}"])
         return frozenset(facts)
 
     def _derived(
@@ -136,19 +136,19 @@ class Foundation:
         for at, name, row in early:
             due[at].add((name, row))
         more: set[Early] = set()
-        known: set[Fact] = set()
-        kept: Facts = frozenset()
+        constants: set[Fact] = set()
+        lasting: Facts = frozenset()
         time, before = run.start, None
         while time <= run.until:
             if time not in taken:
                 taken[time] = self._taken(run, time)
-            given = frozenset(taken[time] | kept | due[time] | ahead | known)
-            found = self.space.at(time, given)
-            kept = found.next
+            inputs = frozenset(taken[time] | lasting | due[time] | ahead | constants)
+            step = self.space.at(time, inputs)
+            lasting = step.next
             for name, at in self.read:
                 if at == time:
-                    known.update((at_constant(name, at), row) for row in found.true[name])
-            for number, row, _ in found.sends:
+                    constants.update((at_constant(name, at), row) for row in step.true[name])
+            for number, row, _ in step.sends:
                 rule = self.origin.get(number, number)
                 name = self.space.heads[number].head.relation
                 for at in run.arrive.get((rule, row, time), ()):
@@ -156,8 +156,8 @@ class Foundation:
                         due[at].add((name, row))
                     else:
                         more.add((at, name, row))
-            time, before = run.after(time, resting=given == before), given
-        return more, known
+            time, before = run.after(time, resting=inputs == before), inputs
+        return more, constants
 
 
 class _Told(dict[int, dict[str, frozenset[Row]]]):
@@ -178,20 +178,22 @@ class _Told(dict[int, dict[str, frozenset[Row]]]):
         return self[time]
 
 
-def founded(rules: Sequence[Rule], clock: Clock, events: Events, model: Model, assumed: Assumed) -> bool:
+def is_stable(rules: Sequence[Rule], clock: Clock, events: Events, model: Model, assumed: Assumed) -> bool:
     """Whether a model of a run does not owe what was *assumed* for it to itself."""
     early, ahead = assumed
     influence = Influence(rules, forward=clock.delivery == "later", start=clock.start)
     if not (early or ahead) or not influence.cycles():
         return True
-    given = facts_of(rules, clock, events)
-    spans = {time for rows in model.intervals.values() for known in rows.values() for span in known for time in span}
+    facts = facts_of(rules, clock, events)
+    spans = {
+        time for rows in model.intervals.values() for row_spans in rows.values() for span in row_spans for time in span
+    }
     sent = {time for one in model.messages for time in (one.sent, *one.arrive)}
-    times = sorted({*spans, *sent, *given, *(one.time for one in model.choices), *(one[0] for one in early | ahead)})
+    times = sorted({*spans, *sent, *facts, *(one.time for one in model.choices), *(one[0] for one in early | ahead)})
     run = Run(
         model.start,
         model.until,
-        given,
+        facts,
         _Told(model),
         {(one.rule, one.time): frozenset(one.rows) for one in model.choices},
         {(one.rule, one.row, one.sent): one.arrive for one in model.messages},
@@ -199,7 +201,7 @@ def founded(rules: Sequence[Rule], clock: Clock, events: Events, model: Model, a
         frozenset((at_constant(name, at), row) for at, name, row in ahead),
         [time for time in times if model.start <= time <= model.until],
     )
-    return Foundation(rules).carries(run)
+    return StabilityCheck(rules).carries(run)
 
 
 def _was(name: str) -> str:
@@ -207,7 +209,7 @@ def _was(name: str) -> str:
 
 
 def idling(
-    founds: Mapping[int, Found],
+    founds: Mapping[int, StepResult],
     arrive: Mapping[MessageKey, object],
     persistent: AbstractSet[str],
     space: Space,
@@ -218,14 +220,14 @@ def idling(
     In a relation that keeps what it has, the first such time serves best.
     """
     first: dict[Fact, int] = {}
-    for time, found in sorted(founds.items()):
+    for time, step in sorted(founds.items()):
         for name in persistent:
-            for row in found.true.get(name, ()):
+            for row in step.true.get(name, ()):
                 first.setdefault((name, row), time)
-    made: dict[MessageKey, list[int]] = {}
-    for time, found in founds.items():
-        for number, row, _ in found.sends:
+    arrivals: dict[MessageKey, list[int]] = {}
+    for time, step in founds.items():
+        for number, row, _ in step.sends:
             at = first.get((space.heads[number].head.relation, row))
             if at is not None and (number, row, time) not in arrive:
-                made[number, row, time] = [at if past(number) else max(at, time + 1)]
-    return made
+                arrivals[number, row, time] = [at if past(number) else max(at, time + 1)]
+    return arrivals

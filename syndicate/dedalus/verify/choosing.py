@@ -50,17 +50,17 @@ class Choosing:
         taken: set[Row] = set()
         others = 0
         for group in self.dependencies.components(sorted(set(held), key=self.rank.__getitem__)):
-            found = self.dependencies.first(group)
-            if self.open and len(found) < len(group):
+            values = self.dependencies.first(group)
+            if self.open and len(values) < len(group):
                 bits = faults.prefer(self.rule, self.time, group, self.dependencies)
                 first = [value for value in group if bits[value] & chosen]
                 if first:
-                    found = self.dependencies.first([*first, *(v for v in group if not bits[v] & chosen)])
+                    values = self.dependencies.first([*first, *(v for v in group if not bits[v] & chosen)])
                 for value in group:
                     others |= bits[value]
-                for value in found:
+                for value in values:
                     others &= ~bits[value]
-            taken.update(found)
+            taken.update(values)
         return taken, others
 
     def contested(self, held: Iterable[Row]) -> set[Row]:

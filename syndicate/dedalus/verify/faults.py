@@ -6,10 +6,10 @@ Sets of decisions are joined and compared at once.
 >>> [str(fault) for fault in faults.all]
 ['drop("a","b",1)', 'drop("b","a",1)', 'crash_at("a",1)', 'crash_at("a",2)', 'crash_at("a",3)', 'crash_at("b",1)', \
 'crash_at("b",2)', 'crash_at("b",3)']
->>> [(way.by, faults.words(way.lost)) for way in faults.ways("a", "b", 2)]
+>>> [(fate.by, faults.words(fate.lost)) for fate in faults.fates("a", "b", 2)]
 [(0, ['crash_at("a",1)', 'crash_at("a",2)'])]
 >>> slow = Faults(("a", "b"), start=1, eot=3, eff=0, crashes=0, late=1)
->>> [(way.by, slow.words(way.lost), slow.words(way.needs)) for way in slow.ways("a", "b", 1)]
+>>> [(fate.by, slow.words(fate.lost), slow.words(fate.needs)) for fate in slow.fates("a", "b", 1)]
 [(0, ['late("a","b",1,1)'], []), (1, [], ['late("a","b",1,1)'])]
 
 A preference is no fault: it costs nothing, and says what is taken of certain values that exclude each other.
@@ -67,7 +67,7 @@ Fault: TypeAlias = Drop | Late | Crash
 
 
 @frozen
-class Way:
+class Fate:
     """How a message may fare: late *by* some timesteps if what it *needs* happens, and nothing of *lost* does."""
 
     by: int
@@ -99,9 +99,9 @@ class Faults:
 
     def __attrs_post_init__(self) -> None:
         nodes, times = self.nodes, range(self.start, self.eot + 1)
-        ways = [(one, other, time) for time in times for one in nodes for other in nodes if one != other]
-        self.all += [Drop(*way) for way in ways if way[2] < self.eff]
-        self.all += [Late(*way, by) for way in ways for by in range(1, self.late + 1)]
+        hops = [(one, other, time) for time in times for one in nodes for other in nodes if one != other]
+        self.all += [Drop(*hop) for hop in hops if hop[2] < self.eff]
+        self.all += [Late(*hop, by) for hop in hops for by in range(1, self.late + 1)]
         if self.crashes > 0:
             self.all += [Crash(node, time) for node in nodes for time in times]
         self.bits = {fault: 1 << number for number, fault in enumerate(self.all)}
@@ -117,35 +117,35 @@ class Faults:
             for bit in bits_of(mask):
                 self.rivals[bit] = mask & ~bit
 
-    def ways(self, sender: Value, receiver: Value | None, sent: int) -> list[Way]:
+    def fates(self, sender: Value, receiver: Value | None, sent: int) -> list[Fate]:
         """How a message may fare; one to oneself arrives."""
         if sender == receiver:
-            return [Way(0, 0, 0)]
+            return [Fate(0, 0, 0)]
         crashed = lost = 0
         for time in range(self.start, sent + 1):
             crashed |= self.bits.get(Crash(sender, time), 0)
-        found = []
+        late = []
         if receiver is not None:
             lost = self.bits.get(Drop(sender, receiver, sent), 0)
             for by in range(1, self.late + 1):
                 bit = self.bits.get(Late(sender, receiver, sent, by), 0)
                 if bit:
                     lost |= bit
-                    found.append(Way(by, crashed, bit))
-        return [Way(0, lost | crashed, 0), *found]
+                    late.append(Fate(by, crashed, bit))
+        return [Fate(0, lost | crashed, 0), *late]
 
     def prefer(self, rule: int, time: int, values: Sequence[Row], dependencies: Dependencies) -> dict[Row, int]:
         """The bits by which each of some values can be preferred, where a rule chooses among them at a time."""
         key = (rule, time, tuple(values))
-        found = self.preferences.get(key)
-        if found is None:
-            found = self.preferences[key] = {}
+        bits = self.preferences.get(key)
+        if bits is None:
+            bits = self.preferences[key] = {}
             for value in values:
-                found[value] = self.last
+                bits[value] = self.last
                 self.last <<= 1
-            for value, bit in found.items():
-                self.rivals[bit] = sum(b for other, b in found.items() if not dependencies.agree(value, other))
-        return found
+            for value, bit in bits.items():
+                self.rivals[bit] = sum(b for other, b in bits.items() if not dependencies.agree(value, other))
+        return bits
 
     def free(self, chosen: int) -> int:
         """The decisions that can be added to those that are chosen, those not thought of yet included."""

@@ -51,7 +51,7 @@ from syndicate.dedalus.desugar import grouped
 from syndicate.dedalus.lower import arities, levels
 from syndicate.dedalus.schedule import Clock
 from syndicate.dedalus.verify.choosing import Choosing
-from syndicate.dedalus.verify.faults import Crash, Faults, Way
+from syndicate.dedalus.verify.faults import Crash, Fate, Faults
 from syndicate.errors import Undecided, Unverifiable
 
 Fact: TypeAlias = tuple[str, Row, int]
@@ -134,18 +134,16 @@ class Ground:
 
     def cone(self, atoms: Iterable[int]) -> list[Block]:
         """The blocks of what some atoms depend on, without all else."""
-        found: set[int] = set()
+        cone: set[int] = set()
         waiting = list(atoms)
         while waiting:
             atom = waiting.pop()
-            if atom not in found:
-                found.add(atom)
+            if atom not in cone:
+                cone.add(atom)
                 for one in self.instances[atom]:
                     waiting += [*one.true, *one.false, *(one.group[0].members if one.group is not None else ())]
         return [
-            Block(left, block.loop)
-            for block in self.blocks
-            if (left := [atom for atom in block.atoms if atom in found])
+            Block(left, block.loop) for block in self.blocks if (left := [atom for atom in block.atoms if atom in cone])
         ]
 
 
@@ -245,23 +243,23 @@ class _Grounding:
 
     def number(self, fact: Fact, part: int = 1) -> int:
         """The number of an atom; *part* 0 of a stratum is decided before part 1."""
-        found = self.made.numbers.get(fact)
-        if found is None:
-            found = self.made.numbers[fact] = len(self.made.facts)
+        atom = self.made.numbers.get(fact)
+        if atom is None:
+            atom = self.made.numbers[fact] = len(self.made.facts)
             self.made.facts.append(fact)
             self.made.instances.append([])
             name, row, time = fact
             self.tables.setdefault((name, time), Table()).add(row)
-            self.pending.setdefault((time, self.level.get(name, len(self.level)), part), []).append(found)
-        return found
+            self.pending.setdefault((time, self.level.get(name, len(self.level)), part), []).append(atom)
+        return atom
 
     def add(self, fact: Fact, instance: Instance, part: int = 1) -> bool:
         """Note a way in which an atom comes about; whether anything is new."""
-        known = fact in self.made.numbers
+        present = fact in self.made.numbers
         number = self.number(fact, part)
         instances = self.made.instances[number]
         if number in self.made.certain or instance in instances:
-            return not known
+            return not present
         if instance.certain:
             self.made.certain.add(number)
             instances.clear()
@@ -270,7 +268,7 @@ class _Grounding:
         if self.count > self.limit:
             raise Undecided(f"the faults lead to more than {self.limit} derivations: lower --eot, or the faults")
         instances.append(instance)
-        return not known
+        return not present
 
     def given(self, time: int) -> None:
         """Facts, events, and what is told of crashes."""
@@ -285,8 +283,8 @@ class _Grounding:
         if ("crash", time) in self.needed and arities(self.rules).get("crash") == 3:
             for fault, bit in self.faults.bits.items():
                 if isinstance(fault, Crash):
-                    for told in self.faults.nodes:
-                        self.add(("crash", (told, fault.node, fault.time), time), Instance(needs=bit))
+                    for node in self.faults.nodes:
+                        self.add(("crash", (node, fault.node, fault.time), time), Instance(needs=bit))
 
     # ------------------------------------------------------------------------------------------------------- rules
 
@@ -316,15 +314,15 @@ class _Grounding:
         if is_grouped(rule):
             return self.group(number, time)
         new = False
-        for known, true, false in list(self.satisfied(body, time)):
-            row = tuple(value_of(term, known) for term in rule.head.terms)
-            for then, way in self.ways(rule, row, time, sent_by(rule, row, known)):
-                new |= self.add((rule.head.relation, row, then), Instance(true, false, way.lost, way.needs))
+        for binding, true, false in list(self.satisfied(body, time)):
+            row = tuple(value_of(term, binding) for term in rule.head.terms)
+            for then, fate in self.fates(rule, row, time, sent_by(rule, row, binding)):
+                new |= self.add((rule.head.relation, row, then), Instance(true, false, fate.lost, fate.needs))
         return new
 
     def satisfied(self, body: Body, time: int) -> Iterator[tuple[Known, tuple[int, ...], tuple[int, ...]]]:
         """The bindings that are possible, with the atoms that are open in each: to be true, to be false."""
-        made = self.made
+        ground = self.made
 
         def at(atom: Atom) -> int:
             return atom.time if isinstance(atom.time, int) else time
@@ -332,33 +330,33 @@ class _Grounding:
         def tables(atom: Atom) -> Table:
             return self.table(atom.relation, at(atom))
 
-        for known, rows in body.bindings(tables, {name.name: time for name in body.rule.times}):
-            true = [made.numbers[a.relation, row, at(a)] for a, row in zip(body.positive, rows, strict=True)]
+        for binding, rows in body.bindings(tables, {name.name: time for name in body.rule.times}):
+            true = [ground.numbers[a.relation, row, at(a)] for a, row in zip(body.positive, rows, strict=True)]
             false = [
-                made.numbers[a.relation, row, at(a)] for a in body.negative for row in matching(a, tables(a), known)
+                ground.numbers[a.relation, row, at(a)] for a in body.negative for row in matching(a, tables(a), binding)
             ]
-            if made.certain.isdisjoint(false):
-                yield known, tuple(n for n in dict.fromkeys(true) if n not in made.certain), tuple(false)
+            if ground.certain.isdisjoint(false):
+                yield binding, tuple(n for n in dict.fromkeys(true) if n not in ground.certain), tuple(false)
 
-    def ways(self, rule: Rule, row: Row, time: int, sender: Value) -> Iterator[tuple[int, Way]]:
+    def fates(self, rule: Rule, row: Row, time: int, sender: Value) -> Iterator[tuple[int, Fate]]:
         """When what a rule derives at a time may be there, as far as anybody asks, and what decides about it."""
         sends = rule.kind in ("async", "later")
-        ways = self.faults.ways(sender, row[0] if row else None, time) if sends else _SURE
-        for way in ways:
-            then = time + (rule.kind != "deductive") + way.by
+        fates = self.faults.fates(sender, row[0] if row else None, time) if sends else _SURE
+        for fate in fates:
+            then = time + (rule.kind != "deductive") + fate.by
             if then <= self.faults.eot and (rule.head.relation, then) in self.needed:
-                yield then, way
+                yield then, fate
 
     def group(self, number: int, time: int) -> bool:
         """Apply a rule with aggregates or a choice."""
         rule, body = self.rules[number], self.bodies[number]
         name, bindings = f"{rule.head.relation} by rule {number}", {}
-        for known, true, false in list(self.satisfied(body, time)):
-            row = tuple(known[column] for column in body.names)
+        for binding, true, false in list(self.satisfied(body, time)):
+            row = tuple(binding[column] for column in body.names)
             fact = (name, row, time)
             self.level.setdefault(name, self.level[rule.head.relation] if rule.kind == "deductive" else len(self.level))
             self.add(fact, Instance(true, false), part=0)
-            bindings[self.made.numbers[fact]] = known
+            bindings[self.made.numbers[fact]] = binding
         new = False
         for group in self.groups(number, time, bindings):
             sure = self.made.certain.issuperset(group.members)
@@ -368,9 +366,9 @@ class _Grounding:
                 self.made.open |= group.choosing.open and bool(group.choosing.contested(group.values))
             rows = self.outcomes(group, decided)
             for row, sender in sorted(rows, key=repr):
-                for then, way in self.ways(rule, row, time, sender):
+                for then, fate in self.fates(rule, row, time, sender):
                     which = None if decided else (group, (row, sender))
-                    new |= self.add((rule.head.relation, row, then), Instance((), (), way.lost, way.needs, which))
+                    new |= self.add((rule.head.relation, row, then), Instance((), (), fate.lost, fate.needs, which))
         return new
 
     def groups(self, number: int, time: int, bindings: Mapping[int, Known]) -> Iterator[Group]:
@@ -380,11 +378,11 @@ class _Grounding:
         choosing = None
         if not rule.choices:
             plain = grouped(rule)[0]
-            for member, known in bindings.items():
-                parts.setdefault(tuple(value_of(rule.head.terms[n], known) for n in plain), []).append(member)
+            for member, binding in bindings.items():
+                parts.setdefault(tuple(value_of(rule.head.terms[n], binding) for n in plain), []).append(member)
         elif bindings:
             rules = Dependencies(rule.choices)
-            values = {n: tuple(known[name.name] for name in rules.variables) for n, known in bindings.items()}
+            values = {n: tuple(binding[name.name] for name in rules.variables) for n, binding in bindings.items()}
             ranked = self.clock.ranked(number, time, set(values.values()))
             choosing = Choosing(number, time, rules, ranked, self.clock.seed is None)
             components = [ranked] if rule.aggregates else rules.components(ranked)
@@ -402,19 +400,19 @@ class _Grounding:
         if not rule.aggregates:  # a choice: any binding may be chosen
             return rows_of(rule, group.bindings)
         sure = [] if rule.choices else [group.bindings[at] for at in held]
-        found: set[Sent] = set()
+        result: set[Sent] = set()
         by_key: dict[Row, list[Known]] = {}
-        for known in group.bindings:
-            key = tuple(value_of(rule.head.terms[n], known) for n in grouped(rule)[0])
-            by_key.setdefault(key, []).append(known)
+        for binding in group.bindings:
+            key = tuple(value_of(rule.head.terms[n], binding) for n in grouped(rule)[0])
+            by_key.setdefault(key, []).append(binding)
         for key, bindings in by_key.items():
             columns = [_outcomes(rule, n, bindings, sure) for n, _ in grouped(rule)[1]]
             for values in product(*columns):
                 row: list[Value] = list(values)
                 for column, value in zip(grouped(rule)[0], key, strict=True):
                     row.insert(column, value)
-                found.add((tuple(row), sent_by(rule, tuple(row))))
-        return found
+                result.add((tuple(row), sent_by(rule, tuple(row))))
+        return result
 
     def block(self, atoms: list[int]) -> Block:
         """Atoms of one stratum in the order of their dependence."""
@@ -428,7 +426,7 @@ class _Grounding:
             return Block(sorted(atoms), True)
 
 
-_SURE: Final = (Way(0, 0, 0),)
+_SURE: Final = (Fate(0, 0, 0),)
 """How fares what is not sent."""
 
 
@@ -438,12 +436,12 @@ _SURE: Final = (Way(0, 0, 0),)
 def _outcomes(rule: Rule, column: int, bindings: list[Known], sure: list[Known]) -> set[Value]:
     """What an aggregate can come to, if at least the sure ones of the bindings hold."""
     (aggregate,) = [found for n, found in grouped(rule)[1] if n == column]
-    fixed = [known for known in bindings if known in sure]
-    open_ = [known for known in bindings if known not in sure]
+    fixed = [binding for binding in bindings if binding in sure]
+    open_ = [binding for binding in bindings if binding not in sure]
     if aggregate.form == "count":
         return set(range(max(1, len(fixed)), len(bindings) + 1))
     if aggregate.form in ("min", "max"):
-        values = {known[aggregate.of[0].name] for known in bindings}
+        values = {binding[aggregate.of[0].name] for binding in bindings}
         if not fixed:
             return values
         best, name = total(rule, column, fixed), aggregate.of[0].name
@@ -455,7 +453,7 @@ def _outcomes(rule: Rule, column: int, bindings: list[Known], sure: list[Known])
         )
     found = set()
     for taken in product((False, True), repeat=len(open_)):
-        members = fixed + [known for known, is_in in zip(open_, taken, strict=True) if is_in]
+        members = fixed + [binding for binding, is_in in zip(open_, taken, strict=True) if is_in]
         if members:
             found.add(total(rule, column, members))
     return found

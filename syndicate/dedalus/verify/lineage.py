@@ -74,23 +74,23 @@ class Lineage:
         for one in instances:
             if one.lost & chosen or (one.needs and not one.needs & chosen):
                 continue
-            made = one.lost & self.free
+            support_ = one.lost & self.free
             for n in one.true:
                 if not true[n]:
                     break
-                made |= support[n]
+                support_ |= support[n]
             else:
                 for n in one.false:
                     if true[n]:
                         break
-                    made |= support[n]
+                    support_ |= support[n]
                 else:
                     if one.group is not None:
                         if not self.holds(one):
                             continue
-                        made = self.holding(one)
-                    if best < 0 or smallest(made) < smallest(best):
-                        best = made
+                        support_ = self.holding(one)
+                    if best < 0 or smallest(support_) < smallest(best):
+                        best = support_
                     if not best:
                         break
         true[atom] = best >= 0
@@ -110,28 +110,28 @@ class Lineage:
             for atom in block.atoms:
                 for one in ground.instances[atom]:
                     if self.holds(one):
-                        made = self.holding(one)
-                        if atom in open_ or smallest(made) < smallest(self.support[atom]):
+                        holding = self.holding(one)
+                        if atom in open_ or smallest(holding) < smallest(self.support[atom]):
                             open_.discard(atom)
-                            self.true[atom], self.support[atom] = True, made
+                            self.true[atom], self.support[atom] = True, holding
                             changed = True
         for atom in sorted(open_):
             self.support[atom] = self.unfounded(atom, open_)
 
     def unfounded(self, atom: int, false: set[int]) -> int:
         """The support of an atom that is false together with others, each of which lacks another or something else."""
-        found, seen, waiting = 0, {atom}, [atom]
+        faults, seen, waiting = 0, {atom}, [atom]
         while waiting:
             for one in self.ground.instances[waiting.pop()]:
                 inside = [n for n in one.true if n in false]
                 outside = list(self.reasons(one, false))
-                if seen.isdisjoint(inside) and not any(support & ~found == 0 for support in outside):
+                if seen.isdisjoint(inside) and not any(support & ~faults == 0 for support in outside):
                     if inside:
                         seen.add(inside[0])
                         waiting.append(inside[0])
                     else:
-                        found |= min(outside, key=lambda support: smallest(support | found))
-        return found
+                        faults |= min(outside, key=lambda support: smallest(support | faults))
+        return faults
 
     # ---------------------------------------------------------------------------------------------------- instances
 
@@ -160,12 +160,12 @@ class Lineage:
         for atoms, wrong in ((one.true, False), (one.false, True)):
             for n in atoms:
                 if self.true[n] is wrong:
-                    found = self.support[n] | beside
-                    if found == beside:
+                    faults = self.support[n] | beside
+                    if faults == beside:
                         return 0
-                    count = found.bit_count()
-                    if best < 0 or (count, found) < (size, best):
-                        best, size = found, count
+                    count = faults.bit_count()
+                    if best < 0 or (count, faults) < (size, best):
+                        best, size = faults, count
         return best
 
     def reasons(self, one: Instance, but: Iterable[int] = ()) -> Iterable[int]:

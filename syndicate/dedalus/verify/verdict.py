@@ -110,12 +110,12 @@ class Verdict:
 
         ``choices_tried`` is ``"all"``, or the seed whose choices were; null for a program that has none to make.
         """
-        found = [list(one) for one in self.min_counterexamples]
+        sets = [list(one) for one in self.min_counterexamples]
         vacuous = None if self.vacuous is None else bool(self.vacuous)
         return {
             "violation_exists": self.violation_exists,
             "min_faults": self.min_faults,
-            "min_counterexamples": found if self.violation_exists else None,
+            "min_counterexamples": sets if self.violation_exists else None,
             "vacuous": vacuous,
             "choices": [[each.to_json() for each in one] for one in self.choices] if self.violation_exists else None,
             "choices_tried": "all" if self.open else self.seed,
@@ -185,11 +185,11 @@ def verify(
         limit: of runs; raises :class:`Undecided` then.
     """
     faults = Faults(tuple(nodes), start, eot, eff, crashes, late)
-    known = arities(rules)
-    _possible(known, faults, pre, post, invariant)
+    columns = arities(rules)
+    _possible(columns, faults, pre, post, invariant)
     names = specified(pre, post, invariant)
     times = range(start, eot + 1) if invariant is not None else [eot]
-    made = ground(rules, faults, [(name, time) for name in names for time in times], events, seed, MAX_INSTANCES)
+    ground_ = ground(rules, faults, [(name, time) for name in names for time in times], events, seed, MAX_INSTANCES)
 
     def model(net: Net, choices: Iterable[Chosen] = ()) -> Model:
         said = {(one.rule, one.time): one.rows for one in choices}
@@ -198,16 +198,18 @@ def verify(
     good = model(faults.net(0))
     ff_post = [] if invariant is not None else sorted(good.at(eot)[post], key=order)
     if invariant is not None:
-        goals = [Goal(Broken(*fact, never=True), n, None) for n, fact in enumerate(made.facts) if fact[0] == invariant]
+        goals = [
+            Goal(Broken(*fact, never=True), n, None) for n, fact in enumerate(ground_.facts) if fact[0] == invariant
+        ]
     else:
-        goals = list(_promises(made, pre, post, eot, None if made.open else ff_post))
-    search = _Search(made, goals, progress, limit)
+        goals = list(_promises(ground_, pre, post, eot, None if ground_.open else ff_post))
+    search = _Search(ground_, goals, progress, limit)
     found = search.run()
     sets = sorted(found, key=faults.words)
-    first = Lineage(made, found[sets[0]] if sets else 0)
-    taken = [_chosen(made, Lineage(made, found[one])) for one in sets]
+    first = Lineage(ground_, found[sets[0]] if sets else 0)
+    taken = [_chosen(ground_, Lineage(ground_, found[one])) for one in sets]
     broken = [goal.promise for goal in goals if sets and goal.broken(first, goal.undisturbed(first))]
-    shown = model(faults.net(first.chosen), _chosen(made, first, all_of_it=True)) if sets else good
+    shown = model(faults.net(first.chosen), _chosen(ground_, first, all_of_it=True)) if sets else good
     vacuous: str | None = ""
     if invariant is not None:
         vacuous = "" if any(rule.head.relation == invariant for rule in rules) or events else _NEVER.format(invariant)
@@ -224,7 +226,7 @@ def verify(
         faults.net(first.chosen),
         vacuous,
         tuple(tuple(one) for one in taken),
-        made.open,
+        ground_.open,
         seed if any(rule.choices for rule in rules) else None,
     )
 
@@ -256,23 +258,23 @@ def _vacuous(search: _Search, ff_post: Sequence[Row], ff_pre: Sequence[Row], pre
     return f"no row that {post} has without faults is ever in {pre}, so that nothing is promised"
 
 
-def _chosen(made: Ground, lineage: Lineage, *, all_of_it: bool = False) -> list[Chosen]:
+def _chosen(ground_: Ground, lineage: Lineage, *, all_of_it: bool = False) -> list[Chosen]:
     """What is taken in a run; if not *all of it*, only where something else could have been."""
-    found: dict[tuple[int, int], list[Row]] = {}
+    values: dict[tuple[int, int], list[Row]] = {}
     names: dict[int, str] = {}
-    for group in made.choosing:
+    for group in ground_.choosing:
         choosing = group.choosing
         if choosing is None:
             continue
         held = [group.values[at] for at in group.held(lineage.true.__getitem__)]
-        rows = choosing.kept(held, lineage.chosen, made.faults)[0]
+        rows = choosing.kept(held, lineage.chosen, ground_.faults)[0]
         if not all_of_it:
             rows &= choosing.contested(held)
-        found.setdefault((choosing.time, choosing.rule), []).extend(rows)
+        values.setdefault((choosing.time, choosing.rule), []).extend(rows)
         names[choosing.rule] = group.rule.head.relation
     return [
         Chosen(rule, names[rule], time, tuple(sorted(rows, key=order)))
-        for (time, rule), rows in sorted(found.items())
+        for (time, rule), rows in sorted(values.items())
         if rows
     ]
 
@@ -289,26 +291,26 @@ def observing(rules: Sequence[Rule], names: Iterable[str]) -> set[str]:
     >>> sorted(observing(parse("post(X) :- all(X); all(X) :- p(X), q(X); r(X)@next :- q(X); q(X) :- s(X);"), ["post"]))
     ['all', 'post']
     """
-    known = arities(rules)
-    found = {name for name in names if name in known}
-    readers = {name: {r.head.relation for r in rules for a in r.atoms if a.relation == name} for name in known}
-    made = {rule.head.relation for rule in rules if not rule.fact}
-    made -= {rule.head.relation for rule in rules if rule.kind != "deductive"}
-    while more := {name for name in made - found if readers[name] and readers[name] <= found}:
-        found |= more
-    return found
+    names_of = arities(rules)
+    observers = {name for name in names if name in names_of}
+    readers = {name: {r.head.relation for r in rules for a in r.atoms if a.relation == name} for name in names_of}
+    derived = {rule.head.relation for rule in rules if not rule.fact}
+    derived -= {rule.head.relation for rule in rules if rule.kind != "deductive"}
+    while more := {name for name in derived - observers if readers[name] and readers[name] <= observers}:
+        observers |= more
+    return observers
 
 
-def _possible(known: dict[str, int], faults: Faults, pre: str, post: str, invariant: str | None) -> None:
+def _possible(columns: dict[str, int], faults: Faults, pre: str, post: str, invariant: str | None) -> None:
     """Raise :class:`Unverifiable` for bounds and specifications that make no sense."""
     for name in specified(pre, post, invariant):
-        if name not in known:
+        if name not in columns:
             raise Unverifiable(
                 f"the program has no relation {name!r}: a specification is a pair of relations, pre and post, or an "
                 "invariant, whose rows are violations"
             )
-    if invariant is None and known[pre] != known[post]:
-        raise Unverifiable(f"{pre} has {known[pre]} columns and {post} {known[post]}: their rows are compared")
+    if invariant is None and columns[pre] != columns[post]:
+        raise Unverifiable(f"{pre} has {columns[pre]} columns and {post} {columns[post]}: their rows are compared")
     if faults.eot < faults.start:
         raise Unverifiable(f"the end of time {faults.eot} is before the start {faults.start}")
     if not faults.nodes:
@@ -316,8 +318,8 @@ def _possible(known: dict[str, int], faults: Faults, pre: str, post: str, invari
     if len(set(faults.nodes)) < len(faults.nodes):
         raise Unverifiable(f"a node is named twice: {', '.join(map(str, faults.nodes))}")
     if min(faults.crashes, faults.eff, faults.late) < 0:
-        told = f"eff is {faults.eff}, crashes are {faults.crashes}, late is {faults.late}"
-        raise Unverifiable(f"a budget is 0 or more: {told}")
+        budgets = f"eff is {faults.eff}, crashes are {faults.crashes}, late is {faults.late}"
+        raise Unverifiable(f"a budget is 0 or more: {budgets}")
 
 
 @frozen
@@ -378,16 +380,16 @@ class _Search:
         tick, wrong = count(), self.ground.faults.wrong
         cones = [self.ground.cone(goal.atoms) for goal in self.goals]
         waiting = [(0, next(tick), goal, 0, 0) for goal in range(len(self.goals))]
-        found: dict[int, int] = {}
-        told = -1
+        counterexamples: dict[int, int] = {}
+        reported = -1
         while waiting:
             size, _, number, chosen, spared = heappop(waiting)
-            if found and size > min(one.bit_count() for one in found):
+            if counterexamples and size > min(one.bit_count() for one in counterexamples):
                 break
-            if chosen & wrong in found:
+            if chosen & wrong in counterexamples:
                 continue
-            if self.progress is not None and size > told:
-                told = size
+            if self.progress is not None and size > reported:
+                reported = size
                 self.progress(Progress(size, self.runs, len(waiting) + 1))
             if self.runs >= self.limit:
                 raise Undecided(self.far(size))
@@ -395,14 +397,14 @@ class _Search:
             goal, lineage = self.goals[number], Lineage(self.ground, chosen, spared, cones[number])
             good = goal.undisturbed(lineage)
             if goal.broken(lineage, good):
-                found[chosen & wrong] = chosen
+                counterexamples[chosen & wrong] = chosen
                 continue
             for bit in bits_of(goal.support(lineage, good)):
                 more = size + (bit & wrong > 0)
-                if not found or more == size:
+                if not counterexamples or more == size:
                     heappush(waiting, (more, next(tick), number, chosen | bit, spared))
                 spared |= bit
-        return found
+        return counterexamples
 
     def far(self, size: int) -> str:
         """How far a search that ends here has come."""

@@ -1,7 +1,7 @@
-"""Columnar ``min`` and ``max``: the rows of the groups that change, gathered from the tail and summed up again.
+"""Columnar ``min`` and ``max``: the rows of the groups that change, gathered from the sorted runs and summed up again.
 
 That costs as much as the groups that change are large; where they are much larger than the change, rows are taken,
-whose rankings cost what changed.  A key is in the head or in the tail, never in both.
+whose rankings cost what changed.  A key is in the head or in the runs, never in both.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.columnar.parts import all_encoded, plain_keys, weights_of
-from syndicate.flow.columnar.sorted_runs import Patience, Run, Tail, gathered, parted
+from syndicate.flow.columnar.sorted_runs import Patience, Run, SortedRuns, gathered, parted
 from syndicate.flow.columnar.sums import Entries, emitted
 from syndicate.flow.columnar.table import Array, ByRows, Leaf, Table, joined, kind_of, row_shape, traced
 from syndicate.flow.element import Key, MixedRows, is_rearranging, natural, naturals
@@ -36,10 +36,10 @@ def knows(aggregate: Aggregate) -> bool:
     return aggregate.form in ("min", "max") and (aggregate.by is None or is_rearranging(aggregate.by))
 
 
-class ExtremeTail:
+class ExtremeRuns:
     """The columnar part of one operator's state."""
 
-    __slots__ = ("aggregate", "caches", "engine", "groups", "patience", "results", "tail", "typed", "undo")
+    __slots__ = ("aggregate", "caches", "engine", "groups", "patience", "results", "sorted_runs", "typed", "undo")
 
     def __init__(self, scope: Context, node: Node) -> None:
         self.groups: Index
@@ -50,16 +50,16 @@ class ExtremeTail:
         self.aggregate: Aggregate = node.params["aggregate"]
         self.undo = scope.undo
         self.engine = scope.engine
-        self.tail = Tail(scope.undo)
+        self.sorted_runs = SortedRuns(scope.undo)
         self.patience = Patience()
 
     def __len__(self) -> int:
-        return len(self.tail)
+        return len(self.sorted_runs)
 
     def step(self, batch: Table) -> Table | None:
         """The change of the result.  Raises :class:`ByRows`, and changes nothing."""
         table = batch.normal()
-        if not self.tail.accepts(table):
+        if not self.sorted_runs.accepts(table):
             raise ByRows
         by = self.aggregate.by
         measured = table.shape[1] if by is None else traced(by, table.shape[1])
@@ -68,28 +68,28 @@ class ExtremeTail:
         run = Run.of(table)
         keys = Table(table.columns[: run.width], table.weights, table.shape[0])
         changed = Entries.of(keys, [np.ones(len(table), np.int64)])
-        headed = not (self.tail.runs or self.engine.keeps_columns)
+        headed = not (self.sorted_runs.runs or self.engine.keeps_columns)
         if self.groups and not headed:
             self.patience.attempt(len(self.groups), lambda: self._push(table))
-        kept = gathered(self.groups, run, table, MANY_GATHERED * (len(run) + 1)) if headed else self.tail.runs
-        found = self._found(changed, [*kept, run])
-        group = np.concatenate([numbers for _, (numbers, _) in found])
-        together = joined([each.table.taken(rows) for each, (_, rows) in found])
-        known = np.arange(len(group)) < len(group) - len(run)
+        runs = gathered(self.groups, run, table, MANY_GATHERED * (len(run) + 1)) if headed else self.sorted_runs.runs
+        matches = self._found(changed, [*runs, run])
+        group = np.concatenate([numbers for _, (numbers, _) in matches])
+        together = joined([each.table.taken(rows) for each, (_, rows) in matches])
+        before = np.arange(len(group)) < len(group) - len(run)
         columns = [*together.columns, group]
         rows = Table(columns, together.weights, row_shape(len(columns)))
-        totals = Entries.of(rows, [together.weights * known, together.weights])
+        totals = Entries.of(rows, [together.weights * before, together.weights])
         values, group = totals.keys.columns[measured.at], totals.keys.columns[-1]
         (old, had), (new, has) = (
             self._best(values[present], group[present], len(changed))
             for present in (numbers > 0 for numbers in totals.numbers)
         )
-        made = emitted(changed.keys, had, old, has, new)
+        delta = emitted(changed.keys, had, old, has, new)
         if headed:
             self._put_on_head(run, changed, new, has)
         else:
-            self.tail.append(parted(run, self.tail.runs))
-        return made if len(made) else None
+            self.sorted_runs.append(parted(run, self.sorted_runs.runs))
+        return delta if len(delta) else None
 
     def _found(self, changed: Entries, runs: list[Run]) -> list[tuple[Run, tuple[Array, Array]]]:
         found = [(run, run.matches(changed.codes, changed.keys.columns)) for run in runs]
@@ -129,7 +129,7 @@ class ExtremeTail:
         rows = [(key, value, weight) for key, group in self.groups.items() for value, weight in group.items()]
         columns = all_encoded([(natural(key), natural(value)) for key, value, _ in rows], like.shape, like.columns)
         run = Run.of(Table(columns, weights_of([row[2] for row in rows]), like.shape))
-        self.tail.append(parted(run, self.tail.runs))
+        self.sorted_runs.append(parted(run, self.sorted_runs.runs))
         self._clear()
 
     def _clear(self) -> None:
@@ -140,11 +140,11 @@ class ExtremeTail:
 
     def pull(self, keys: Iterable[Key]) -> None:
         """Let the head hold some groups, each key given once."""
-        self._put(self.tail.take(naturals(keys)))
+        self._put(self.sorted_runs.take(naturals(keys)))
 
     def settle(self) -> None:
         """Let the head hold everything."""
-        self._put(self.tail.take_all())
+        self._put(self.sorted_runs.take_all())
 
     def _put(self, tables: list[Table]) -> None:
         pulled: dict[Key, None] = {}

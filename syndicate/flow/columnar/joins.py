@@ -1,10 +1,10 @@
-"""Columnar joins: the matches of sorted runs, and the arrangement's tail that they share.
+"""Columnar joins: the matches of sorted runs, and the runs of an arrangement that they share.
 
 The change is ``a * B + A * b + a * b``, as by rows, where ``A`` and ``B`` are all runs of a side.  Where both sides
 change, each change is what it takes away, ``a'``, and what it adds, ``a"``; with ``A'`` and ``B'`` being what stays,
 the same is ``a * B' + A' * b + a" * b" - a' * b'``, in which no row of two sets comes twice or cancels out, unless the
-change is small beside what is kept (:data:`~.tail.FAR`).  Of a large change by rows, ``A`` and ``B`` are what the heads
-have of its keys, as a run that is gone after the step.
+change is small beside what is kept (:data:`~.sorted_runs.FAR`).  Of a large change by rows, ``A`` and ``B`` are what
+the heads have of its keys, as a run that is gone after the step.
 
 Source: ``docs/design/flow.md``, "Joins" and "Rows, columns and what they cost".
 """
@@ -19,7 +19,7 @@ import numpy as np
 from attrs import frozen
 
 from syndicate.flow.columnar.parts import all_encoded, weights_of
-from syndicate.flow.columnar.sorted_runs import Parted, Patience, Run, Tail, gathered, parted
+from syndicate.flow.columnar.sorted_runs import Parted, Patience, Run, SortedRuns, gathered, parted
 from syndicate.flow.columnar.table import (
     SAFE,
     Array,
@@ -39,18 +39,18 @@ if TYPE_CHECKING:
     from syndicate.flow.operators.context import Ledger
 
 HEAD: Final = 1024
-"""A head with more rows than this, and than half of its tail, is pushed into it: rows of both may cancel out."""
+"""A head with more rows than this, and than half of its runs, is pushed into them: rows of both may cancel out."""
 
 
-class ArrangedTail:
+class ArrangedRuns:
     """The columnar part of an arrangement: what has come as tables, and what comes as one now."""
 
-    __slots__ = ("_parted", "_run", "arrangement", "engine", "patience", "put", "table", "tail")
+    __slots__ = ("_parted", "_run", "arrangement", "engine", "patience", "put", "sorted_runs", "table")
 
     def __init__(self, arrangement: Arrangement, engine: Ledger) -> None:
         self.arrangement = arrangement
         self.engine = engine
-        self.tail = Tail(engine.undo)
+        self.sorted_runs = SortedRuns(engine.undo)
         self.table: Table | None = None
         self._run: Run | None = None
         self._parted: tuple[list[Run], Parted] | None = None  # and of which runs
@@ -58,7 +58,7 @@ class ArrangedTail:
         self.patience = Patience()
 
     def __len__(self) -> int:
-        return len(self.tail)
+        return len(self.sorted_runs)
 
     def take(self, batch: Rows | Table) -> Rows:
         """A batch arrives; what is left for the arrangement itself."""
@@ -71,7 +71,7 @@ class ArrangedTail:
         if self.arrangement.rows:
             raise ByRows
         if self.table is not None and self._run is None:
-            if not self.tail.accepts(self.table):
+            if not self.sorted_runs.accepts(self.table):
                 raise ByRows
             self._run = Run.of(self.table)
         return self._run
@@ -79,7 +79,7 @@ class ArrangedTail:
     @property
     def is_headed(self) -> bool:
         """Whether what arrives is to be put into the head."""
-        return not (self.tail.runs or self.engine.keeps_columns)
+        return not (self.sorted_runs.runs or self.engine.keeps_columns)
 
     def runs(self, met: Run | None = None) -> list[Run]:
         """All that is kept, or all that has the keys of what is *met*; raises :class:`ByRows`."""
@@ -87,18 +87,18 @@ class ArrangedTail:
             return gathered(self.arrangement.index, met, self.table)
         if self.arrangement.index:
             self.patience.attempt(len(self.arrangement.index), self._push)
-        return self.tail.runs
+        return self.sorted_runs.runs
 
     def parted(self, run: Run, runs: list[Run]) -> Parted:
         """What arrives and what is kept, parted; see there."""
-        if runs is not self.tail.runs:
+        if runs is not self.sorted_runs.runs:
             return parted(run, runs)
         if self._parted is None or self._parted[0] is not runs:
             self._parted = runs, parted(run, runs)
         return self._parted[1]
 
     def _push(self) -> None:
-        like = self.tail.runs[0].table if self.tail.runs else self.table
+        like = self.sorted_runs.runs[0].table if self.sorted_runs.runs else self.table
         if like is None:
             raise ByRows
         index = self.arrangement.index
@@ -106,7 +106,7 @@ class ArrangedTail:
         pairs = [(natural(key), natural(value)) for key, value, _ in rows]
         columns = all_encoded(pairs, like.shape, like.columns)
         run = Run.of(Table(columns, weights_of([row[2] for row in rows]), like.shape))
-        self.tail.append(parted(run, self.tail.runs))
+        self.sorted_runs.append(parted(run, self.sorted_runs.runs))
         note_whole(self.engine.undo, index)
         index.clear()
         self.put = 0
@@ -121,11 +121,11 @@ class ArrangedTail:
 
     def pull(self, keys: list[Key]) -> None:
         """Let the head hold all rows of some keys, each given once."""
-        self._put(self.tail.take(naturals(keys)))
+        self._put(self.sorted_runs.take(naturals(keys)))
 
     def settle(self) -> None:
         """Let the head hold everything."""
-        self._put(self.tail.take_all())
+        self._put(self.sorted_runs.take_all())
 
     def _put(self, tables: list[Table]) -> None:
         for table in tables:
@@ -143,12 +143,12 @@ class ArrangedTail:
             try:
                 run = self.run()
                 assert run is not None
-                self.tail.append(self.parted(run, self.tail.runs))
+                self.sorted_runs.append(self.parted(run, self.sorted_runs.runs))
                 self.discard()
             except ByRows:
                 self.by_rows()
         self.put += len(self.arrangement.rows)
-        if self.put > HEAD and self.tail.runs and 2 * self.put > len(self.tail):
+        if self.put > HEAD and self.sorted_runs.runs and 2 * self.put > len(self.sorted_runs):
             try:
                 self.runs()
             except ByRows:
@@ -159,7 +159,7 @@ class ArrangedTail:
         self.table = self._run = self._parted = None
 
 
-def change(node: Node, left: ArrangedTail, right: ArrangedTail) -> Table | None:
+def change(node: Node, left: ArrangedRuns, right: ArrangedRuns) -> Table | None:
     """What a join brings forth; None for nothing.  Raises :class:`ByRows`."""
     a, b = left.run(), right.run()
     lefts, rights = left.runs(b) if b else [], right.runs(a) if a else []
@@ -227,13 +227,13 @@ def _pairs(left: Run, right: Run) -> tuple[Array, Array]:
     if len(left) <= len(right):
         i, j = right.matches(left.codes, left.table.columns[: left.width])
         if left.gone:
-            kept = left.table.weights[i] != 0
-            i, j = i[kept], j[kept]
+            present = left.table.weights[i] != 0
+            i, j = i[present], j[present]
     else:
         j, i = left.matches(right.codes, right.table.columns[: right.width])
         if right.gone:
-            kept = right.table.weights[j] != 0
-            i, j = i[kept], j[kept]
+            present = right.table.weights[j] != 0
+            i, j = i[present], j[present]
     return i, j
 
 

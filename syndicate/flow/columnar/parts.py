@@ -60,17 +60,17 @@ def _encoded(elements: Sequence[Element], shape: Shape, kinds: Sequence[str]) ->
     return [found[at] for at in range(len(kinds))]
 
 
-def take_apart(elements: Sequence[Element], shape: Shape, kinds: Sequence[str], found: dict[int, Array]) -> None:
+def take_apart(elements: Sequence[Element], shape: Shape, kinds: Sequence[str], columns: dict[int, Array]) -> None:
     """Add the columns of elements to those *found*; raises :class:`ByRows` where they do not fit."""
     if type(shape) is tuple:
         if not (set(map(type, elements)) <= _TUPLE and set(map(len, elements)) <= {len(shape)}):
             raise ByRows
         for at, part in enumerate(shape):
-            take_apart(list(map(itemgetter(at), elements)), part, kinds, found)
+            take_apart(list(map(itemgetter(at), elements)), part, kinds, columns)
     elif type(shape) is Leaf:
         column = _column(elements, kinds[shape.at])
-        known = found.setdefault(shape.at, column)
-        if known is not column and not equal(bits(known), bits(column)).all():
+        first = columns.setdefault(shape.at, column)
+        if first is not column and not equal(bits(first), bits(column)).all():
             raise ByRows
     elif not all(key_of(element) == key_of(shape) for element in elements):
         raise ByRows
@@ -132,12 +132,12 @@ def _fits(element: Element, shape: Shape, kinds: Sequence[str], row: list[Any]) 
 def weights_of(values: Sequence[int]) -> Array:
     """Integers as an array; raises :class:`ByRows` if one is too large."""
     try:
-        made = np.fromiter(values, np.int64, len(values))
+        weights = np.fromiter(values, np.int64, len(values))
     except OverflowError:
         raise ByRows from None
-    if largest(made) >= SAFE:
+    if largest(weights) >= SAFE:
         raise ByRows
-    return made
+    return weights
 
 
 def plain_keys(elements: list[Element]) -> list[Key]:

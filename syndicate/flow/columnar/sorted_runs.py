@@ -4,7 +4,7 @@ A new run is merged with its neighbours while that does not hold, so that there 
 logarithmic number of times.  Rows that cancel out are dropped when a merge takes in all runs.  Rows are taken out of
 a run by setting their weights to 0; a run with more such rows than others is written again.
 
-Contract: the weights of a run may be changed in place by its tail alone; its columns never are.
+Contract: the weights of a run may be changed in place by its :class:`SortedRuns` alone; its columns never are.
 """
 
 from __future__ import annotations
@@ -85,8 +85,8 @@ class Run:
             if not same.all():
                 mine, theirs = mine[same], theirs[same]
         if self.gone:
-            kept = self.table.weights[theirs] != 0
-            mine, theirs = mine[kept], theirs[kept]
+            present = self.table.weights[theirs] != 0
+            mine, theirs = mine[present], theirs[present]
         return mine, theirs
 
     def alike(self, codes: Array) -> tuple[Array, Array]:
@@ -146,22 +146,22 @@ def parted(change: Run, runs: Sequence[Run]) -> Parted:
     """
     table, weights = change.table, change.table.weights
     left = np.flatnonzero((weights < 0) & (weights > -SAFE))
-    found: list[Array] = []
-    kept: list[Run] = []
+    matches: list[Array] = []
+    remaining: list[Run] = []
     for run in runs:
         if not len(left) or len(run) > FAR * len(change):
-            kept.append(run)
+            remaining.append(run)
             continue
         mine, theirs = _equals(change, left, run)
-        kept.append(run.without(theirs) if len(theirs) else run)
-        found.append(left[mine])
+        remaining.append(run.without(theirs) if len(theirs) else run)
+        matches.append(left[mine])
         left = np.delete(left, mine)
-    taken = np.concatenate(found) if found else left[:0]
+    taken = np.concatenate(matches) if matches else left[:0]
     if not len(taken):
-        return change, None, kept
+        return change, None, remaining
     rest = np.ones(len(table), dtype=bool)
     rest[taken] = False
-    return change.some(rest), change.some(~rest), kept
+    return change.some(rest), change.some(~rest), remaining
 
 
 def _equals(change: Run, some: Array, run: Run) -> tuple[Array, Array]:
@@ -193,7 +193,7 @@ def _entries(run: Run, rows: Array, sign: int) -> Array:
 
 
 def merged(runs: Sequence[Run], *, whole: bool) -> Run:
-    """Several runs as one; where it is the *whole* tail, without what cancels out."""
+    """Several runs as one; where these are *whole*, that is all, without what cancels out."""
     runs = [run.trimmed() for run in runs]
     table = joined([run.table for run in runs])
     codes = np.concatenate([run.codes for run in runs])
@@ -219,8 +219,8 @@ def gathered(index: Index, met: Run, like: Table | None, limit: float = inf) -> 
     keys = met.keys()
     groups: list[Any] = list(map(index.get, keys))
     if None in groups:
-        known = [group is not None for group in groups]
-        keys, groups = list(compress(keys, known)), list(compress(groups, known))
+        present = [group is not None for group in groups]
+        keys, groups = list(compress(keys, present)), list(compress(groups, present))
     if not groups:
         return []
     sizes = np.fromiter(map(len, groups), np.int64, len(groups))
@@ -239,7 +239,7 @@ def gathered(index: Index, met: Run, like: Table | None, limit: float = inf) -> 
     return [Run.of(Table([columns[at] for at in range(len(kinds))], weights, (key_shape, value_shape)))]
 
 
-class Tail:
+class SortedRuns:
     """The sorted runs of one arrangement."""
 
     __slots__ = ("runs", "undo")
@@ -264,9 +264,9 @@ class Tail:
             at -= 1
             taken.append(runs[at])
             size += len(runs[at])
-        made = merged(taken, whole=at == 0) if len(taken) > 1 else run
+        merged_run = merged(taken, whole=at == 0) if len(taken) > 1 else run
         note_attribute(self.undo, self, "runs")
-        self.runs = [*runs[:at], made] if len(made) else runs[:at]
+        self.runs = [*runs[:at], merged_run] if len(merged_run) else runs[:at]
 
     def take(self, keys: Iterable[Element]) -> list[Table]:
         """Take all rows of some keys out, each key given once."""
@@ -294,7 +294,7 @@ def _in_shape(runs: list[Run]) -> list[Run]:
 
 
 class Patience:
-    """When to try again to push a head into its tail that once could not be: when it has lost half of its entries."""
+    """When to try again to push a head into its runs that once could not be: when it has lost half of its entries."""
 
     __slots__ = ("refused",)
 

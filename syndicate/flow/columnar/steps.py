@@ -39,14 +39,14 @@ Columnar: TypeAlias = Callable[..., Any]
 class Readied:
     """The columnar parts of an engine's state."""
 
-    __slots__ = ("by_rows", "indexed", "tails")
+    __slots__ = ("by_rows", "indexed", "sorted_runs")
 
     def __init__(self, scope: Scope) -> None:
         self.indexed = {
             slot: scope.circuit.nodes[port.node].carries[port.output] is Carries.INDEXED
             for port, slot in scope.slots.items()
         }
-        self.tails: list[tuple[Node, joins.ArrangedTail | sums.SummedTail | extremes.ExtremeTail]] = []
+        self.sorted_runs: list[tuple[Node, joins.ArrangedRuns | sums.SummedRuns | extremes.ExtremeRuns]] = []
         self.by_rows: set[int] = set(scope.absorbers)
         self._arrange(scope)
         seen: set[int] = set()
@@ -57,32 +57,34 @@ class Readied:
 
     def settle(self) -> None:
         """Let the heads hold everything."""
-        for _, tail in self.tails:
-            tail.settle()
+        for _, runs in self.sorted_runs:
+            runs.settle()
 
     def _arrange(self, scope: Scope) -> None:
-        """Give arrangements tails, if all who read them know of tails, and so do those that they are joined with."""
+        """Give arrangements sorted_runs, if all who read them know of sorted_runs, and so do those that they are joined
+        with.
+        """
         nodes = scope.circuit.nodes
         taken = {slot: taker for slot, taker in enumerate(scope.takers) if taker is not None}
-        known = {
+        columnar = {
             slot
             for slot, taker in taken.items()
             if isinstance(taker, Arrangement) and slot not in scope.absorbers and scope.nodes[slot].child is None
         }
         for node in nodes:
             if node.child is not None:
-                known -= {scope.slots[imported.inputs[0]] for imported in node.child.imports}
+                columnar -= {scope.slots[imported.inputs[0]] for imported in node.child.imports}
         readers = [
             ({scope.slots[port] for port in node.inputs}, is_rearranging(node.params["function"]))
             for node in nodes
             if node.op == "join"
         ]
-        while wrong := [sides for sides, plain in readers if sides & known and not (plain and sides <= known)]:
-            known -= set[int]().union(*wrong)
+        while wrong := [sides for sides, plain in readers if sides & columnar and not (plain and sides <= columnar)]:
+            columnar -= set[int]().union(*wrong)
         for slot, taker in taken.items():
-            if slot in known and isinstance(taker, Arrangement):
-                taker.tail = joins.ArrangedTail(taker, scope.engine)
-                self.tails.append((scope.nodes[slot], taker.tail))
+            if slot in columnar and isinstance(taker, Arrangement):
+                taker.sorted_runs = joins.ArrangedRuns(taker, scope.engine)
+                self.sorted_runs.append((scope.nodes[slot], taker.sorted_runs))
             else:
                 self.by_rows.add(slot)
 
@@ -93,19 +95,19 @@ class Readied:
         ports = node.inputs if node.child is None else [each.inputs[0] for each in node.child.imports]
         slots = [scope.slots[port] for port in ports]
         if node.op == "join":
-            made = self._join(scope, node, old)
+            step = self._join(scope, node, old)
         elif node.op in ("distinct", "aggregate"):
-            made = self._summed(scope, node, old)
+            step = self._summed(scope, node, old)
         else:
-            made = self._either(scope.cells, slots, old, _columnar(scope, node))
-        return _as_rows(made, indexed=node.carries[0] is Carries.INDEXED) if at in self.by_rows else made
+            step = self._either(scope.cells, slots, old, _columnar(scope, node))
+        return _as_rows(step, indexed=node.carries[0] is Carries.INDEXED) if at in self.by_rows else step
 
     def _summed(self, scope: Scope, node: Node, old: Step) -> Step:
         cells, i = scope.cells, scope.inputs(node)[0]
-        tail = _summed_tail(scope, node)
-        if tail is None:
+        runs = _summed_runs(scope, node)
+        if runs is None:
             return self._either(cells, [i], old, None)
-        self.tails.append((node, tail))
+        self.sorted_runs.append((node, runs))
         indexed = node.op == "aggregate"
         rest = self._either(cells, [i], old, None)
 
@@ -113,14 +115,14 @@ class Readied:
             batch = cells[i]
             if isinstance(batch, Table):
                 try:
-                    return tail.step(batch)
+                    return runs.step(batch)
                 except ByRows:
-                    if len(tail):
+                    if len(runs):
                         rows = batch.rows(indexed=indexed)
-                        tail.pull(joins.row_keys(rows) if indexed else rows)
+                        runs.pull(joins.row_keys(rows) if indexed else rows)
                 return rest()
-            if len(tail):
-                tail.pull(joins.row_keys(batch) if indexed else batch)
+            if len(runs):
+                runs.pull(joins.row_keys(batch) if indexed else batch)
             return old()
 
         return step
@@ -143,19 +145,19 @@ class Readied:
                     pass
             for i, table in tables:
                 cells[i] = table.rows(indexed=indexed[i])
-            made = old()
+            result = old()
             for i, table in tables:
                 cells[i] = table
-            return made
+            return result
 
         return step
 
     def _join(self, scope: Scope, node: Node, old: Step) -> Step:
         cells, (i, j) = scope.cells, scope.inputs(node)
         left, right = scope.takers[i], scope.takers[j]
-        one, other = [each.tail if isinstance(each, Arrangement) else None for each in (left, right)]
+        one, other = [each.sorted_runs if isinstance(each, Arrangement) else None for each in (left, right)]
         rest = self._either(cells, [i, j], old, None)
-        if not isinstance(one, joins.ArrangedTail) or not isinstance(other, joins.ArrangedTail):
+        if not isinstance(one, joins.ArrangedRuns) or not isinstance(other, joins.ArrangedRuns):
             return rest
 
         def step() -> Any:
@@ -167,9 +169,9 @@ class Readied:
                 except ByRows:
                     one.by_rows()
                     other.by_rows()
-            if a and other.tail.runs:
+            if a and other.sorted_runs.runs:
                 other.pull(joins.row_keys(_rows_of(a, indexed=True)))
-            if b and one.tail.runs:
+            if b and one.sorted_runs.runs:
                 one.pull(joins.row_keys(_rows_of(b, indexed=True)))
             return rest() if arrays else old()
 
@@ -184,16 +186,16 @@ def _as_rows(step: Step, *, indexed: bool) -> Step:
     return lambda: _rows_of(step(), indexed=indexed)
 
 
-def _summed_tail(scope: Scope, node: Node) -> sums.SummedTail | extremes.ExtremeTail | None:
+def _summed_runs(scope: Scope, node: Node) -> sums.SummedRuns | extremes.ExtremeRuns | None:
     if not scope.is_flat(node.inputs[0]):
         return None
     if node.op == "distinct":
         form = sums.distinct() if node.carries[0] is Carries.ZSET else None
     elif extremes.knows(node.params["aggregate"]):
-        return extremes.ExtremeTail(scope, node)
+        return extremes.ExtremeRuns(scope, node)
     else:
         form = sums.aggregated(node.params["aggregate"])
-    return None if form is None else sums.SummedTail(scope, scope.engine.states[node.global_id][0], form)
+    return None if form is None else sums.SummedRuns(scope, scope.engine.states[node.global_id][0], form)
 
 
 class _Traced:

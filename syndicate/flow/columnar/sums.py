@@ -1,6 +1,6 @@
 """Columnar sums: ``distinct``, ``count``, ``sum`` and ``avg``, each a map of keys to integers that are added.
 
-A key is in the head or in the tail, never in both.  A run has each key once, so that what a key had before is one
+A key is in the head or in the runs, never in both.  A run has each key once, so that what a key had before is one
 number from each run.  Of a large change by rows the keys are looked up in the head, all at once, and stay there.
 """
 
@@ -91,8 +91,8 @@ def _gathered(codes: Array, exact: bool, keys: Table, numbers: Sequence[Array], 
             if not equal(column[order[near]], column[order[near - 1]]).all():
                 raise ByRows
     added = [sums(each[order], starts) for each in numbers]
-    kept = _any(added)
-    return Entries(codes[starts][kept], exact, keys.taken(order[starts[kept]]), [each[kept] for each in added])
+    nonzero = _any(added)
+    return Entries(codes[starts][nonzero], exact, keys.taken(order[starts[nonzero]]), [each[nonzero] for each in added])
 
 
 def _any(numbers: Sequence[Array]) -> Array:
@@ -132,7 +132,7 @@ class Form:
     emitted: Callable[[Entries, list[Array], list[Array]], Table | None]
 
 
-class SummedTail:
+class SummedRuns:
     """The columnar part of one operator's state."""
 
     __slots__ = ("engine", "form", "head", "patience", "pulled", "runs", "undo")
@@ -166,11 +166,11 @@ class SummedTail:
             for total, numbers in zip(old, run.numbers, strict=True):
                 np.add(total, numbers[at], out=total, where=there)
         new = [total + numbers for total, numbers in zip(old, entries.numbers, strict=True)]
-        made = self.form.emitted(entries, old, new)
+        delta = self.form.emitted(entries, old, new)
         runs = _appended(self.runs, entries)
         note_attribute(self.undo, self, "runs")
         self.runs = runs
-        return made if made is not None and len(made) else None
+        return delta if delta is not None and len(delta) else None
 
     def _on_head(self, entries: Entries) -> Table | None:
         keys = plain_keys(entries.keys.elements(entries.keys.shape))
@@ -178,10 +178,10 @@ class SummedTail:
         old = self.form.opened(before)
         _bounded([entries.most, list(map(largest, old))])
         new = [total + numbers for total, numbers in zip(old, entries.numbers, strict=True)]
-        made = self.form.emitted(entries, old, new)
+        delta = self.form.emitted(entries, old, new)
         self.undo.append((self._write, (keys, before)))
         self._write((keys, self.form.closed(*[numbers.tolist() for numbers in new])))
-        return made if made is not None and len(made) else None
+        return delta if delta is not None and len(delta) else None
 
     def _write(self, what: tuple[list[Key], list[Any]]) -> None:
         keys, values = what
@@ -268,8 +268,8 @@ def _appended(runs: Runs, entries: Entries) -> Runs:
         at -= 1
         taken.append(runs[at])
         size += len(runs[at])
-    made = _merged(taken) if len(taken) > 1 else entries
-    return [*runs[:at], made] if len(made) else runs[:at]
+    entry = _merged(taken) if len(taken) > 1 else entries
+    return [*runs[:at], entry] if len(entry) else runs[:at]
 
 
 # ------------------------------------------------------------------------------------------------------------ operators

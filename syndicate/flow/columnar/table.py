@@ -1,9 +1,9 @@
-"""Tables: batches as columns of numpy, and the shape of the elements that they stand for.
+"""Tables: batches as columns of numpy, and the shape of their elements.
 
 A shape is nested tuples with a :class:`Leaf` for each value that is in a column, and plain constants.  Elements
 ``(a, (a, b))`` of two columns have the shape ``(Leaf(0), (Leaf(0), Leaf(1)))``.
 
-A column is of a kind: ``i`` int64, ``f`` float64 (told apart by its bits, as elements are: ``0.0`` is not ``-0.0``),
+A column is of a kind: ``i`` int64, ``f`` float64 (distinguished by its bits, as elements are: ``0.0`` is not ``-0.0``),
 ``b`` bool, ``o`` plain objects, such as ``str``, on which Python's own identity is right.  Kinds never meet: elements
 of different types differ.
 
@@ -29,7 +29,7 @@ SAFE: Final = 1 << 62
 """Sums of weights, and of values, stay below this; where one could not, rows are taken, whose integers have no end."""
 
 
-class ByRows(Exception):  # no error: a way
+class ByRows(Exception):  # no error: the step continues
     """This step cannot be columnar; nothing was changed."""
 
 
@@ -74,13 +74,13 @@ def traced(function: Callable[..., Any], *shapes: Shape) -> Shape:
     """The shape of what a rearranging function makes; raises :class:`ByRows` if it does more, or fails."""
     try:
         Leaf.asked = True
-        made = function(*shapes)
-        _check(made)
+        shape = function(*shapes)
+        _check(shape)
     except Exception as error:
         raise ByRows from error
     finally:
         Leaf.asked = False
-    return made
+    return shape
 
 
 def _check(shape: Shape) -> None:
@@ -120,7 +120,7 @@ def kind_of(column: Array) -> str:
 
 
 def bits(column: Array) -> Array:
-    """A column as what its values are told apart by."""
+    """A column in a form in which equal values, and only those, are equal."""
     return column.view(np.int64) if column.dtype.kind == "f" else column
 
 
@@ -169,7 +169,7 @@ class Table:
         return "".join(map(kind_of, self.columns))
 
     def looks(self) -> tuple[Any, str]:
-        """What tables must share to be in one tail, or to be added."""
+        """What tables must share to be in the same runs, or to be added."""
         return signature(self.shape), self.kinds()
 
     def rows(self, *, indexed: bool) -> Any:
@@ -243,7 +243,7 @@ class Table:
 
 
 def added_up(table: Table, codes: Array, order: Array) -> tuple[Array, Array]:
-    """The rows that stand for all others that equal them, in an order by *codes*; and the sums of their weights."""
+    """One row for all that equal it, in an order by *codes*; and the sums of their weights."""
     codes = codes[order]
     same = codes[1:] == codes[:-1]
     near = np.flatnonzero(same)
@@ -253,8 +253,8 @@ def added_up(table: Table, codes: Array, order: Array) -> tuple[Array, Array]:
             same[near] &= equal(column[some], column[others])
     starts = np.flatnonzero(np.concatenate(([True], ~same))) if len(codes) else near
     weights = sums(table.weights[order], starts)
-    kept = weights != 0
-    return order[starts[kept]], weights[kept]
+    nonzero = weights != 0
+    return order[starts[nonzero]], weights[nonzero]
 
 
 def all_differ(codes: Array) -> bool:

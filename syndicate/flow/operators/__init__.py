@@ -21,7 +21,7 @@ def make_distinct(scope: Context, node: Node) -> Step:
     """``distinct``, incremental: of a flat stream, in a monotone loop, or in any other."""
     if scope.is_flat(node.inputs[0]):
         step = distinct.make_flat_distinct(scope, node)
-    elif scope.depth == 1 and scope.nature.is_monotone(node) and scope.nature.is_steady():
+    elif scope.depth == 1 and scope.properties.is_monotone(node) and scope.properties.is_steady():
         step = distinct.make_monotone_distinct(scope, node)
     else:
         step = nested.make_nested_distinct(scope, node)

@@ -55,7 +55,7 @@ class Arriving:
         self._grouped = None
 
 
-class Tail(Protocol):
+class SortedRuns(Protocol):
     """The columnar part of an arrangement."""
 
     def take(self, batch: Any) -> Rows:
@@ -71,23 +71,23 @@ class Tail(Protocol):
 class Arrangement(Arriving):
     """The sum of a flat stream's rows, by key, less those of the running step."""
 
-    __slots__ = ("index", "tail")
+    __slots__ = ("index", "sorted_runs")
 
     def __init__(self) -> None:
         super().__init__()
         self.index: Index = {}
-        self.tail: Tail | None = None  # where columns come, the columnar part of the sum
+        self.sorted_runs: SortedRuns | None = None  # where columns come, the columnar part of the sum
 
     def take(self, rows: Any) -> None:
-        """Rows arrive, or a table where there is a tail."""
-        super().take(rows if self.tail is None else self.tail.take(rows))
+        """Rows arrive, or a table where there are sorted runs."""
+        super().take(rows if self.sorted_runs is None else self.sorted_runs.take(rows))
         if type(rows) is MixedRows:
             meet_rows(self.grouped(), self.index)
 
     def commit(self, undo: Log) -> None:
         """The step has succeeded: its rows are of the past now."""
-        if self.tail is not None:
-            self.tail.commit()
+        if self.sorted_runs is not None:
+            self.sorted_runs.commit()
         if self._grouped is not None and not self.index:
             note_attribute(undo, self, "index")
             self.index = self._grouped
@@ -98,8 +98,8 @@ class Arrangement(Arriving):
     def discard(self) -> None:
         """Forget the rows."""
         super().discard()
-        if self.tail is not None:
-            self.tail.discard()
+        if self.sorted_runs is not None:
+            self.sorted_runs.discard()
 
     def whole(self) -> Rows:
         """All rows, with those of the running step."""

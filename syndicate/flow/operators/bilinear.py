@@ -143,7 +143,8 @@ def _make_flat_join(scope: Context, node: Node, left: Arrangement, right: Arrang
 
 
 def _both_large(function: Any, left: Arrangement, right: Arrangement, forth: Match, back: Match) -> Found:
-    """The change of the product where much changes on both sides: each key that does on both goes the cheaper way.
+    """The change of the product where much changes on both sides: each key that changes on both is computed in the
+    cheaper order.
 
     That is the new product less the old, or ``a * (B + b) + A * b``; three products would make rows that cancel out.
     """
@@ -161,8 +162,8 @@ def _both_large(function: Any, left: Arrangement, right: Arrangement, forth: Mat
             continue
         old_left, old_right = left.index.get(key, nothing), right.index.get(key, nothing)
         new_left, new_right = add_up(dict(old_left), a[key].items()), add_up(dict(old_right), b[key].items())
-        anew = len(old_left) * len(old_right) + len(new_left) * len(new_right)
-        if anew < len(a[key]) * len(new_right) + len(old_left) * len(b[key]):
+        again = len(old_left) * len(old_right) + len(new_left) * len(new_right)
+        if again < len(a[key]) * len(new_right) + len(old_left) * len(b[key]):
             parts = ((new_left, new_right, 1), (old_left, old_right, -1))
         else:
             parts = ((a[key], new_right, 1), (old_left, b[key], 1))
@@ -217,24 +218,24 @@ def _make_timed_join(scope: Context, node: Node, left: AnyArrangement, right: An
             if not rows:
                 continue
             if isinstance(other, Arrangement):
-                found = match(rows, other.index)
-                elements += found[0]
-                weights += found[1]
+                matches = match(rows, other.index)
+                elements += matches[0]
+                weights += matches[1]
                 if other.rows:  # this epoch's, of iteration 0
-                    found = match(rows, other.grouped())
-                    elements += found[0]
-                    weights += found[1]
+                    matches = match(rows, other.grouped())
+                    elements += matches[0]
+                    weights += matches[1]
                 continue
             for time, part in _by_time(rows, cast(Any, other.index)).items():
                 meet = lub(now, time)
                 into = (elements, weights) if meet == now else aside.setdefault(meet, ([], []))
-                found = match(*part)
-                into[0].extend(found[0])
-                into[1].extend(found[1])
+                matches = match(*part)
+                into[0].extend(matches[0])
+                into[1].extend(matches[1])
         if a and b and type(left) is type(right) is TimedArrangement:
-            found = sides[0][0](a, right.grouped())
-            elements += found[0]
-            weights += found[1]
+            matches = sides[0][0](a, right.grouped())
+            elements += matches[0]
+            weights += matches[1]
         for time, put in aside.items():
             later[time] = plus(later.get(time, {}), collected(*put))
             scope.schedule(time, node)

@@ -14,7 +14,7 @@ from attrs import define
 from syndicate.errors import InternalError
 from syndicate.flow.node import GlobalId, Kind, Netlist, Node, Port
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
-from syndicate.flow.properties import Nature
+from syndicate.flow.properties import StaticProperties
 from syndicate.flow.time import Time, lub
 from syndicate.flow.undo import Log
 
@@ -82,8 +82,8 @@ class Context:
         self.closing: list[TimedArrangement] = []
         self.delayed: dict[int, Any] = {}
         self.agenda: dict[Any, dict[int, dict[int, None]]] = {}
-        self.nature: Nature = Nature(circuit, None if above is None else above.nature)
-        self.is_flat = self.nature.is_flat
+        self.properties: StaticProperties = StaticProperties(circuit, None if above is None else above.properties)
+        self.is_flat = self.properties.is_flat
 
     def inputs(self, node: Node) -> list[int]:
         """The cells that a node reads."""

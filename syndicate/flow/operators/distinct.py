@@ -9,7 +9,7 @@ over both clocks.  Past epochs are merged, since only ``e0 < e`` counts.  An ele
 which nothing arrives, if it arrived at an earlier one in this epoch and there is an entry of a past epoch: it is
 scheduled.
 
-**Monotone loops** take another way to the same collection.  Where nothing in a loop but joins, unions and the like lies
+**Monotone loops** compute the same collection differently.  Where nothing in a loop but joins, unions and the like lies
 behind a distinct, the result of the loop is the least set that is closed under its rules, whatever iteration an
 element is said to enter at, as long as it then follows from elements that entered before.  So an element keeps its
 iteration, though a shorter derivation has come up, and moves only when the derivations up to that iteration are gone.

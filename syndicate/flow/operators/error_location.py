@@ -45,8 +45,8 @@ def _calls(scope: Context, node: Node) -> Iterator[tuple[Callable[..., Element],
     elif node.op == "join_stream":
         yield from _pairs(params["function"], batches[0], [(row[0], row[1]) for row in batches[1]], flipped=False)
     elif node.op == "join_trace":
-        known = [(key, value) for key in {row[0] for row in batches[0]} for value in batches[1].totals(key)]
-        yield from _pairs(params["function"], batches[0], known, flipped=False)
+        totals = [(key, value) for key in {row[0] for row in batches[0]} for value in batches[1].totals(key)]
+        yield from _pairs(params["function"], batches[0], totals, flipped=False)
     elif node.op.startswith("aggregate") and params["aggregate"].function is None:
         alone = params["aggregate"].of
         yield from ((lambda value: alone({value: 1}), (value,)) for value in naturals(row[1] for row in batches[0]))
@@ -65,12 +65,12 @@ def _join_calls(scope: Context, node: Node, batches: list[Any]) -> Iterator[tupl
     function = node.params["function"]
     for this, other, flipped in ((0, 1, False), (1, 0, True)):
         arrangement = scope.arrangement(node.inputs[other])
-        known: list[tuple[Any, Any]] = [(row[0], row[1]) for row in arrangement.rows]
+        rows: list[tuple[Any, Any]] = [(row[0], row[1]) for row in arrangement.rows]
         for key in {row[0] for row in batches[this]}:
             levels: Any = arrangement.index.get(key, {})
             for value, inside in levels.items():
-                known += [(key, each) for each in inside] if isinstance(inside, dict) else [(key, value)]
-        yield from _pairs(function, batches[this], known, flipped=flipped)
+                rows += [(key, each) for each in inside] if isinstance(inside, dict) else [(key, value)]
+        yield from _pairs(function, batches[this], rows, flipped=flipped)
 
 
 def _pairs(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class GroupView(Mapping[Element, int]):
-    """A group as the user's function sees it: natural values, told apart by value identity."""
+    """A group as the user's function sees it: natural values, distinguished by value identity."""
 
     __slots__ = ("weights",)
 
@@ -149,11 +149,11 @@ def _make_count(scope: Context, node: Node) -> Step:
                         results.append((key, old, None))
             return changes(results)
         # Keys and results are plain, so the batch is made at once.
-        known, save = state.get, saved.append
+        count_of, save = state.get, saved.append
         out: dict[Key, int] = {}
         for key, weight in change.items():
             if weight:
-                old = known(key)
+                old = count_of(key)
                 save((key, old))
                 if old is None:
                     state[key] = weight
@@ -192,11 +192,11 @@ def _make_linear(scope: Context, node: Node, aggregate: Aggregate) -> Step:
     def add_integers(changed: dict[Key, list[int]]) -> dict[Key, int]:
         saved: list[tuple[Key, Any]] = []
         undo.append((restore, saved))
-        known, save = state.get, saved.append
+        total_of, save = state.get, saved.append
         out: dict[Key, int] = {}
         others: list[tuple[Key, Element, Element]] = []
         for key, (more, added) in changed.items():
-            old = known(key)
+            old = total_of(key)
             save((key, old))
             number, whole, total = old or _NOTHING
             now, sum_now = number + more, whole + added
@@ -289,9 +289,9 @@ def _integers(rows: Any, by: Callable[[Any], Any] | None) -> dict[Key, list[int]
     if set(map(type, values)) != _INTEGERS:
         return None
     changed: dict[Key, list[int]] = {}
-    known = changed.get
+    entry_of = changed.get
     for (key, _, weight), value in zip(rows, values, strict=True):
-        entry = known(key)
+        entry = entry_of(key)
         if entry is None:
             changed[key] = [weight, value * weight]
         else:
@@ -347,7 +347,7 @@ def _make_grouped(scope: Context, node: Node, aggregate: Aggregate) -> Step:
         note_groups(undo, groups, arrived)
         undo.append((forget, arrived))
         undo.append((restore, saved))
-        found = []
+        changed = []
         for key, change in arrived.items():
             group = groups.setdefault(key, {})
             add_up(group, change.items())
@@ -367,8 +367,8 @@ def _make_grouped(scope: Context, node: Node, aggregate: Aggregate) -> Step:
                 results.pop(key, None)
             else:
                 results[key] = new
-            found.append((key, old, new))
-        return changes(found)
+            changed.append((key, old, new))
+        return changes(changed)
 
     def forget(arrived: Index) -> None:
         for key in arrived:

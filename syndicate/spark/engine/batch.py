@@ -229,11 +229,11 @@ class Frames:
                 return self.local(tried.table, batch.layout)
             self.large.add(who)
             self.compiled(on=self.small > 0)
-        made = self.in_files(added(batch))
-        if made is None or (made.rows or 0) <= self.small:
+        written = self.in_files(added(batch))
+        if written is None or (written.rows or 0) <= self.small:
             self.large.discard(who)
-            return self.brought(made)
-        return made
+            return self.brought(written)
+        return written
 
     def tried(self, batch: Batch) -> Batch:
         """The batch in the driver, not added up, if it is small; else as it is."""

@@ -56,15 +56,15 @@ class Directory:
         except FileNotFoundError:
             return None
         try:
-            found = json.loads(text)
-            version = found["version"]
+            manifest = json.loads(text)
+            version = manifest["version"]
         except (ValueError, KeyError, TypeError) as error:
             raise StateError(
                 f"{self.root}/manifest.json is damaged ({error}): restore the directory from a snapshot, or remove it"
             ) from error
         if version != VERSION:
             raise StateError(f"{self.root} was written by another release (format {version}): this one reads {VERSION}")
-        return {key: value for key, value in found.items() if key != "version"}
+        return {key: value for key, value in manifest.items() if key != "version"}
 
     def new(self, epoch: int) -> Path:
         """A path that no file has."""
@@ -127,21 +127,21 @@ def sync(path: Path) -> None:
 
 def copy(source: Directory, target: Path, used: Iterable[str]) -> None:
     """The manifest of a directory and the files that it uses, in another one; raises :class:`StateError`."""
-    made = Directory(target)
+    copied = Directory(target)
     try:
-        if made.manifest is not None or any(made.data.iterdir()):
+        if copied.manifest is not None or any(copied.data.iterdir()):
             raise StateError(f"{target} holds a state already: give a snapshot a directory of its own")
         names = list(used)
         for name in names:
             path = source.path(name)
             if path.is_dir():
-                shutil.copytree(path, made.path(name), copy_function=_linked)
+                shutil.copytree(path, copied.path(name), copy_function=_linked)
             else:
-                _linked(str(path), str(made.path(name)))
+                _linked(str(path), str(copied.path(name)))
         assert source.manifest is not None
-        made.commit(source.manifest, names)
+        copied.commit(source.manifest, names)
     finally:
-        made.close()
+        copied.close()
 
 
 def _linked(source: str, target: str) -> str:

@@ -133,15 +133,15 @@ class SparkEngine(Shared):
         before = self.layouts.saved()
         try:
             with explained(self.circuit, self.session):
-                given = {name: _once(change) for name, change in (deltas or {}).items()}
+                changes = {name: _once(change) for name, change in (deltas or {}).items()}
                 try:
-                    return self._step(given, epoch)
+                    return self._step(changes, epoch)
                 except Exception as error:
                     if not (self.layouts.tracer.exact and is_inexact(error)):
                         raise
                 self._discard()
                 self.layouts.slow()
-                return self._step(given, epoch)
+                return self._step(changes, epoch)
         except BaseException:
             self._discard()
             self.layouts.restore(before)
@@ -157,18 +157,18 @@ class SparkEngine(Shared):
         if self._busy:
             raise StepFailed("a step of this engine is running: a function of a circuit must not step it")
         if deltas is not None and not isinstance(deltas, Mapping):
-            known = ", ".join(f"{name!r}: ..." for name in self.circuit.sources)
-            raise CircuitError(f"a step takes a mapping {{{known}}} of sources to their changes, not {deltas!r}")
+            sources = ", ".join(f"{name!r}: ..." for name in self.circuit.sources)
+            raise CircuitError(f"a step takes a mapping {{{sources}}} of sources to their changes, not {deltas!r}")
         for name in deltas or ():
             if name not in self.circuit.sources:
-                known = ", ".join(map(repr, sorted(self.circuit.sources))) or "none"
-                raise UnknownStream(f"the circuit has no source {name!r}; its sources are {known}")
+                sources = ", ".join(map(repr, sorted(self.circuit.sources))) or "none"
+                raise UnknownStream(f"the circuit has no source {name!r}; its sources are {sources}")
         if epoch is not None and (type(epoch) is not int or epoch < 0):
             raise CircuitError(f"the epoch of a step is a number that grows, 0 or more, not {epoch!r}")
 
     def _step(self, deltas: Given, epoch: int | None) -> Changes:
-        found = self._plan(deltas)
-        manifest, used, records = self._write(found, epoch)
+        outputs = self._plan(deltas)
+        manifest, used, records = self._write(outputs, epoch)
         self._commit(manifest, used)
         self.epoch += 1
         self.batch = manifest["batch"]
@@ -180,12 +180,12 @@ class SparkEngine(Shared):
         self.frames.written.clear()
         for name in gone:
             remove(self._directory.path(name))
-        return self._shown(found, self.batch if epoch is not None else self.epoch - 1)
+        return self._shown(outputs, self.batch if epoch is not None else self.epoch - 1)
 
     def _plan(self, deltas: Given) -> dict[str, list[Batch | None]]:
         """Run all nodes; what the sinks get."""
         self.frames.epoch, self.frames.modules = self.epoch, modules()
-        given = {}
+        changes = {}
         wanted = {}
         for name, change in deltas.items():
             if name in self._upserts:
@@ -193,16 +193,16 @@ class SparkEngine(Shared):
                 elements = [element for _, element in wanted[name] if element is not None]
                 shape = shape_of(elements) if elements else None
             else:
-                given[name] = checked(name, change)
-                shape = shape_of_given(name, given[name])
+                changes[name] = checked(name, change)
+                shape = shape_of_given(name, changes[name])
             if shape is not None:
                 self.layouts.bring(name, shape)
         self.layouts.find()
         root = self.root
         large = any((run.rows or 0) > SMALL_BATCH for trace in root.all_traces() for run in trace.runs)
-        self.frames.compiled(on=large or any(map(is_frame, given.values())))
+        self.frames.compiled(on=large or any(map(is_frame, changes.values())))
         batches: dict[Port, Batch | None] = {}
-        for name, change in given.items():
+        for name, change in changes.items():
             node = self.circuit.sources[name]
             batches[Port(node.id)] = batch_of(self.frames, self.layouts, node, change)
         self.frames.bulk = any(batch is not None and batch.table is None for batch in batches.values())
@@ -222,14 +222,14 @@ class SparkEngine(Shared):
             elif node.op == "z1":
                 batches[Port(node.id)] = root.trace(node, "previous").whole(before=True)
         root.tick(batches)
-        found = {name: [root.settled(port) for port in node.inputs] for name, node in self.circuit.sinks.items()}
+        outputs = {name: [root.settled(port) for port in node.inputs] for name, node in self.circuit.sinks.items()}
         taken = root.absorb()
         for node in self.circuit.nodes:
             if node.op == "z1":
                 previous, batch = root.trace(node, "previous"), taken.get(Port(node.id))
                 if batch is not None or previous.runs:
                     previous.replace(batch)
-        return found
+        return outputs
 
     def _upserted(self, node: Node, pairs: list[tuple[Any, Any]]) -> Batch | None:
         """The change that makes some elements current under their keys."""
@@ -247,13 +247,13 @@ class SparkEngine(Shared):
         new = [pair for pair in pairs if pair[1] is not None]
         change = Batch(layout, self.session, table=table_of(new, [1] * len(new), layout)) if new else None
         near = trace.near(layout, named)
-        kept = None if near is not None else trace.read(layout, named if named.table is not None else None)
+        rows = None if near is not None else trace.read(layout, named if named.table is not None else None)
         if near is not None and near.num_rows:
             less = Batch(layout, self.session, table=near).negated()
             change = less if change is None else change.plus(less)
-        elif kept is not None:
+        elif rows is not None:
             columns = layout.columns
-            old = chosen(kept, named, layout.keys, 0.0).selectExpr(*columns, "-w AS w")
+            old = chosen(rows, named, layout.keys, 0.0).selectExpr(*columns, "-w AS w")
             less = Batch(layout, self.session, plan=old)
             change = less if change is None else change.plus(less)
         settled = self.frames.settled(change, (node.global_id, "upserts"))
@@ -265,12 +265,12 @@ class SparkEngine(Shared):
     # --------------------------------------------------------------------------------------------------- the commit
 
     def _write(
-        self, found: dict[str, list[Batch | None]], epoch: int | None
+        self, outputs: dict[str, list[Batch | None]], epoch: int | None
     ) -> tuple[dict[str, Any], set[str], dict[str, Any]]:
         """Write what has changed; the manifest that names it, and all files that it names."""
         for trace in self.root.all_traces():
             trace.stage()
-        records = {name: [self._recorded(batch) for batch in batches] for name, batches in found.items()}
+        records = {name: [self._recorded(batch) for batch in batches] for name, batches in outputs.items()}
         traces = {**self.stored, **{trace.name: trace.data() for trace in self.root.all_traces() if trace.kept}}
         traces = {name: data for name, data in traces.items() if data}
         last = sorted({name for record in self._outputs.values() for data in record if data for name in data[1]})

@@ -34,11 +34,11 @@ def explained(circuit: Circuit | None = None, session: Any = None) -> Iterator[N
     except (SyndicateError, KeyboardInterrupt):
         raise
     except Exception as error:
-        told = ended() if is_stopped(session) else _told(error, circuit)
-        if told is None:
+        explanation = ended() if is_stopped(session) else _told(error, circuit)
+        if explanation is None:
             raise
         inner = error.__cause__ if isinstance(error, WorkerFailed) else None  # it failed in the driver
-        raise told from (inner or error)
+        raise explanation from (inner or error)
 
 
 def is_inexact(error: Exception) -> bool:
@@ -49,9 +49,9 @@ def is_inexact(error: Exception) -> bool:
 
 def _told(error: Exception, circuit: Circuit | None) -> SyndicateError | None:
     text = str(error)
-    found = re.search(rf"{MARK}([0-9a-f]+);", text)
-    if found is not None:
-        node, kind, said, at = json.loads(bytes.fromhex(found[1]))
+    match = re.search(rf"{MARK}([0-9a-f]+);", text)
+    if match is not None:
+        node, kind, said, at = json.loads(bytes.fromhex(match[1]))
         if kind == "type":
             return UnhashableElement(f"{node}: {said}")
         return StepFailed(f"{node} raised {said} at {at}. The circuit is as it was before this step.")

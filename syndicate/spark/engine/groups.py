@@ -38,16 +38,16 @@ _CHANGE: Final = "CAST(CASE WHEN o <= 0 AND n > 0 THEN 1 WHEN o > 0 AND n <= 0 T
 _EXACT: Final = 1 << 53
 
 
-def chosen(kept: DataFrame, keys: Batch, columns: list[str], share: float) -> DataFrame:
+def chosen(rows: DataFrame, keys: Batch, columns: list[str], share: float) -> DataFrame:
     """The rows of *kept* that have a key of *keys*; all, where that would be most of them."""
     from pyspark.sql.functions import broadcast, expr
 
     if share > SWITCH:
-        return kept
+        return rows
     others = keys.frame.selectExpr(*[f"{name} AS j{name}" for name in columns])
     if keys.table is not None:
         others = broadcast(others)
-    return kept.join(others, expr(" AND ".join(f"{name} <=> j{name}" for name in columns)), "left_semi")
+    return rows.join(others, expr(" AND ".join(f"{name} <=> j{name}" for name in columns)), "left_semi")
 
 
 def beside(delta: Batch, kept: Any, layout: Layout, keys: list[str], rows: int) -> DataFrame:
@@ -61,18 +61,18 @@ def beside(delta: Batch, kept: Any, layout: Layout, keys: list[str], rows: int) 
     return new.unionAll(old)
 
 
-def beside_here(delta: Batch, kept: Any, layout: Layout) -> Any:
+def beside_here(delta: Batch, rows: Any, layout: Layout) -> Any:
     """The same in the driver, equal rows added up; None if it cannot be."""
     import pyarrow as pa
 
-    if delta.table is None or kept is None:
+    if delta.table is None or rows is None:
         return None
     zeros = pa.array([0] * delta.table.num_rows, pa.int64())
     new = pa.table(
         [*delta.table.select(layout.columns).columns, zeros, delta.table.column("w")], names=[*layout.columns, "o", "n"]
     )
-    weights = kept.column("w")
-    old = pa.table([*kept.select(layout.columns).columns, weights, weights], names=[*layout.columns, "o", "n"])
+    weights = rows.column("w")
+    old = pa.table([*rows.select(layout.columns).columns, weights, weights], names=[*layout.columns, "o", "n"])
     return summed(pa.concat_tables([new, old]), layout.columns, ["o", "n"])
 
 
@@ -119,12 +119,12 @@ def made_unique(scope: Context, node: Node, given: Batch | None) -> Batch | None
     held, layout = scope.trace(node, "held"), delta.layout
     here = beside_here(delta, held.near(layout, few(delta)), layout)
     if here is not None:
-        found = told_here(here, layout, scope.session)
+        changed = told_here(here, layout, scope.session)
     else:
-        kept = held.read(layout, few(delta))
-        both = beside(delta, kept, layout, layout.columns, held.rows())
-        found = told(both, layout)
-    settled = scope.frames.settled(found, (node.global_id, "held"))
+        rows = held.read(layout, few(delta))
+        both = beside(delta, rows, layout, layout.columns, held.rows())
+        changed = told(both, layout)
+    settled = scope.frames.settled(changed, (node.global_id, "held"))
     held.take(settled)
     return settled
 
@@ -159,8 +159,8 @@ def run_distinct(scope: Context, node: Node) -> Batch | None:
     if here is not None:
         totals.take(delta)
         return appeared_here(here, delta.layout, scope.session)
-    kept = totals.read(delta.layout, few(delta))
-    both = beside(delta, kept, delta.layout, delta.layout.columns, totals.rows())
+    rows = totals.read(delta.layout, few(delta))
+    both = beside(delta, rows, delta.layout, delta.layout.columns, totals.rows())
     totals.take(delta)
     return appeared(both, delta.layout)
 
@@ -202,8 +202,8 @@ def run_distinct_trace(scope: Context, node: Node) -> Batch | None:
         here = beside_here(settled, view.near(layout, settled, without=now), layout)
     if here is not None:
         return as_pairs(appeared_here(here, layout, scope.session))
-    kept = view.read(layout, few(settled), without=now)
-    both = beside(settled, kept, layout, layout.columns, view.trace.rows())
+    rows = view.read(layout, few(settled), without=now)
+    both = beside(settled, rows, layout, layout.columns, view.trace.rows())
     return as_pairs(appeared(both, layout))
 
 
@@ -223,13 +223,13 @@ def run_aggregate(scope: Context, node: Node) -> Batch | None:
     else:
         trace = scope.arrangement(node.inputs[0])
     here = beside_here(delta, trace.near(layout, few(delta), old=True), layout)
-    kept = trace.read(layout, few(delta), old=True) if here is None else None
+    rows_before = trace.read(layout, few(delta), old=True) if here is None else None
     rows = trace.rows()
     if node.params["aggregate"].form == "count":
         trace.take(delta)
     if here is not None:
         return grouped_here(scope, node, here, layout, measure, stream=False)
-    both = beside(delta, kept, layout, layout.keys, rows)
+    both = beside(delta, rows_before, layout, layout.keys, rows)
     return grouped(scope, node, both, layout, measure, stream=False)
 
 
@@ -272,13 +272,13 @@ def grouped(
         worker = Groups(str(node), scope.frames.modules, layout, node.params["aggregate"], stream)
         return Batch(layout, scope.session, plan=rows).run(worker, Layout((layout.key, "any")))
     old, new = (_result(node.params["aggregate"].form, measure, side) for side in ("o", "n"))
-    found = both.groupBy(*keys).agg(*[expr(f"{sql} AS {name}") for name, sql in {**old[0], **new[0]}.items()])
-    found = found.selectExpr(*keys, f"{old[1]} AS old", f"{new[1]} AS new").where("NOT (old <=> new)")
+    groups = both.groupBy(*keys).agg(*[expr(f"{sql} AS {name}") for name, sql in {**old[0], **new[0]}.items()])
+    groups = groups.selectExpr(*keys, f"{old[1]} AS old", f"{new[1]} AS new").where("NOT (old <=> new)")
     out = Layout((layout.key, measure.result))
     changes = "inline(array(named_struct('r', old, 'w', -1L), named_struct('r', new, 'w', 1L))) AS (r, w)"
     elements = names("e", out.value)
     named = [f"{a} AS {b}" for a, b in zip([*keys, "r"], elements, strict=True)]
-    frame = found.selectExpr(*keys, changes).where("r IS NOT NULL").selectExpr(*named, "w")
+    frame = groups.selectExpr(*keys, changes).where("r IS NOT NULL").selectExpr(*named, "w")
     return Batch(out, scope.session, plan=frame)
 
 

@@ -36,16 +36,16 @@ def is_frame(given: Any) -> bool:
     return (type(given) is tuple and len(given) == 2 and is_frame(given[0])) or hasattr(given, "sparkSession")
 
 
-def shape_of_given(name: str, given: Any) -> Shape | None:
+def shape_of_given(name: str, change: Any) -> Shape | None:
     """The shape of what a source is given; None for nothing at all."""
-    if is_frame(given):
-        frame, weight = given if type(given) is tuple else (given, None)
+    if is_frame(change):
+        frame, weight = change if type(change) is tuple else (change, None)
         return tuple([_kind(name, field, frame) for field in frame.schema.fields if field.name != weight])
-    if isinstance(given, Columns):
-        given = given.batch()
-        elements = [natural(key) for key in given]
+    if isinstance(change, Columns):
+        change = change.batch()
+        elements = [natural(key) for key in change]
     else:
-        elements = list(given)
+        elements = list(change)
     return shape_of(elements) if elements else None
 
 
@@ -68,15 +68,15 @@ def checked(name: str, given: Any) -> Any:
     return delta_of(given, f"the source {name!r}")
 
 
-def batch_of(frames: Frames, layouts: Layouts, node: Node, given: Any) -> Batch | None:
+def batch_of(frames: Frames, layouts: Layouts, node: Node, change: Any) -> Batch | None:
     """The batch of a source, in the layout that all it ever brought fits into."""
     name = node.name
     layout = Layout(layouts.sources[name]) if name in layouts.sources else None
     if layout is None:
         return None
-    if is_frame(given):
-        return frames.aligned(frames.tried(_of_frame(frames, name, given)), layout)
-    pairs = list(given.batch().items()) if isinstance(given, Columns) else list(given.batch.items())
+    if is_frame(change):
+        return frames.aligned(frames.tried(_of_frame(frames, name, change)), layout)
+    pairs = list(change.batch().items()) if isinstance(change, Columns) else list(change.batch.items())
     try:
         table = table_of([natural(key) for key, _ in pairs], [weight for _, weight in pairs], layout)
     except UnwritableElement as error:
@@ -86,8 +86,8 @@ def batch_of(frames: Frames, layouts: Layouts, node: Node, given: Any) -> Batch 
     return frames.local(table, layout)
 
 
-def _of_frame(frames: Frames, name: str, given: Any) -> Batch:
-    frame, weight = given if type(given) is tuple else (given, None)
+def _of_frame(frames: Frames, name: str, change: Any) -> Batch:
+    frame, weight = change if type(change) is tuple else (change, None)
     if frame.isStreaming:
         raise SourceError(
             f"the source {name!r} got a streaming table: a step takes one batch of it, as foreachBatch gives them"

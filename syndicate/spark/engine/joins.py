@@ -57,8 +57,8 @@ def met(left: Side, right: Side) -> DataFrame:
         one = broadcast(one)
     elif right.small:
         other = broadcast(other)
-    found = one.join(other, expr(" AND ".join(f"{key} <=> j{key}" for key in keys)))
-    return found.selectExpr(*keys, *lefts, *rights, _MATCHED)
+    joined = one.join(other, expr(" AND ".join(f"{key} <=> j{key}" for key in keys)))
+    return joined.selectExpr(*keys, *lefts, *rights, _MATCHED)
 
 
 def as_named(columns: list[str], wanted: list[str]) -> list[str]:
@@ -86,24 +86,24 @@ def run_join(scope: Context, node: Node) -> Batch | None:
         return None
     lefts, rights = (scope.arrangement(port) for port in node.inputs)
     rows: DataFrame | None = None
-    found: Batch | None = None
+    result: Batch | None = None
     if a is not None:
-        found = met_here(scope, node, left, right, a.table, rights.near(right, few(a), old=True))
-        others = rights.read(right, few(a), old=True) if found is None else None
+        result = met_here(scope, node, left, right, a.table, rights.near(right, few(a), old=True))
+        others = rights.read(right, few(a), old=True) if result is None else None
         if others is not None:
             rows = met(Side.of(a), Side(others, right, small=rights.is_small()))
     if b is not None:
         more = met_here(scope, node, left, right, lefts.near(left, few(b)), b.table)
         others = lefts.read(left, few(b)) if more is None else None
         if more is not None:
-            found = more if found is None else found.plus(more)
+            result = more if result is None else result.plus(more)
         if others is not None:
             matched = met(Side(others, left, small=lefts.is_small()), Side.of(b))
             rows = matched if rows is None else rows.unionAll(matched)
     if rows is None:
-        return found
+        return result
     computed = made(scope, node, rows, left, right)
-    return computed if found is None else scope.frames.aligned(computed, found.layout).plus(found)
+    return computed if result is None else scope.frames.aligned(computed, result.layout).plus(result)
 
 
 def met_here(scope: Context, node: Node, left: Layout, right: Layout, a: Any, b: Any) -> Batch | None:
@@ -153,8 +153,8 @@ def run_join_stream(scope: Context, node: Node) -> Batch | None:
     a, b = (scope.settled(port) for port in node.inputs)
     if a is None or b is None:
         return None
-    found = met_here(scope, node, a.layout, b.layout, a.table, b.table)
-    return made(scope, node, met(Side.of(a), Side.of(b)), a.layout, b.layout) if found is None else found
+    result = met_here(scope, node, a.layout, b.layout, a.table, b.table)
+    return made(scope, node, met(Side.of(a), Side.of(b)), a.layout, b.layout) if result is None else result
 
 
 def run_join_trace(scope: Context, node: Node) -> Batch | None:
@@ -163,8 +163,8 @@ def run_join_trace(scope: Context, node: Node) -> Batch | None:
     layout = scope.layouts.of(scope.circuit, node.inputs[1])
     if a is None or layout is None:
         return None
-    found = met_here(scope, node, a.layout, layout, a.table, view.near(layout, a))
-    others = view.read(layout, few(a)) if found is None else None
+    result = met_here(scope, node, a.layout, layout, a.table, view.near(layout, a))
+    others = view.read(layout, few(a)) if result is None else None
     if others is None:
-        return found
+        return result
     return made(scope, node, met(Side.of(a), Side(others, layout, small=False)), a.layout, layout)

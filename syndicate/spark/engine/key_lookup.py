@@ -46,20 +46,20 @@ def near(
     if scanned <= SCANNED:
         read = [run for run in runs if run.paths and run.layout == layout]
         others = [run for run in runs if run not in read]
-    found = []
+    tables = []
     left = frames.small
     for run in read:
         table = scan(run, columns, keys.table, buckets, left)
         if table is None:
             return None
         left -= table.num_rows
-        found.append(table)
+        tables.append(table)
     if others:
         table = asked(frames, others, layout, columns, keys, buckets, left)
         if table is None:
             return None
-        found.append(table)
-    return pa.concat_tables(found) if found else table_of([], [], layout)
+        tables.append(table)
+    return pa.concat_tables(tables) if tables else table_of([], [], layout)
 
 
 def share(run: Batch, buckets: set[int] | None) -> float:
@@ -88,14 +88,14 @@ def scan(run: Batch, columns: Sequence[str], keys: pa.Table, buckets: set[int] |
             if wanted.null_count:
                 one = one | pc.field(name).is_null()
             test = one if test is None else test & one
-    found = []
+    tables = []
     for batch in ds.dataset(named, schema=schema, format="parquet").to_batches(filter=test):
         table = of_keys(pa.Table.from_batches([batch]), keys, columns)
         most -= table.num_rows
         if most < 0:
             return None
-        found.append(table)
-    return pa.concat_tables(found) if found else table_of([], [], run.layout)
+        tables.append(table)
+    return pa.concat_tables(tables) if tables else table_of([], [], run.layout)
 
 
 def asked(

@@ -187,8 +187,8 @@ class Layouts:
             value = self.tracer.call(node.params["value"] or itself, cells)
             return None if key is None or value is None else (key, value)
 
-        found: tuple[Traced, Traced] | None = self._once((node.global_id, layout), make)
-        return found
+        functions: tuple[Traced, Traced] | None = self._once((node.global_id, layout), make)
+        return functions
 
     def join(self, node: Node, left: Layout, right: Layout) -> Traced | None:
         """The columns of a join's function."""
@@ -200,8 +200,8 @@ class Layouts:
                 node.params["function"], (cells("k", left.key), cells("a", left.value), cells("b", right.value))
             )
 
-        found: Traced | None = self._once((node.global_id, left, right), make)
-        return found
+        function: Traced | None = self._once((node.global_id, left, right), make)
+        return function
 
     def measure(self, node: Node, layout: Layout) -> Measure | None:
         """What an aggregate looks at."""
@@ -217,8 +217,8 @@ class Layouts:
                 return None
             return Measure(traced.columns[0], traced.shape, "double" if aggregate.form == "avg" else traced.shape)
 
-        found: Measure | None = self._once((node.global_id, layout), make)
-        return found
+        measure: Measure | None = self._once((node.global_id, layout), make)
+        return measure
 
 
 def pairs(layout: Layout) -> Layout:

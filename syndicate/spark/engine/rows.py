@@ -110,8 +110,8 @@ def summed(table: pa.Table, columns: Sequence[str], weights: Sequence[str]) -> p
         ends = pc.min_max(table.column(name))
         if max(-ends["min"].as_py(), ends["max"].as_py()) * table.num_rows > _MOST:
             _check(places(table, columns), table.column(name).to_pylist())
-    found = table.group_by(list(columns), use_threads=False).aggregate([(name, "sum") for name in weights])
-    return found.select([*columns, *[f"{name}_sum" for name in weights]]).rename_columns([*columns, *weights])
+    sums = table.group_by(list(columns), use_threads=False).aggregate([(name, "sum") for name in weights])
+    return sums.select([*columns, *[f"{name}_sum" for name in weights]]).rename_columns([*columns, *weights])
 
 
 def _check(rows: Sequence[Any], weights: Sequence[int]) -> None:

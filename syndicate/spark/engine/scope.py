@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from syndicate.errors import CircuitError, EndlessLoop
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
-from syndicate.flow.properties import Nature
+from syndicate.flow.properties import StaticProperties
 from syndicate.spark.engine import groups, joins, linear, traces
 from syndicate.spark.engine.batch import Batch
 from syndicate.spark.engine.context import Context, Shared
@@ -205,7 +205,7 @@ class Loop(Scope):
         assert circuit.child_node is not None
         self.node = circuit.child_node
         self.around = above
-        self.free = above.above is None and Nature(circuit, Nature(above.circuit)).is_free()
+        self.free = above.above is None and StaticProperties(circuit, StaticProperties(above.circuit)).is_free()
         self.entering: dict[Port, Trace] = {}
         super().__init__(engine, circuit, above, kept=self.free)
         for node in circuit.imports:

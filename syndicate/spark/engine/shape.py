@@ -113,8 +113,8 @@ def shape_of(elements: Sequence[Any], depth: int = 0) -> Shape:
     (kind,) = some
     if kind is tuple:
         return ANY if len(kinds) > 1 else _shape_of_tuples(elements, depth)
-    found = KINDS.get(kind, ANY)
-    return found if found == ANY or fits(found, elements) else ANY
+    column_kind = KINDS.get(kind, ANY)
+    return column_kind if column_kind == ANY or fits(column_kind, elements) else ANY
 
 
 def _shape_of_tuples(elements: Sequence[Any], depth: int) -> Shape:

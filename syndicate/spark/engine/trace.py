@@ -106,11 +106,11 @@ class Trace:
             return list(self.runs)
         if old and self.hidden:
             return []
-        found = [] if self.fresh else list(self.runs)
-        found += self.pending
+        batches = [] if self.fresh else list(self.runs)
+        batches += self.pending
         if self.current is not None and not old:
-            found.append(self.current)
-        return found
+            batches.append(self.current)
+        return batches
 
     def rows(self) -> int:
         """About how many there are."""
@@ -158,15 +158,15 @@ class Trace:
         if large and self._patience:
             self._patience -= 1
             return None
-        found = [of_keys(self.frames.aligned(part, layout).table, keys.table, columns)
+        tables = [of_keys(self.frames.aligned(part, layout).table, keys.table, columns)
                  for part in parts if part.table is not None]  # fmt: skip
         if large:
             table = near(self.frames, large, layout, columns, keys, self._buckets(keys, layout))
             if table is None:
                 self._patience = _PATIENCE
                 return None
-            found.append(table)
-        return pa.concat_tables(found) if found else table_of([], [], layout)
+            tables.append(table)
+        return pa.concat_tables(tables) if tables else table_of([], [], layout)
 
     def _gathered(self, parts: list[Batch]) -> list[Batch]:
         """The parts, the small ones as one: each part of its own costs a plan some milliseconds."""
@@ -250,8 +250,8 @@ class Trace:
             frame = self.frames.aligned(run, layout).frame
             total = frame if total is None else total.unionAll(frame)
         merged = Batch(layout, self.frames.session, plan=total)
-        made = self.frames.in_files(merged if len(runs) == 1 else added(merged), keys=keys, rows=_rows(runs))
-        return [] if made is None else [made]
+        batch = self.frames.in_files(merged if len(runs) == 1 else added(merged), keys=keys, rows=_rows(runs))
+        return [] if batch is None else [batch]
 
     def adopt(self) -> None:
         """What was staged is committed."""

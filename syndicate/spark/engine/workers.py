@@ -68,13 +68,13 @@ class Worker:
 
     def each(self, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
         """The results, with blame."""
-        made = []
-        for given in arguments:
+        results = []
+        for arguments_ in arguments:
             try:
-                made.append(function(*given))
+                results.append(function(*arguments_))
             except Exception as error:
-                raise failed(self.node, error, given) from error
-        return made
+                raise failed(self.node, error, arguments_) from error
+        return results
 
     def table(self, elements: Sequence[Any], weights: Sequence[int], layout: Layout) -> pa.Table:
         """Results as a table; raises where one has a type that cannot be written."""

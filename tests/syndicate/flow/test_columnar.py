@@ -25,8 +25,12 @@ from tests.syndicate.flow.oracle import Bag, bag_of, check
 
 np = pytest.importorskip("numpy")
 
-from syndicate.flow.columnar import joins, sums, table  # noqa: E402  # they need numpy
-from syndicate.flow.columnar import sorted_runs as tail  # noqa: E402  # they need numpy
+from syndicate.flow.columnar import (  # noqa: E402  # they need numpy
+    joins,
+    sorted_runs,  # they need numpy
+    sums,
+    table,
+)
 
 first, second = itemgetter(0), itemgetter(1)
 swapped = rearranges(lambda pair: (pair[1], pair[0]))
@@ -141,7 +145,7 @@ def collisions(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
             return table.coded(columns, length)[0] & 1, False
 
         monkeypatch.setattr(joins, "HEAD", 3)
-        monkeypatch.setattr(tail, "coded", weak)
+        monkeypatch.setattr(sorted_runs, "coded", weak)
         monkeypatch.setattr(sums, "coded", weak)
 
 
@@ -279,17 +283,17 @@ def numbers(low: int, high: int, weight: int = 1) -> Columns:
 
 
 def kept(c: Circuit) -> int:
-    """How many rows the tails hold, and the heads."""
+    """How many rows the sorted runs hold, and the heads."""
     readied = c.engine.readied
     assert readied is not None
     total = 0
-    for _, each in readied.tails:
-        if isinstance(each, joins.ArrangedTail):
-            total += sum(map(len, each.tail.runs)) + sum(map(len, each.arrangement.index.values()))
-        elif isinstance(each, sums.SummedTail):
+    for _, each in readied.sorted_runs:
+        if isinstance(each, joins.ArrangedRuns):
+            total += sum(map(len, each.sorted_runs.runs)) + sum(map(len, each.arrangement.index.values()))
+        elif isinstance(each, sums.SummedRuns):
             total += sum(map(len, each.runs)) + len(each.head)
         else:
-            total += sum(map(len, each.tail.runs)) + sum(map(len, each.groups.values())) + len(each.results)
+            total += sum(map(len, each.sorted_runs.runs)) + sum(map(len, each.groups.values())) + len(each.results)
     return total
 
 
@@ -343,7 +347,7 @@ def test_looking_on() -> None:
         assert one.state(name) == other.state(name)
     assert len(one.snapshot()) > 10_000
     assert kept(one) == before
-    assert all(len(each) for _, each in one.engine.readied.tails)
+    assert all(len(each) for _, each in one.engine.readied.sorted_runs)
     mine, theirs = ({line.node: line for line in c.profile().lines} for c in made)
     assert mine.keys() == theirs.keys()
     for node, line in mine.items():
@@ -358,10 +362,10 @@ def test_few_runs() -> None:
     for at in range(0, 20_000, 100):
         c.step({"a": numbers(at, at + 100), "b": numbers(at, at + 100)})
     assert c.engine.readied is not None
-    for _, each in c.engine.readied.tails:
-        assert isinstance(each, joins.ArrangedTail)
-        assert len(each.tail.runs) <= 6
-        assert len(each.tail) == 20_000
+    for _, each in c.engine.readied.sorted_runs:
+        assert isinstance(each, joins.ArrangedRuns)
+        assert len(each.sorted_runs.runs) <= 6
+        assert len(each.sorted_runs) == 20_000
 
 
 @pytest.mark.usefixtures("eager")
@@ -521,7 +525,7 @@ def test_who_looks_through_all_objects_is_not_disturbed() -> None:
 def test_a_join_of_sets_makes_no_row_twice(seed: int, large: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """What both sides take away and add meets in such a way that nothing is added up, and nothing cancels out."""
     monkeypatch.setattr(syndicate.flow.local, "LARGE_CHANGE", large)
-    for module in (table, tail):
+    for module in (table, sorted_runs):
         monkeypatch.setattr(module, "added_up", None)
     rng = random.Random(seed)
     c, a, b = two_sources()

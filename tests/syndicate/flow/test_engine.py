@@ -216,7 +216,7 @@ def test_signed_collections_in_a_loop() -> None:
     c.sink("r", c.recursive(lambda r: a + r.index_with(second).join(edges.index_with(first), ends)))
     child = c.engine.root.children[0]
     distinct = next(node for node in child.circuit.nodes if node.op == "distinct")
-    assert not child.nature.is_monotone(distinct) or child.nature.is_free()
+    assert not child.properties.is_monotone(distinct) or child.properties.is_free()
 
 
 def test_upserts() -> None:

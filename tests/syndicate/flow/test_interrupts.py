@@ -18,7 +18,7 @@ from syndicate.errors import StepFailed
 from syndicate.flow import Circuit, Columns
 from syndicate.flow import aggregates as agg
 from syndicate.flow.aggregates import Total
-from syndicate.flow.contents import WAYS, held
+from syndicate.flow.contents import STATE_FORMATS, held
 from tests.syndicate.flow import circuits, test_columnar
 from tests.syndicate.flow.circuits import first
 
@@ -73,7 +73,7 @@ def contents(c: Circuit) -> dict[Any, Any]:
     engine = c.engine
     with engine.settled():
         found = {
-            key: copied(WAYS[type(state)].entries(state))
+            key: copied(STATE_FORMATS[type(state)].entries(state))
             for key, state in held(engine).items()
             if type(state).__name__ != "Restart"
         }

@@ -209,7 +209,7 @@ def test_merge_that_leaves_the_lattice() -> None:
         def merge(self, other: Any) -> Any:
             return 5
 
-    with pytest.raises(LatticeMismatch, match=r"Wild.merge must answer a Wild, and answered 5"):
+    with pytest.raises(LatticeMismatch, match=r"Wild.merge must return a Wild, and returned 5"):
         join(Wild(1), Wild(2))
 
 

@@ -1,11 +1,11 @@
-"""The nature of streams: what the engine concludes from it must hold whatever has happened before."""
+"""Static properties of streams: what the engine concludes from it must hold whatever has happened before."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from syndicate.flow import Circuit, Stream, ZSet
-from syndicate.flow.properties import Nature
+from syndicate.flow.properties import StaticProperties
 from tests.syndicate.flow.circuits import first, second, two_sources
 from tests.syndicate.flow.oracle import check
 
@@ -41,8 +41,8 @@ def test_a_negation_in_the_loop_sees_no_history() -> None:
     check(impatient(), steps)
     loop = impatient().engine.root.children[0]
     reached = next(node for node in loop.circuit.nodes if node.op == "distinct" and node.name == "reached")
-    assert loop.nature.is_monotone(reached)
-    assert not loop.nature.is_steady()
+    assert loop.properties.is_monotone(reached)
+    assert not loop.properties.is_steady()
 
 
 def test_positive_is_what_no_way_back_says_otherwise() -> None:
@@ -52,11 +52,11 @@ def test_positive_is_what_no_way_back_says_otherwise() -> None:
     signed = (a - b) + loop
     loop.connect(signed.map(lambda e: e))
     for streams in ((signed, loop), (loop, signed)):
-        nature = Nature(c)
-        assert [nature.is_positive(stream.port) for stream in streams] == [False, False]
-    assert Nature(c).is_positive((a + b).port)
-    assert Nature(c).is_positive(c.constant({1: 2}).port)
-    assert not Nature(c).is_positive(c.constant({1: -2}).port)
+        properties = StaticProperties(c)
+        assert [properties.is_positive(stream.port) for stream in streams] == [False, False]
+    assert StaticProperties(c).is_positive((a + b).port)
+    assert StaticProperties(c).is_positive(c.constant({1: 2}).port)
+    assert not StaticProperties(c).is_positive(c.constant({1: -2}).port)
 
 
 def test_a_long_way_through_a_loop() -> None:
