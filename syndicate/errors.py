@@ -2,7 +2,8 @@
 
 Each class is also a subclass of the builtin that a caller would catch anyway, and each message says what is wrong,
 where, and what to do about it.  Errors hold text, never live actors, so that a kept traceback keeps nothing else
-alive.
+alive.  What a program may want to know of an error is a field of it, too: nobody reads a message but people.  An error
+can be pickled and copied with its fields.
 """
 
 from __future__ import annotations
@@ -12,6 +13,17 @@ from collections.abc import Sequence
 
 class SyndicateError(Exception):
     """The root of all errors of this project."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _rebuilt, (type(self), self.args, self.__dict__)
+
+
+def _rebuilt(cls: type[SyndicateError], args: tuple[object, ...], fields: dict[str, object]) -> SyndicateError:
+    """An error that was pickled: its constructor takes what the text is made of, which is made already."""
+    error = cls.__new__(cls, *args)
+    Exception.__init__(error, *args)
+    error.__dict__.update(fields)
+    return error
 
 
 class InternalError(SyndicateError, RuntimeError):
@@ -43,9 +55,10 @@ class ArgumentError(SyndicateError, ValueError):
 
 
 class NotInTurn(SyndicateError, RuntimeError):
-    """A function that acts on the current turn was called where no turn is running."""
+    """A function that acts on the current turn, *function*, was called where no turn is running."""
 
     def __init__(self, what: str) -> None:
+        self.function = what
         super().__init__(
             f"{what}() acts on the current turn, but no turn is running here. Call it from a boot function or a "
             f"handler; from another trio task use facet.enter(lambda: {what}(...)), from another thread "
@@ -176,7 +189,15 @@ class UnshippableFunction(SyndicateError, TypeError):
 
 
 class UnhashableElement(SyndicateError, TypeError):
-    """An element of a Z-set that has no identity: a list, a dictionary, a set, or something that holds one."""
+    """An element of a Z-set that has no identity: a list, a dictionary, a set, or something that holds one.
+
+    Within a step of a circuit *operator* and *label* are those of the node, as in :class:`StepFailed`, and *reason* is
+    the text without the node.
+    """
+
+    def __init__(self, text: str, *, operator: str = "", label: str = "", reason: str = "") -> None:
+        super().__init__(text)
+        self.operator, self.label, self.reason = operator, label, reason or text
 
 
 class WeightError(SyndicateError, TypeError):
@@ -198,12 +219,22 @@ class UnknownStream(SyndicateError, LookupError):
 class StepFailed(SyndicateError, RuntimeError):
     """A function of the user's raised within a step of a circuit; ``__cause__`` is what it raised.
 
-    The circuit is as it was before the step.
+    The circuit is as it was before the step.  *operator* and *label* are the operation of the node that failed and the
+    name that it was given, *element* shows the arguments for which it failed, *reason* the class and text of the cause;
+    each is empty where it is not known.
     """
+
+    def __init__(self, text: str, *, operator: str = "", label: str = "", element: str = "", reason: str = "") -> None:
+        super().__init__(text)
+        self.operator, self.label, self.element, self.reason = operator, label, element, reason
 
 
 class EndlessLoop(SyndicateError, RuntimeError):
-    """A loop in a circuit that did not come to rest within its bound of iterations."""
+    """A loop in a circuit, named *label*, that did not come to rest within its bound of *iterations*."""
+
+    def __init__(self, text: str, *, label: str = "", iterations: int = 0) -> None:
+        super().__init__(text)
+        self.label, self.iterations = label, iterations
 
 
 class PlanError(SyndicateError, ValueError):
@@ -243,11 +274,23 @@ class DedalusRejected(SyndicateError, ValueError):
 
 
 class DedalusArithmetic(SyndicateError, ArithmeticError):
-    """Arithmetic of a Dedalus program on text, by zero, or beyond what a number can be."""
+    """Arithmetic of a Dedalus program on text, by zero, or beyond what a number can be.
+
+    *rule* is the text of the rule, *site* its file and line, *time* the timestep; each is empty or None where it is not
+    known.
+    """
+
+    def __init__(self, text: str, *, rule: str = "", site: str = "", time: int | None = None) -> None:
+        super().__init__(text)
+        self.rule, self.site, self.time = rule, site, time
 
 
 class DedalusEndless(SyndicateError, RuntimeError):
-    """A timestep of a Dedalus program that derives ever more facts, or grows beyond its bound."""
+    """A timestep of a Dedalus program, at *time*, that derives ever more facts, or grows beyond its bound."""
+
+    def __init__(self, text: str, *, time: int | None = None) -> None:
+        super().__init__(text)
+        self.time = time
 
 
 class DedalusParadox(SyndicateError, RuntimeError):
@@ -339,7 +382,20 @@ class RowAbsent(SyndicateError, LookupError):
 
 
 class RuleFailed(SyndicateError, RuntimeError):
-    """A function in a Bloom rule raised within a tick; ``__cause__`` is what it raised.  The tick did not happen."""
+    """A function in a Bloom rule raised within a tick; ``__cause__`` is what it raised.  The tick did not happen.
+
+    *sites* are the files and lines of the rules that it may be, mostly of one; *relations* are the collections that
+    they write.
+    """
+
+    def __init__(self, text: str, *, sites: Sequence[str] = (), relations: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.sites, self.relations = tuple(sites), tuple(relations)
+
+    @property
+    def site(self) -> str:
+        """The file and line of the first rule that it may be; empty if it is not known."""
+        return self.sites[0] if self.sites else ""
 
 
 class ProgramStopped(SyndicateError, RuntimeError):

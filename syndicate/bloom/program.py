@@ -484,7 +484,11 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
             try:
                 given = call()
             except Exception as error:
-                raise RuleFailed(f"{where} raised {type(error).__name__}: {error}. The tick did not happen") from error
+                raise RuleFailed(
+                    f"{where} raised {type(error).__name__}: {error}. The tick did not happen",
+                    sites=[one._declaration.site],
+                    relations=[one._name],
+                ) from error
             self._state_of(one).inserted = dict.fromkeys(map(key_of, fitted_all(given, one._columns, where)))
             return
         assert one._declaration.path is not None
@@ -493,7 +497,9 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
         except (OSError, UnicodeDecodeError) as error:
             raise RuleFailed(
                 f"{one._declaration.site}: {one._name} cannot read {one._declaration.path}: {error}. The tick "
-                "did not happen"
+                "did not happen",
+                sites=[one._declaration.site],
+                relations=[one._name],
             ) from error
         self._state_of(one).inserted = dict.fromkeys(enumerate(text.splitlines()))
 

@@ -9,6 +9,7 @@ users as all others.
 
 from __future__ import annotations
 
+import copy
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -86,7 +87,9 @@ def placed(error: SyndicateError, where: str) -> SyndicateError:
     >>> placed(SyndicateError("it cannot be."), "rules.py:3")
     SyndicateError('rules.py:3: it cannot be. The tick did not happen')
     """
-    return type(error)(f"{where}: {str(error).rstrip('.')}. The tick did not happen")
+    again = copy.copy(error)
+    again.args = (f"{where}: {str(error).rstrip('.')}. The tick did not happen", *error.args[1:])
+    return again
 
 
 def site_of(function: Callable[..., Any]) -> str:

@@ -133,7 +133,7 @@ class _Lowering:
             if rule.kind != "deductive":
                 name = f"{'next' if rule.kind == 'next' else 'send'} {number}"
                 self.heads[number] = rule
-            self.program.rule(name, self.rule(number, rule), origin=f"{rule.place}: {rule}")
+            self.program.rule(name, self.rule(number, rule), origin=str(rule.place), text=str(rule))
         for name, times in self.constants.items():
             for time in times:
                 self.constant(name, time)
@@ -158,7 +158,9 @@ class _Lowering:
             self.timed = True
             self.live.append(f"live {number}")
             still = [goal for goal in rule.body if isinstance(goal, Atom) and not _narrows(goal)]
-            self.program.rule(f"live {number}", Projection(self.body(still, ()), ()), origin=f"{rule.place}: {rule}")
+            self.program.rule(
+                f"live {number}", Projection(self.body(still, ()), ()), origin=str(rule.place), text=str(rule)
+            )
         if rule.choices:
             body = self.chosen(number, rule, body)
         heading = columns(len(rule.head.terms))

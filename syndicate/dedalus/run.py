@@ -14,7 +14,6 @@ Source: Alvaro et al. 2011b; ``docs/design/dedalus.md``, "Delivery".
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
@@ -139,24 +138,20 @@ def stepped(plan: Plan, time: int, changes: Mapping[str, Mapping[Row, int]]) -> 
     try:
         return plan.step(changes)
     except StepFailed as error:
-        rule = _RULE.search(str(error))
-        where, what = (f"{rule[1]}: ", f"\n    {rule[2]}") if rule else ("", "")
         if isinstance(error.__cause__, DedalusArithmetic):
-            raise DedalusArithmetic(f"{where}at time {time}: {error.__cause__}{what}") from None
-        if isinstance(error.__cause__, TypeError):  # the only functions left that can raise it
-            at = _AT.search(str(error))
-            why = f"sum and avg are of numbers{f', and {at[1]} is none' if at else ''}"
-            raise DedalusArithmetic(f"{where}at time {time}: {why}{what}") from None
-        raise
+            why = str(error.__cause__)
+        elif isinstance(error.__cause__, TypeError):  # the only functions left that can raise it
+            why = f"sum and avg are of numbers{f', and {error.element} is none' if error.element else ''}"
+        else:
+            raise
+        rule = plan.program.labelled(error.label)
+        site, text = (rule.origin, rule.text) if rule is not None and rule.text else ("", "")
+        where, what = (f"{site}: ", f"\n    {text}") if text else ("", "")
+        raise DedalusArithmetic(f"{where}at time {time}: {why}{what}", rule=text, site=site, time=time) from None
     except EndlessLoop:
         raise DedalusEndless(
-            f"the rules derive ever more within the timestep {time}: limit what is computed by a comparison"
+            f"the rules derive ever more within the timestep {time}: limit what is computed by a comparison", time=time
         ) from None
-
-
-_RULE: Final = re.compile(r'^\w+ "[^(]*\((.*?): (.*?;)\)" \(node ', re.DOTALL)
-_AT: Final = re.compile(r" at (.*)\. The circuit is ", re.DOTALL)
-"""How a circuit says what failed, and where: the rule that it was made of, and the value."""
 
 
 def _side(time: int, constant: int) -> int:
@@ -258,7 +253,8 @@ class Pass:
             if self.visited > self.limit:
                 raise DedalusEndless(
                     f"{self.limit} timesteps were evaluated, and at {time} the program still does not rest: "
-                    "see which rules keep it busy (restless), or end the run earlier"
+                    "see which rules keep it busy (restless), or end the run earlier",
+                    time=time,
                 )
             with Pause(ageing=True):
                 touched = self.step(time, touched)

@@ -22,7 +22,7 @@ from syndicate.flow.columns import SMALL_COLUMNS, Columns
 from syndicate.flow.element import Key, Mixed, add_up, key_of
 from syndicate.flow.loop import Loop
 from syndicate.flow.measure import Measures
-from syndicate.flow.node import Carries, Netlist, Node, Port
+from syndicate.flow.node import AS_BEFORE, Carries, Netlist, Node, Port
 from syndicate.flow.scope import Engine, Scope
 from syndicate.flow.undo import note_whole, take_back
 from syndicate.flow.vectorised import LARGE_CHANGE, takers
@@ -97,7 +97,10 @@ class Upserts:
             return self.key(element), element
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
-            raise StepFailed(f"the key of a source raised {text} at {element!r}. Nothing was changed.") from error
+            shown = repr(element)
+            raise StepFailed(
+                f"the key of a source raised {text} at {shown}. Nothing was changed.", element=shown, reason=text
+            ) from error
 
     def agreed(self, pair: tuple[Any, Any]) -> tuple[Any, Any]:
         """A key with its element, or with None."""
@@ -238,10 +241,11 @@ class LocalEngine(Engine):
             self._roll_back()
             if isinstance(error, SyndicateError) or not isinstance(error, Exception):
                 raise
-            raise StepFailed(
+            reason = (
                 f"{type(error).__name__}: {error}, in no node: if no element's __eq__ or __hash__ raises it, "
-                "it is a defect of syndicate.flow. The circuit is as it was before this step."
-            ) from error
+                "it is a defect of syndicate.flow"
+            )
+            raise StepFailed(f"{reason}. {AS_BEFORE}", reason=reason) from error
 
     def _run(self, deltas: Mapping[str, Any]) -> Outputs:
         """All of a step: each change of what is kept is noted in the log before it is made."""

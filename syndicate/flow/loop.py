@@ -32,9 +32,8 @@ from typing import Any, Final, TypeAlias, cast
 
 from attrs import define
 
-from syndicate.errors import EndlessLoop
 from syndicate.flow.element import Key, Mixed, MixedRows, Rows, add_up, meet, plus
-from syndicate.flow.node import Netlist, Node, Port
+from syndicate.flow.node import Netlist, Node, Port, restless
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.operators.context import Cell, Step
 from syndicate.flow.operators.distinct import paired, unpaired
@@ -195,11 +194,7 @@ class Loop(Scope):
                 break
             runs += 1
             if runs >= limit:
-                raise EndlessLoop(
-                    f"{self.node} did not come to rest within {limit} iterations. Each pass of a loop must end in a "
-                    "distinct (recursive() adds one), and its functions must not make new elements for ever; a longer "
-                    "way takes limit=..."
-                )
+                raise restless(self.node, limit)
         del self.agenda[prefix]
         return totals, work
 

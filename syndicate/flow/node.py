@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias
 
 from attrs import define, field, frozen
 
-from syndicate.errors import CircuitError, CycleError
+from syndicate.errors import CircuitError, CycleError, EndlessLoop, StepFailed, UnhashableElement
 
 
 class Kind(enum.Enum):
@@ -90,6 +90,36 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self}>"
+
+
+AS_BEFORE: Final = "The circuit is as it was before this step."
+
+
+def raised(node: Node, reason: str, element: str) -> StepFailed:
+    """The error of a node whose function raised: of what class and text, and at which arguments, if that is known."""
+    where = f" at {element}" if element else ""
+    return StepFailed(
+        f"{node} raised {reason}{where}. {AS_BEFORE}",
+        operator=node.op,
+        label=node.name,
+        element=element,
+        reason=reason,
+    )
+
+
+def unhashable(node: Node, reason: str) -> UnhashableElement:
+    """The error of a node that met an element which has no identity."""
+    return UnhashableElement(f"{node}: {reason}", operator=node.op, label=node.name, reason=reason)
+
+
+def restless(node: Node, iterations: int) -> EndlessLoop:
+    """The error of a loop that did not come to rest."""
+    return EndlessLoop(
+        f"{node} did not come to rest within {iterations} iterations. Each pass of a loop must end in a distinct "
+        "(recursive() adds one), and its functions must not make new elements for ever; a longer way takes limit=...",
+        label=node.name,
+        iterations=iterations,
+    )
 
 
 def _place(value: Any) -> str:

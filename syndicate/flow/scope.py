@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from syndicate.errors import EndlessLoop, InternalError, NotAValue, StepFailed, UnhashableElement
 from syndicate.flow.measure import Measures
-from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
+from syndicate.flow.node import Carries, Kind, Netlist, Node, Port, raised, unhashable
 from syndicate.flow.operators import MAKERS
 from syndicate.flow.operators.arrangement import NO_ROWS, TimedArrangement
 from syndicate.flow.operators.context import Context, Ledger, Step
@@ -180,10 +180,8 @@ class Scope(Context):
             return error
         node = self.nodes[position]
         if isinstance(error, (UnhashableElement, NotAValue)):
-            return UnhashableElement(f"{node}: {error}")
-        where = found_element(self, node)
-        text = f"{type(error).__name__}: {error}"
-        return StepFailed(f"{node} raised {text}{where}. The circuit is as it was before this step.")
+            return unhashable(node, str(error))
+        return raised(node, f"{type(error).__name__}: {error}", found_element(self, node))
 
     def finish(self) -> dict[int, Any]:
         """End a tick: what the feedbacks take in, and empty cells."""

@@ -241,7 +241,7 @@ class Lowering:
     def _named(self, stream: Stream, name: str = "") -> Stream:
         """The stream; its node is called after the relation, or after the rule that it is part of."""
         if not stream.node.name:
-            stream.named(name or (f"{self.rule.head} ({self.rule})" if self.rule else ""))
+            stream.named(name or (self.rule.label if self.rule else ""))
         return stream
 
     # --------------------------------------------------------------------------------------------------- expressions

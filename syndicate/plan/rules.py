@@ -84,18 +84,18 @@ class Rules:
         """A relation that rules derive.  Without rules, and if it is not given, it is empty."""
         return self._declare(name, heading_of(f"relation {name}", attributes)).relation
 
-    def rule(self, head: Relation | str, body: Expression, *, origin: str = "") -> Rule:
+    def rule(self, head: Relation | str, body: Expression, *, origin: str = "", text: str = "") -> Rule:
         """Let the rows of *body* be rows of *head*.
 
-        *origin* is told in messages: a file and a line, or the rule's text.  A head given by its name is declared with
-        the body's attributes if it is not yet known.
+        *origin* and *text* are told in messages: a file and a line, and how the rule was written.  A head given by its
+        name is declared with the body's attributes if it is not yet known.
         """
         is_expression("A rule's body", body)
         name = head if isinstance(head, str) else head.name
         if isinstance(head, Relation) or name not in self.declared:
             self._declare(name, body.heading if isinstance(head, str) else head.heading)
         declared = self.declared[name]
-        made = Rule(name, body, origin, len(declared.rules) + 1)
+        made = Rule(name, body, origin, len(declared.rules) + 1, text)
         missing = [attribute for attribute in declared.relation.heading if attribute not in body.heading]
         if missing:
             raise PlanError(
@@ -105,6 +105,10 @@ class Rules:
         declared.rules.append(made)
         self.rules.append(made)
         return made
+
+    def labelled(self, label: str) -> Rule | None:
+        """The rule whose body a node of that name in the plan's circuit computes, as an error of a step tells it."""
+        return next((rule for rule in self.rules if rule.label == label), None)
 
     def output(self, *names: str | Relation) -> None:
         """Ask for relations; without this, all derived ones are outputs."""

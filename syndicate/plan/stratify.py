@@ -37,15 +37,25 @@ class Occurrence:
 
 @frozen
 class Rule:
-    """``head :- body``: the rows of *body* are rows of *head*.  *origin* says where it was written."""
+    """``head :- body``: the rows of *body* are rows of *head*.
+
+    *origin* says where it was written, *text* how, if that is known.
+    """
 
     head: str
     body: Expression
     origin: str
     number: int
+    text: str = ""
 
     def __str__(self) -> str:
-        return self.origin or f"rule {self.number} of {self.head}"
+        origin = self.origin or f"rule {self.number} of {self.head}"
+        return f"{origin}: {self.text}" if self.text else origin
+
+    @property
+    def label(self) -> str:
+        """What the nodes of the circuit are called that compute the body."""
+        return f"{self.head} ({self})"
 
 
 @frozen

@@ -14,6 +14,7 @@ in programs".
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn
@@ -84,7 +85,9 @@ class Cell(Head, Term, Mentioned):
                 return from_collection(cls, given)
             return cls.bottom() if given is None else from_collection(cls, [given])
         except SyndicateError as error:
-            raise type(error)(f"{site}: {self._name}: {error}") from error
+            again = copy.copy(error)
+            again.args = (f"{site}: {self._name}: {error}", *error.args[1:])
+            raise again from error
 
     # --------------------------------------------------------------------------------------------------- from outside
 

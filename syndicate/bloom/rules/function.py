@@ -355,7 +355,9 @@ def failure(site: str, error: BaseException, rows: Any) -> Exception:
     """The error to be told for one that a function raised."""
     if isinstance(error, (RuleFailed, RowMisfit, IllegalRule, LatticeFound)):
         return error
-    return RuleFailed(f"{site}: a function in this rule raised {type(error).__name__}: {error}, for {rows!r}")
+    return RuleFailed(
+        f"{site}: a function in this rule raised {type(error).__name__}: {error}, for {rows!r}", sites=[site]
+    )
 
 
 def _maker(side: Side, heading: Names) -> Callable[[Any], Any]:

@@ -80,7 +80,9 @@ class Inbox:
             site = raised_at(error, site_of(choose))
             raise RuleFailed(
                 f"{site}: {where} failed: {type(error).__name__}: {error}. It answers two lists of rows, those that "
-                "are accepted and those that are postponed"
+                "are accepted and those that are postponed",
+                sites=[site],
+                relations=[held.name],
             ) from error
         fresh = self.fresh
         queues.clear()

@@ -205,7 +205,7 @@ class Growth:
         except (SyndicateError, LatticeFound):
             raise
         except Exception as error:
-            raise _foreign("what is given from outside", error) from error
+            raise RuleFailed(_foreign("what is given from outside", error)) from error
         return self._untold()
 
     def _begin(self, fed: Mapping[str, Mapping[Key, int]]) -> None:
@@ -279,7 +279,9 @@ class Growth:
                     except (SyndicateError, LatticeFound):
                         raise
                     except Exception as error:
-                        raise _foreign(f"{run.rule.site}: {run.rule.head}", error) from error
+                        rule = run.rule
+                        text = _foreign(f"{rule.site}: {rule.head}", error)
+                        raise RuleFailed(text, sites=[rule.site], relations=[rule.head]) from error
                 open_ = [outlet for outlet in outlets if outlet.spring.moved()]
                 for outlet in open_:
                     outlet.run()
@@ -346,16 +348,19 @@ class Growth:
 
 def restless(rules: Sequence[Rule]) -> RuleFailed:
     """What is said of rules that grow for ever."""
-    places = ", ".join(dict.fromkeys(f"{rule.site}: {rule.head}" for rule in rules))
+    places = dict.fromkeys((rule.site, rule.head) for rule in rules)
     return RuleFailed(
-        f"{places} did not come to rest within {MAX_ITERATIONS} rounds, since what grows makes it grow again: bound "
-        "it, as by min_of() or a filter(), or let each tick take one step, by <+. The tick did not happen"
+        f"{', '.join(f'{site}: {head}' for site, head in places)} did not come to rest within {MAX_ITERATIONS} rounds, "
+        "since what grows makes it grow again: bound it, as by min_of() or a filter(), or let each tick take one step, "
+        "by <+. The tick did not happen",
+        sites=[site for site, _ in places],
+        relations=[*dict.fromkeys(head for _, head in places)],
     )
 
 
-def _foreign(where: str, error: Exception) -> RuleFailed:
+def _foreign(where: str, error: Exception) -> str:
     """What a method of a user's lattice raised."""
-    return RuleFailed(f"{where}: a lattice raised {type(error).__name__}: {error}. The tick did not happen")
+    return f"{where}: a lattice raised {type(error).__name__}: {error}. The tick did not happen"
 
 
 def _grown(before: Lattice, value: Lattice) -> dict[Key, int]:

@@ -13,9 +13,8 @@ the tick starts again.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from syndicate.bloom.rules.embedded import LatticeFound, made_lattices
 from syndicate.bloom.state.held import Changes
@@ -38,6 +37,7 @@ from syndicate.errors import (
 from syndicate.flow import Circuit
 from syndicate.flow.element import Mixed, Typed, natural, plus
 from syndicate.flow.zset import ZSet
+from syndicate.plan.stratify import Rule
 
 State = TableState | ScratchState | CellState
 
@@ -290,21 +290,45 @@ class Ticking:
             cause = error.__cause__
             if isinstance(cause, (RuleFailed, RowMisfit, IllegalRule, LatticeFound, LatticeAsKey)):
                 raise cause from cause.__cause__
-            text = str(error).replace(_AS_BEFORE, "The tick did not happen")
-            raise RuleFailed(_of_rule(text)) from cause
+            raise self._failed(error) from cause
         except EndlessLoop as error:
-            found = re.search(r'"([^"]*)".*within (\d+)', str(error))
-            names = found[1].split(", ") if found else []
-            sites = dict.fromkeys(site for name in names for site in self._sites(name))
-            raise RuleFailed(
-                f"{', '.join(sites)}: {' and '.join(names)} did not come to rest within {found[2] if found else 'all'} "
-                "rounds, since these rules make new rows of their own: bound them by a filter(), or let each tick take "
-                "one step, by <+. The tick did not happen"
-            ) from error
+            raise self._restless(error) from error
         except UnhashableElement as error:
-            raise RowMisfit(_of_rule(f"{error} The tick did not happen")) from error
+            rule = self._rule(error.label)
+            where = str(error) if rule is None else f"{rule.origin}: {rule.head}: {error.reason}"
+            raise RowMisfit(f"{where} The tick did not happen") from error
         told.append(deltas)
         return {name: change.batch for name, change in out.items() if len(change)}
+
+    def _rule(self, label: str) -> Rule | None:
+        """The rule that a node of the circuit belongs to."""
+        return self.wiring.circuit.program.labelled(label) if self.wiring.circuit is not None else None
+
+    def _failed(self, error: StepFailed) -> RuleFailed:
+        """What is told of a function in the circuit that raised: the rule, in place of the node."""
+        rule, at = self._rule(error.label), f" at {error.element}" if error.element else ""
+        if rule is None:
+            node = f'{error.operator} "{error.label}" raised ' if error.operator else ""
+            return RuleFailed(f"{node}{error.reason}{at}. The tick did not happen")
+        return RuleFailed(
+            f"{rule.origin}: {rule.head}: its {error.operator} raised {error.reason}{at}. The tick did not happen",
+            sites=[rule.origin],
+            relations=[rule.head],
+        )
+
+    def _restless(self, error: EndlessLoop) -> RuleFailed:
+        """What is told of rules that derive rows for ever."""
+        circuit = self.wiring.circuit
+        strata = circuit.program.strata() if circuit is not None else ()
+        names = next((one.relations for one in strata if ", ".join(one.relations) == error.label), ())
+        sites = [*dict.fromkeys(site for name in names for site in self._sites(name))]
+        return RuleFailed(
+            f"{', '.join(sites)}: {' and '.join(names)} did not come to rest within {error.iterations} rounds, since "
+            "these rules make new rows of their own: bound them by a filter(), or let each tick take one step, by <+. "
+            "The tick did not happen",
+            sites=sites,
+            relations=names,
+        )
 
     def _run(self, circuit: Circuit, deltas: dict[str, ZSet]) -> Mapping[str, Any]:
         if self.runner is None:
@@ -331,19 +355,6 @@ class Ticking:
         finally:
             if self.growth is not None:
                 self.growth.undo()
-
-
-_AS_BEFORE: Final = "The circuit is as it was before this step."
-_NODE: Final = re.compile(r'^(\w+) "([^"]*) \((.*?:\d+)\)" \(node [^)]*\):?( raised)?')
-
-
-def _of_rule(text: str) -> str:
-    """A message of the circuit's, with the rule in place of the node.
-
-    >>> _of_rule('aggregate "t (rules.py:3)" (node 3) raised TypeError')
-    'rules.py:3: t: its aggregate raised TypeError'
-    """
-    return _NODE.sub(lambda found: f"{found[3]}: {found[2]}:{f' its {found[1]} raised' if found[4] else ''}", text)
 
 
 def zset(delta: Delta) -> ZSet:

@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def found_element(scope: Context, node: Node) -> str:
-    """`` at <element>``, or nothing where no element can be named."""
+    """What shows the arguments for which the function of a node raises, or nothing where none can be named."""
     for function, arguments in _calls(scope, node):
         try:
             function(*arguments)
         except Exception:
             shown = ", ".join(map(repr, arguments))
-            return " at " + (shown if len(shown) <= 300 else shown[:297] + "...")
+            return shown if len(shown) <= 300 else shown[:297] + "..."
     return ""
 
 

@@ -19,7 +19,7 @@ from attrs import define, evolve
 from syndicate.spark.engine.directory import Directory, remove
 from syndicate.spark.engine.rows import added_up, table_of
 from syndicate.spark.engine.shape import ANY, SQL, VOID, Layout, leaves
-from syndicate.spark.engine.workers import Recode
+from syndicate.spark.engine.workers import Called, Recode
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -292,7 +292,7 @@ class Frames:
                 for name, old, new in zip(names, olds, news, strict=True)
             ]
             return batch.select(layout, [*columns, "w"])
-        recode = Recode("a change of columns", self.modules, batch.layout, layout)
+        recode = Recode(Called("a change of columns"), self.modules, batch.layout, layout)
         if batch.table is not None:
             return evolve(batch.run(recode, layout), rows=batch.rows)
         return batch.run(recode, layout)

@@ -8,18 +8,17 @@ Source: ``docs/design/spark.md``, "The second engine" and "Reasons that pass".
 
 from __future__ import annotations
 
-import json
 import pickle
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from syndicate.errors import EngineError, StepFailed, SyndicateError, UnhashableElement, UnshippableFunction
+from syndicate.errors import EngineError, SyndicateError, UnshippableFunction
 from syndicate.flow.circuit import Circuit
 from syndicate.spark.engine.rows import OVERFLOW
 from syndicate.spark.engine.shape import FALLBACK
-from syndicate.spark.engine.workers import MARK, WorkerFailed
+from syndicate.spark.engine.workers import WorkerFailed, failure_in
 from syndicate.spark.errors import reason_of
 
 _OF_THE_DRIVER = frozenset({"source", "constant", "inspect"})
@@ -49,12 +48,9 @@ def is_inexact(error: Exception) -> bool:
 
 def _told(error: Exception, circuit: Circuit | None) -> SyndicateError | None:
     text = str(error)
-    match = re.search(rf"{MARK}([0-9a-f]+);", text)
-    if match is not None:
-        node, kind, said, at = json.loads(bytes.fromhex(match[1]))
-        if kind == "type":
-            return UnhashableElement(f"{node}: {said}")
-        return StepFailed(f"{node} raised {said} at {at}. The circuit is as it was before this step.")
+    failure = failure_in(text)
+    if failure is not None:
+        return failure.error()
     if any(name in text for name in _OVERFLOW):
         return EngineError(OVERFLOW)
     shipped = _unshippable(error, text, circuit)

@@ -23,7 +23,7 @@ from syndicate.spark.engine.layouts import Measure
 from syndicate.spark.engine.linear import as_pairs
 from syndicate.spark.engine.rows import places, summed
 from syndicate.spark.engine.shape import ANY, FALLBACK, SQL, Layout, names
-from syndicate.spark.engine.workers import Groups
+from syndicate.spark.engine.workers import Called, Groups
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -91,7 +91,7 @@ def grouped_here(
 ) -> Batch:
     """The changes of the groups, in the driver."""
     out = Layout((layout.key, ANY if measure is None else measure.result))
-    worker = Groups(str(node), scope.frames.modules, layout, node.params["aggregate"], stream, out)
+    worker = Groups(Called.of(node), scope.frames.modules, layout, node.params["aggregate"], stream, out)
     order: dict[Any, list[int]] = {}
     for number, place in enumerate(places(both, layout.keys)):
         order.setdefault(place, []).append(number)
@@ -269,7 +269,7 @@ def grouped(
         both = both.groupBy(*layout.columns).agg(expr("sum(o) AS o"), expr("sum(n) AS n"))
     if measure is None:
         rows = both.selectExpr(*layout.columns, "o", "n AS w").repartition(*keys).sortWithinPartitions(*keys)
-        worker = Groups(str(node), scope.frames.modules, layout, node.params["aggregate"], stream)
+        worker = Groups(Called.of(node), scope.frames.modules, layout, node.params["aggregate"], stream)
         return Batch(layout, scope.session, plan=rows).run(worker, Layout((layout.key, "any")))
     old, new = (_result(node.params["aggregate"].form, measure, side) for side in ("o", "n"))
     groups = both.groupBy(*keys).agg(*[expr(f"{sql} AS {name}") for name, sql in {**old[0], **new[0]}.items()])

@@ -18,7 +18,7 @@ from syndicate.spark.engine.batch import Batch, Frames, mapped
 from syndicate.spark.engine.layouts import Layouts
 from syndicate.spark.engine.rows import table_of
 from syndicate.spark.engine.shape import ANY, Layout, Shape, shape_of
-from syndicate.spark.engine.workers import Read
+from syndicate.spark.engine.workers import Called, Read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -110,7 +110,7 @@ def _of_frame(frames: Frames, name: str, change: Any) -> Batch:
         return Batch(Layout(tuple(kinds)), frames.session, plan=_ours(frames, frame.selectExpr(*columns, weights)))
     numbered = _ours(frames, frame.selectExpr(*[f"{column} AS e{i}" for i, column in enumerate(quoted)], weights))
     read = Layout((ANY,) * len(kinds))
-    worker = Read(f"source {name!r}", frames.modules, len(kinds))
+    worker = Read(Called(f"source {name!r}"), frames.modules, len(kinds))
     return Batch(read, frames.session, plan=mapped(numbered, worker, read))
 
 

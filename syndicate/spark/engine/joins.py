@@ -17,7 +17,7 @@ from syndicate.spark.engine.batch import Batch, nothing
 from syndicate.spark.engine.linear import columns_of
 from syndicate.spark.engine.rows import checked, places
 from syndicate.spark.engine.shape import ANY, Layout, names
-from syndicate.spark.engine.workers import Join
+from syndicate.spark.engine.workers import Called, Join
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -72,7 +72,7 @@ def made(scope: Context, node: Node, rows: DataFrame, left: Layout, right: Layou
     if traced is not None:
         return Batch(Layout(traced.shape), scope.session, plan=rows.selectExpr(*columns_of(traced), "w"))
     assert left.key is not None
-    worker = Join(str(node), scope.frames.modules, left.key, left.value, right.value, node.params["function"])
+    worker = Join(Called.of(node), scope.frames.modules, left.key, left.value, right.value, node.params["function"])
     return Batch(left, scope.session, plan=rows).run(worker, Layout("any"))
 
 
@@ -133,7 +133,9 @@ def met_here(scope: Context, node: Node, left: Layout, right: Layout, a: Any, b:
         "w": weights,
     }
     assert left.key is not None
-    worker = Join(str(node), scope.frames.modules, left.key, left.value, right.value, node.params["function"], out)
+    worker = Join(
+        Called.of(node), scope.frames.modules, left.key, left.value, right.value, node.params["function"], out
+    )
     return Batch(out, scope.session, table=pa.table(columns)).run(worker, out)
 
 

@@ -14,7 +14,7 @@ from syndicate.spark.engine.batch import Batch
 from syndicate.spark.engine.compile import Traced, renamed
 from syndicate.spark.engine.layouts import pairs
 from syndicate.spark.engine.shape import ANY, Layout
-from syndicate.spark.engine.workers import Filter, FlatMap, Index, Map
+from syndicate.spark.engine.workers import Called, Filter, FlatMap, Index, Map
 
 if TYPE_CHECKING:
     from syndicate.spark.engine.context import Context
@@ -33,7 +33,7 @@ def run_map(scope: Context, node: Node) -> Batch | None:
     traced = scope.layouts.map(node, batch.layout)
     if traced is None or batch.table is not None:
         out = Layout(ANY if traced is None else traced.shape)
-        worker = Map(str(node), scope.frames.modules, batch.layout.value, node.params["function"], out)
+        worker = Map(Called.of(node), scope.frames.modules, batch.layout.value, node.params["function"], out)
         return batch.run(worker, out)
     return batch.select(Layout(traced.shape), [*columns_of(traced), "w"])
 
@@ -45,7 +45,7 @@ def run_filter(scope: Context, node: Node) -> Batch | None:
         return None
     test = scope.layouts.filter(node, batch.layout)
     if test is None or batch.table is not None:
-        worker = Filter(str(node), scope.frames.modules, batch.layout.value, node.params["function"])
+        worker = Filter(Called.of(node), scope.frames.modules, batch.layout.value, node.params["function"])
         return batch.run(worker, batch.layout)
     return Batch(batch.layout, batch.session, plan=batch.frame.where(test))
 
@@ -55,7 +55,7 @@ def run_flat_map(scope: Context, node: Node) -> Batch | None:
     batch = scope.input(node)
     if batch is None:
         return None
-    worker = FlatMap(str(node), scope.frames.modules, batch.layout.value, node.params["function"])
+    worker = FlatMap(Called.of(node), scope.frames.modules, batch.layout.value, node.params["function"])
     return batch.run(worker, Layout("any"))
 
 
@@ -73,7 +73,7 @@ def run_index_with(scope: Context, node: Node) -> Batch | None:
     out = Layout(batch.layout.value if of_value is None else ANY, ANY)
     if both is not None:
         out = Layout(both[1].shape, both[0].shape)
-    return batch.run(Index(str(node), scope.frames.modules, batch.layout.value, function, of_value, out), out)
+    return batch.run(Index(Called.of(node), scope.frames.modules, batch.layout.value, function, of_value, out), out)
 
 
 def run_negate(scope: Context, node: Node) -> Batch | None:

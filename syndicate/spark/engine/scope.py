@@ -23,8 +23,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from syndicate.errors import CircuitError, EndlessLoop
-from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
+from syndicate.errors import CircuitError
+from syndicate.flow.node import Carries, Kind, Netlist, Node, Port, restless
 from syndicate.flow.properties import StaticProperties
 from syndicate.spark.engine import groups, joins, linear, traces
 from syndicate.spark.engine.batch import Batch
@@ -278,11 +278,7 @@ class Loop(Scope):
                 trace.tick()
             if not given:
                 return [self._sum(total) for total in sums]
-        raise EndlessLoop(
-            f"{self.node} did not come to rest within {limit} iterations. Each pass of a loop must end in a "
-            "distinct (recursive() adds one), and its functions must not make new elements for ever; a longer "
-            "way takes limit=..."
-        )
+        raise restless(self.node, limit)
 
     def put(self, port: Port, batch: Batch | None) -> None:
         """What enters is in its trace already."""

@@ -9,15 +9,17 @@ Source: ``docs/design/spark.md``, "The second engine".
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from attrs import define
+from attrs import asdict, define, frozen
 
-from syndicate.errors import NotAValue, SyndicateError, UnhashableElement, UnwritableElement
+from syndicate.errors import NotAValue, StepFailed, SyndicateError, UnhashableElement, UnwritableElement
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.element import Mixed, add_up, key_of
+from syndicate.flow.node import AS_BEFORE, Node
 from syndicate.flow.operators.groups import GroupView
 from syndicate.spark.engine.canonical import remember
 from syndicate.spark.engine.rows import arrays_of, elements_of, table_of
@@ -32,24 +34,76 @@ PAIRS: Final = Layout(ANY, ANY)
 _ROWS = 10_000
 
 
+class Called(NamedTuple):
+    """What errors call a node: in full, its operation, and the name that it was given."""
+
+    text: str
+    operator: str = ""
+    label: str = ""
+
+    @classmethod
+    def of(cls, node: Node) -> Called:
+        """The names of a node, for workers, which do not get the circuit."""
+        return cls(str(node), node.op, node.name)
+
+
+@frozen
+class Failure:
+    """The fields of an error of a worker: that of a function that raised, or of an element without identity."""
+
+    text: str
+    operator: str
+    label: str
+    reason: str
+    element: str
+    unhashable: bool
+
+    def error(self) -> SyndicateError:
+        """The error, as the local engine raises it."""
+        if self.unhashable:
+            return UnhashableElement(
+                f"{self.text}: {self.reason}", operator=self.operator, label=self.label, reason=self.reason
+            )
+        return StepFailed(
+            f"{self.text} raised {self.reason} at {self.element}. {AS_BEFORE}",
+            operator=self.operator,
+            label=self.label,
+            element=self.element,
+            reason=self.reason,
+        )
+
+
 class WorkerFailed(Exception):
-    """A function of the circuit failed in a worker: all that is known of it, as one word of hexadecimal digits."""
+    """A function of the circuit failed in a worker.
+
+    Spark hands nothing but the text of a worker's exception to the driver, so the text is the failure as JSON, in
+    hexadecimal digits behind a mark; see :func:`failure_in`.
+    """
 
 
-def failed(node: str, error: Exception, arguments: Sequence[Any]) -> WorkerFailed:
+def failure_in(text: str) -> Failure | None:
+    """The failure of a worker that Spark wrapped into a text, if there is one."""
+    found = re.search(rf"{MARK}([0-9a-f]+);", text)
+    return None if found is None else Failure(**json.loads(bytes.fromhex(found[1])))
+
+
+def failed(node: Called, error: Exception, arguments: Sequence[object]) -> WorkerFailed:
     """The failure of *node* at some arguments."""
     shown = ", ".join(map(repr, arguments))
-    kind = "type" if isinstance(error, (UnhashableElement, UnwritableElement, NotAValue)) else "raised"
-    said = str(error) if isinstance(error, SyndicateError) else f"{type(error).__name__}: {error}"
-    facts = [node, kind, said, shown if len(shown) <= 300 else shown[:297] + "..."]
-    return WorkerFailed(f"{MARK}{json.dumps(facts).encode().hex()};")
+    failure = Failure(
+        *node,
+        reason=str(error) if isinstance(error, SyndicateError) else f"{type(error).__name__}: {error}",
+        element=shown if len(shown) <= 300 else shown[:297] + "...",
+        unhashable=isinstance(error, (UnhashableElement, UnwritableElement, NotAValue)),
+    )
+    return WorkerFailed(f"{MARK}{json.dumps(asdict(failure)).encode().hex()};")
 
 
 @define
 class Worker:
     """The base: *node* is what messages call the node, *modules* are those that record classes may be in."""
 
-    node: str
+    node: Called
     modules: tuple[str, ...]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

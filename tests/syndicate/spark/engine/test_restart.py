@@ -172,7 +172,7 @@ def test_mistakes(small: int, spark: SparkSession) -> None:
     """What raises in a worker is told by node and element; the circuit is at the last committed epoch and goes on."""
     c = Circuit()
     a = c.source("a")
-    c.sink("map", a.map(lambda n: 6 // n))
+    c.sink("map", a.map(lambda n: 6 // n).named("sixth"))
     c.sink("filter", c.source("f").filter(lambda n: [0][n]))
     c.sink("list", c.source("l").map(lambda n: [n]))
     c.sink("type", c.source("t").map(lambda n: object()))
@@ -180,12 +180,16 @@ def test_mistakes(small: int, spark: SparkSession) -> None:
     c.sink("total", a.index_with(lambda n: 0).aggregate(max))
     with SparkEngine(c, spark, small=small) as engine:
         engine.step({"a": {1: 1}})
-        with pytest.raises(StepFailed, match=r"map \(node 1, test_restart.*\) raised ZeroDivisionError: .* at 0\. "):
+        with pytest.raises(StepFailed, match=r'map "sixth" \(node 1, test_restart.*\) raised Zero.* at 0\. ') as e1:
             engine.step({"a": {2: 1, 0: 1}})
+        assert (e1.value.operator, e1.value.label, e1.value.element) == ("map", "sixth", "0")
+        assert e1.value.reason.startswith("ZeroDivisionError: ")
         with pytest.raises(StepFailed, match=r"filter .* raised IndexError: .* at 3\."):
             engine.step({"f": {3: 1}})
-        with pytest.raises(UnhashableElement, match=r"map \(node .*a list cannot be an element .* write a tuple"):
+        with pytest.raises(UnhashableElement, match=r"map \(node .*a list cannot be an element .*tuple") as e2:
             engine.step({"l": {3: 1}})
+        assert e2.value.operator == "map"
+        assert str(e2.value).endswith(f": {e2.value.reason}")
         with pytest.raises(UnhashableElement, match=r"map \(node .*cannot hold a object.*register\("):
             engine.step({"t": {3: 1}})
         with pytest.raises(StepFailed, match=r"aggregate .* raised ZeroDivisionError: .* at \{5: 1\}\."):
