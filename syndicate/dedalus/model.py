@@ -23,9 +23,10 @@ from syndicate.dedalus.net import Net
 from syndicate.dedalus.schedule import NEVER, UNKNOWN
 from syndicate.dedalus.why.absence import WhyNot, suits, why_not
 from syndicate.dedalus.why.derivation import DEPTH, History, Why, shown, why
-from syndicate.dedalus.why.spacetime import Form, diagram
+from syndicate.dedalus.why.spacetime import diagram
 from syndicate.errors import FactError
 from syndicate.explain.absence import DEPTH_NOT
+from syndicate.explain.spacetime import Form
 
 MOST_TOLD: Final = 10_000_000
 
@@ -172,7 +173,7 @@ class Model:
         return found
 
     def diagram(self, form: Form = "text") -> str:
-        """Nodes, messages and crashes in space and time, as text, or as a ``mermaid`` sequence diagram."""
+        """Nodes, messages and crashes in space and time, as text, ``dot``, or a ``mermaid`` sequence diagram."""
         return diagram(self, form)
 
     def schedule(self) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from relay.cli.rules.verb import Verb
 from syndicate.bloom.repl.session import in_order
 from syndicate.dedalus.ast import Atom, Constant, Rule
 from syndicate.dedalus.model import Model, order
-from syndicate.dedalus.why.spacetime import FORMS
+from syndicate.explain.spacetime import FORMS
 
 run = Verb("run", "Run a program, and show what there is.")
 
