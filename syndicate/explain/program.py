@@ -88,7 +88,8 @@ class Conclusions(Proofs[Rule, Conclusion]):
         }
         rows = plan.step(changes)
         contents: dict[str, dict[Key, Any]] = {
-            name: {key_of(row): None for row in rows[name]} for name in self.program.declared
+            name: {key_of(row): None for row, weight in rows[name].items() if weight > 0}
+            for name in self.program.declared
         }
         rules: dict[str, list[Rule]] = {}
         for rule in self.program.rules:

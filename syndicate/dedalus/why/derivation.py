@@ -55,6 +55,7 @@ from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.desugar import grouped
 from syndicate.explain import derivation
 from syndicate.explain.search import Search, Way
+from syndicate.graph import components
 
 if TYPE_CHECKING:
     from syndicate.dedalus.model import Message, Model
@@ -318,25 +319,13 @@ def is_frame(body: Body) -> bool:
 
 def _circles(rules: Iterable[Rule]) -> dict[str, frozenset[str]]:
     """For each relation that depends on itself within a timestep, those that depend on each other with it."""
-    below: dict[str, set[str]] = {}
+    below: dict[str, dict[str, None]] = {}
     for rule in rules:
         if rule.kind == "deductive":
-            below.setdefault(rule.head.relation, set()).update(a.relation for a in rule.atoms if not a.negated)
-    reach: dict[str, set[str]] = {}
-    for name in below:
-        seen: set[str] = set()
-        waiting = [name]
-        while waiting:
-            for other in below.get(waiting.pop(), ()):
-                if other not in seen:
-                    seen.add(other)
-                    waiting.append(other)
-        reach[name] = seen
-    return {
-        name: frozenset(other for other in seen if name in reach.get(other, ()))
-        for name, seen in reach.items()
-        if name in seen
-    }
+            read = (atom.relation for atom in rule.atoms if not atom.negated)
+            below.setdefault(rule.head.relation, {}).update(dict.fromkeys(read))
+    circles = map(frozenset, components(below, lambda name: below.get(name, ())))
+    return {name: circle for circle in circles for name in circle if len(circle) > 1 or name in below.get(name, ())}
 
 
 # --------------------------------------------------------------------------------------------------------- derivations

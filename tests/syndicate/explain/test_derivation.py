@@ -1,5 +1,7 @@
 """Derivations: each form draws the whole tree, each row once, and the search proves what the least fixpoint has."""
 
+# ruff: noqa: B015  # rules are comparisons
+
 from __future__ import annotations
 
 import json
@@ -11,8 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syndicate import plan
+from syndicate.bloom import Bloom, bloom, table
+from syndicate.dedalus import Program
 from syndicate.errors import PlanError
 from syndicate.explain.derivation import Absence, Derivation, Group, Holding
+from syndicate.explain.program import Conclusions
 from syndicate.explain.search import Search, Way
 
 Clause = tuple[int, frozenset[int]]
@@ -102,3 +108,43 @@ def test_the_forms_say_the_same(seed: int) -> None:
         ]
     with pytest.raises(PlanError, match="text, dot or json"):
         root.draw("svg")
+
+
+def reasons() -> Iterator[Derivation]:
+    """The same derivation in each language."""
+    text = "link(1, 2); link(2, 3); path(X, Y) :- link(X, Y); path(X, Z) :- link(X, Y), path(Y, Z);"
+    model = Program.parse(text).run(1, 1)
+    yield model.why("path", (1, 3), 1)
+
+    class Reach(Bloom):
+        link = table(["a", "b"])
+        path = table(["a", "b"])
+
+        @bloom
+        def closure(self) -> None:
+            self.path <= self.link
+            self.path <= (self.link * self.path).pairs(("b", "a"), lambda x, y: (x.a, y.b))
+
+    program = Reach()
+    program.link <= [(1, 2), (2, 3)]
+    program.tick()
+    yield program.why("path", (1, 3))
+
+    rules = plan.Program()
+    link = rules.edb("link", "a", "b")
+    rules.rule("path", link)
+    rules.rule("path", plan.NaturalJoin(plan.Rename(link, {"b": "c"}), plan.Rename(rules["path"], {"a": "c"})))
+    yield Conclusions(rules, {"link": [(1, 2), (2, 3)]}).why("path", (1, 3))
+
+
+def test_each_language_gives_the_same_tree() -> None:
+    """The rows, what rests on what, and the drawings but for the words of the reasons."""
+    trees = []
+    for reason in reasons():
+        entries = json.loads(reason.draw("json"))
+        trees.append([(one["relation"], one["row"], one["premises"]) for one in entries])
+        dot = reason.draw("dot")
+        assert [dot.count("->"), dot.count("shape=box")] == [3, 1]
+        assert len(str(reason).splitlines()) == 4
+    assert trees == [trees[0]] * 3
+    assert trees[0][0] == ("path", [1, 3], [3, 1])

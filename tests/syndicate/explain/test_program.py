@@ -248,6 +248,17 @@ def test_values_and_records() -> None:
     assert not conclusions.why_not("first", (1.0,)).there
 
 
+def test_bags() -> None:
+    """A row of a bag is there while its weight is above 0."""
+    program = ra.Program()
+    program.rule("out", program.edb("many", "n", bag=True))
+    conclusions = Conclusions(program.plan(bag=True), {"many": {(1,): 3, (2,): -2}})
+    assert conclusions.why("out", (1,)).premises[0].how == "given"
+    for name in ("many", "out"):
+        assert not conclusions.why_not(name, (2,)).there
+    assert str(conclusions.why_not("out", (2,))) == "out(2) is not there\n  rule 1 of out: no many with n = 2"
+
+
 def test_mistakes() -> None:
     """A question that makes no sense is answered so."""
     conclusions = Conclusions(paths(), {"edge": [(1, 2)]})
