@@ -43,22 +43,7 @@ from __future__ import annotations
 
 from syndicate.bloom.block import bloom, bootstrap, import_module
 from syndicate.bloom.collection import Collection
-from syndicate.bloom.declaration import (
-    Declaration,
-    Kind,
-    channel,
-    coll_expr,
-    const,
-    durable,
-    file_reader,
-    interface,
-    loopback,
-    periodic,
-    scratch,
-    stdio,
-    table,
-    temp,
-)
+from syndicate.bloom.declaration import Declaration, Kind
 from syndicate.bloom.lattices import (
     Declaring,
     declaring,
@@ -84,6 +69,20 @@ from syndicate.bloom.rules import aggregate as agg
 from syndicate.bloom.rules.column import Column
 from syndicate.bloom.rules.expression import Expression, values
 from syndicate.bloom.rules.expression import join_of as join
+from syndicate.bloom.schema import (
+    channel,
+    coll_expr,
+    const,
+    durable,
+    file_reader,
+    interface,
+    loopback,
+    periodic,
+    scratch,
+    stdio,
+    table,
+    temp,
+)
 
 __all__ = [
     "Bloom",

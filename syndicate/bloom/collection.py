@@ -18,7 +18,7 @@ from syndicate.bloom.row import Names, Row, fitted_all, row_type
 from syndicate.bloom.rule import check_operator
 from syndicate.bloom.rules.embedded import lattice_columns, made_lattices
 from syndicate.bloom.rules.expression import Expression, Product, made, to_expression
-from syndicate.bloom.rules.head import Head
+from syndicate.bloom.rules.head import Head, is_merging
 from syndicate.bloom.rules.join import Factor
 from syndicate.bloom.rules.outlet import lifted_rows
 from syndicate.bloom.rules.side import Side
@@ -148,7 +148,7 @@ class Collection(Head, Expression):
         for key in keys:
             if type(key) is Typed:
                 columns = lattice_columns(key.value, self._columns, self._keys, where)
-                if columns and not self._merging:
+                if columns and not is_merging(self):
                     self._program._root._engine.notice(self._name, columns)
 
     def _now(self) -> Mapping[Key, None]:
@@ -189,23 +189,8 @@ class Collection(Head, Expression):
         row = self._program._state_of(self).contents.by_key(wanted)
         return None if row is None else tuple.__new__(row_type(self._columns), natural(row))
 
-    @property
-    def _merging(self) -> bool:
-        """Whether the collection is known to hold lattice values, so that rows of one key are merged."""
-        return self._name in self._program._root._merged
-
     def __bool__(self) -> bool:
         return bool(len(self)) if not self._making() else super().__bool__()
-
-    @property
-    def tabname(self) -> str:
-        """The name."""
-        return self._name
-
-    @property
-    def cols(self) -> Names:
-        """The names of the columns."""
-        return self._columns
 
     @property
     def key_cols(self) -> Names:

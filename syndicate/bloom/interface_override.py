@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING
 from syndicate import plan
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import Declaration, Kind
+from syndicate.bloom.rules.head import declaration_of, kind_of
 from syndicate.bloom.rules.join import Factor
 from syndicate.bloom.rules.side import Side
 
@@ -45,7 +46,7 @@ def two_in_one(reads: Collection, writes: Collection) -> Collection:
     """
     made = object.__new__(Collection)
     made.__dict__.update(reads.__dict__)
-    made._factor = Factor(reads._factor.rows, (Side(made, reads._name, reads._columns, reads._columns),))
+    made._factor = Factor(reads._factor.rows, (Side(made, reads.tabname, reads.cols, reads.cols),))
     made.__dict__["_rule"] = writes._rule
     return made
 
@@ -60,7 +61,7 @@ class Interposing:
         self.found: set[tuple[str, type]] = set()
         self.levels: dict[str, list[type]] = {}
         for name, one in program._own.items():
-            if one._kind in (Kind.INPUT, Kind.OUTPUT):
+            if kind_of(one) in (Kind.INPUT, Kind.OUTPUT):
                 declaring = [
                     cls for cls in reversed(type(program).__mro__) if isinstance(vars(cls).get(name), Declaration)
                 ]
@@ -71,11 +72,11 @@ class Interposing:
     def note(self, head: Collection, body: plan.Expression) -> None:
         """See whether a rule that is recorded writes an input of its own, or reads an output."""
         own, program = head._program is self.program, self.program
-        self._meant(head._name[len(program._prefix) :] if own and head._kind is Kind.INPUT else "")
+        self._meant(head.tabname[len(program._prefix) :] if own and kind_of(head) is Kind.INPUT else "")
         for read in plan.occurrences(body):
             name = read.name[len(program._prefix) :]
             one = program._own.get(name)
-            if one is not None and one._name == read.name and one._kind is Kind.OUTPUT:
+            if one is not None and one.tabname == read.name and kind_of(one) is Kind.OUTPUT:
                 self._meant(name)
 
     def _meant(self, name: str) -> None:
@@ -91,7 +92,7 @@ class Interposing:
             for cls, below in zip(reversed(self.levels[name]), reversed(self.levels[name][:-1]), strict=False):
                 if (name, cls) in self.found:
                     own = f"{below.__name__}.{name}"
-                    one = program._own[own] = Collection(f"{program._prefix}{own}", one._declaration, program)
+                    one = program._own[own] = Collection(f"{program._prefix}{own}", declaration_of(one), program)
                 chain.append(one)
             self.collections[name] = chain[::-1]
         return bool(self.collections)
@@ -116,4 +117,4 @@ class Interposing:
         if (name, cls) not in self.found:
             return chain[at]
         own, below = chain[at], chain[at - 1]
-        return two_in_one(own, below) if own._kind is Kind.INPUT else two_in_one(below, own)
+        return two_in_one(own, below) if kind_of(own) is Kind.INPUT else two_in_one(below, own)

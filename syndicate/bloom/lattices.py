@@ -41,7 +41,7 @@ class Variable(Declaration):
 
     if TYPE_CHECKING:  # an instance has the variable in its place
 
-        def __get__(self, instance: object, owner: type) -> Cell: ...  # type: ignore[override]  # a declaration answers itself
+        def __get__(self, instance: object, owner: type) -> Cell: ...
 
 
 class Declaring:

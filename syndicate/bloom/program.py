@@ -30,13 +30,15 @@ from syndicate.bloom.agent.running import Running
 from syndicate.bloom.block import Imported, Unmade, blocks_of, definer, is_marked
 from syndicate.bloom.body import ProgramClass
 from syndicate.bloom.collection import Collection
-from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind, loopback, scratch
+from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind
 from syndicate.bloom.insight.introspection import Looking
 from syndicate.bloom.interface_override import Interposing
 from syndicate.bloom.row import fitted_all
 from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.cell import Cell
 from syndicate.bloom.rules.closure import watching
+from syndicate.bloom.rules.head import declaration_of, key_count, kind_of
+from syndicate.bloom.schema import loopback, scratch
 from syndicate.bloom.site import here, placing, raised_at
 from syndicate.bloom.state.contents import Contents
 from syndicate.bloom.state.following import FollowingState
@@ -145,9 +147,9 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
             ports = self._checked(ds, given)
             self._states = self._make_states(ports["inputs"])
             self._open(state)
-            self._files = [one for one in self.collections() if one._kind in (Kind.FILE, Kind.CALLED)]
+            self._files = [one for one in self.collections() if kind_of(one) in (Kind.FILE, Kind.CALLED)]
             self._senders = [
-                (one, held) for one in self.collections() if isinstance(held := self._states[one._name], SentState)
+                (one, held) for one in self.collections() if isinstance(held := self._states[one.tabname], SentState)
             ]
             try:
                 self._boot()
@@ -255,21 +257,21 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
     def _record(self, head: Collection, op: str, body: plan.Expression, site: str) -> Rule:
         rules = self._root._rules
         self._root._collector.note(head, body)
-        rules.append(Rule(head._name, op, body, site, self._root._block, len(rules) + 1))
+        rules.append(Rule(head.tabname, op, body, site, self._root._block, len(rules) + 1))
         return rules[-1]
 
     def _open(self, place: str | Path | Disk | Store | None) -> None:
-        kept = [one for one in self.collections() if one._kind is Kind.DURABLE]
+        kept = [one for one in self.collections() if kind_of(one) is Kind.DURABLE]
         if kept and place is None:
             raise BloomDeclaration(
-                f"{kept[0]._declaration.site}: {kept[0]._name} is durable: give {type(self).__name__}(state=PATH)"
+                f"{declaration_of(kept[0]).site}: {kept[0].tabname} is durable: give {type(self).__name__}(state=PATH)"
             )
         self._shares_store = isinstance(place, Store)
         self._store = store = Store(place) if place is not None and not isinstance(place, Store) else place
         if store is not None:
             try:
                 for one in kept:
-                    rows = store.load(one._name, one._columns)
+                    rows = store.load(one.tabname, one.cols)
                     self._state_of(one).restored.update(dict.fromkeys(map(key_of, rows)))
             except BaseException:
                 self._close_store()
@@ -280,7 +282,7 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
         return Ticking(
             self._wiring,
             self._states,
-            [one._name for one in self.collections() if one._kind is Kind.DURABLE],
+            [one.tabname for one in self.collections() if kind_of(one) is Kind.DURABLE],
             self._store,
             found=self._rewired,
             naive=not self._semi_naive,
@@ -338,8 +340,8 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
                     with placing():
                         value(self)
         for one in self._own.values():
-            if one._kind is Kind.CONST:
-                rows = fitted_all(one._declaration.rows, one._columns, f"{one._declaration.site}: {one._name}")
+            if kind_of(one) is Kind.CONST:
+                rows = fitted_all(declaration_of(one).rows, one.cols, f"{declaration_of(one).site}: {one.tabname}")
                 self._state_of(one).inserted.update(dict.fromkeys(map(key_of, rows)))
 
     def _checked(self, ds: Ref | None, given: Mapping[str, Mapping[str, Any] | None]) -> dict[str, dict[str, Any]]:
@@ -360,20 +362,20 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
         calm = steady(self.collections(), self._wiring.rules)
         states: dict[str, State] = {}
         for one in self.collections():
-            name = one._name
-            contents = Contents(name, one._columns, one._keys)
-            if one._kind is Kind.LATTICE:
-                states[name] = CellState(name, one._declaration.lattices["value"])
-            elif one._kind in (*TABLES, Kind.CONST):
+            name = one.tabname
+            contents = Contents(name, one.cols, key_count(one))
+            if kind_of(one) is Kind.LATTICE:
+                states[name] = CellState(name, declaration_of(one).lattices["value"])
+            elif kind_of(one) in (*TABLES, Kind.CONST):
                 states[name] = TableState(contents, eager=name in self._wiring.derived and name not in calm)
-            elif one._kind in SENT:
+            elif kind_of(one) in SENT:
                 states[name] = SentState(contents)
             else:
                 states[name] = FollowingState(contents) if name in held else ScratchState(contents)
         return states
 
     def _state_of(self, collection: Collection) -> Any:
-        return self._root._states[collection._name]
+        return self._root._states[collection.tabname]
 
     # --------------------------------------------------------------------------------------------------- ticking
 
@@ -469,37 +471,38 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
 
     def _post(self) -> None:
         for one, state in self._senders:
+            name, declared = one.tabname, declaration_of(one)
             for row in state.outgoing():
-                if one._kind is Kind.CHANNEL:
-                    assert one._location is not None
-                    self.send(natural(row)[one._location], one._name, natural(row))
-                elif one._kind is Kind.LOOPBACK:
+                if declared.kind is Kind.CHANNEL:
+                    assert declared.location is not None
+                    self.send(natural(row)[declared.location], name, natural(row))
+                elif declared.kind is Kind.LOOPBACK:
                     state.inserted[row] = None
                 else:
                     self._write(str(natural(row)[0]))
 
     def _read_file(self, one: Collection) -> None:
-        call, where = one._declaration.call, f"{one._declaration.site}: {one._name}"
-        if call is not None:
+        declared = declaration_of(one)
+        where = f"{declared.site}: {one.tabname}"
+        if declared.call is not None:
             try:
-                given = call()
+                given = declared.call()
             except Exception as error:
                 raise RuleFailed(
                     f"{where} raised {type(error).__name__}: {error}. The tick did not happen",
-                    sites=[one._declaration.site],
-                    relations=[one._name],
+                    sites=[declared.site],
+                    relations=[one.tabname],
                 ) from error
-            self._state_of(one).inserted = dict.fromkeys(map(key_of, fitted_all(given, one._columns, where)))
+            self._state_of(one).inserted = dict.fromkeys(map(key_of, fitted_all(given, one.cols, where)))
             return
-        assert one._declaration.path is not None
+        assert declared.path is not None
         try:
-            text = one._declaration.path.read_text(encoding="utf-8")
+            text = declared.path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise RuleFailed(
-                f"{one._declaration.site}: {one._name} cannot read {one._declaration.path}: {error}. The tick "
-                "did not happen",
-                sites=[one._declaration.site],
-                relations=[one._name],
+                f"{where} cannot read {declared.path}: {error}. The tick did not happen",
+                sites=[declared.site],
+                relations=[one.tabname],
             ) from error
         self._state_of(one).inserted = dict.fromkeys(enumerate(text.splitlines()))
 
@@ -512,20 +515,20 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
     def deliver(self, channel: str, rows: Any) -> None:
         """Let rows arrive in a channel with the next tick."""
         one = self.collection(channel)
-        if one._kind is not Kind.CHANNEL:
-            raise IllegalRule(f"{channel} is a {one._kind.value}: only channels are delivered to")
+        if kind_of(one) is not Kind.CHANNEL:
+            raise IllegalRule(f"{channel} is a {kind_of(one).value}: only channels are delivered to")
         root, taken, held = self._root, one._taken(rows), self._state_of(one).contents
         root._from_outside(lambda: root._inbox.add(held, taken))
 
     def _channel(self, name: Any) -> Collection | None:
         """The channel of a name that somebody has sent."""
-        return next((one for one, _ in self._senders if one._name == name and one._kind is Kind.CHANNEL), None)
+        return next((one for one, _ in self._senders if one.tabname == name and kind_of(one) is Kind.CHANNEL), None)
 
     def fire(self, timer: str | Collection) -> None:
         """Let a periodic fire: it has one more row in the next tick."""
         one = timer if isinstance(timer, Collection) else self.collection(timer)
-        if one._kind is not Kind.PERIODIC:
-            raise IllegalRule(f"{one._name} is a {one._kind.value}: only a periodic fires")
+        if kind_of(one) is not Kind.PERIODIC:
+            raise IllegalRule(f"{one.tabname} is a {kind_of(one).value}: only a periodic fires")
         self._root._fired += 1
         one.insert([(self._root._fired, self._root._clock())])
 

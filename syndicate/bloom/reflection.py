@@ -22,8 +22,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from syndicate.bloom.block import bootstrap
-from syndicate.bloom.declaration import Kind, const
+from syndicate.bloom.declaration import Kind
 from syndicate.bloom.program import Bloom
+from syndicate.bloom.rules.head import declaration_of, key_count, kind_of
+from syndicate.bloom.schema import const
 from syndicate.flow.element import key_of
 from syndicate.graph import components
 
@@ -68,7 +70,7 @@ def reflection(program: Bloom) -> dict[str, list[tuple[Any, ...]]]:
     True
     """
     mine = {name for name, value in vars(Reflecting).items() if name.startswith("t_")}
-    there = [one for one in program.collections() if one._name.rpartition(".")[2] not in mine]
+    there = [one for one in program.collections() if one.tabname.rpartition(".")[2] not in mine]
     levels = {name: stratum.level for stratum in program.plan.strata() for name in stratum.relations}
     rules = program.statements
     reads = [(rule, one) for rule in rules for one in rule.reads()]
@@ -79,16 +81,18 @@ def reflection(program: Bloom) -> dict[str, list[tuple[Any, ...]]]:
     return {
         "t_rules": [(rule.number, rule.head, rule.op, rule.block, rule.site, str(rule)) for rule in rules],
         "t_depends": [(*key, *rest) for key, rest in depends.items()],
-        "t_provides": [(one._name, one._kind is Kind.INPUT) for one in there if one._kind in (Kind.INPUT, Kind.OUTPUT)],
+        "t_provides": [
+            (one.tabname, kind_of(one) is Kind.INPUT) for one in there if kind_of(one) in (Kind.INPUT, Kind.OUTPUT)
+        ],
         "t_underspecified": program.underspecified(),
-        "t_stratum": [(one._name, levels.get(one._name, 0)) for one in there],
+        "t_stratum": [(one.tabname, levels.get(one.tabname, 0)) for one in there],
         "t_rule_stratum": [(rule.number, levels.get(rule.target, 0)) for rule in rules],
-        "t_table_info": [(one._name, one._kind.value) for one in there],
+        "t_table_info": [(one.tabname, kind_of(one).value) for one in there],
         "t_table_schema": [
-            (one._name, at, column, at < one._keys) for one in there for at, column in enumerate(one._columns)
+            (one.tabname, at, column, at < key_count(one)) for one in there for at, column in enumerate(one.cols)
         ],
         "t_cycle": list(_cycles((head, body, *flags) for (_, body), (head, *flags) in depends.items())),
-        "t_periodics": [(one._name, one._declaration.period) for one in there if one._kind is Kind.PERIODIC],
+        "t_periodics": [(one.tabname, declaration_of(one).period) for one in there if kind_of(one) is Kind.PERIODIC],
     }
 
 

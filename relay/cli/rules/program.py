@@ -20,6 +20,7 @@ from typing import Any, Final, TextIO
 import click
 
 from syndicate.bloom import Bloom, Kind
+from syndicate.bloom.rules.head import kind_of
 from syndicate.bloom.state.store import IN_MEMORY
 from syndicate.dedalus import Program, Schedule
 from syndicate.errors import OutputError, ProgramNotFound, ScheduleError, SyndicateError, TextError
@@ -162,7 +163,7 @@ def run_ticks(program: Bloom, lines: TextIO | None, ticks: int) -> None:
         coming.setdefault(tick, []).append((into, rows))
     for tick in range(ticks):
         for into, rows in coming.pop(tick, ()):
-            if program.collection(into)._kind is Kind.CHANNEL:
+            if kind_of(program.collection(into)) is Kind.CHANNEL:
                 program.deliver(into, rows)
             else:
                 program.collection(into) <= rows  # noqa: B015  # rows for the next tick

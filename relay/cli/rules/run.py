@@ -86,7 +86,7 @@ def run_bloom(program: str, lines: TextIO | None, ticks: int, as_json: bool) -> 
     """
     instance = make(find_bloom(program))
     run_ticks(instance, lines, ticks)
-    contents = {one._name: list(in_order(one)) for one in instance.collections() if one._columns and len(one)}
+    contents = {one.tabname: list(in_order(one)) for one in instance.collections() if one.cols and len(one)}
     if as_json:
         click.echo(json.dumps(contents, ensure_ascii=False, default=repr))
         return

@@ -52,6 +52,7 @@ from attrs import evolve, frozen
 from syndicate.bloom.declaration import SENT, TABLES, Kind
 from syndicate.bloom.insight.arrival import RACE, Arrival, Hazard, arrival_of
 from syndicate.bloom.insight.resending import says_when
+from syndicate.bloom.rules.head import declaration_of, kind_of
 from syndicate.bloom.rules.reader import Unseen
 from syndicate.explain.derivation import named
 from syndicate.graph import reached
@@ -216,9 +217,9 @@ def _counted(number: int, what: str) -> str:
 def analyse(program: Looking) -> Calm:
     """Which outputs of a program are confluent, and why others are not."""
     rules = program.statements
-    kinds = {one._name: one._kind for one in program.collections()}
-    arrivals = _arrivals(kinds, rules, {one._name for one in program._own.values()})
-    merging = frozenset(one._name for one in program.collections() if one._declaration.lattices)
+    kinds = {one.tabname: kind_of(one) for one in program.collections()}
+    arrivals = _arrivals(kinds, rules, {one.tabname for one in program._own.values()})
+    merging = frozenset(one.tabname for one in program.collections() if declaration_of(one).lattices)
     taken = {rule.head for rule in rules if rule.op in TAKING}
     standing = {name for name in kinds if arrivals[name] is not Arrival.PASSING and name not in taken}
     hazards = {rule: _hazards(rule, kinds, arrivals, merging, standing) for rule in rules}

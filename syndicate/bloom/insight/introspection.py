@@ -14,6 +14,7 @@ from syndicate.bloom.insight.calm import Calm, analyse
 from syndicate.bloom.insight.why import Reason, why
 from syndicate.bloom.insight.why_not import Lack, why_not
 from syndicate.bloom.rule import Rule
+from syndicate.bloom.rules.head import kind_of
 from syndicate.bloom.site import here
 from syndicate.errors import BloomDeclaration
 from syndicate.plan.heading import listed, meant
@@ -39,7 +40,7 @@ class Looking:
 
     def collection(self, name: str) -> Collection:
         """The collection of a name, ``"module.name"`` for one of a module; raises :class:`BloomDeclaration`."""
-        found = {one._name[len(self._prefix) :]: one for one in self.collections()}
+        found = {one.tabname[len(self._prefix) :]: one for one in self.collections()}
         if name not in found:
             raise BloomDeclaration(
                 f"{here()}: there is no collection {name!r}{meant(name, found)}; there are {listed(found)}"
@@ -59,7 +60,7 @@ class Looking:
 
     def stratum(self, collection: str | Collection) -> int:
         """How many points of order lie on the way to a collection."""
-        name = self.collection(collection)._name if isinstance(collection, str) else collection._name
+        name = self.collection(collection).tabname if isinstance(collection, str) else collection.tabname
         return next((one.level for one in self.plan.strata() if name in one.relations), 0)
 
     def underspecified(self) -> list[tuple[str, str]]:
@@ -67,12 +68,14 @@ class Looking:
         read = {found.name for rule in self.statements for found in rule.reads()}
         written = {rule.head for rule in self.statements}
         found = [
-            (c._name, "no rule reads it") for c in self.collections() if c._kind is Kind.INPUT and c._name not in read
+            (c.tabname, "no rule reads it")
+            for c in self.collections()
+            if kind_of(c) is Kind.INPUT and c.tabname not in read
         ]
         return found + [
-            (c._name, "no rule writes it")
+            (c.tabname, "no rule writes it")
             for c in self.collections()
-            if c._kind is Kind.OUTPUT and c._name not in written
+            if kind_of(c) is Kind.OUTPUT and c.tabname not in written
         ]
 
     def calm(self) -> Calm:

@@ -45,6 +45,7 @@ from attrs import frozen
 
 from syndicate.bloom.declaration import TABLES, Kind
 from syndicate.bloom.insight.calm import ASYNCHRONOUS, Calm, Point, analyse
+from syndicate.bloom.rules.head import kind_of
 from syndicate.errors import IllegalRule
 from syndicate.flow.graph import dot_text, mermaid_text
 from syndicate.graph import components
@@ -141,7 +142,7 @@ def graph_of(program: Looking, *, collapse: bool = False) -> Plot:
     """The graph of a program."""
     program = program._root
     rules, calm = program.statements, analyse(program)
-    kinds = {one._name: one._kind for one in program.collections()}
+    kinds = {one.tabname: kind_of(one) for one in program.collections()}
     used = {rule.head for rule in rules} | {one.name for rule in rules for one in rule.reads()}
     names = [name for name in kinds if name in used or name not in ("halt", "localtick", "now")]
     groups = _cycles(names, rules) if collapse else [[name] for name in names]

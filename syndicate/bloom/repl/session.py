@@ -33,6 +33,7 @@ from syndicate.bloom.insight.plot import FORMS, plot
 from syndicate.bloom.insight.why import ticks
 from syndicate.bloom.repl.workbench import BREAKPOINT, Workbench
 from syndicate.bloom.row import Row
+from syndicate.bloom.rules.head import kind_of
 from syndicate.errors import BloomDeclaration, IllegalRule, RowAbsent, SyndicateError
 from syndicate.explain.derivation import said
 from syndicate.flow.comparison import natural_order
@@ -122,10 +123,10 @@ class Session:
     def words(self) -> list[str]:
         """What a line may begin with, and the names within."""
         program = self.bench.newest
-        return [*(f"/{name}" for name in self.commands), *(one._name for one in program.collections())]
+        return [*(f"/{name}" for name in self.commands), *(one.tabname for one in program.collections())]
 
     def _names(self) -> list[str]:
-        return [*(one._name for one in self.bench.newest.collections()), *self.bench.names]
+        return [*(one.tabname for one in self.bench.newest.collections()), *self.bench.names]
 
     def _failed(self, text: str) -> None:
         self.failed += 1
@@ -216,13 +217,13 @@ class Session:
     def _given(self, rest: str, what: str) -> None:
         one, rows = self._collection(rest, f"/{what} takes a collection and rows: /{what} link (1, 2) (2, 3)")
         if not rows:
-            raise IllegalRule(f"which rows? As in /{what} {one._name} (1, 2) (2, 3)")
+            raise IllegalRule(f"which rows? As in /{what} {one.tabname} (1, 2) (2, 3)")
         given = _rows(rows)
-        odd = next((row for row in given if one._kind is not Kind.LATTICE and len(row) != len(one._columns)), None)
+        odd = next((row for row in given if kind_of(one) is not Kind.LATTICE and len(row) != len(one.cols)), None)
         if odd is not None:
             raise IllegalRule(
-                f"{odd!r} has {_counted(len(odd), 'value')}, and {one._name} has "
-                f"{_counted(len(one._columns), 'column')}: /{what} {one._name} ({', '.join(one._columns)})"
+                f"{odd!r} has {_counted(len(odd), 'value')}, and {one.tabname} has "
+                f"{_counted(len(one.cols), 'column')}: /{what} {one.tabname} ({', '.join(one.cols)})"
             )
         getattr(one, what)(given)
 
@@ -237,18 +238,18 @@ class Session:
                 self.write(repr(row))
             return
         for one in self.bench.view.collections():
-            if one._columns and len(one):
-                self.write(f"{one._name}:")
+            if one.cols and len(one):
+                self.write(f"{one.tabname}:")
                 for row in in_order(one):
                     self.write(f"  {row!r}")
 
     def _why(self, rest: str) -> None:
         one, row = self._collection(rest, "/why takes a collection and a row: /why path (1, 2)")
-        if not row and one._kind is not Kind.LATTICE:
-            raise IllegalRule(f"which row? As in /why {one._name} (1, 2)")
+        if not row and kind_of(one) is not Kind.LATTICE:
+            raise IllegalRule(f"which row? As in /why {one.tabname} (1, 2)")
         sent = row.startswith("<~")
         asked = _rows(row.removeprefix("<~"))[0] if row else next(iter(one))
-        program, name = self.bench.view, f"{one._name} <~" if sent else one._name
+        program, name = self.bench.view, f"{one.tabname} <~" if sent else one.tabname
         try:
             self.write(str(program.why(name, asked)))
         except RowAbsent:
@@ -259,19 +260,19 @@ class Session:
         if found is None:
             raise IllegalRule(usage)
         name = found[1]
-        program = self.bench.view if any(one._name == name for one in self.bench.view.collections()) else None
+        program = self.bench.view if any(one.tabname == name for one in self.bench.view.collections()) else None
         return (program or self.bench.newest).collection(name), found[2]
 
     # --------------------------------------------------------------------------------------------------- the program
 
     def _lscollections(self, _: str) -> None:
-        known = {one._name: one for one in self.bench.view.collections()}
+        known = {one.tabname: one for one in self.bench.view.collections()}
         for one in self.bench.newest.collections():
-            if one._columns and one._name not in ("halt", "localtick", "now"):
-                old = known.get(one._name)
-                count = len(old) if old is not None and old._columns else 0
-                columns = ", ".join(one._columns)
-                self.write(f"{one._name}({columns}): {one._kind.value}, {_counted(count, 'row')}")
+            if one.cols and one.tabname not in ("halt", "localtick", "now"):
+                old = known.get(one.tabname)
+                count = len(old) if old is not None and old.cols else 0
+                columns = ", ".join(one.cols)
+                self.write(f"{one.tabname}({columns}): {kind_of(one).value}, {_counted(count, 'row')}")
 
     def _lsrules(self, _: str) -> None:
         for rule in self.bench.newest.statements:

@@ -166,7 +166,7 @@ class Workbench:
     def stopped(self) -> bool:
         """Whether a breakpoint has rows, or the program has ended itself."""
         one = self.view._own.get(BREAKPOINT)
-        return self.view.halted or (one is not None and bool(one._columns) and len(one) > 0)
+        return self.view.halted or (one is not None and bool(one.cols) and len(one) > 0)
 
     def close(self) -> None:
         """Close files."""

@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve
 
 from syndicate import plan
 
 if TYPE_CHECKING:
-    from syndicate.bloom.rules.cell import Cell
     from syndicate.bloom.rules.join import Factor
 
 
@@ -32,12 +31,17 @@ class Mentioned:
 
     _held: Any = None
 
+    @property
+    def tabname(self) -> str:
+        """The name of its relation."""
+        raise NotImplementedError  # abstract
+
     def astray(self) -> str:
         """What is said where a function has come by it in a way that nobody saw."""
         raise NotImplementedError  # abstract
 
 
-def captured(function: Any) -> list[Cell]:
+def captured(function: Any) -> list[Mentioned]:
     """The variables that a function mentions."""
     code = getattr(function, "__code__", None)
     if code is None:
@@ -47,12 +51,12 @@ def captured(function: Any) -> list[Cell]:
     reachable = [cell.cell_contents for cell in around.values() if _is_full(cell)]
     reachable += function.__defaults__ or ()
     reachable += [function.__globals__[name] for name in names if name in function.__globals__]
-    found: dict[Cell, None] = {}
+    found: dict[Mentioned, None] = {}
     seen: set[int] = set()
     while reachable:
         one = reachable.pop()
         if isinstance(one, Mentioned):
-            found[cast("Cell", one)] = None
+            found[one] = None
         elif hasattr(type(one), "_collecting") and id(one) not in seen:
             seen.add(id(one))
             own = vars(one)
@@ -60,13 +64,13 @@ def captured(function: Any) -> list[Cell]:
     return list(found)
 
 
-def mentioning(factor: Factor, function: Any) -> tuple[Factor, list[Cell]]:
+def mentioning(factor: Factor, function: Any) -> tuple[Factor, list[Mentioned]]:
     """The rows with the values of the lattices that a function mentions, which its rows do not show."""
     cells = captured(function)
     values = [
-        plan.Rename(plan.Relation(cell._name, ("value",)), {"value": f"value of {cell._name}"})
+        plan.Rename(plan.Relation(cell.tabname, ("value",)), {"value": f"value of {cell.tabname}"})
         for cell in cells
-        if f"value of {cell._name}" not in factor.rows.heading
+        if f"value of {cell.tabname}" not in factor.rows.heading
     ]
     return (evolve(factor, rows=plan.NaturalJoin(factor.rows, *values)) if values else factor), cells
 
@@ -86,7 +90,7 @@ def names_in(code: CodeType) -> Iterator[str]:
             yield from names_in(inner)
 
 
-def bound(function: Callable[..., Any], cells: Sequence[Cell], places: Sequence[int]) -> Callable[[Any], Any]:
+def bound(function: Callable[..., Any], cells: Sequence[Mentioned], places: Sequence[int]) -> Callable[[Any], Any]:
     """*function*, of a row, while each variable stands for what the row has at its place."""
 
     def call(row: Any) -> Any:

@@ -194,7 +194,7 @@ class Complete(Term):
         self._lattice = term._lattice
         self._site = getattr(term, "_site", "")
 
-    def _leaves(self, kind: MethodKind = MethodKind.MORPHISM) -> Iterator[tuple[Cell, MethodKind, str]]:
+    def _leaves(self, kind: MethodKind = MethodKind.MORPHISM) -> Iterator[tuple[Mentioned, MethodKind, str]]:
         for cell, _, why in self._term._leaves():
             yield cell, MethodKind.NON_MONOTONE, why or self._why
 

@@ -3,6 +3,9 @@
 Nothing is computed when a block runs; each method gives a new expression.  Functions of rows take one row for each
 side: of a collection one, of a join as many as are joined.
 
+How many rows there are (``length``), and whether some, all, none or one of them pass a test, is answered by rows too:
+one row if it holds, none if it does not, to be joined with or mapped.  All of these but ``any`` are points of order.
+
 ``t <= a and b``, and the chain ``t <= a <= b``, ask for the truth of something here, and are refused.
 
 Source: Alvaro et al. 2011a, "Bloom Statements"; ``docs/design/bloom.md``, "Methods of rows".
@@ -20,7 +23,6 @@ import syndicate.bloom.rules.join as joining  # the package has a function of it
 from syndicate import plan
 from syndicate.bloom.row import Names, fitted_all, is_row, plain
 from syndicate.bloom.rules import aggregate, fold
-from syndicate.bloom.rules.asking import Asking
 from syndicate.bloom.rules.capture import bound, mentioning
 from syndicate.bloom.rules.cell import Cell
 from syndicate.bloom.rules.column import Column
@@ -44,13 +46,15 @@ from syndicate.bloom.rules.mark import Marked, Signed, astray
 from syndicate.bloom.rules.reading import followed
 from syndicate.bloom.rules.refusing import Refusing
 from syndicate.bloom.rules.side import Side
-from syndicate.bloom.rules.term import VALUE, Lifted, Term
+from syndicate.bloom.rules.term import VALUE, Lifted, Rows, Term
 from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule, RowMisfit, UnknownColumn
+from syndicate.flow.aggregates import count
 from syndicate.flow.zset import ZSet
 from syndicate.plan.heading import listed, meant
 
 Function = Callable[..., Any]
+Test = Callable[..., Any]
 
 
 @frozen(eq=False)
@@ -62,7 +66,7 @@ class Late:
     columns: Names | None
 
 
-class Expression(Asking, Signed, Refusing):
+class Expression(Rows, Refusing):
     """Rows, described; see the module."""
 
     _factor: Factor
@@ -162,7 +166,7 @@ class Expression(Asking, Signed, Refusing):
             factor, cells = mentioning(self._factor, function)
             call = composed(self._late.call, function, self._late.many, many, site)
             if cells:
-                call = bound(call, cells, [factor.rows.heading.index(f"value of {cell._name}") for cell in cells])
+                call = bound(call, cells, [factor.rows.heading.index(f"value of {cell.tabname}") for cell in cells])
             before = origin_of(self._late.call)
             noted(call, None if before is None else followed(before, self._late.many, function))
             late = Expression(factor, Late(call, True, None), site)
@@ -364,6 +368,51 @@ class Expression(Asking, Signed, Refusing):
         conditions = [plan.Compare(a, "==", plan.Const(v)) for a, v in zip(side.attributes, wanted, strict=True)]
         return Expression(Factor(plan.Selection(self._factor.rows, *conditions), (side,)))
 
+    # --------------------------------------------------------------------------------------------------- asking
+
+    def _attributes_of(self, test: Test | None = None) -> plan.Expression:
+        factor = self._known() if test is None else self.filter(test)._known()
+        return plan.Projection(factor.rows, tuple(dict.fromkeys(a for side in factor.sides for a in side.attributes)))
+
+    def length(self) -> Expression:
+        """One row, of how many rows there are: 0 if none."""
+        rows = self._attributes_of()
+        counted = plan.GroupBy(rows, (), [("length", plan.Agg(count))])
+        none = plan.AntiJoin(plan.Literal(("length",), [(0,)]), plan.Projection(rows, ()))
+        return self._column_of(plan.Union(counted, none), "length")
+
+    def empty(self) -> Expression:
+        """One row, ``(True,)``, if there is none."""
+        return self.none()
+
+    def any(self, test: Test | None = None) -> Expression:
+        """One row, ``(True,)``, if there is a row that passes."""
+        return self._column_of(plan.SemiJoin(_TRUE, plan.Projection(self._attributes_of(test), ())), "holds")
+
+    def none(self, test: Test | None = None) -> Expression:
+        """One row, ``(True,)``, if no row passes."""
+        return self._column_of(plan.AntiJoin(_TRUE, plan.Projection(self._attributes_of(test), ())), "holds")
+
+    def all(self, test: Test) -> Expression:
+        """One row, ``(True,)``, if no row fails to pass."""
+        passed, rows = self._attributes_of(test), self._attributes_of()
+        failed = plan.Difference(rows, passed)
+        return self._column_of(plan.AntiJoin(_TRUE, plan.Projection(failed, ())), "holds")
+
+    def one(self, test: Test | None = None) -> Expression:
+        """One row, ``(True,)``, if exactly one row passes."""
+        counted = plan.GroupBy(self._attributes_of(test), (), [("length", plan.Agg(count))])
+        single = plan.Selection(counted, plan.Compare("length", "==", 1))
+        return self._column_of(plan.SemiJoin(_TRUE, plan.Projection(single, ())), "holds")
+
+    def member(self, *row: Any) -> Expression:
+        """The same as ``include``."""
+        return self.include(*row)
+
+    def on_include(self, row: Any, function: Test) -> Expression:
+        """What *function* makes of a row, if it is there."""
+        return self.include(*row).map(function)
+
     def __mul__(self, other: Any) -> Product:
         product: Product = Product([self]) * other
         return product
@@ -380,6 +429,9 @@ class Expression(Asking, Signed, Refusing):
         )
 
     __ge__ = __gt__ = __le__ = __lt__ = _no_target
+
+
+_TRUE = plan.Literal(("holds",), [(True,)])
 
 
 class Product(Signed, Refusing):
@@ -533,7 +585,7 @@ def to_expression(given: Any, site: str) -> Expression:
     if isinstance(given, Expression):
         return given
     if isinstance(given, Cell):
-        return Expression(Factor(plan.Relation(given._name, VALUE), (Side(given, given._name, VALUE, VALUE),)))
+        return Expression(Factor(plan.Relation(given.tabname, VALUE), (Side(given, given.tabname, VALUE, VALUE),)))
     if isinstance(given, Term):
         return Expression(made(Lifted(given._plan(), given, VALUE), str(given)))
     if isinstance(given, Product):

@@ -27,12 +27,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import itemgetter
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from syndicate.bloom.row import Names, fitted, fitted_all, is_row, plain, row_type
 from syndicate.bloom.rules.capture import Mentioned, bound
 from syndicate.bloom.rules.closure import watch
 from syndicate.bloom.rules.embedded import LatticeFound, lattice_columns
+from syndicate.bloom.rules.head import Head, is_merging, key_count
 from syndicate.bloom.rules.reading import Origin
 from syndicate.bloom.rules.side import Side
 from syndicate.errors import IllegalRule, RowMisfit, RuleFailed
@@ -40,10 +41,6 @@ from syndicate.flow.element import ATOMS_AND_FLOATS
 from syndicate.lattice import Bool
 from syndicate.lattice.lattice import Lattice, holds_lattice
 from syndicate.plan.heading import listed, meant
-
-if TYPE_CHECKING:
-    from syndicate.bloom.collection import Collection
-    from syndicate.bloom.rules.cell import Cell
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -284,7 +281,7 @@ def numbered(width: int) -> Names:
 
 
 def called(
-    function: Any, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Cell] = ()
+    function: Any, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Mentioned] = ()
 ) -> Callable[[Any], Any]:
     """A function of a tuple over *heading* that calls the user's with rows, and with the values of *cells*."""
     spread = parameters(function, sides, site)
@@ -304,7 +301,7 @@ def origin_of(call: Any) -> Origin | None:
 
 
 def _called(
-    function: Any, spread: bool, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Cell]
+    function: Any, spread: bool, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Mentioned]
 ) -> Callable[[Any], Any]:
     makers = [_maker(side, heading) for side in sides]
     if cells:
@@ -317,7 +314,7 @@ def _called(
             except Exception as error:
                 raise failure(site, error, rows[0] if len(rows) == 1 else rows) from error
 
-        return bound(mentioning, cells, [heading.index(f"value of {cell._name}") for cell in cells])
+        return bound(mentioning, cells, [heading.index(f"value of {cell.tabname}") for cell in cells])
     if len(makers) == 1:
         (only,) = makers
 
@@ -405,7 +402,7 @@ class Fitting:
     __slots__ = ("call", "columns", "flat", "head", "many", "site", "width")
 
     def __init__(
-        self, call: Callable[[Any], Any], columns: Names, site: str, *, many: bool, head: Collection | None = None
+        self, call: Callable[[Any], Any], columns: Names, site: str, *, many: bool, head: Head | None = None
     ) -> None:
         self.call = call
         self.head = head
@@ -431,7 +428,7 @@ class Fitting:
             return ()
         if not _KNOWN.issuperset(map(type, made)):
             self._looked(made)
-            if self.head is not None and self.head._merging:
+            if self.head is not None and is_merging(self.head):
                 self.flat |= {type(one) for one in made if isinstance(one, Lattice)}
         return (made,)
 
@@ -441,8 +438,10 @@ class Fitting:
         stray = next((one for one in row if isinstance(one, Mentioned)), None)
         if stray is not None:
             raise IllegalRule(f"{self.site}: {stray.astray()}")
-        if head is not None and not head._merging and holds_lattice(row):
-            raise LatticeFound(head._name, lattice_columns(row, self.columns, head._keys, f"{self.site}: {head._name}"))
+        if head is not None and not is_merging(head) and holds_lattice(row):
+            raise LatticeFound(
+                head.tabname, lattice_columns(row, self.columns, key_count(head), f"{self.site}: {head.tabname}")
+            )
 
 
 class Bare:

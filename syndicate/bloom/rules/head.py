@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any
 
 from syndicate import plan
-from syndicate.bloom.declaration import OPERATORS, Kind
+from syndicate.bloom.declaration import OPERATORS, Declaration, Kind
+from syndicate.bloom.row import Names
 from syndicate.bloom.rule import Recorded, check_operator
 from syndicate.bloom.rules.mark import Marked
 from syndicate.bloom.site import here
@@ -22,7 +23,20 @@ class Head:
 
     _name: str
     _kind: Kind
+    _columns: Names
+    _keys: int
+    _declaration: Declaration
     _program: Any
+
+    @property
+    def tabname(self) -> str:
+        """The name."""
+        return self._name
+
+    @property
+    def cols(self) -> Names:
+        """The names of the columns."""
+        return self._columns
 
     def _making(self) -> bool:
         return self._program is None or bool(self._program._root._collecting)
@@ -59,3 +73,26 @@ class Head:
     def _take(self, op: str, given: Any, site: str) -> None:
         """Let the next tick see what an operator gave outside of a block."""
         raise NotImplementedError  # abstract
+
+
+# What is asked of a head that has columns: a method would hide the column of its name.
+
+
+def kind_of(head: Head) -> Kind:
+    """What it is: a table, a scratch, ..."""
+    return head._kind
+
+
+def key_count(head: Head) -> int:
+    """How many of its columns, the first ones, are the key."""
+    return head._keys
+
+
+def declaration_of(head: Head) -> Declaration:
+    """How it was declared."""
+    return head._declaration
+
+
+def is_merging(head: Head) -> bool:
+    """Whether it is known to hold lattice values, so that rows of one key are merged."""
+    return head._name in head._program._root._merged

@@ -127,7 +127,7 @@ def is_cell(value: Any) -> bool:
 
 def cell_attribute(cell: Any) -> str:
     """The attribute of a variable that a function mentions."""
-    return f"value of {cell._name}"
+    return f"value of {cell.tabname}"
 
 
 def of(notion: Any) -> Of:

@@ -26,14 +26,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from attrs import field, frozen
 
 from syndicate import plan
 from syndicate.bloom.row import Names
 from syndicate.bloom.rules.answer import ORDER, answered, kinds
-from syndicate.bloom.rules.capture import captured
+from syndicate.bloom.rules.capture import Mentioned, captured
+from syndicate.bloom.rules.column import Column
 from syndicate.bloom.rules.mark import Signed
 from syndicate.bloom.rules.notion import cell_attribute
 from syndicate.bloom.rules.reading import ELEMENT, of_elements
@@ -44,10 +45,6 @@ from syndicate.lattice.lattice import LATTICES, Lattice
 from syndicate.lattice.method import OPERATORS, Kind
 from syndicate.plan.expression import to_names
 from syndicate.plan.heading import listed, meant
-
-if TYPE_CHECKING:
-    from syndicate.bloom.rules.cell import Cell
-    from syndicate.bloom.rules.expression import Expression
 
 VALUE: Final = ("value",)
 
@@ -78,19 +75,31 @@ class Lifted(plan.Expression):
         return str(self.term)
 
 
+class Rows(Signed):
+    """Rows that are joined and mapped, as a term becomes: an expression, in :mod:`syndicate.bloom.rules.expression`."""
+
+    def column(self, name: str) -> Column:
+        """The column *name*."""
+        raise NotImplementedError  # abstract
+
+    def __getattr__(self, name: str) -> Any:
+        """A column, where no method is called so."""
+        raise AttributeError(name)
+
+
 class Term(Signed):
     """A value of a lattice, described."""
 
     _lattice: type[Lattice] | None
     _site: str
 
-    _rows: Callable[..., Expression]
+    _rows: Callable[..., Rows]
     """How a term becomes rows: set by :mod:`syndicate.bloom.rules.outlet`, which stands on what stands on this."""
 
     _joined: Callable[..., Any]
     """How it is joined with others: set by :mod:`syndicate.bloom.rules.expression`."""
 
-    def _leaves(self, kind: Kind = Kind.MORPHISM) -> Iterator[tuple[Cell, Kind, str]]:
+    def _leaves(self, kind: Kind = Kind.MORPHISM) -> Iterator[tuple[Mentioned, Kind, str]]:
         """The variables that are read; in which way; and by which method, if that is not monotone."""
         raise NotImplementedError  # abstract: of a variable, and of a method called
 
@@ -98,7 +107,7 @@ class Term(Signed):
         """What is read, as relational algebra."""
         worst: dict[str, str] = {}
         for cell, _, why in self._leaves():
-            worst[cell._name] = worst.get(cell._name, "") or why
+            worst[cell.tabname] = worst.get(cell.tabname, "") or why
         read: list[plan.Expression] = []
         for name, why in worst.items():
             relation: plan.Expression = plan.Rename(plan.Relation(name, VALUE), {"value": f"value of {name}"})
@@ -109,7 +118,7 @@ class Term(Signed):
         """Whether anything about it is not monotone."""
         return any(why for _, _, why in self._leaves())
 
-    def to_collection(self, function: Callable[..., Any] | None = None, *, columns: Any = None) -> Expression:
+    def to_collection(self, function: Callable[..., Any] | None = None, *, columns: Any = None) -> Rows:
         """Its elements as rows: what *function* makes of each (of a map's key and value); None leaves one out."""
         return self._rows(function, columns, here())
 
@@ -170,7 +179,7 @@ class Call(Term):
         self._receiver, self._name, self._arguments, self._site = receiver, name, arguments, site
         self._kind, self._argument = known(receiver, name, site)
         self._lattice = answered(receiver._lattice, name, arguments)
-        self._captured: dict[Cell, str] = {}
+        self._captured: dict[Mentioned, str] = {}
         self._offence = ""
         for one in arguments:
             if callable(one) and not isinstance(one, type):
@@ -178,7 +187,7 @@ class Call(Term):
                 self._offence = self._offence or found.get(ELEMENT, "")
                 self._captured |= {cell: found.get(cell_attribute(cell), "") for cell in captured(one)}
 
-    def _leaves(self, kind: Kind = Kind.MORPHISM) -> Iterator[tuple[Cell, Kind, str]]:
+    def _leaves(self, kind: Kind = Kind.MORPHISM) -> Iterator[tuple[Mentioned, Kind, str]]:
         how = {Kind.NON_MONOTONE: f"{self._name}()"}
         for part, own in [(self._receiver, self._kind), *((a, self._argument) for a in self._arguments)]:
             if isinstance(part, Term):

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from syndicate.bloom.rules.capture import Mentioned
 from syndicate.bloom.rules.cell import Cell, Complete
 from syndicate.bloom.rules.function import failure
 from syndicate.bloom.rules.term import Call, Term
@@ -26,7 +27,7 @@ NOTHING: Final = object()
 class Leaf:
     """A variable, as one term reads it."""
 
-    def __init__(self, cell: Cell, value: Any) -> None:
+    def __init__(self, cell: Mentioned, value: Any) -> None:
         """*value* gives the value of the variable."""
         self.cell, self.now = cell, value
         self.delta: Lattice | None = None
@@ -118,13 +119,13 @@ class Spring:
         if not isinstance(term, Call):
             return term
         for cell in term._captured:
-            self.captured[cell._name] = self._leaf(cell)
+            self.captured[cell.tabname] = self._leaf(cell)
         return Node(term, [self._made(part) for part in (term._receiver, *term._arguments)])
 
-    def _leaf(self, cell: Cell) -> Leaf:
-        state = self._cells[cell._name]
+    def _leaf(self, cell: Mentioned) -> Leaf:
+        state = self._cells[cell.tabname]
         leaf = Leaf(cell, lambda: state.value)
-        self.leaves.setdefault(cell._name, []).append(leaf)
+        self.leaves.setdefault(cell.tabname, []).append(leaf)
         return leaf
 
     def restart(self) -> None:

@@ -20,6 +20,7 @@ from syndicate import plan
 from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.cell import Complete
 from syndicate.bloom.rules.function import Bare, Fitting, Testing, origin_of
+from syndicate.bloom.rules.head import declaration_of, key_count
 from syndicate.bloom.rules.reader import Unseen
 from syndicate.bloom.rules.reading import PERHAPS, Purpose, Reading, read_origin
 from syndicate.bloom.rules.term import VALUE, Lifted
@@ -212,9 +213,9 @@ def known_columns(collections: Iterable[Any], held: Mapping[str, Iterable[str]])
     """What is known of columns before functions are read; *held* hold lattice values, but nobody says which."""
     found: Known = {}
     for one in collections:
-        named: Mapping[str, Any] = one._declaration.lattices
-        own: dict[str, Kind] = dict.fromkeys(one._columns[one._keys :], PERHAPS)
-        own |= dict.fromkeys(held.get(one._name, ()))
+        named: Mapping[str, Any] = declaration_of(one).lattices
+        own: dict[str, Kind] = dict.fromkeys(one.cols[key_count(one) :], PERHAPS)
+        own |= dict.fromkeys(held.get(one.tabname, ()))
         own |= named
-        found[one._name] = own
+        found[one.tabname] = own
     return found

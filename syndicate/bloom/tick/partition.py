@@ -21,6 +21,7 @@ from syndicate import plan
 from syndicate.bloom.declaration import Kind
 from syndicate.bloom.row import Names
 from syndicate.bloom.rule import Rule
+from syndicate.bloom.rules.head import kind_of
 from syndicate.bloom.rules.term import VALUE, Lifted, Term
 from syndicate.bloom.tick.lattice_join import Flow, flow_of
 from syndicate.bloom.tick.over import over
@@ -72,7 +73,7 @@ class Division:
 
 def is_divided(collections: Iterable[Any], rules: Iterable[Rule], merged: Mapping[str, Any]) -> bool:
     """Whether anything in a program grows."""
-    return bool(merged) or any(one._kind is Kind.LATTICE for one in collections)
+    return bool(merged) or any(kind_of(one) is Kind.LATTICE for one in collections)
 
 
 def divided(
@@ -80,14 +81,14 @@ def divided(
 ) -> Division:
     """The division of a program with these rules, of which *program* knows the strata."""
     levels = {name: stratum.level for stratum in program.strata() for name in stratum.relations}
-    cells = {one._name for one in collections if one._kind is Kind.LATTICE}
+    cells = {one.tabname for one in collections if kind_of(one) is Kind.LATTICE}
     division = Division(merged)
     names: dict[Lifted, str] = {}
 
     def outlet(lifted: Lifted) -> str:
         if lifted not in names:
             name = names[lifted] = f"{lifted.term} #{len(names)}"
-            read = [(levels[cell._name], bool(why)) for cell, _, why in lifted.term._leaves()]
+            read = [(levels[cell.tabname], bool(why)) for cell, _, why in lifted.term._leaves()]
             division.outlets[name] = (lifted, max((level + firm for level, firm in read), default=0))
             division.headings[name] = lifted.heading
         return names[lifted]

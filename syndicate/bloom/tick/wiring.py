@@ -16,6 +16,7 @@ from syndicate import plan
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import TABLES, Kind
 from syndicate.bloom.rule import Rule
+from syndicate.bloom.rules.head import declaration_of, key_count, kind_of
 from syndicate.bloom.rules.reader import Unseen
 from syndicate.bloom.site import placing
 from syndicate.bloom.tick.ordering import Ordering, known_columns
@@ -55,15 +56,15 @@ def wired(
     *merged* are the collections that are known to hold lattice values, with the columns that do.
     """
     every = list(collections)
-    known = {one._name: one for one in every if one._columns or one._kind is not Kind.TEMP}
+    known = {one.tabname: one for one in every if one.cols or kind_of(one) is not Kind.TEMP}
     _check_definitions(rules)
-    cells = frozenset(one._name for one in every if one._kind is Kind.LATTICE)
-    named = {name: dict(one._declaration.lattices) for name, one in known.items() if name not in cells}
-    ordering = Ordering(known_columns(every, merged or {}), {one._name: one for one in every if one._name in cells})
+    cells = frozenset(one.tabname for one in every if kind_of(one) is Kind.LATTICE)
+    named = {name: dict(declaration_of(one).lattices) for name, one in known.items() if name not in cells}
+    ordering = Ordering(known_columns(every, merged or {}), {one.tabname: one for one in every if one.tabname in cells})
     ordering.infer(rules)
     rules = [ordering.ordered(rule) for rule in rules]
     given_held = {**{name: frozenset(of) for name, of in named.items() if of}, **(merged or {})}
-    held = spread(rules, {name: one._keys for name, one in known.items()}, given_held, cells)
+    held = spread(rules, {name: key_count(one) for name, one in known.items()}, given_held, cells)
     given = [Given(rule.head, rule.op, rule.target, rule.body, rule.site) for rule in rules]
     if not is_divided(every, rules, held):
         program, sinks = _program(known, given)
@@ -90,18 +91,18 @@ def _program(
     grows = frozenset(division.merged) if division is not None else frozenset()
     for name, one in known.items():
         if name in read or name in derived or name in both:
-            several = one._kind not in TABLES and name in both and name not in grows
-            program.edb(name, *one._columns, bag=several, exact=not several)
+            several = kind_of(one) not in TABLES and name in both and name not in grows
+            program.edb(name, *one.cols, bag=several, exact=not several)
     if division is not None:
         for name in division.outlets:
             program.edb(name, *division.headings[name], exact=True)
         for name in division.parts:
             program.idb(name, *division.headings[name])
-    sinks = set(derived) | {name for name in both if known[name]._kind not in TABLES and name not in grows}
+    sinks = set(derived) | {name for name in both if kind_of(known[name]) not in TABLES and name not in grows}
     for rule in rules:
         with placing(rule.site):
             if rule.target not in program.declared:
-                program.idb(rule.target, *known[rule.head]._columns)
+                program.idb(rule.target, *known[rule.head].cols)
             program.rule(program[rule.target], rule.body, origin=rule.site)
         sinks.add(rule.target)
     return program, sinks
@@ -164,7 +165,7 @@ def steady(collections: Iterable[Collection], rules: Sequence[Rule]) -> frozense
 
     The greatest set of relations that read only each other, in monotone ways, and are not deleted from.
     """
-    kinds = {one._name: one._kind for one in collections}
+    kinds = {one.tabname: kind_of(one) for one in collections}
     shrinks = {rule.head for rule in rules if rule.op in ("<-", "<+-")}
     found = {name for name, kind in kinds.items() if kind in (*TABLES, Kind.CONST, Kind.TEMP) and name not in shrinks}
     while True:
