@@ -1,23 +1,23 @@
-"""The journeys of HOWITWORKS.md, taken: the functions that their steps name are entered, and in the order of the steps.
-
-The second one goes through threads of Spark's, which nobody can watch from here; its names are resolved like all others
-(``tests/test_citations.py``).
-"""
+"""The journeys of HOWITWORKS.md, taken: each function that a step names is entered, in the order of the steps."""
 
 from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import CodeType, FrameType, FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
+import trio
 
 from relay import connect
+from relay.capabilities.sturdy import mint
 from relay.server.broker import Broker
+from relay.tools.console import console
+from relay.tools.printer import Outlet, Printer
 from syndicate import (
     ANY,
     Observe,
@@ -29,6 +29,7 @@ from syndicate import (
     dataspace,
     during,
     host,
+    on_stop_or_crash,
     react,
     record,
     run,
@@ -38,8 +39,14 @@ from syndicate import (
 )
 from syndicate.bloom import Bloom, bloom, channel, durable, scratch, table
 from syndicate.dedalus import Program
+from syndicate.spark import spark_source
+from syndicate.values.pattern import pattern_of
 from tests.test_conformance import resolved
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+IN_THREAD: Final = trio.to_thread.run_sync
 HOUSE = Path(__file__).parents[1]
 STEP = re.compile(r"^(\d+)\. (.*(?:\n {3}.*)*)", re.MULTILINE)
 NAME = re.compile(r"`([a-z_]+(?:\.\w+)+)`")
@@ -73,6 +80,15 @@ class Watch:
         finally:
             sys.setprofile(before)
 
+    async def in_thread(self, fn: Callable[..., Any], *args: Any, **options: Any) -> Any:
+        """What ``trio.to_thread.run_sync`` does, and watch that thread meanwhile."""
+
+        def watched() -> Any:
+            with self.watching():
+                return fn(*args)
+
+        return await IN_THREAD(watched, **options)
+
     def _note(self, frame: FrameType, event: str, arg: Any) -> None:
         if event == "call":
             self.entered.setdefault(frame.f_code, len(self.entered))
@@ -96,6 +112,12 @@ def check(journey: str, watch: Watch, *elsewhere: str) -> None:
 @record
 class Present:
     who: str
+
+
+@record
+class Sensor:
+    name: str
+    celsius: float
 
 
 @record
@@ -145,6 +167,31 @@ def test_an_assertion_to_anothers_during() -> None:
     assert heard == ["Alice"]
     # A record freezes itself, by generated code; the codec was chosen when the connection began.
     check("First", watch, "values.value.freeze", "relay.protocol.codec.codec_for")
+
+
+def test_a_row_of_spark_to_a_plus(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second journey: from a table, in a session that is there, to a console behind a broker."""
+    watch, lines = Watch(), list[str]()
+    monkeypatch.setattr(trio.to_thread, "run_sync", watch.in_thread)
+
+    def table(session: SparkSession) -> Any:
+        return session.createDataFrame([("roof", 21.5)], "name string, celsius double")
+
+    def boot() -> None:
+        ds = dataspace()
+        spawn(Broker(["tcp://127.0.0.1:0"], ds=ds, opened=lambda addresses: spawn(shown, addresses[0])))
+        spawn(spark_source(ds, table, to=Sensor, key=["name"], session=spark, progress=False))
+
+    def shown(address: str) -> None:
+        printer = Printer(Outlet(lambda data: lines.append(data.decode())), count=1)
+        on_stop_or_crash(current_facet().actor.system.stop)
+        console(address, mint("syndicate", b""), printer, patterns=[pattern_of(Sensor(ANY, ANY))])
+
+    with watch.watching():
+        run(boot)
+    assert [line.partition(" ")[2] for line in lines] == ['+ <Sensor "roof" 21.5>\n']
+    # The session was open; only a stream calls back.
+    check("Second", watch, "spark.java.find_java", "spark.session.open_session", "spark.query.Query.follow")
 
 
 def test_a_bloom_rule_to_a_channel() -> None:
