@@ -67,6 +67,11 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java
 mutation: .venv/stamps/dev .peers/cosmic-ray/stamp ## mutants of the core: which changes of the code do its tests not notice? (hours)
 	@.peers/cosmic-ray/bin/python -m tests.mutation --sample 200
 
+.PHONY: lakes
+lakes: .peers/lakes/stamp ## sources beside real Iceberg and Delta tables, on the Spark that these are made for
+	@SYNDICATE_LAKES=.peers/lakes/jars .peers/lakes/bin/python -m pytest -p no:cacheprovider -W ignore:unclosed:ResourceWarning \
+	    tests/syndicate/spark/lakes
+
 .PHONY: clean
 clean: ## remove what make has made
 	@rm -rf .venv .peers build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse
@@ -136,6 +141,17 @@ java:
 	$(call environment,.peers/cosmic-ray)
 	@echo "Installing cosmic-ray into .peers ..."
 	@set -o pipefail; .peers/cosmic-ray/bin/python -m pip install cosmic-ray==8.7.0 $(progress) || $(failed)
+	@touch $@
+
+# Iceberg and Delta, as Spark itself fetches them, for a Spark of their own: there is none of either for the newest yet.
+LAKES := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,io.delta:delta-spark_4.1_2.13:4.1.0
+.peers/lakes/stamp: constraints.txt pyproject.toml | java
+	$(call environment,.peers/lakes)
+	@echo "Installing Spark 4.1 with Iceberg and Delta into .peers (1 GB, some minutes) ..."
+	@sed 's/^pyspark==.*/pyspark==4.1.4/' constraints.txt > .peers/lakes/constraints.txt
+	@set -o pipefail; PIP_CONSTRAINT=.peers/lakes/constraints.txt \
+	    .peers/lakes/bin/python -m pip install --editable '.[spark,test]' $(progress) || $(failed)
+	@.peers/lakes/bin/python -m tests.syndicate.spark.lakes.jars $(LAKES) .peers/lakes || $(failed)
 	@touch $@
 
 # The peers of the flow and dedalus benchmarks, one in each .peers/<name>.  One that cannot be installed is left out, and

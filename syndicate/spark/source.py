@@ -26,10 +26,10 @@ import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import trio
-from attrs import define, evolve, field, frozen
+from attrs import Factory, define, evolve, field, frozen
 
 from syndicate.actors.turn import expect_ref
 from syndicate.actors.verbs import current_facet, linked_task, react
@@ -39,7 +39,7 @@ from syndicate.spark.arrow import arrow_schema, arrow_table
 from syndicate.spark.columns import described
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.difference import Difference
-from syndicate.spark.errors import Interrupted
+from syndicate.spark.errors import Interrupted, explained
 from syndicate.spark.feed import WORDS, Feed, Named, feed_of
 from syndicate.spark.follower import Batch, Follower, check_call
 from syndicate.spark.journal import Journal
@@ -54,6 +54,9 @@ from syndicate.values.value import Ref
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+UNREAD: Final = 5
+"""How often a look at a feed fails, which takes some 3 seconds, before the table is read in its place."""
 
 
 def spark_source(
@@ -112,7 +115,8 @@ def spark_source(
         whole: makes a DataFrame of the table itself, whose changes a batch DataFrame of *changes* has.  It is read at
             the first start, and when the place in the feed has gone, which the log tells; what differs from what stands
             is one step, and the source goes on behind the feed's last commit.  A commit during that is an interrupted
-            look: it is read again.
+            look: it is read again.  While the feed cannot be read, for files that it needs have been removed, the table
+            is looked at in its place; the log tells when that begins and ends.
         ignore: columns that no record takes.  Others that are not used are refused at the first start; those that are
             added later, while the rows are followed or beside a journal, are left out, and the log says so once.
         clock: a ``@record`` class whose fields are columns that the sequence determines.  While a step is the latest
@@ -246,6 +250,8 @@ class _Source(Follower):
     place: Place | None = None
     last: int = -1
     looked: bool = False
+    outage: Outage = field(default=Factory(lambda self: Outage(self.name, self.log), takes_self=True))
+    unread: bool = False  # the table is looked at, in the place of the feed
 
     async def run(self, make: Callable[[SparkSession], DataFrame], session: SparkSession | None) -> bool:
         """Follow the rows; return whether the assertions stay when that has ended."""
@@ -269,7 +275,7 @@ class _Source(Follower):
                 query: Query[Batch] = Query(self.rows.name, self.options.trigger, self.options.mode, checkpoint)
                 await query.follow(frame, self._received, self.deliver, self.stands)
             elif self.options.feed is not None:
-                await self._ask(self.options.feed, frame, again)
+                await self._ask(self.options.feed, opened, frame, again)
             else:
                 await self._poll(frame, again)
         finally:
@@ -328,34 +334,55 @@ class _Source(Follower):
                 f"sequence= orders the changes of a stream, but the frame of {self.rows.name} is a table: leave it out"
             )
 
-        def look(frame: DataFrame) -> Batch | None:
+        def look(make: Callable[[], DataFrame]) -> Batch | None:
             began = time.monotonic()
-            steps = self._differing(arrow_table(self.rows.name, frame))
+            steps = self._differing(arrow_table(self.rows.name, make()))
             return self._planned(steps, self.last + 1, "", began) if any(step.changes for step in steps) else None
 
         await self._repeat(look, frame, again)
 
-    async def _ask(self, feed: Feed, frame: DataFrame, again: Callable[[], DataFrame]) -> None:
+    async def _ask(self, feed: Feed, session: SparkSession, frame: DataFrame, again: Callable[[], DataFrame]) -> None:
         """Ask a feed for the commits after the last one; never ends by itself."""
+        whole = self.options.whole
 
-        def look(frame: DataFrame) -> Batch | None:
+        def look(make: Callable[[], DataFrame]) -> Batch | None:
             began = time.monotonic()
             try:
-                if self.place is None and self.options.whole is not None:
-                    steps = self._renewed(feed, self.options.whole, frame, again)
-                else:
-                    steps = self._later(feed, frame)
-            except PlaceGone as gone:
-                if self.options.whole is None:
-                    raise SourceError(
-                        f"{gone}: what was committed in between cannot be told; give whole= a function that makes a "
-                        "DataFrame of the table, or remove the journal to begin anew, and keep the commits for longer"
-                    ) from None
-                steps = self._renewed(feed, self.options.whole, frame, again)
-                self.log.warning("the table was read as a whole", source=self.name, reason=str(gone))
+                steps = explained(self.name, self._asked, feed, make, again)
+            except Interrupted as error:
+                passes = isinstance(error, Overtaken) or (self.looked and self.outage.count < UNREAD)
+                if whole is None or (passes and not self.unread):
+                    raise
+                steps = self._instead(whole, session)
+                if not self.unread:
+                    self.log.warning(
+                        "the feed cannot be read, and the table is in its place", source=self.name, reason=str(error)
+                    )
+                self.unread = True
+            else:
+                if self.unread:
+                    self.log.warning("the feed can be read again", source=self.name)
+                self.unread = False
             return self._planned(steps, self.last + 1, "", began) if steps else None
 
         await self._repeat(look, frame, again)
+
+    def _asked(self, feed: Feed, make: Callable[[], DataFrame], again: Callable[[], DataFrame]) -> list[Step]:
+        """What the feed says, or else the table if the place has gone."""
+        frame, whole = make(), self.options.whole
+        try:
+            if self.place is None and whole is not None:
+                return self._renewed(feed, whole, frame, again)
+            return self._later(feed, frame)
+        except PlaceGone as gone:
+            if whole is None:
+                raise SourceError(
+                    f"{gone}: what was committed in between cannot be told; give whole= a function that makes a "
+                    "DataFrame of the table, or remove the journal to begin anew, and keep the commits for longer"
+                ) from None
+            steps = self._renewed(feed, whole, frame, again)
+            self.log.warning("the table was read as a whole", source=self.name, reason=str(gone))
+            return steps
 
     def _later(self, feed: Feed, frame: DataFrame) -> list[Step]:
         """The commits of the feed behind the place, a step each."""
@@ -381,17 +408,7 @@ class _Source(Follower):
     ) -> list[Step]:
         """The step that makes of what stands the whole table, as it is at the feed's last commit."""
         before = self._newest(feed, frame)
-        table = self.made(whole, frame.sparkSession)
-        rows = evolve(self.rows, weight=None, sequence=None, clock=None, commit=None)
-        table = table.drop(*rows.spare(table.columns))
-        shape = rows.shape(arrow_schema(table.schema))
-        if other := [name for name in shape if shape[name] != (self.shape or shape)[name]]:
-            raise SourceError(
-                f"the table of whole= and the feed of {self.name} have columns of different types: {', '.join(other)}; "
-                "cast them in the frame"
-            )
-        with Pause():
-            step = self.standing.become(rows.steps(arrow_table(self.rows.name, table)))
+        step = self._whole(whole, frame.sparkSession)
         after = self._newest(feed, again())
         place = None if after is None else after.place
         if place != (None if before is None else before.place):
@@ -401,6 +418,28 @@ class _Source(Follower):
         self.place = place
         return [evolve(step, place=place, clock=None if after is None else after.clock)]
 
+    def _instead(self, whole: Callable[[SparkSession], DataFrame], session: SparkSession) -> list[Step]:
+        """The same without a feed that could say which commit it is: from there no place leads on."""
+        step = self._whole(whole, session)
+        if not step.changes:
+            return []
+        self.place = None
+        return [step]
+
+    def _whole(self, whole: Callable[[SparkSession], DataFrame], session: SparkSession) -> Step:
+        """The step that makes of what stands the whole table."""
+        table = self.made(whole, session)
+        rows = evolve(self.rows, weight=None, sequence=None, clock=None, commit=None)
+        table = table.drop(*rows.spare(table.columns))
+        shape = rows.shape(arrow_schema(table.schema))
+        if other := [name for name in shape if shape[name] != (self.shape or shape)[name]]:
+            raise SourceError(
+                f"the table of whole= and the feed of {self.name} have columns of different types: {', '.join(other)}; "
+                "cast them in the frame"
+            )
+        with Pause():
+            return self.standing.become(rows.steps(arrow_table(self.rows.name, table)))
+
     def _newest(self, feed: Feed, frame: DataFrame) -> Step | None:
         """The last commit of the feed."""
         rows = newest(self.rows.name, frame, feed)
@@ -408,22 +447,30 @@ class _Source(Follower):
         return steps[-1] if steps else None
 
     async def _repeat(
-        self, look: Callable[[DataFrame], Batch | None], frame: DataFrame, again: Callable[[], DataFrame]
+        self,
+        look: Callable[[Callable[[], DataFrame]], Batch | None],
+        frame: DataFrame,
+        again: Callable[[], DataFrame],
     ) -> None:
-        outage = Outage(self.name, self.log)
-        current: DataFrame | None = frame
+        """Look again and again: first at *frame*, which was made already."""
+        outage = self.outage
+
+        def first() -> DataFrame:
+            return frame
+
+        make = first
         while True:
             due = trio.current_time() + self.options.every
             try:
-                batch = await self.in_thread(look, current if current is not None else await self.in_thread(again))
+                batch = await self.in_thread(look, make)
             except (Interrupted, OSError) as error:
                 if not self.looked and not isinstance(error, Overtaken):
                     raise
-                current = None
+                make = again
                 await trio.sleep(outage.delay(error))
                 continue
             outage.over()
-            self.looked, current = True, None
+            self.looked, make = True, again
             if batch is not None:
                 await self.deliver(batch)
             await self.stands()

@@ -78,7 +78,7 @@ async def sourced(frame: Callable[[Any], DataFrame], **options: Any) -> AsyncIte
     def boot() -> None:
         ds = dataspace()
         made.extend([watch(ds, capture(Stock(ANY, ANY))), watch(ds, capture(Tick(ANY)))])
-        made.append(spawn(spark_source(ds, frame, Stock, every=0.01, **options), name="source"))
+        made.append(spawn(spark_source(ds, frame, Stock, **{"every": 0.01, **options}), name="source"))
 
     with trio.fail_after(PATIENCE), structlog.testing.capture_logs() as log:
         async with open_system(boot) as system:
@@ -376,6 +376,72 @@ async def test_a_table_that_is_read_as_a_whole(
         expire()
         async with sourced(view, **options) as watched:
             await follows(watched)
+
+
+@pytest.mark.parametrize(
+    ("when", "made", "key"),
+    [("first", True, []), ("later", True, ["article"]), ("later", False, []), ("restart", True, [])],
+)
+async def test_a_feed_that_cannot_be_read(
+    spark: SparkSession, tmp_path: Path, when: str, made: bool, key: list[str]
+) -> None:
+    """Its files are gone, perhaps for good: with whole= the table is looked at in its place, from the first look on,
+    until the feed is back; nothing is lost or doubled, whichever commits it has then.
+    """
+    view, table = View("iceberg", *ABC), ["a", "b", "c"]
+    gone = tmp_path / "gone.parquet"
+    away = [when == "first"]
+
+    def frame(session: SparkSession) -> DataFrame:
+        there = view(session)
+        if not away[0]:
+            return there
+        if made:
+            gone.write_bytes(b"PAR1")
+        try:
+            return session.read.schema(there.schema).parquet(str(gone))
+        finally:
+            gone.unlink(missing_ok=True)
+
+    def whole(session: SparkSession) -> DataFrame:
+        values = ", ".join(f"('{article}', 1L)" for article in table)
+        return session.sql(f"SELECT * FROM VALUES {values} AS t(article, pieces)")
+
+    def change() -> None:
+        away[0] = True
+        table[:] = ["b", "c", "d"]
+        view.changes += [("a", "DELETE", 3, 103), ("d", "INSERT", 3, 103)]
+
+    options: dict[str, Any] = {**view.options, "journal": tmp_path / "journal", "key": key, "whole": whole}
+    if when == "restart":
+        async with sourced(frame, **options) as watched:
+            await watched.until(*stocks("a", "b", "c"))
+        change()
+    async with sourced(frame, **options) as watched:
+        if when != "restart":
+            await watched.until(*stocks("a", "b", "c"))
+            change()
+        await watched.until(*stocks("b", "c", "d"))
+        table.append("e")
+        await watched.until(*stocks("b", "c", "d", "e"))
+        assert len(watched.said("the feed cannot be read, and the table is in its place")) == 1
+        assert watched.said("the feed can be read again") == []
+        view.changes = [("e", "INSERT", 0, 104)]
+        away[0] = False
+        await until(lambda: watched.said("the feed can be read again"))
+        view.changes.append(("b", "DELETE", 1, 105))
+        table.remove("b")
+        await watched.until(*stocks("c", "d", "e"))
+        away[0] = True
+        view.changes.append(("f", "INSERT", 2, 106))
+        table.append("f")
+        await watched.until(*stocks("c", "d", "e", "f"))
+        assert len(watched.said("the feed cannot be read, and the table is in its place")) == 2
+    async with sourced(frame, **options) as watched:
+        away[0] = False
+        view.changes.append(("c", "DELETE", 3, 107))
+        table.remove("c")
+        await watched.until(*stocks("d", "e", "f"))
 
 
 async def test_commits_that_go_while_they_are_read(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:

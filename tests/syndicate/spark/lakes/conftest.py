@@ -1,0 +1,43 @@
+"""A session that knows real Iceberg and Delta tables: `make lakes` sets up the Spark and the jars for it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+JARS = os.environ.get("SYNDICATE_LAKES", "")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The newest Spark has no Iceberg and no Delta yet, so these have an environment of their own."""
+    for item in items:
+        if not JARS and item.path.parent == Path(__file__).parent:
+            item.add_marker(pytest.mark.skip(reason="needs Iceberg, Delta and a Spark for them: `make lakes` runs it"))
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """Iceberg's tables are in the catalog `warehouse`, Delta's in directories."""
+    from syndicate.spark import open_session
+
+    config: dict[str, Any] = {
+        "spark.jars": ",".join(str(jar.absolute()) for jar in sorted(Path(JARS).glob("*.jar"))),
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,"
+        "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.warehouse": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.warehouse.type": "hadoop",
+        "spark.sql.catalog.warehouse.warehouse": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.databricks.delta.snapshotPartitions": 1,  # 50 by default, for each version
+        "spark.databricks.delta.retentionDurationCheck.enabled": False,
+    }
+    session = open_session("lakes", cores=1, memory="1g", **config)
+    yield session
+    session.stop()
