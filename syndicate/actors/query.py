@@ -29,7 +29,7 @@ from syndicate.actors.field import Field
 from syndicate.actors.turn import Entity, current
 from syndicate.errors import PatternError
 from syndicate.index.analysis import analyse
-from syndicate.values.value import Dictionary, Ref, Value, ValueSet, freeze, freeze_as, freezers
+from syndicate.values.value import Dictionary, Frozen, Ref, Value, ValueSet, freeze, freeze_as, freezers
 
 Hook = Callable[..., object] | None
 
@@ -39,11 +39,27 @@ class _LiveSet(ValueSet):
 
     __slots__ = ()
 
+    def put(self, element: Value) -> None:
+        """Let it be there."""
+        self._entries[freeze(element)] = element
+
+    def drop(self, element: Value) -> None:
+        """Let it be gone."""
+        del self._entries[freeze(element)]
+
 
 class _LiveDictionary(Dictionary):
     """One that changes, and so is never equal to one that cannot."""
 
     __slots__ = ()
+
+    def put(self, form: Frozen, key: Value, value: Value) -> None:
+        """Let *value* be at a key, which has this frozen form."""
+        self._entries[form] = (key, value)
+
+    def drop(self, form: Frozen) -> None:
+        """Let the key of this frozen form be gone."""
+        del self._entries[form]
 
 
 freeze_as(_LiveSet, freezers[ValueSet])
@@ -115,10 +131,10 @@ def query_set(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None
     followed = _field("query_set", values)
 
     def add(captures: Any) -> None:
-        values._entries[freeze(_one(captures))] = _one(captures)
+        values.put(_one(captures))
 
     def remove(captures: Any) -> None:
-        del values._entries[freeze(_one(captures))]
+        values.drop(_one(captures))
 
     _follow("query_set", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
     return followed
@@ -156,16 +172,17 @@ def query_hash(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = Non
     def add(captures: Any) -> None:
         key = freeze(captures[0])
         all_known.setdefault(key, {})[freeze(captures)] = _one(captures[1:])
-        entries._entries[key] = (captures[0], _one(captures[1:]))
+        entries.put(key, captures[0], _one(captures[1:]))
 
     def remove(captures: Any) -> None:
         key = freeze(captures[0])
         of_key = all_known[key]
         del of_key[freeze(captures)]
         if of_key:
-            entries._entries[key] = (captures[0], next(reversed(of_key.values())))
+            entries.put(key, captures[0], next(reversed(of_key.values())))
         else:
-            del all_known[key], entries._entries[key]
+            del all_known[key]
+            entries.drop(key)
 
     _follow("query_hash", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
     return followed
@@ -179,17 +196,19 @@ def query_count(
     *key* makes the key of the captures; the first capture is the default, and without any capture there is one key, ().
     """
     counts = _LiveDictionary()
+    numbers: dict[Frozen, int] = {}
     followed = _field("query_count", counts)
 
     keys: dict[Any, Value] = {}  # as chosen when they came: *key* may return another one when they go
 
     def change(chosen: Value, by: int) -> None:
         form = freeze(chosen)
-        count = counts._entries.get(form, (None, 0))[1] + by
+        count = numbers[form] = numbers.get(form, 0) + by
         if count:
-            counts._entries[form] = (chosen, count)
+            counts.put(form, chosen, count)
         else:
-            del counts._entries[form]
+            counts.drop(form)
+            del numbers[form]
 
     def add(captures: Any) -> None:
         keys[freeze(captures)] = chosen = key(*captures) if key is not None else captures[0] if captures else ()

@@ -53,8 +53,8 @@ from syndicate.plan import (
     ThetaJoin,
     Union,
 )
+from syndicate.plan.program import Facts
 from syndicate.plan.rules import Rules
-from syndicate.plan.running import Facts
 from syndicate.values.value import fields_of, is_record
 
 

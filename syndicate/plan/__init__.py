@@ -32,8 +32,7 @@ from syndicate.plan.algebra import (
     Union,
 )
 from syndicate.plan.expression import Expression, Literal, Relation, Row
-from syndicate.plan.program import Program
-from syndicate.plan.running import Plan, evaluate
+from syndicate.plan.program import Plan, Program, evaluate
 from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Call, Compare, Condition, Const, Holds, Not, Scalar
 from syndicate.plan.stratify import Edge, Occurrence, Rule, Stratum, occurrences
 

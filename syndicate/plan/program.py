@@ -14,18 +14,124 @@ ZSet({('x', 'y'): 1, ('y', 'z'): 1, ('x', 'z'): 1})
 
 A relation is a set.  A rule's body has the attributes of its head, in any order; others are projected away.
 
+Facts are tuples in the order of the heading, or records, whose fields are the attributes.
+
+>>> from syndicate.plan import Program, Projection, evaluate
+>>> p = Program(); likes = p.edb("likes", "name", "food")
+>>> _ = p.rule("food", Projection(likes, ("food",)))
+>>> plan = p.plan()
+>>> plan.step({"likes": [("ann", "ramen"), ("bob", "ramen")]})["food"]
+ZSet({('ramen',): 1})
+>>> plan.step({"likes": {("ann", "ramen"): -1}})["food"]
+ZSet({})
+>>> evaluate(p, {"likes": [("ann", "ramen")]})
+{'food': frozenset({('ramen',)})}
+
+A given relation is a set: see docs/design/flow.md.
+
 Source: PomoLogic; ``docs/design/plan.md``, "Relations and rules".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, Final
 
-from syndicate.flow import Circuit
+from attrs import define
+
+from syndicate.errors import CircuitError, FactError, PlanError
+from syndicate.flow import Circuit, ZSet
 from syndicate.flow.circuit import MAX_ITERATIONS
+from syndicate.flow.zset import Given, delta_of, elements_of
+from syndicate.plan.heading import Heading, listed, meant
+from syndicate.plan.lower import Lowering
 from syndicate.plan.rules import Rules
-from syndicate.plan.running import Plan
+from syndicate.values.value import Ref, fields_of, is_record
+
+Facts = Given
+"""Changes of a relation: facts with weights (1 inserts, -1 deletes), or facts alone, which are inserted."""
+
+_ONLY_TUPLES: Final = frozenset({tuple})
+
+
+@define(eq=False)
+class Plan:
+    """A program and its circuit.
+
+    ``circuit`` is an ordinary circuit: its sources are the given relations, its sinks the outputs, its elements tuples.
+    ``engine`` is what runs it, None for the local one.
+    """
+
+    program: Rules
+    circuit: Circuit
+    engine: Any = None
+
+    @classmethod
+    def of(
+        cls,
+        program: Rules,
+        *,
+        bag: bool = False,
+        limit: int = MAX_ITERATIONS,
+        engine: Callable[[Circuit], Any] | None = None,
+    ) -> Plan:
+        """The program lowered; see :meth:`Program.plan`."""
+        try:
+            circuit = Lowering(program, bag=bag, limit=limit).run()
+        except RecursionError:
+            raise PlanError(
+                "a rule's expression is nested too deeply to be compiled: give parts of it relations of their own "
+                "(a NaturalJoin or Union takes any number of sources, and counts once)"
+            ) from None
+        return cls(program, circuit, None if engine is None else engine(circuit))
+
+    def step(self, changes: Mapping[str, Facts] | None = None) -> Mapping[str, Any]:
+        """One epoch: changes of given relations in, changes of outputs out, as ZSets by name.
+
+        Raises :class:`FactError` for what fits no given relation; what
+        :meth:`syndicate.flow.circuit.Circuit.step` raises, where a user's function does.
+        """
+        deltas = {name: self.delta(name, facts) for name, facts in (changes or {}).items()}
+        if self.engine is None:
+            return self.circuit.step(deltas)
+        changed = self.engine.step(deltas)
+        return {name: change.to_zset() for name, change in changed.items()}
+
+    def __host__(
+        self,
+        ds: Ref,
+        *,
+        inputs: Mapping[str, Any],
+        outputs: Mapping[str, type | None],
+        messages: Mapping[str, Any],
+    ) -> Callable[[], None]:
+        """A view of its circuit, whose elements are tuples: see :func:`syndicate.hosting.host.host`."""
+        return self.circuit.__host__(ds, inputs=inputs, outputs=outputs, messages=messages, tuples=True)
+
+    def close(self) -> None:
+        """Let the engine go."""
+        if self.engine is not None:
+            self.engine.close()
+
+    def delta(self, name: str, facts: Facts) -> ZSet:
+        """Facts as changes of a given relation; raises :class:`FactError` for what is no fact of it."""
+        declared = self.program.declared.get(name)
+        if declared is None or not declared.given:
+            inputs = [each for each, one in self.program.declared.items() if one.given]
+            what = "is derived by rules, not given" if declared is not None else "is not known"
+            raise FactError(f"relation {name!r} {what}{meant(name, inputs)}; given are {listed(inputs)}")
+        heading = declared.relation.heading
+        try:
+            rows = facts if isinstance(facts, (ZSet, Mapping)) else list(elements_of(facts, f"relation {name!r}"))
+        except CircuitError as error:
+            raise FactError(f"{name} takes facts: {error}") from None
+        if not set(map(type, rows)) <= _ONLY_TUPLES:
+            pairs = rows.items() if isinstance(rows, (ZSet, Mapping)) else [(row, 1) for row in rows]
+            facts = [(fields_of(fact) if is_record(fact) else fact, weight) for fact, weight in pairs]
+            _fit(name, heading, [fact for fact, _ in facts])
+            return ZSet(facts)
+        _fit(name, heading, rows)
+        return delta_of(rows)
 
 
 class Program(Rules):
@@ -38,7 +144,7 @@ class Program(Rules):
         limit: int = MAX_ITERATIONS,
         engine: Callable[[Circuit], Any] | None = None,
     ) -> Plan:
-        """The program as a circuit that can be stepped; see :class:`syndicate.plan.running.Plan`.
+        """The program as a circuit that can be stepped; see :class:`Plan`.
 
         With *bag*, weights are kept: a row has the weight that says how many derivations it has.  Loops give sets
         nevertheless, and a difference or an antijoin takes away a row with all of its weight.  No loop may take more
@@ -50,3 +156,24 @@ class Program(Rules):
     def circuit(self, *, bag: bool = False) -> Circuit:
         """The circuit alone: its sources are the given relations, its sinks the outputs, its elements tuples."""
         return self.plan(bag=bag).circuit
+
+
+def _fit(name: str, heading: Heading, facts: Collection[Any]) -> None:
+    if set(map(type, facts)) <= _ONLY_TUPLES and set(map(len, facts)) <= {len(heading)}:
+        return
+    for fact in facts:
+        if type(fact) is not tuple or len(fact) != len(heading):
+            raise FactError(
+                f"{fact!r} is no fact of {name}: a tuple of {len(heading)} is needed, or a record of as many fields: "
+                f"{', '.join(heading)}"
+            )
+
+
+def evaluate(program: Rules, facts: Mapping[str, Facts] | None = None) -> dict[str, frozenset[tuple[Any, ...]]]:
+    """The outputs of a program for some facts, once: rows by relation.  A fact that is given twice is there once.
+
+    The sets of the result are Python's own, which confuse ``1`` and ``True``; a :class:`Plan` does not.
+    """
+    plan = Plan.of(program)
+    found = plan.step(facts)
+    return {name: frozenset(found[name]) for name in program.outputs}

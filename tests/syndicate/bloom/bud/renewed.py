@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from syndicate.bloom import Bloom
-from syndicate.bloom.repl.migrate import carry
+from syndicate.bloom.repl.workbench import carry
 from syndicate.bloom.rules.cell import Cell
 
 
