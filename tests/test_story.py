@@ -172,6 +172,7 @@ def test_an_assertion_to_anothers_during() -> None:
 def test_a_row_of_spark_to_a_plus(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second journey: from a table, in a session that is there, to a console behind a broker."""
     watch, lines = Watch(), list[str]()
+    printer = Printer(Outlet(lambda data: lines.append(data.decode())), count=1)
     monkeypatch.setattr(trio.to_thread, "run_sync", watch.in_thread)
 
     def table(session: SparkSession) -> Any:
@@ -183,12 +184,12 @@ def test_a_row_of_spark_to_a_plus(spark: SparkSession, monkeypatch: pytest.Monke
         spawn(spark_source(ds, table, to=Sensor, key=["name"], session=spark, progress=False))
 
     def shown(address: str) -> None:
-        printer = Printer(Outlet(lambda data: lines.append(data.decode())), count=1)
         on_stop_or_crash(current_facet().actor.system.stop)
         console(address, mint("syndicate", b""), printer, patterns=[pattern_of(Sensor(ANY, ANY))])
 
     with watch.watching():
         run(boot)
+    printer.close()  # its thread has written
     assert [line.partition(" ")[2] for line in lines] == ['+ <Sensor "roof" 21.5>\n']
     # The session was open; only a stream calls back.
     check("Second", watch, "spark.java.find_java", "spark.session.open_session", "spark.query.Query.follow")
