@@ -21,12 +21,12 @@ Source: Syndicate schemas, ``protocol`` and ``sturdy``; ``docs/design/protocol.m
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from attrs import frozen
 
 from syndicate.errors import ProtocolError
-from syndicate.values.value import FALSE, SEQ, Frozen, Symbol, Tag
+from syndicate.values.value import FALSE, SEQ, Frozen, Symbol, Tag, Value
 
 A: Final = Symbol("A")
 """``<A assertion handle>``: asserted, and known by *handle*, chosen by the sender, until ``<R handle>``."""
@@ -54,7 +54,7 @@ MINE: Final = 0
 YOURS: Final = 1
 """The sender gives back what the receiver exported."""
 
-Event: TypeAlias = tuple[Any, ...]
+Event: TypeAlias = tuple[Value, ...]
 """The frozen form of an event."""
 
 Entry: TypeAlias = tuple[int, Event]

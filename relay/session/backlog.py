@@ -39,7 +39,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 
 from relay.protocol.packets import WireRef
 from syndicate.index.event import ASSERT, RETRACT
-from syndicate.values.value import Frozen, Symbol
+from syndicate.values.value import Frozen, Symbol, Value
 
 Note: TypeAlias = Sequence[Any]
 """The kind of an event, the proxy that it is for, the form (of a sync, who is to be answered), the handle.
@@ -47,7 +47,7 @@ Note: TypeAlias = Sequence[Any]
 The proxy has a dictionary ``sent`` of what the peer was told, by handle; each entry's last item is the form.
 """
 
-_Key: TypeAlias = tuple[Any, Any]
+_Key: TypeAlias = tuple[Value, Value]
 
 T = TypeVar("T", bound=Sequence[Any])
 

@@ -20,18 +20,18 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from relay.protocol.codec import Codec
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import A, M, R
 from relay.session.backlog import pieces, weight
 from syndicate.errors import NotAValue
-from syndicate.values.value import SEQ
+from syndicate.values.value import SEQ, Value
 
 __all__ = ["DEFAULT", "Entry", "Outbox", "fitting"]
 
-Entry: TypeAlias = tuple[Any, ...]
+Entry: TypeAlias = tuple[Value, ...]
 """The frozen form of an entry in a Turn."""
 
 

@@ -22,7 +22,7 @@ from syndicate.actors.turn import Turn
 from syndicate.errors import NotCallable, cut_traceback
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.log import logger
-from syndicate.values.value import Ref
+from syndicate.values.value import Ref, Value
 
 if TYPE_CHECKING:
     from syndicate.actors.system import System
@@ -124,7 +124,7 @@ class Actor:
             if not isinstance(error, Exception):
                 raise
 
-    def _take_each(self, turn: Turn, kind: int, refs: tuple[Ref, ...], value: Any, handle: Any) -> None:
+    def _take_each(self, turn: Turn, kind: int, refs: tuple[Ref, ...], value: Value, handle: Any) -> None:
         """Handle one event that is for several references."""
         for ref in refs:
             facet = ref.facet
@@ -137,7 +137,7 @@ class Actor:
                 else:
                     ref.entity.retract(handle)
 
-    def _refuse(self, turn: Turn, kind: int, target: Ref, value: Any, handle: Any) -> None:
+    def _refuse(self, turn: Turn, kind: int, target: Ref, value: Value, handle: Any) -> None:
         """Its facet had ended before *value* came to *target*: notify who asked, and an entity that cares, such as a
         link or a dataspace.
         """
@@ -232,7 +232,7 @@ class Task:
 
     __slots__ = ("args", "facet", "fn", "scope")
 
-    def __init__(self, facet: Facet, fn: Callable[..., Awaitable[Any]], args: tuple[Any, ...]) -> None:
+    def __init__(self, facet: Facet, fn: Callable[..., Awaitable[Any]], args: tuple[object, ...]) -> None:
         self.facet = facet
         self.fn = fn
         self.args = args

@@ -19,10 +19,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakSet
 
 from syndicate.errors import DataflowLoop
+from syndicate.values.value import Value
 
 if TYPE_CHECKING:
     from syndicate.actors.facet import Facet
@@ -48,8 +49,8 @@ class Block:
         self.queued = False  # if it is damaged and has its place in the order of a settling
         self.running = False
         self.unordered = False  # if it runs when it was not its turn: it is new, or another needs it
-        self.reads: dict[Field[Any], None] = {}
-        self.writes: WeakSet[Field[Any]] | None = None  # None: none yet, as with most
+        self.reads: dict[Field[Value], None] = {}
+        self.writes: WeakSet[Field[Value]] | None = None  # None: none yet, as with most
 
     # ------------------------------------------------------------------------------------------------ its runs
 
@@ -97,7 +98,7 @@ class Block:
 
     # ------------------------------------------------------------------------------------------------ its height
 
-    def wrote(self, field: Field[Any]) -> None:
+    def wrote(self, field: Field[Value]) -> None:
         """Note that it sets a field which it never set before: it comes before those who read that."""
         if self.writes is None:
             self.writes = WeakSet()

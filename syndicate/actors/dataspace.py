@@ -40,7 +40,7 @@ from syndicate.index.interest import INTEREST
 from syndicate.index.skeleton import Index
 from syndicate.index.trie import Captures, Handler, Notice
 from syndicate.log import logger
-from syndicate.values.value import SEQ, Frozen, Ref
+from syndicate.values.value import SEQ, Frozen, Ref, Value
 
 
 class Ended:
@@ -126,7 +126,7 @@ class Dataspace:
     # ------------------------------------------------------------------------------------------- what the index finds
 
     def tell(
-        self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], notice: Notice | None
+        self, kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...], notice: Notice | None
     ) -> None:
         """Note what the index found, for all observers of a handler."""
         pending = self.turn.pending

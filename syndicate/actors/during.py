@@ -33,7 +33,7 @@ from syndicate.actors.turn import Entity, Turn, current, decorator, expect_funct
 from syndicate.actors.verbs import Lifeline
 from syndicate.errors import ArgumentError
 from syndicate.index.interest import interest
-from syndicate.values.value import TRUE, Ref
+from syndicate.values.value import TRUE, Ref, Value
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -41,31 +41,31 @@ F = TypeVar("F", bound=Callable[..., Any])
 class _OnMessage(Entity):
     __slots__ = ("fn",)
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Callable[..., Value]) -> None:
         self.fn = fn
 
-    def message(self, value: Any) -> None:
+    def message(self, value: Value) -> None:
         self.fn(*value)
 
 
 class _OnAsserted(Entity):
     __slots__ = ("fn",)
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Callable[..., Value]) -> None:
         self.fn = fn
 
-    def assert_(self, value: Any, handle: Any) -> None:
+    def assert_(self, value: Value, handle: Any) -> None:
         self.fn(*value)
 
 
 class _OnRetracted(Entity):
     __slots__ = ("fn", "known")
 
-    def __init__(self, fn: Callable[..., Any]) -> None:
+    def __init__(self, fn: Callable[..., Value]) -> None:
         self.fn = fn
         self.known: dict[Any, Any] = {}
 
-    def assert_(self, value: Any, handle: Any) -> None:
+    def assert_(self, value: Value, handle: Any) -> None:
         self.known[handle] = value
 
     def retract(self, handle: Any) -> None:
@@ -75,18 +75,18 @@ class _OnRetracted(Entity):
 class _During(Entity):
     __slots__ = ("fn", "instances", "turn")
 
-    def __init__(self, turn: Turn, fn: Callable[..., Any]) -> None:
+    def __init__(self, turn: Turn, fn: Callable[..., Value]) -> None:
         self.turn = turn
         self.fn = fn
         self.instances: dict[Any, Facet] = {}
 
-    def assert_(self, value: Any, handle: Any) -> None:
+    def assert_(self, value: Value, handle: Any) -> None:
         turn = self.turn
         facet = self.instances[handle] = Facet(turn.actor, turn.facet)
         facet.lasting = True  # as long as the assertion, even with nothing in it
         facet.run(turn, functools.partial(self.begin, facet, value))
 
-    def begin(self, facet: Facet, value: Any) -> None:
+    def begin(self, facet: Facet, value: Value) -> None:
         undo = self.fn(*value)
         if callable(undo):
             facet.hooks.append((undo, False))
@@ -98,11 +98,11 @@ class _During(Entity):
 class _DuringSpawn(_During):
     __slots__ = ("name",)
 
-    def __init__(self, turn: Turn, fn: Callable[..., Any], name: str) -> None:
+    def __init__(self, turn: Turn, fn: Callable[..., Value], name: str) -> None:
         super().__init__(turn, fn)
         self.name = name
 
-    def begin(self, facet: Facet, value: Any) -> None:
+    def begin(self, facet: Facet, value: Value) -> None:
         actor = Actor(self.turn.actor.system, self.name)
         actor.boot(self.turn, lambda: _During.begin(self, self.turn.facet, value))
         # The actor stops with the facet, but the facet outlives the actor: a crashed instance is not restarted.
@@ -188,7 +188,7 @@ def stop_when(
     def install(fn: F) -> F:
         facet: Facet = current("stop_when").facet
 
-        def stopping(*captures: Any) -> None:
+        def stopping(*captures: Value) -> None:
             facet.stop(current("stop_when"), functools.partial(fn, *captures))
 
         observe("stop_when", ds, pattern, entity_of(stopping), fn)

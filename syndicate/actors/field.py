@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 from syndicate.actors.block import Block
 from syndicate.actors.turn import Turn, current, expect_function, here
 from syndicate.errors import NotAValue, NotInTurn, WrongActor
-from syndicate.values.value import Ref, Symbol, freeze_as, identical, immutable
+from syndicate.values.value import Ref, Symbol, Value, freeze_as, identical, immutable
 
 if TYPE_CHECKING:
     from syndicate.actors.facet import Facet
@@ -126,7 +126,7 @@ def _unchanged(old: Any, new: Any) -> bool:
         return False
 
 
-def _refuse_field(field: Field[Any], depth: int) -> Any:
+def _refuse_field(field: Field[Value], depth: int) -> Any:
     raise NotAValue(f"{field!r} is a field, and not a value: give what is in it, assert_(ds, lambda: Box(field.value))")
 
 

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from syndicate.index.event import Event
+from syndicate.values.value import Value
 
 if TYPE_CHECKING:
     from syndicate.actors.actor import Actor
@@ -40,7 +41,7 @@ class Lane:
         self._events: list[Event] | None = events
         self._at = 0
         self.place: list[Event] = []  # its entry in the run queue; another one there is out of date
-        self._suspended: tuple[Any, ...] | None = None
+        self._suspended: tuple[Value, ...] | None = None
         self._waiting: deque[list[Event] | Callable[[], None]] = deque()
 
     @property

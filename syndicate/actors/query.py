@@ -70,7 +70,12 @@ class _Query(Entity):
     """Keeps the current matches; *add* and *remove* change a collection, and the field is notified."""
 
     def __init__(
-        self, followed: Field[Any], add: Callable[..., None], remove: Callable[..., None], on_add: Hook, on_remove: Hook
+        self,
+        followed: Field[Value],
+        add: Callable[..., None],
+        remove: Callable[..., None],
+        on_add: Hook,
+        on_remove: Hook,
     ) -> None:
         self.followed = followed
         self.add = add
@@ -87,7 +92,7 @@ class _Query(Entity):
         if known:
             self.followed.changed()
 
-    def assert_(self, value: Any, handle: Any) -> None:
+    def assert_(self, value: Value, handle: Any) -> None:
         self.known[handle] = value
         self.add(value)
         self.followed.changed()
@@ -115,7 +120,7 @@ def _one(captures: tuple[Value, ...]) -> Value:
     return captures[0] if len(captures) == 1 else captures
 
 
-def _field(what: str, value: Any) -> Field[Any]:
+def _field(what: str, value: Value) -> Field[Value]:
     return Field(current(what), value, what)
 
 
@@ -130,27 +135,29 @@ def query_set(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None
     values = _LiveSet()
     followed = _field("query_set", values)
 
-    def add(captures: Any) -> None:
+    def add(captures: Value) -> None:
         values.put(_one(captures))
 
-    def remove(captures: Any) -> None:
+    def remove(captures: Value) -> None:
         values.drop(_one(captures))
 
     _follow("query_set", ds, pattern, _Query(followed, add, remove, on_add, on_remove))
     return followed
 
 
-def query_value(ds: Ref, pattern: Any, default: Any = None, on_add: Hook = None, on_remove: Hook = None) -> Field[Any]:
+def query_value(
+    ds: Ref, pattern: Any, default: Value = None, on_add: Hook = None, on_remove: Hook = None
+) -> Field[Value]:
     """A field with the captures of the assertion that matches, the newest if there are several, *default* if there is
     none.
     """
     values: dict[Any, Value] = {}
     followed = _field("query_value", default)
 
-    def add(captures: Any) -> None:
+    def add(captures: Value) -> None:
         values[freeze(captures)] = followed.value = _one(captures)
 
-    def remove(captures: Any) -> None:
+    def remove(captures: Value) -> None:
         del values[freeze(captures)]
         followed.value = next(reversed(values.values()), default)
 
@@ -169,12 +176,12 @@ def query_hash(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = Non
     entries = _LiveDictionary()
     followed = _field("query_hash", entries)
 
-    def add(captures: Any) -> None:
+    def add(captures: Value) -> None:
         key = freeze(captures[0])
         all_known.setdefault(key, {})[freeze(captures)] = _one(captures[1:])
         entries.put(key, captures[0], _one(captures[1:]))
 
-    def remove(captures: Any) -> None:
+    def remove(captures: Value) -> None:
         key = freeze(captures[0])
         of_key = all_known[key]
         del of_key[freeze(captures)]
@@ -210,11 +217,11 @@ def query_count(
             counts.drop(form)
             del numbers[form]
 
-    def add(captures: Any) -> None:
+    def add(captures: Value) -> None:
         keys[freeze(captures)] = chosen = key(*captures) if key is not None else captures[0] if captures else ()
         change(chosen, 1)
 
-    def remove(captures: Any) -> None:
+    def remove(captures: Value) -> None:
         change(keys.pop(freeze(captures)), -1)
 
     query = _Query(followed, add, remove, on_add, on_remove)

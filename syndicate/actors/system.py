@@ -520,7 +520,7 @@ def run(boot: Callable[..., object], *args: Any, name: str | None = None, clock:
         trio.run(functools.partial(_main, system, boot, args, name), clock=clock)
 
 
-async def _main(system: System, boot: Callable[..., object], args: tuple[Any, ...], name: str | None) -> None:
+async def _main(system: System, boot: Callable[..., object], args: tuple[object, ...], name: str | None) -> None:
     system._token = trio.lowlevel.current_trio_token()
     error: BaseException | None = None
     with _bare_interrupts():

@@ -241,13 +241,13 @@ class Turn:
 
     # ------------------------------------------------------------------------------------------------ its pauses
 
-    def suspend(self) -> tuple[Any, ...]:
+    def suspend(self) -> tuple[Value, ...]:
         """Set aside what was noted so far, for other turns to be taken; the result is for :meth:`resume`."""
         state = tuple([getattr(self, name) for name in _NOTED])
         self._begin()
         return state
 
-    def resume(self, state: tuple[Any, ...]) -> None:
+    def resume(self, state: tuple[Value, ...]) -> None:
         """Go on with a turn that was suspended."""
         for name, noted in zip(_NOTED, state, strict=True):
             setattr(self, name, noted)

@@ -21,6 +21,7 @@ from syndicate.bloom.declaration import Declaration
 from syndicate.bloom.rules.unused import check_used
 from syndicate.bloom.site import here, site_of
 from syndicate.errors import BloomDeclaration
+from syndicate.values.value import Value
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,7 +63,7 @@ def _refuse(function: Any, mark: str, why: str) -> NoReturn:
     raise BloomDeclaration(f"{site_of(function)}: {function.__name__} is marked @{mark} {why}")
 
 
-def is_marked(value: Any, mark: str) -> bool:
+def is_marked(value: Value, mark: str) -> bool:
     """Whether *value* was marked so."""
     return getattr(value, "_bloom", None) == mark
 

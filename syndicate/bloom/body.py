@@ -13,19 +13,20 @@ from syndicate.bloom.block import Imported, is_marked
 from syndicate.bloom.declaration import Declaration
 from syndicate.bloom.site import here
 from syndicate.errors import BloomDeclaration
+from syndicate.values.value import Value
 
 
 class Body(dict[str, Any]):
     """The names of a class while it is written."""
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: Value) -> None:
         old = self.get(name)
         if old is not None and old is not value and (_declares(old) or _declares(value)):
             raise BloomDeclaration(f"{here()}: {name} is there already in this class: give one of the two another name")
         super().__setitem__(name, value)
 
 
-def _declares(value: Any) -> bool:
+def _declares(value: Value) -> bool:
     """Whether a name in a class stands for a part of the program: a collection, a module, a block."""
     return isinstance(value, (Declaration, Imported)) or is_marked(value, "bloom") or is_marked(value, "bootstrap")
 

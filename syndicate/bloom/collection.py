@@ -26,6 +26,7 @@ from syndicate.bloom.rules.term import Term
 from syndicate.bloom.site import here, place
 from syndicate.errors import IllegalRule, RowMisfit, SyndicateError
 from syndicate.flow.element import Key, Typed, key_of, natural
+from syndicate.values.value import Value
 
 
 class Collection(Head, Expression):
@@ -171,7 +172,7 @@ class Collection(Head, Expression):
     def __len__(self) -> int:
         return len(self._now())
 
-    def __contains__(self, row: Any) -> bool:
+    def __contains__(self, row: Value) -> bool:
         rows = self._now()
         try:
             return key_of(fitted_all([row], self._columns, "")[0]) in rows

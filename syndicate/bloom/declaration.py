@@ -18,6 +18,7 @@ from syndicate.bloom.row import Names
 from syndicate.bloom.site import here
 from syndicate.errors import BloomDeclaration
 from syndicate.lattice.lattice import Lattice
+from syndicate.values.value import Value
 
 
 class Kind(Enum):
@@ -65,7 +66,7 @@ class Declaration:
     location: int | None = None
     period: float = 0.0
     path: Path | None = None
-    rows: tuple[Any, ...] = ()
+    rows: tuple[Value, ...] = ()
     call: Callable[[], Any] | None = None
     reads: bool = False
     lattices: Mapping[str, type[Lattice]] = field(factory=dict)
@@ -88,6 +89,6 @@ class Declaration:
             raise BloomDeclaration(f"{here()}: a temp without columns has no schema before a rule writes it")
         return self.columns[: self.keys], self.columns[self.keys :]
 
-    def shape(self) -> tuple[Any, ...]:
+    def shape(self) -> tuple[Value, ...]:
         """What must be the same if two modules declare one collection."""
         return (self.kind, self.columns, self.keys, self.location, tuple(sorted(self.lattices.items(), key=str)))

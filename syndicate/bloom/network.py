@@ -35,6 +35,7 @@ from attrs import frozen
 from syndicate.bloom.program import Bloom
 from syndicate.errors import BloomDeclaration, IllegalRule
 from syndicate.plan.heading import listed
+from syndicate.values.value import Value
 
 
 @frozen
@@ -44,12 +45,12 @@ class Passage:
     sender: Any
     left: int
     channel: str
-    row: tuple[Any, ...]
+    row: tuple[Value, ...]
     receiver: Any
     arrived: int | None
 
 
-Packet: TypeAlias = tuple[Any, int, Any, str, tuple[Any, ...]]
+Packet: TypeAlias = tuple[Any, int, Any, str, tuple[Value, ...]]
 
 
 class Network:
@@ -75,7 +76,7 @@ class Network:
         self.programs: dict[Any, Bloom] = {}
         self.waiting: list[Packet] = []
         self.delayed: list[tuple[int, Packet]] = []
-        self.parts: dict[Any, int] = {}
+        self.parts: dict[Value, int] = {}
         self.now = self.sent = self.lost = 0
         for program in programs:
             if program.address in self.programs:
@@ -98,7 +99,7 @@ class Network:
         """Let all pass again."""
         self.parts = {}
 
-    def _take(self, sender: Any, address: Any, channel: str, row: tuple[Any, ...]) -> None:
+    def _take(self, sender: Any, address: Any, channel: str, row: tuple[Value, ...]) -> None:
         self.sent += 1
         left = self.programs[sender].budtime - 1
         apart = self.parts.get(sender, 0) != self.parts.get(address, 0)
@@ -114,7 +115,7 @@ class Network:
                 self.waiting.append((sender, left, address, channel, row))
 
     def _note(
-        self, sender: Any, left: int, receiver: Any, channel: str, row: tuple[Any, ...], arrived: int | None
+        self, sender: Any, left: int, receiver: Any, channel: str, row: tuple[Value, ...], arrived: int | None
     ) -> None:
         if self.record:
             self.passages.append(Passage(sender, left, channel, row, receiver, arrived))

@@ -52,10 +52,10 @@ from syndicate.flow.circuit import Circuit
 from syndicate.flow.element import key_of, natural
 from syndicate.plan.heading import listed, meant
 from syndicate.storage.disk import Disk
-from syndicate.values.value import Ref
+from syndicate.values.value import Ref, Value
 
 _NONE: Mapping[str, Any] = {}
-Send = Callable[[Any, str, tuple[Any, ...]], None]
+Send = Callable[[Any, str, tuple[Value, ...]], None]
 
 _TAKEN = frozenset({"address", "bud_clock", "budtime", "halted", "plan", "send", "sent", "statements"})
 
@@ -137,7 +137,7 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
             self._time: float | None = None
             self.halted = False
             self.send: Send = self._nowhere
-            self.sent: list[tuple[Any, str, tuple[Any, ...]]] = []
+            self.sent: list[tuple[Any, str, tuple[Value, ...]]] = []
         self._declare()
         if _above is None:
             self._collect()
@@ -246,7 +246,7 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
         said = f"write {remedy}" if remedy else "declare it first"
         return IllegalRule(f"{raised_at(error)}: there is no {error.name}{meant(error.name, known)}: {said}")
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: Value) -> None:
         if name in self.__dict__.get("_own", _NONE):
             raise IllegalRule(
                 f"{here()}: {name} = ... would put something else in the collection's place: write {name} <= ... for a "
@@ -506,7 +506,7 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
             ) from error
         self._state_of(one).inserted = dict.fromkeys(enumerate(text.splitlines()))
 
-    def _nowhere(self, address: Any, channel: str, row: tuple[Any, ...]) -> None:
+    def _nowhere(self, address: Any, channel: str, row: tuple[Value, ...]) -> None:
         if address == self.address:
             self.deliver(channel, [row])
         else:

@@ -19,7 +19,6 @@ Source: Bud (its tables about a program); ``docs/design/bloom.md``, "Tools".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 from syndicate.bloom.block import bootstrap
 from syndicate.bloom.declaration import Kind
@@ -28,6 +27,7 @@ from syndicate.bloom.rules.head import declaration_of, key_count, kind_of
 from syndicate.bloom.schema import const
 from syndicate.flow.element import key_of
 from syndicate.graph import components
+from syndicate.values.value import Value
 
 
 class Reflecting(Bloom):
@@ -61,7 +61,7 @@ class Reflecting(Bloom):
             self._state_of(getattr(self, name)).inserted.update(dict.fromkeys(map(key_of, rows)))
 
 
-def reflection(program: Bloom) -> dict[str, list[tuple[Any, ...]]]:
+def reflection(program: Bloom) -> dict[str, list[tuple[Value, ...]]]:
     """The rows of each table of :class:`Reflecting`, for any program.
 
     >>> class Plain(Bloom):
@@ -74,7 +74,7 @@ def reflection(program: Bloom) -> dict[str, list[tuple[Any, ...]]]:
     levels = {name: stratum.level for stratum in program.plan.strata() for name in stratum.relations}
     rules = program.statements
     reads = [(rule, one) for rule in rules for one in rule.reads()]
-    depends: dict[tuple[int, str], tuple[Any, ...]] = {}
+    depends: dict[tuple[int, str], tuple[Value, ...]] = {}
     for rule, one in reads:
         before = depends.get((rule.number, one.name))
         depends[rule.number, one.name] = (rule.head, rule.op, bool(one.why) or (before is not None and before[2]))
@@ -96,7 +96,7 @@ def reflection(program: Bloom) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def _cycles(edges: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+def _cycles(edges: Iterable[tuple[Value, ...]]) -> Iterator[tuple[Value, ...]]:
     """The edges that lie on a cycle, with what is true of any rule between the two."""
     found: dict[tuple[str, str], tuple[bool, bool]] = {}
     after: dict[str, set[str]] = {}

@@ -24,11 +24,12 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from syndicate.errors import RowMisfit
+from syndicate.values.value import Value
 
 Names: TypeAlias = tuple[str, ...]
 
 
-class Row(tuple[Any, ...]):
+class Row(tuple[Value, ...]):
     """A tuple with columns."""
 
     __slots__ = ()
@@ -60,12 +61,12 @@ def is_row(given: Any) -> bool:
     return type(given) in _SEQUENCES or isinstance(given, Row)
 
 
-def plain(given: Iterable[Any]) -> tuple[Any, ...]:
+def plain(given: Iterable[Any]) -> tuple[Value, ...]:
     """The same as nothing but exact tuples, inside as well."""
     return tuple([plain(item) if isinstance(item, (Row, list)) or type(item) is tuple else item for item in given])
 
 
-def fitted(given: Any, columns: Names, site: str) -> tuple[Any, ...] | None:
+def fitted(given: Any, columns: Names, site: str) -> tuple[Value, ...] | None:
     """The row that is meant, None for none; raises :class:`RowMisfit`."""
     if given is None:
         return None
@@ -80,7 +81,7 @@ def fitted(given: Any, columns: Names, site: str) -> tuple[Any, ...] | None:
     return row if len(row) == len(columns) else row + (None,) * (len(columns) - len(row))
 
 
-def fitted_all(given: Any, columns: Names, site: str) -> list[tuple[Any, ...]]:
+def fitted_all(given: Any, columns: Names, site: str) -> list[tuple[Value, ...]]:
     """Rows of anything that holds some: of a mapping, its pairs; raises :class:`RowMisfit`."""
     if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
         raise RowMisfit(f"{site}: {given!r} holds no rows: give an iterable of tuples, of {', '.join(columns)}")

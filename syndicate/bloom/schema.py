@@ -27,6 +27,7 @@ from syndicate.bloom.site import here
 from syndicate.errors import BloomDeclaration
 from syndicate.lattice.lattice import Lattice
 from syndicate.plan.heading import listed, meant
+from syndicate.values.value import Value
 
 if TYPE_CHECKING:
     from syndicate.bloom.collection import Collection
@@ -148,7 +149,7 @@ def file_reader(path: str | Path) -> Schema:
     return _declared(Kind.FILE, ["lineno"], ["text"], path=Path(path))
 
 
-def const(keys: Given = None, values: Given = None, *, rows: Iterable[Any] = ()) -> Schema:
+def const(keys: Given = None, values: Given = None, *, rows: Iterable[Value] = ()) -> Schema:
     """Rows that are always there and that nobody may write."""
     return _declared(Kind.CONST, keys, values, rows=tuple(rows))
 

@@ -16,9 +16,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from syndicate.errors import SyndicateError
+from syndicate.values.value import Value
 
 _OURS: Final = str(Path(__file__).parents[1]) + os.sep
 _LIBRARY: Final = str(Path(__file__).parent / "library") + os.sep
@@ -92,7 +93,7 @@ def placed(error: SyndicateError, where: str) -> SyndicateError:
     return again
 
 
-def site_of(function: Callable[..., Any]) -> str:
+def site_of(function: Callable[..., Value]) -> str:
     """The file and line at which a function begins."""
     code = getattr(function, "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else here()

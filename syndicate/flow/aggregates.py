@@ -46,7 +46,7 @@ class Fold:
 
     zero: Any
     add: Callable[[Any, Any, int], Any]
-    result: Callable[[Any], Element] | None = None
+    result: Callable[[Element], Element] | None = None
 
     def shown(self, number: int, total: Any) -> Element:
         """The result for a group of so many values; None for no row."""
@@ -60,13 +60,13 @@ class Aggregate:
     """What is computed of a group: *form* is ``count sum avg min max top linear`` or ``user``."""
 
     form: str
-    by: Callable[[Any], Any] | None = None
+    by: Callable[[Element], Element] | None = None
     function: Callable[[Group], Element] | None = None
     size: int = 0
     name: str = field(default="")
     fold: Fold | None = None
 
-    def __call__(self, by: Callable[[Any], Any]) -> Aggregate:
+    def __call__(self, by: Callable[[Element], Element]) -> Aggregate:
         """The same of what *by* makes of each value."""
         if self.form in ("user", "linear", "top", "count") or self.by is not None:
             raise CircuitError(f"{self} takes no function: index_with(key, value) chooses what is aggregated")
@@ -104,7 +104,7 @@ class Aggregate:
         best = builtins.min(present, key=self.place)
         return best if by is None else by(best)
 
-    def place(self, value: Element) -> tuple[Any, ...]:
+    def place(self, value: Element) -> tuple[Element, ...]:
         """The sort key by which the first value is the best."""
         by = self.by
         measure = natural_order(value if by is None else by(value))
@@ -152,7 +152,7 @@ class Total:
         self.odd: dict[str, int] = {}
         self.other: Any = 0
 
-    def add(self, value: Any, weight: int) -> None:
+    def add(self, value: Element, weight: int) -> None:
         """Add *value* *weight* times."""
         kind = type(value)
         if kind is int or kind is bool:
@@ -199,7 +199,7 @@ class Total:
         """Whether anything is left."""
         return bool(self.whole or self.floats or self.scaled or self.odd or self.other)
 
-    def result(self) -> Any:
+    def result(self) -> Element:
         """The sum: an ``int`` where all numbers were, else rounded once to a ``float``."""
         if not self.floats and not self.scaled:
             with localcontext(_EXACT):
@@ -235,7 +235,7 @@ min: Final = Aggregate("min")  # noqa: A001  # the same
 max: Final = Aggregate("max")  # noqa: A001  # the same
 
 
-def top_k(size: int, by: Callable[[Any], Any] | None = None) -> Aggregate:
+def top_k(size: int, by: Callable[[Element], Element] | None = None) -> Aggregate:
     """The *size* greatest values (by *by*), the greatest first, as one tuple; ties by the order of values."""
     if type(size) is not int or size < 1:
         raise CircuitError(f"top_k needs how many values to keep, 1 or more, not {size!r}")
@@ -245,7 +245,7 @@ def top_k(size: int, by: Callable[[Any], Any] | None = None) -> Aggregate:
 def linear(
     add: Callable[[Any, Any, int], Any],
     zero: Any = 0,
-    result: Callable[[Any], Element] | None = None,
+    result: Callable[[Element], Element] | None = None,
     *,
     name: str = "",
 ) -> Aggregate:
@@ -286,7 +286,7 @@ def aggregate_of(aggregate: Aggregate | Callable[[Group], Element]) -> Aggregate
     builtin = {builtins.sum: sum, builtins.min: min, builtins.max: max}
     if aggregate in builtin:
         return builtin[aggregate]
-    makers: tuple[Any, ...] = (top_k, user, linear)
+    makers: tuple[Element, ...] = (top_k, user, linear)
     if aggregate in makers or not callable(aggregate):
         raise CircuitError(
             f"{aggregate!r} is no aggregate: use one of syndicate.flow.aggregates, or a function of a group"

@@ -27,6 +27,7 @@ from typing import Any, Final
 
 from syndicate.errors import CircuitError, SyndicateError
 from syndicate.flow.contents import integral
+from syndicate.flow.element import Element
 from syndicate.flow.graph import explain, graph
 from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Kind, Node, Port
@@ -56,7 +57,7 @@ class Circuit(Wiring):
 
     # --------------------------------------------------------------------------------------------------- ends
 
-    def source(self, name: str, *, key: Callable[[Any], Any] | None = None, unique: bool = False) -> Stream:
+    def source(self, name: str, *, key: Callable[[Element], Element] | None = None, unique: bool = False) -> Stream:
         """Input from outside: the deltas given to a step under this name.
 
         With *key*, a map by primary key: a step gives the new elements (the old one of the same key goes), or

@@ -81,7 +81,7 @@ class Columns:
         return f"<Columns: {len(self.arrays)} of {len(self)} rows>"
 
 
-def _can_be_column(values: list[Any]) -> bool:
+def _can_be_column(values: list[Element]) -> bool:
     return type(None) not in set(map(type, values)) and all_plain(values)
 
 
@@ -127,7 +127,7 @@ def _array(column: Any) -> Array:
     return np.array(column, dtype=_KEPT[column.dtype.kind])
 
 
-def _from_list(values: list[Any]) -> Array:
+def _from_list(values: list[Element]) -> Array:
     import numpy as np
 
     kinds = set(map(type, values))
@@ -139,7 +139,7 @@ def _from_list(values: list[Any]) -> Array:
     return _objects(values)
 
 
-def _objects(values: list[Any]) -> Array:
+def _objects(values: list[Element]) -> Array:
     import numpy as np
 
     made = np.empty(len(values), dtype=object)

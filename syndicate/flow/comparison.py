@@ -16,7 +16,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from syndicate.flow.element import ATOMS, Element, key_of, rank
 
@@ -42,7 +42,7 @@ def differ(a: Element, b: Element) -> bool:
     return not same(a, b)
 
 
-def size(value: Element) -> Any:
+def size(value: Element) -> Element:
     """A sort key by size: what is alike but for its type has the same.
 
     >>> size((1, "a")) == size((True, "a")), size(float("nan")) > size(10**400)
@@ -55,7 +55,7 @@ def size(value: Element) -> Any:
     return (3, rank(value))
 
 
-def natural_order(value: Element) -> Any:
+def natural_order(value: Element) -> Element:
     """A sort key by size, then in the total order of values.
 
     No two values have the same: what is the best of a group must not depend on what came first.
@@ -75,7 +75,7 @@ def natural_order(value: Element) -> Any:
     return (3, rank(value))
 
 
-def _by_size(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
+def _by_size(compare: Callable[[Element, Element], Element]) -> Callable[[Element, Element], bool]:
     def compared(a: Element, b: Element) -> bool:
         kind, other = type(a), type(b)
         if kind is other and kind in _ORDERED:
@@ -88,7 +88,7 @@ def _by_size(compare: Callable[[Any, Any], Any]) -> Callable[[Any, Any], bool]:
     return compared
 
 
-COMPARING: Final[dict[str, Callable[[Any, Any], bool]]] = {
+COMPARING: Final[dict[str, Callable[[Element, Element], bool]]] = {
     "==": same,
     "!=": differ,
     "<": _by_size(operator.lt),

@@ -17,7 +17,7 @@ from attrs import define, frozen
 
 from syndicate.errors import CircuitError
 from syndicate.flow.aggregates import Aggregate
-from syndicate.flow.element import Mixed, MixedRows, Rows, add_up
+from syndicate.flow.element import Element, Mixed, MixedRows, Rows, add_up
 from syndicate.flow.local import LocalEngine, Unique, Upserts
 from syndicate.flow.loop import Integral, Loop, Restart
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
@@ -97,10 +97,10 @@ class StateFormat:
     """
 
     kind: str
-    levels: Callable[[Any], str]
-    entries: Callable[[Any], Any]
+    levels: Callable[[Element], str]
+    entries: Callable[[Element], Element]
     put: Callable[[Any, Content, Any], None]
-    note: Callable[[Any], Any] = lambda _: None
+    note: Callable[[Element], Element] = lambda _: None
 
 
 def _levels_of(entries: Mapping[Any, Any]) -> str:
@@ -303,7 +303,7 @@ def _read_distinct(_: Node, states: list[Any]) -> Mixed:
 def _read_aggregate(node: Node, states: list[Any]) -> Mixed:
     aggregate: Aggregate = node.params["aggregate"]
     held = [state for state in states if isinstance(state, dict)]
-    results: Iterator[tuple[Any, Any]]
+    results: Iterator[tuple[Element, Element]]
     if isinstance(states[0], History):
         sums = ((key, _sum(times.values())) for key, times in states[0].past.items())
         results = ((key, aggregate.of(GroupView(group)) if group else None) for key, group in sums)
@@ -322,7 +322,7 @@ def _read_source(_: Node, states: list[Any]) -> Mixed:
     return add_up(Mixed(), ((element, 1) for element in states[0].current.values()))
 
 
-def _sum(groups: Iterable[dict[Any, int]]) -> dict[Any, int]:
+def _sum(groups: Iterable[dict[Element, int]]) -> dict[Element, int]:
     return add_up({}, chain.from_iterable(map(dict.items, groups)))
 
 

@@ -55,11 +55,11 @@ class Form:
     """How the instances of a type are written and read."""
 
     name: str
-    write: Callable[[Any], Element]
-    read: Callable[[Any], Element]
+    write: Callable[[Element], Element]
+    read: Callable[[Element], Element]
 
 
-def register(cls: type, name: str, write: Callable[[Any], Element], read: Callable[[Any], Element]) -> None:
+def register(cls: type, name: str, write: Callable[[Element], Element], read: Callable[[Element], Element]) -> None:
     """Let snapshots hold instances of exactly *cls*: *write* makes an element of known types, *read* takes it back.
 
     The name is in the snapshot, so it must be the same in the process that restores.
@@ -142,7 +142,7 @@ def is_simple(elements: Sequence[Element]) -> bool:
     return False
 
 
-def _write(element: Element, depth: int) -> Any:
+def _write(element: Element, depth: int) -> Element:
     kind = type(element)
     if kind in ATOMS:
         return element
@@ -195,7 +195,7 @@ def _refuse(_: Any) -> Any:
     raise SnapshotDamaged("the snapshot holds a map, which nothing in it is")
 
 
-def _big(value: Any) -> Any:
+def _big(value: Element) -> Element:
     if type(value) is not int:
         raise UnwritableElement(f"a snapshot cannot hold a {type(value).__qualname__}: {short(value)}")
     return msgpack.ExtType(_BIG, value.to_bytes(value.bit_length() // 8 + 1, "big", signed=True))
@@ -204,7 +204,7 @@ def _big(value: Any) -> Any:
 # -------------------------------------------------------------------------------------------------------- known types
 
 
-def _write_record(value: Any) -> Element:
+def _write_record(value: Element) -> Element:
     cls = "" if type(value) is Record else type(value).__qualname__
     return (label_of(value), cls, fields_of(value))
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from syndicate.collector import Pause
 from syndicate.errors import CircuitError, StepFailed, SyndicateError, UnknownStream
 from syndicate.flow.columns import SMALL_COLUMNS, Columns
-from syndicate.flow.element import Key, Mixed, add_up, key_of
+from syndicate.flow.element import Element, Key, Mixed, add_up, key_of
 from syndicate.flow.loop import Loop
 from syndicate.flow.measure import Measures
 from syndicate.flow.node import AS_BEFORE, Carries, Netlist, Node, Port
@@ -49,7 +49,7 @@ class Outputs(dict[str, Any]):
             raise UnknownStream(f"the circuit has no sink {name!r}; its sinks are {sorted(self._empties)}")
         return self._empties[name]
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: Element = None) -> Element:
         """The same; *default* for what is no sink."""
         return self[name] if name in self._empties else default
 
@@ -66,7 +66,7 @@ class Upserts:
 
     __slots__ = ("current", "key")
 
-    def __init__(self, key: Callable[[Any], Any]) -> None:
+    def __init__(self, key: Callable[[Element], Element]) -> None:
         self.key = key
         self.current: dict[Key, Key] = {}
 
@@ -83,7 +83,7 @@ class Upserts:
             weights += [(element, weight) for element, weight in ((old, -1), (new, 1)) if element is not None]
         return add_up(Mixed(), weights), saved, [(key, wanted[key]) for key, _ in saved]
 
-    def pairs(self, given: Any) -> Iterator[tuple[Any, Any]]:
+    def pairs(self, given: Any) -> Iterator[tuple[Element, Element]]:
         """What is given, as keys with their new elements or None; raises :class:`CircuitError`."""
         if isinstance(given, ZSet):
             raise CircuitError(f"a source with a key takes {{key: element or None}} or elements, not a ZSet: {given!r}")
@@ -91,7 +91,7 @@ class Upserts:
             return map(self.agreed, given.items())
         return map(self.keyed, elements_of(given, "a source with a key"))
 
-    def keyed(self, element: Any) -> tuple[Any, Any]:
+    def keyed(self, element: Element) -> tuple[Element, Element]:
         """An element with its key."""
         try:
             return self.key(element), element
@@ -102,7 +102,7 @@ class Upserts:
                 f"the key of a source raised {text} at {shown}. Nothing was changed.", element=shown, reason=text
             ) from error
 
-    def agreed(self, pair: tuple[Any, Any]) -> tuple[Any, Any]:
+    def agreed(self, pair: tuple[Element, Element]) -> tuple[Element, Element]:
         """A key with its element, or with None."""
         key, element = pair
         if element is not None and key_of(self.keyed(element)[0]) != key_of(key):
@@ -391,7 +391,7 @@ class LocalEngine(Engine):
     def sink(self, node: Node, cells: list[Any], inputs: list[int]) -> Callable[[], None]:
         """The step of a sink."""
         name, first = node.name, inputs[0]
-        show: Callable[[Any], Any] = ZSet.adopt if _kinds(node)[0] is Carries.ZSET else IndexedZSet.adopt
+        show: Callable[[Element], Element] = ZSet.adopt if _kinds(node)[0] is Carries.ZSET else IndexedZSet.adopt
 
         def step() -> None:
             self.outputs[name] = show(cells[first])

@@ -32,7 +32,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from attrs import define
 
-from syndicate.flow.element import Key, Mixed, MixedRows, Rows, add_up, meet, plus
+from syndicate.flow.element import Element, Key, Mixed, MixedRows, Rows, add_up, meet, plus
 from syndicate.flow.node import Netlist, Node, Port, restless
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.operators.context import Cell, Step
@@ -234,7 +234,7 @@ class Restart:
 
     loop: Loop
     integrals: dict[int, Integral]
-    derived: list[dict[Key, Any]]
+    derived: list[dict[Key, Element]]
     entered: list[dict[Key, int]]
     arrangements: list[TimedArrangement]
     exported: list[tuple[dict[Key, int], Cell]]

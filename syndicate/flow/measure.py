@@ -93,7 +93,7 @@ class Measures(dict[GlobalId, Measure]):
     def _measured(self, scope: Context, position: int, measure: Measure) -> Step:
         measures, cells, touched, steps, reads = self.of(scope), scope.cells, scope.touched, scope.steps, measure.reads
 
-        def step() -> Any:
+        def step() -> object:
             if measure.step != self.step:
                 measure.begin(self.step)
                 if not measure.runs:

@@ -21,6 +21,7 @@ from typing import Any, Final, TypeAlias
 from attrs import define, field, frozen
 
 from syndicate.errors import CircuitError, CycleError, EndlessLoop, StepFailed, UnhashableElement
+from syndicate.flow.element import Element
 
 
 class Kind(enum.Enum):
@@ -122,7 +123,7 @@ def restless(node: Node, iterations: int) -> EndlessLoop:
     )
 
 
-def _place(value: Any) -> str:
+def _place(value: Element) -> str:
     code = getattr(value, "__code__", None)
     if code is None:
         return ""

@@ -48,7 +48,7 @@ from syndicate.errors import (
     UnwritableElement,
 )
 from syndicate.flow.contents import PAIRED, STATE_FORMATS, Content, kept
-from syndicate.flow.element import Key, Typed, all_plain, keys_of, natural, naturals
+from syndicate.flow.element import Element, Key, Typed, all_plain, keys_of, natural, naturals
 from syndicate.flow.encoding import packed, read, register, unpacked, written
 from syndicate.flow.local import LocalEngine
 from syndicate.flow.node import Carries, Netlist
@@ -215,7 +215,7 @@ def _frames(node: Node, number: int, state: Any) -> Iterator[bytes]:
         yield packed(list(_columns(levels, list(islice(keys, _CHUNK)), list(islice(values, _CHUNK)))))
 
 
-def _columns(levels: str, keys: Sequence[Any], values: Sequence[Any]) -> Iterator[Any]:
+def _columns(levels: str, keys: Sequence[Any], values: Sequence[Element]) -> Iterator[Any]:
     """The keys; for each further level how many there are under each, and they; the leaves."""
     yield _column(levels[0], keys)
     for level in levels[1:-1]:
@@ -247,7 +247,7 @@ class _Reader:
         """What a state keeps."""
         self.typed = False
         if levels == "rows":
-            rows: list[Any] = []
+            rows: list[Element] = []
             for columns, marked in chunks:
                 keys, values, weights = columns
                 read_columns = [self.column("k", each, marked) for each in (keys, values)]
@@ -261,7 +261,7 @@ class _Reader:
             raise SnapshotDamaged(f"the snapshot promises {size} entries and holds {len(entries)}")
         return Content(entries, self.typed)
 
-    def entries(self, levels: str, columns: Sequence[Any], marked: bool) -> Iterable[tuple[Any, Any]]:
+    def entries(self, levels: str, columns: Sequence[Any], marked: bool) -> Iterable[tuple[Element, Element]]:
         """The entries of one frame."""
         if len(columns) != 2 * len(levels) - 2:
             raise SnapshotDamaged(f"the snapshot has a frame of {len(columns)} columns for {levels!r}")

@@ -114,21 +114,23 @@ class Stream:
 
     # --------------------------------------------------------------------------------------------------- linear
 
-    def map(self, function: Callable[[Any], Element]) -> Stream:
+    def map(self, function: Callable[[Element], Element]) -> Stream:
         """``function(element)`` for each element; weights of equal results are added."""
         return self._operator("map", self.need("map", Carries.ZSET), function=_callable("map", function))
 
-    def filter(self, predicate: Callable[[Any], object]) -> Stream:
+    def filter(self, predicate: Callable[[Element], object]) -> Stream:
         """The elements for which *predicate* is true, with their weights."""
         stream = self.need("filter", Carries.ZSET)
         return self._operator("filter", stream, function=_callable("filter", predicate))
 
-    def flat_map(self, function: Callable[[Any], Iterable[Element]]) -> Stream:
+    def flat_map(self, function: Callable[[Element], Iterable[Element]]) -> Stream:
         """All elements of ``function(element)`` for each element."""
         stream = self.need("flat_map", Carries.ZSET)
         return self._operator("flat_map", stream, function=_callable("flat_map", function))
 
-    def index_with(self, key: Callable[[Any], Element], value: Callable[[Any], Element] | None = None) -> Stream:
+    def index_with(
+        self, key: Callable[[Element], Element], value: Callable[[Element], Element] | None = None
+    ) -> Stream:
         """Pairs ``(key(element), element)``, found by key; ``value(element)`` is kept in place of the element."""
         stream = self.need("index_with", Carries.ZSET)
         _callable("index_with", key)
@@ -206,7 +208,7 @@ class Stream:
         right.need("join_trace", Carries.TRACE)
         return left._operator("join_trace", left, Carries.ZSET, right, function=_callable("join_trace", function))
 
-    def product(self, other: Stream, function: Callable[[Any, Any], Element] | None = None) -> Stream:
+    def product(self, other: Stream, function: Callable[[Element, Element], Element] | None = None) -> Stream:
         """``function(left, right)`` for all pairs of elements; the default gives ``(left, right)``."""
         left = self.need("product", Carries.ZSET).index_with(unit)
         right = _stream("product", other).need("product", Carries.ZSET).index_with(unit)
@@ -280,7 +282,7 @@ class Stream:
         """The same by product-order times, right in loops too (PomoFlow 2.9.11)."""
         return self._with_trace("distinct_trace", trace, Carries.ZSET)
 
-    def aggregate(self, aggregate: Aggregate | Callable[[Any], Element]) -> Stream:
+    def aggregate(self, aggregate: Aggregate | Callable[[Element], Element]) -> Stream:
         """Incremental: the change of ``(key, result)`` for each group of an indexed stream.
 
         *aggregate* is one of :mod:`syndicate.flow.aggregates`, or a function of a group, a mapping of values to
@@ -289,7 +291,7 @@ class Stream:
         stream = self.need("aggregate", Carries.INDEXED)
         return self._operator("aggregate", stream, aggregate=aggregate_of(aggregate))
 
-    def aggregate_stream(self, aggregate: Aggregate | Callable[[Any], Element]) -> Stream:
+    def aggregate_stream(self, aggregate: Aggregate | Callable[[Element], Element]) -> Stream:
         """The aggregate of this tick's batch (PomoFlow 2.9.1)."""
         stream = self.need("aggregate_stream", Carries.INDEXED)
         return self._operator("aggregate_stream", stream, aggregate=aggregate_of(aggregate))
@@ -432,7 +434,7 @@ class Spread:
 
     __slots__ = ("function", "rearranges")
 
-    def __init__(self, function: Callable[[Any, Any], Element]) -> None:
+    def __init__(self, function: Callable[[Element, Element], Element]) -> None:
         self.function = function
         self.rearranges = getattr(function, "rearranges", False)
 

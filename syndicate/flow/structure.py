@@ -18,10 +18,10 @@ from __future__ import annotations
 import functools
 from hashlib import blake2b
 from operator import itemgetter
-from typing import Any
 
 from syndicate.errors import UnwritableElement, short
 from syndicate.flow.aggregates import Aggregate
+from syndicate.flow.element import Element
 from syndicate.flow.encoding import encoded
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
 from syndicate.flow.stream import Padded, Spread
@@ -65,7 +65,7 @@ def quoted(name: str) -> str:
     return '"' + name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\r", "\\r") + '"'
 
 
-def described(value: Any) -> str:
+def described(value: Element) -> str:
     """A parameter: functions by their qualified names.
 
     >>> described(itemgetter(1)), described(functools.partial(max, 0)), described(True)

@@ -18,9 +18,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeAlias
 
-from syndicate.flow.element import Key
+from syndicate.flow.element import Element, Key
 
-Log: TypeAlias = list[tuple[Callable[[Any], None], Any]]
+Log: TypeAlias = list[tuple[Callable[[Element], None], Any]]
 """Functions with what they put back."""
 
 
@@ -30,14 +30,14 @@ def take_back(log: Log, start: int = 0) -> None:
         put_back(what)
 
 
-def note(log: Log, table: dict[Key, Any], keys: Collection[Key]) -> list[Any]:
+def note(log: Log, table: dict[Key, Element], keys: Collection[Key]) -> list[Any]:
     """Note what a table has of some keys, and answer it; None for what it has not."""
     olds = list(map(table.get, keys))
     log.append((_put_back, (table, keys, olds)))
     return olds
 
 
-def _put_back(what: tuple[dict[Key, Any], Iterable[Key], list[Any]]) -> None:
+def _put_back(what: tuple[dict[Key, Element], Iterable[Key], list[Any]]) -> None:
     table, keys, olds = what
     for key, old in zip(keys, olds, strict=True):
         if old is None:
@@ -46,12 +46,12 @@ def _put_back(what: tuple[dict[Key, Any], Iterable[Key], list[Any]]) -> None:
             table[key] = old
 
 
-def note_whole(log: Log, table: dict[Key, Any]) -> None:
+def note_whole(log: Log, table: dict[Key, Element]) -> None:
     """Note a table that is about to be emptied, or written again."""
     log.append((_refill, (table, dict(table))))
 
 
-def _refill(what: tuple[dict[Key, Any], dict[Key, Any]]) -> None:
+def _refill(what: tuple[dict[Key, Element], dict[Key, Element]]) -> None:
     table, old = what
     table.clear()
     table.update(old)
@@ -75,7 +75,7 @@ def note_groups(log: Log, groups: dict[Key, dict[Key, int]], arrived: dict[Key, 
     log.append((_regroup, (groups, saved)))
 
 
-def _regroup(what: tuple[dict[Key, Any], list[tuple[Key, Any, dict[Key, int], Any]]]) -> None:
+def _regroup(what: tuple[dict[Key, Element], list[tuple[Key, Any, dict[Key, int], Any]]]) -> None:
     groups, saved = what
     for key, group, change, olds in saved:
         if group is None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from syndicate.errors import CircuitError, PatternError, SyndicateError, UnknownStream, short
-from syndicate.flow.element import Key, collect, key_of, natural
+from syndicate.flow.element import Element, Key, collect, key_of, natural
 from syndicate.flow.local import LocalEngine, Outputs
 from syndicate.flow.node import Carries, Netlist
 from syndicate.flow.zset import ZSet
@@ -51,7 +51,7 @@ def view_of(
     return start
 
 
-def _pattern(name: str, written: Any) -> tuple[Any, int]:
+def _pattern(name: str, written: Any) -> tuple[Element, int]:
     try:
         return pattern_for(written)
     except PatternError as error:

@@ -232,7 +232,7 @@ class IndexedZSet:
     groups: dict[Key, dict[Key, int]]
     typed: bool
 
-    def __init__(self, weights: Mapping[tuple[Element, Element], int] | Iterable[tuple[Any, int]] = ()) -> None:
+    def __init__(self, weights: Mapping[tuple[Element, Element], int] | Iterable[tuple[Element, int]] = ()) -> None:
         """Of ``{(key, value): weight}``, or of pairs ``((key, value), weight)``; raises as :class:`ZSet` does."""
         pairs: list[Any] = list(weights.items() if isinstance(weights, Mapping) else weights)
         if not all(

@@ -37,6 +37,7 @@ from syndicate.values.value import (
     Ref,
     Symbol,
     Tag,
+    Value,
     freeze,
     order,
     thaw,
@@ -80,7 +81,7 @@ class Skeleton:
     captures: tuple[Path, ...]
 
 
-_skeletons: WeakValueDictionary[tuple[Any, ...], Skeleton] = WeakValueDictionary()
+_skeletons: WeakValueDictionary[tuple[Value, ...], Skeleton] = WeakValueDictionary()
 
 
 def analyse(written: Any) -> tuple[Skeleton, Constants]:
@@ -155,7 +156,7 @@ def _expect_value(pattern: Pattern) -> None:
         raise PatternError(f"a pattern that is no value as data: {error}") from None
 
 
-def _form(value: Any, depth: int) -> Frozen:
+def _form(value: Value, depth: int) -> Frozen:
     """The frozen form of a value in what is at *depth* of a pattern."""
     try:
         return freeze(value, depth + _ROOM)

@@ -22,7 +22,7 @@ from typing import Any, Final
 from syndicate.index.analysis import Check, is_of_class
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT
 from syndicate.index.path import MISSING, Path, Step, child, project
-from syndicate.values.value import Frozen, thaw
+from syndicate.values.value import Frozen, Value, thaw
 
 HOT: Final = 128
 
@@ -48,7 +48,7 @@ def interpret(form: Frozen, paths: tuple[Path, ...], checks: tuple[Check, ...] =
     return tuple(forms)
 
 
-def values_of(captures: tuple[Frozen, ...]) -> tuple[Any, ...]:
+def values_of(captures: tuple[Frozen, ...]) -> tuple[Value, ...]:
     """The captured values; the very tuple if all of them are their own frozen forms."""
     for form in captures:
         if type(form) is tuple:

@@ -30,7 +30,7 @@ from syndicate.index.bag import Bag
 from syndicate.index.interest import INTEREST, OBSERVE, expand
 from syndicate.index.path import Move, child, class_of, move
 from syndicate.index.trie import NO_TABLES, Handler, Node, Notice, Table, Tell
-from syndicate.values.value import Frozen, Ref
+from syndicate.values.value import Frozen, Ref, Value
 
 
 @frozen
@@ -249,7 +249,7 @@ class Index:
         """The node at the end of a skeleton's shape, made where it is missing: the paper's ``extend``."""
         node = self._root
         node.users += 1
-        here: tuple[Any, ...] = ()
+        here: tuple[Value, ...] = ()
         for path, head in skeleton.shape:
             step = move(here, path)
             classes = node.moves.setdefault(step, {})
@@ -271,7 +271,7 @@ class Index:
     def _trail(self, skeleton: Skeleton) -> list[Node]:
         """The nodes along a skeleton's shape, root first."""
         nodes = [self._root]
-        here: tuple[Any, ...] = ()
+        here: tuple[Value, ...] = ()
         for path, head in skeleton.shape:
             nodes.append(nodes[-1].moves[move(here, path)][head])
             here = path
@@ -281,7 +281,7 @@ class Index:
         """Count one user less along a shape and cut off what has none left."""
         for node in nodes:
             node.users -= 1
-        here: tuple[Any, ...] = ()
+        here: tuple[Value, ...] = ()
         for parent, node, (path, head) in zip(nodes, nodes[1:], skeleton.shape, strict=False):
             if not node.users:
                 step = move(here, path)

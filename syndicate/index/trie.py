@@ -27,7 +27,7 @@ from syndicate.index.analysis import Constants, Skeleton
 from syndicate.index.compiled import HOT, factory, interpret, values_of
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT
 from syndicate.index.path import MISSING, Move
-from syndicate.values.value import SEQ, Frozen, Ref
+from syndicate.values.value import SEQ, Frozen, Ref, Value
 
 Captures: TypeAlias = tuple[Frozen, ...]
 
@@ -43,7 +43,7 @@ class Notice:
 
     __slots__ = ("captures", "count", "values")
 
-    def __init__(self, captures: Captures, values: tuple[Any, ...]) -> None:
+    def __init__(self, captures: Captures, values: tuple[Value, ...]) -> None:
         self.captures = captures
         self.values = values
         self.count = 1
@@ -60,7 +60,7 @@ class Tell(Protocol):
     """What the index calls with each event that it finds: the dataspace."""
 
     def __call__(
-        self, kind: int, handler: Handler, captures: Captures, values: tuple[Any, ...], notice: Notice | None
+        self, kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...], notice: Notice | None
     ) -> None:
         """An ASSERT, RETRACT or MESSAGE of these captures for a handler's observers; *notice* is the handle, of a
         message None.

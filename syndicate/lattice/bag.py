@@ -27,17 +27,18 @@ from syndicate.lattice.lattice import made, no_lattice
 from syndicate.lattice.method import Kind, monotone, morph
 from syndicate.lattice.sets import EMPTY
 from syndicate.lattice.table import Table
+from syndicate.values.value import Value
 
 
-def _bags(values: Any) -> list[tuple[Any]]:
+def _bags(values: Any) -> list[tuple[Value]]:
     return [(value,) for value in values]
 
 
-def _functions(values: Any) -> list[tuple[Any]]:
+def _functions(values: Any) -> list[tuple[Value]]:
     return [(lambda e: 2 if e == 1 else e,), (lambda e: 0,), (lambda e: None if e == 2 else e,)]
 
 
-def _members(values: Any) -> list[tuple[Any]]:
+def _members(values: Any) -> list[tuple[Value]]:
     return [(1,), (2,), (True,), ("a",)]
 
 
@@ -83,7 +84,7 @@ class Bag(Counted):
         return made(type(self), Table({**mine, **{key: count + mine.get(key, 0) for key, count in theirs.items()}}))
 
     @morph(tries=_functions)
-    def project(self, to: Callable[[Any], Element]) -> Self:
+    def project(self, to: Callable[[Value], Element]) -> Self:
         """What *to* makes of each element, as often as the most frequent one that became it; None leaves it out."""
         rows: dict[Key, int] = {}
         for key, count in list(self.content.rows().items()):

@@ -9,10 +9,11 @@ Source: Conway et al. 2012, "Builtin lattices"; ``docs/design/lattice.md``, "The
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from syndicate.lattice.lattice import Lattice
 from syndicate.lattice.method import morph
+from syndicate.values.value import Value
 
 R = TypeVar("R")
 
@@ -45,5 +46,5 @@ class Bool(Lattice):
         """What *then* returns if the condition holds, else None: nothing.  There is no else, which could not grow."""
         return then() if self.content else None
 
-    def _written(self) -> tuple[Any, ...]:
+    def _written(self) -> tuple[Value, ...]:
         return (self.content,)

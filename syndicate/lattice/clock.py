@@ -33,14 +33,14 @@ from syndicate.lattice.method import Kind, morph, non_monotone
 from syndicate.lattice.ordering import is_comparable, precedes
 from syndicate.lattice.sets import EMPTY, Set
 from syndicate.lattice.table import Table
-from syndicate.values.value import freeze
+from syndicate.values.value import Value, freeze
 
 
-def _clocks(values: Any) -> list[tuple[Any]]:
+def _clocks(values: Any) -> list[tuple[Value]]:
     return [(value,) for value in values]
 
 
-def _nodes(values: Any) -> list[tuple[Any]]:
+def _nodes(values: Any) -> list[tuple[Value]]:
     return [(natural(key),) for value in values for key in list(value.content.rows())[:1]] + [("new",)]
 
 
@@ -107,9 +107,9 @@ class LastWriter(Lattice):
     __slots__ = ()
 
     wrapper_name = "llww"
-    content: tuple[Any, Any] | None
+    content: tuple[Value, Value] | None
 
-    def __init__(self, content: tuple[Any, Any] | None = None) -> None:
+    def __init__(self, content: tuple[Value, Value] | None = None) -> None:
         """Hold ``(timestamp, value)``; raises :class:`LatticeValue` if there is no order of either, as of nan."""
         if content is not None:
             if type(content) is not tuple or len(content) != 2:
@@ -143,6 +143,6 @@ class LastWriter(Lattice):
         return Max(None if self.content is None else self.content[0])
 
     @non_monotone
-    def value(self) -> Any:
+    def value(self) -> Value:
         """What was written last, None if nothing was."""
         return None if self.content is None else self.content[1]

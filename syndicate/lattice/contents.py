@@ -17,9 +17,10 @@ from typing import Any
 from syndicate.errors import SyndicateError
 from syndicate.flow.element import key_of, natural, naturals
 from syndicate.lattice.table import NO_ENTRY, Table
+from syndicate.values.value import Value
 
 
-def _rows_of(pairs: Iterable[tuple[Any, Any]]) -> dict[Any, Any] | None:
+def _rows_of(pairs: Iterable[tuple[Value, Value]]) -> dict[Any, Any] | None:
     try:
         return {key_of(key): value for key, value in pairs}
     except SyndicateError:

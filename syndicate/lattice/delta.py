@@ -36,6 +36,7 @@ from attrs import define, frozen
 from syndicate.errors import LatticeValue, short
 from syndicate.lattice.lattice import Lattice, grew, join
 from syndicate.lattice.method import Kind
+from syndicate.values.value import Value
 
 L = TypeVar("L", bound=Lattice)
 
@@ -84,7 +85,7 @@ class Accumulator(Generic[L]):
         return grown
 
 
-def combine(a: Any, b: Any) -> Any:
+def combine(a: Value, b: Value) -> Value:
     """Two results of a method as one: lattice values merged, rows and sets joined, None is nothing."""
     if a is None or b is None:
         return b if a is None else a
@@ -99,7 +100,7 @@ def combine(a: Any, b: Any) -> Any:
     raise LatticeValue(f"{short(a)} and {short(b)} have no merge: a rule's block must return rows or a lattice value")
 
 
-def increment(name: str, receiver: Grown[Any] | Lattice, *arguments: Any, naive: bool = False) -> Any:
+def increment(name: str, receiver: Grown[Any] | Lattice, *arguments: Any, naive: bool = False) -> Value:
     """What the method *name* adds to its result, when the receiver and arguments that are :class:`Grown` grew.
 
     A receiver or argument that did not grow is given as it is.  Returns None if nothing grew.  Raises

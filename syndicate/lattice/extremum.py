@@ -22,17 +22,18 @@ from syndicate.lattice.boolean import Bool
 from syndicate.lattice.lattice import Lattice, made
 from syndicate.lattice.method import Kind, morph, non_monotone
 from syndicate.lattice.ordering import is_comparable, is_number, precedes
+from syndicate.values.value import Value
 
 
-def _thresholds(values: Any) -> list[tuple[Any]]:
+def _thresholds(values: Any) -> list[tuple[Value]]:
     return [(value.content,) for value in values if value.content is not None]
 
 
-def _operands(values: Any) -> list[tuple[Any]]:
+def _operands(values: Any) -> list[tuple[Value]]:
     return [(value,) for value in values] + [(1,), (-2,), (0.5,)]
 
 
-def _numbers(values: Any) -> list[tuple[Any]]:
+def _numbers(values: Any) -> list[tuple[Value]]:
     return [(1,), (0,), (-2,), (0.5,)]
 
 
@@ -55,7 +56,7 @@ def _operand(owner: Lattice, other: Any, verb: str) -> Any:
     return other
 
 
-def _threshold(owner: Lattice, limit: Any) -> Any:
+def _threshold(owner: Lattice, limit: Value) -> Value:
     if isinstance(limit, Lattice) or not is_comparable(limit):
         raise LatticeValue(f"{short(limit)} is no limit to compare {short(owner)} with: give a plain, comparable value")
     return limit
@@ -68,7 +69,7 @@ class Max(Lattice):
 
     wrapper_name = "lmax"
 
-    def __init__(self, content: Any = None) -> None:
+    def __init__(self, content: Value = None) -> None:
         """Hold *content*; raises :class:`LatticeValue` for what has no order, as nan, a bool, a set."""
         if content is not None and not is_comparable(content):
             raise self.illegal(content, "a number, text, bytes, a tuple of them, or another value with a total order")
@@ -86,19 +87,19 @@ class Max(Lattice):
         return self.content is None or (other.content is not None and not precedes(other.content, self.content))
 
     @morph(tries=_thresholds)
-    def gt(self, limit: Any) -> Bool:
+    def gt(self, limit: Value) -> Bool:
         """Whether the value is above *limit*: true once, true for ever."""
         _threshold(self, limit)
         return Bool(self.content is not None and bool(_compared(limit, self.content)))
 
     @morph(tries=_thresholds)
-    def gt_eq(self, limit: Any) -> Bool:
+    def gt_eq(self, limit: Value) -> Bool:
         """Whether the value is at or above *limit*."""
         _threshold(self, limit)
         return Bool(self.content is not None and not _compared(self.content, limit))
 
     @non_monotone
-    def lt_eq(self, limit: Any) -> Bool:
+    def lt_eq(self, limit: Value) -> Bool:
         """Whether the value is at or below *limit*: may turn false as this grows, so fit only where this is fixed."""
         _threshold(self, limit)
         return Bool(self.content is None or not _compared(limit, self.content))
@@ -116,7 +117,7 @@ class Max(Lattice):
         return made(Max, None if a is None or b is None else a - b)
 
     @morph(tries=_numbers)
-    def min_of(self, limit: Any) -> Max:
+    def min_of(self, limit: Value) -> Max:
         """The value, but no more than *limit*: a ceiling."""
         _threshold(self, limit)
         return self if self.content is None or precedes(self.content, limit) else Max(limit)
@@ -129,7 +130,7 @@ class Min(Lattice):
 
     wrapper_name = "lmin"
 
-    def __init__(self, content: Any = None) -> None:
+    def __init__(self, content: Value = None) -> None:
         """Hold *content*; raises :class:`LatticeValue` for what has no order, as nan, a bool, a set."""
         if content is not None and not is_comparable(content):
             raise self.illegal(content, "a number, text, bytes, a tuple of them, or another value with a total order")
@@ -147,19 +148,19 @@ class Min(Lattice):
         return self.content is None or (other.content is not None and not precedes(self.content, other.content))
 
     @morph(tries=_thresholds)
-    def lt(self, limit: Any) -> Bool:
+    def lt(self, limit: Value) -> Bool:
         """Whether the value is below *limit*: true once, true for ever."""
         _threshold(self, limit)
         return Bool(self.content is not None and bool(_compared(self.content, limit)))
 
     @morph(tries=_thresholds)
-    def lt_eq(self, limit: Any) -> Bool:
+    def lt_eq(self, limit: Value) -> Bool:
         """Whether the value is at or below *limit*."""
         _threshold(self, limit)
         return Bool(self.content is not None and not _compared(limit, self.content))
 
     @non_monotone
-    def gt_eq(self, limit: Any) -> Bool:
+    def gt_eq(self, limit: Value) -> Bool:
         """Whether the value is at or above *limit*: may turn false as this grows, so fit only where this is fixed."""
         _threshold(self, limit)
         return Bool(self.content is None or not _compared(self.content, limit))
@@ -177,12 +178,12 @@ class Min(Lattice):
         return made(Min, None if a is None or b is None else a - b)
 
     @morph(tries=_numbers)
-    def max_of(self, limit: Any) -> Min:
+    def max_of(self, limit: Value) -> Min:
         """The value, but no less than *limit*."""
         _threshold(self, limit)
         return self if self.content is None or precedes(limit, self.content) else Min(limit)
 
 
-def _compared(a: Any, b: Any) -> bool:
+def _compared(a: Value, b: Value) -> bool:
     """Python's ``a < b``, as a person who writes a threshold means it: ``1`` is not above ``1.0``."""
     return precedes(a, b) and not a == b  # noqa: SIM201  # 1 and 1.0 are two values, but no two sizes

@@ -31,10 +31,11 @@ from syndicate.errors import KeyConflict, LatticeValue, short
 from syndicate.flow.element import Element, Key, key_of, natural
 from syndicate.lattice.lattice import Lattice, grew, holds_lattice, join, no_lattice
 from syndicate.lattice.sets import Set
+from syndicate.values.value import Value
 
 L = TypeVar("L", bound=Lattice)
 
-Row: TypeAlias = tuple[Any, ...]
+Row: TypeAlias = tuple[Value, ...]
 KeyColumns: TypeAlias = int | Sequence[int]
 """How many leading columns are the key, or which columns are."""
 

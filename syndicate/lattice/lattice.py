@@ -43,7 +43,7 @@ from syndicate.errors import LatticeAsKey, LatticeDefinition, LatticeMismatch, L
 from syndicate.flow.element import Element, Key, Typed, key_of, natural
 from syndicate.flow.encoding import register
 from syndicate.lattice.method import Kind, Method, mark_of
-from syndicate.values.value import Dictionary, Frozen, Symbol, fields_of, freeze, freeze_as, is_record, label_of
+from syndicate.values.value import Dictionary, Frozen, Symbol, Value, fields_of, freeze, freeze_as, is_record, label_of
 
 R = TypeVar("R")
 
@@ -67,10 +67,10 @@ class Lattice:
 
     if TYPE_CHECKING:
         _known: ClassVar[Mapping[str, Method]]
-        content: Any
+        content: Value
         _hash: int | None
 
-    def __init__(self, content: Any = None) -> None:
+    def __init__(self, content: Value = None) -> None:
         """Hold *content*, an immutable value; None is the bottom.  Raises :class:`LatticeValue` for a mutable one."""
         if content is not None and type(content) in _MUTABLE:
             raise self.illegal(content, f"something immutable: {_MUTABLE[type(content)]}")
@@ -105,7 +105,7 @@ class Lattice:
         """The least upper bound of the two; raises :class:`LatticeMismatch` if *other* is of another class."""
         raise NotImplementedError
 
-    def reveal(self) -> Any:
+    def reveal(self) -> Value:
         """The plain value: not monotone, since nothing holds back what is then done with it."""
         return self.content
 
@@ -160,7 +160,7 @@ class Lattice:
                 remedy = "both sides must be of one lattice"
             raise LatticeMismatch(f"cannot {verb} {short(self)} and {short(other)}: {remedy}.")
 
-    def _written(self) -> tuple[Any, ...]:
+    def _written(self) -> tuple[Value, ...]:
         """Arguments of ``_rebuilt``: elements that a snapshot can hold."""
         return () if self.content is None else (self.content,)
 
@@ -219,7 +219,7 @@ class Lattice:
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
-    def __reduce__(self) -> tuple[Callable[..., Lattice], tuple[type[Lattice], tuple[Any, ...]]]:
+    def __reduce__(self) -> tuple[Callable[..., Lattice], tuple[type[Lattice], tuple[Value, ...]]]:
         return _read, (type(self), self._written())
 
     def __repr__(self) -> str:
@@ -238,7 +238,7 @@ _MUTABLE: Final[dict[type, str]] = {
 L = TypeVar("L", bound=Lattice)
 
 
-def made(cls: type[L], content: Any) -> L:
+def made(cls: type[L], content: Value) -> L:
     """An element of *cls* with this content, which is known to be right: without its ``__init__``."""
     element = object.__new__(cls)
     _set_content(element, content)
@@ -246,7 +246,7 @@ def made(cls: type[L], content: Any) -> L:
     return element
 
 
-def _read(cls: type[L], parts: tuple[Any, ...]) -> L:
+def _read(cls: type[L], parts: tuple[Value, ...]) -> L:
     return cls._rebuilt(*parts)
 
 
@@ -315,7 +315,7 @@ def _freeze(element: Lattice, depth: int) -> Frozen:
     return (element.label,) if element.is_bottom else (element.label, freeze(element.reveal(), depth + 1))
 
 
-def revive(value: Any) -> Any:
+def revive(value: Value) -> Value:
     """*value* with each record that a lattice value becomes in a dataspace made a lattice value again, also in tuples.
 
     Raises :class:`LatticeValue` (or what the lattice's constructor raises) for a record with the name of a lattice

@@ -18,10 +18,13 @@ from syndicate.flow.element import key_of
 from syndicate.lattice.delta import combine
 from syndicate.lattice.lattice import Lattice, revive
 from syndicate.lattice.method import Kind, Method
-from syndicate.values.value import freeze, thaw
+from syndicate.values.value import Value, freeze, thaw
 
-Test: TypeAlias = Callable[..., list[tuple[str, Any]] | None]
-"""From some values to what is to be shown of them if they break the law, else None."""
+Breach: TypeAlias = list[tuple[str, object]] | None
+"""What is to be shown of values that break a law, each with a name; None if they keep it."""
+
+Test: TypeAlias = Callable[..., Breach]
+"""From some values to what is to be shown of them if they break the law."""
 
 
 @frozen
@@ -48,28 +51,28 @@ class Text(str):
 # ------------------------------------------------------------------------------------------------------------- the laws
 
 
-def _bottom(a: Any) -> Any:
+def _bottom(a: Lattice) -> Breach:
     bottom = type(a).bottom()
     left, right = bottom.merge(a), a.merge(bottom)
     return None if left == a and right == a else [("bottom merge a", left), ("a merge bottom", right)]
 
 
-def _idempotent(a: Any) -> Any:
+def _idempotent(a: Lattice) -> Breach:
     merged = a.merge(a)
     return None if merged == a else [("a merge a", merged)]
 
 
-def _commutative(a: Any, b: Any) -> Any:
+def _commutative(a: Lattice, b: Lattice) -> Breach:
     one, other = a.merge(b), b.merge(a)
     return None if one == other else [("a merge b", one), ("b merge a", other)]
 
 
-def _associative(a: Any, b: Any, c: Any) -> Any:
+def _associative(a: Lattice, b: Lattice, c: Lattice) -> Breach:
     one, other = a.merge(b).merge(c), a.merge(b.merge(c))
     return None if one == other else [("(a merge b) merge c", one), ("a merge (b merge c)", other)]
 
 
-def _upper(a: Any, b: Any) -> Any:
+def _upper(a: Lattice, b: Lattice) -> Breach:
     merged = a.merge(b)
     again, other = a.merge(merged), b.merge(merged)
     return (
@@ -79,12 +82,12 @@ def _upper(a: Any, b: Any) -> Any:
     )
 
 
-def _closed(a: Any, b: Any) -> Any:
+def _closed(a: Lattice, b: Lattice) -> Breach:
     merged = a.merge(b)
     return None if type(merged) is type(a) else [("a merge b", merged)]
 
 
-def _pure(a: Any, b: Any) -> Any:
+def _pure(a: Lattice, b: Lattice) -> Breach:
     a, b = _again(a), _again(b)  # so that those that are shown are as they were
     before = repr(a), repr(b), hash(a), hash(b)
     try:
@@ -97,24 +100,24 @@ def _pure(a: Any, b: Any) -> Any:
     return None if repr(second) == first else [("a merge b", Text(first)), ("again", second)]
 
 
-def _again(value: Any) -> Any:
+def _again(value: Lattice) -> Lattice:
     return type(value)._rebuilt(*value._written())
 
 
-def _ordered(a: Any, b: Any) -> Any:
+def _ordered(a: Lattice, b: Lattice) -> Breach:
     said, follows = a <= b, a.merge(b) == b
     return None if said is follows else [("a <= b", said), ("a merge b == b", follows)]
 
 
-def _antisymmetric(a: Any, b: Any) -> Any:
+def _antisymmetric(a: Lattice, b: Lattice) -> Breach:
     return [("a <= b", True), ("b <= a", True), ("a == b", False)] if a <= b <= a and a != b else None
 
 
-def _transitive(a: Any, b: Any, c: Any) -> Any:
+def _transitive(a: Lattice, b: Lattice, c: Lattice) -> Breach:
     return [("a <= b", True), ("b <= c", True), ("a <= c", False)] if a <= b and b <= c and not a <= c else None
 
 
-def _hashed(a: Any, b: Any) -> Any:
+def _hashed(a: Lattice, b: Lattice) -> Breach:
     one, other = a.merge(b), b.merge(a)
     if one == other and hash(one) != hash(other):
         return [("a merge b", one), ("hash of it", hash(one)), ("hash of b merge a", hash(other))]
@@ -123,13 +126,13 @@ def _hashed(a: Any, b: Any) -> Any:
     return None
 
 
-def _beyond(a: Any, b: Any) -> Any:
+def _beyond(a: Lattice, b: Lattice) -> Breach:
     fresh = a.beyond(b)
     whole, partly = b.merge(a), b.merge(fresh)
     return None if whole == partly else [("a.beyond(b)", fresh), ("b merge that", partly), ("b merge a", whole)]
 
 
-def _asserted(a: Any) -> Any:
+def _asserted(a: Value) -> Breach:
     try:
         form = freeze(a)
     except (NotAValue, PatternError):
@@ -161,7 +164,7 @@ LAWS: Final = (
 
 
 def method_laws(
-    method: Method, values_known: Sequence[Any], arguments: Iterable[tuple[Any, ...]] | None
+    method: Method, values_known: Sequence[Any], arguments: Iterable[tuple[Value, ...]] | None
 ) -> tuple[list[Law], list[Law], list[str]]:
     """What the marks of *method* claim of its receiver, and of lattice arguments, for some argument tuples each.
 
@@ -176,7 +179,7 @@ def method_laws(
         calls = list(method.tries(few))
     else:
         calls = [()]
-    usable: list[tuple[Any, ...]] = []
+    usable: list[tuple[Value, ...]] = []
     problem: Exception | None = None
     for call in calls:
         taken = 0
@@ -208,28 +211,28 @@ def method_laws(
     return receiver, argument, []
 
 
-def _call(method: Method, receiver: Any, arguments: tuple[Any, ...]) -> Any:
+def _call(method: Method, receiver: Any, arguments: tuple[Value, ...]) -> Value:
     return getattr(receiver, method.name)(*arguments)
 
 
-def _receiver_law(method: Method, call: tuple[Any, ...]) -> Law:
+def _receiver_law(method: Method, call: tuple[Value, ...]) -> Law:
     return _law(method, method.kind, _written(method, "a", call), lambda value: _call(method, value, call))
 
 
-def _argument_law(method: Method, call: tuple[Any, ...], place: int) -> Law:
+def _argument_law(method: Method, call: tuple[Value, ...], place: int) -> Law:
     receiver = call[place]
 
-    def apply(value: Any) -> Any:
+    def apply(value: Value) -> Value:
         return _call(method, receiver, (*call[:place], value, *call[place + 1 :]))
 
     holes = (*call[:place], Text("a"), *call[place + 1 :])
     return _law(method, method.argument, _written(method, short(receiver), holes), apply)
 
 
-def _law(method: Method, kind: Kind, text: str, apply: Callable[[Any], Any]) -> Law:
+def _law(method: Method, kind: Kind, text: str, apply: Callable[[Value], Value]) -> Law:
     """That ``f``, which *text* writes for ``a``, is what *kind* says."""
 
-    def homomorphic(a: Any, b: Any) -> Any:
+    def homomorphic(a: Value, b: Value) -> Value:
         whole, parts = apply(a.merge(b)), combine(apply(a), apply(b))
         agree = same(whole, parts)
         return (
@@ -238,7 +241,7 @@ def _law(method: Method, kind: Kind, text: str, apply: Callable[[Any], Any]) -> 
             else [("f(a)", apply(a)), ("f(b)", apply(b)), ("f(a merge b)", whole), ("f(a) merge f(b)", parts)]
         )
 
-    def growing(a: Any, b: Any) -> Any:
+    def growing(a: Value, b: Value) -> Value:
         merged = a.merge(b)
         low, high = apply(a), apply(merged)
         return None if _below(low, high) else [("a merge b", merged), ("f(a)", low), ("f(a merge b)", high)]
@@ -257,7 +260,7 @@ def _written(method: Method, receiver: str, arguments: Sequence[Any]) -> str:
     return f"{receiver}.{method.name}({', '.join(map(str, texts))})"
 
 
-def same(a: Any, b: Any) -> bool:
+def same(a: Value, b: Value) -> bool:
     """Whether two results of a method are the same: rows in any order and number."""
     if isinstance(a, list) and isinstance(b, list):
         return set(map(key_of, a)) == set(map(key_of, b))

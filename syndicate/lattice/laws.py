@@ -36,6 +36,7 @@ from syndicate.errors import LatticeMismatch, LatticeValue, LawBroken, Unhashabl
 from syndicate.lattice.lattice import Lattice
 from syndicate.lattice.law import LAWS, PURE, Law, Text, method_laws
 from syndicate.lattice.samples import seeds, tuples, weight, with_merges
+from syndicate.values.value import Value
 
 _REFUSALS: Final = (
     LatticeMismatch,
@@ -107,7 +108,7 @@ def check(
     lattice: type[Lattice],
     values: Any = None,
     *,
-    arguments: Mapping[str, Iterable[tuple[Any, ...]]] | None = None,
+    arguments: Mapping[str, Iterable[tuple[Value, ...]]] | None = None,
     examples: int = 150,
     seed: int = 0,
 ) -> Report:
@@ -169,7 +170,7 @@ def assert_laws(lattice: type[Lattice], values: Any = None, **options: Any) -> N
 # ------------------------------------------------------------------------------------------------------------ searching
 
 
-def _fails(law: Law, values: Sequence[Any]) -> bool:
+def _fails(law: Law, values: Sequence[Value]) -> bool:
     try:
         return law.test(*values) is not None
     except LatticeMismatch:
@@ -182,7 +183,7 @@ def _fails(law: Law, values: Sequence[Any]) -> bool:
 
 def _search(
     group: Sequence[Law], known: Sequence[Any], examples: int, random: Random
-) -> tuple[Law, tuple[Any, ...]] | None:
+) -> tuple[Law, tuple[Value, ...]] | None:
     for law in group:
         for values in tuples(known, law.size, examples, random):
             if _fails(law, values):
@@ -190,7 +191,7 @@ def _search(
     return None
 
 
-def _shrunk(law: Law, values: tuple[Any, ...], pool: Sequence[Any]) -> tuple[Any, ...]:
+def _shrunk(law: Law, values: tuple[Value, ...], pool: Sequence[Any]) -> tuple[Value, ...]:
     """The same counterexample with each value as small as the known ones allow."""
     smaller = True
     while smaller:
@@ -220,18 +221,18 @@ def _drawn(strategy: Any) -> list[Any]:
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     @hypothesis.given(strategy)
-    def draw(value: Any) -> None:
+    def draw(value: Value) -> None:
         drawn.append(value)
 
     draw()
     return drawn
 
 
-def _falsify(group: Sequence[Law], strategy: Any, examples: int) -> tuple[Law, tuple[Any, ...]] | None:
+def _falsify(group: Sequence[Law], strategy: Any, examples: int) -> tuple[Law, tuple[Value, ...]] | None:
     import hypothesis
     from hypothesis import strategies
 
-    last: list[tuple[Law, tuple[Any, ...]]] = []
+    last: list[tuple[Law, tuple[Value, ...]]] = []
 
     class Falsified(Exception):
         pass
@@ -245,7 +246,7 @@ def _falsify(group: Sequence[Law], strategy: Any, examples: int) -> tuple[Law, t
         suppress_health_check=list(hypothesis.HealthCheck),
     )
     @hypothesis.given(strategies.sampled_from(group), strategies.tuples(*[strategy] * group[0].size))
-    def holds(law: Law, values: tuple[Any, ...]) -> None:
+    def holds(law: Law, values: tuple[Value, ...]) -> None:
         if _fails(law, values):
             last.append((law, values))
             raise Falsified
@@ -257,7 +258,7 @@ def _falsify(group: Sequence[Law], strategy: Any, examples: int) -> tuple[Law, t
     return None
 
 
-def _explained(law: Law, values: Sequence[Any]) -> Broken:
+def _explained(law: Law, values: Sequence[Value]) -> Broken:
     names = [(name, short(value)) for name, value in zip("abc", values, strict=False)]
     try:
         shown = law.test(*values) or []

@@ -30,24 +30,25 @@ from syndicate.lattice.method import Kind, monotone, morph, non_monotone
 from syndicate.lattice.sets import EMPTY, Set
 from syndicate.lattice.table import NO_ENTRY, Rows, Table
 from syndicate.lattice.tabled import Keyed
+from syndicate.values.value import Value
 
 L = TypeVar("L", bound=Lattice)
 
 
-def _maps(values: Any) -> list[tuple[Any]]:
+def _maps(values: Any) -> list[tuple[Value]]:
     return [(value,) for value in values]
 
 
-def _keys(values: Any) -> list[tuple[Any]]:
+def _keys(values: Any) -> list[tuple[Value]]:
     return [(natural(key),) for value in values for key in list(value.content.rows())[:1]] + [("none",)]
 
 
-def _keys_and_classes(values: Any) -> list[tuple[Any, Any]]:
+def _keys_and_classes(values: Any) -> list[tuple[Value, Value]]:
     known = {key: type(value) for each in values for key, value in each.content.rows().items()}
     return [(natural(key), cls) for key, cls in known.items()]
 
 
-def _thresholds(values: Any) -> list[tuple[Any, ...]]:
+def _thresholds(values: Any) -> list[tuple[Value, ...]]:
     return [("gt", 1), ("contains", 1), ("merge", Bool(True))]
 
 
@@ -187,7 +188,7 @@ class Map(Keyed):
     apply_monotone = apply
 
     @morph(tries=lambda values: [(lambda key: 0,), (lambda key: key,)])
-    def project(self, to: Callable[[Any], Element]) -> Self:
+    def project(self, to: Callable[[Value], Element]) -> Self:
         """The map under the keys that *to* makes of these; values that meet there are merged, None leaves a key out."""
         rows: Rows = {}
         for key, value in list(self.content.rows().items()):
@@ -199,7 +200,7 @@ class Map(Keyed):
         return made(type(self), Table(rows))
 
     @morph(tries=lambda values: [(lambda key, value: (key,),)])
-    def to_collection(self, to: Callable[[Any, Any], Element] | None = None) -> list[Element]:
+    def to_collection(self, to: Callable[[Value, Value], Element] | None = None) -> list[Element]:
         """What *to* makes of each key and value, None left out; without *to* rows ``(key, value)``."""
         pairs = [(natural(key), value) for key, value in self.content.rows().items()]
         return pairs if to is None else [row for pair in pairs if (row := to(*pair)) is not None]
@@ -214,7 +215,7 @@ class Map(Keyed):
         """Whether *other* has all of this: true for ever as *other* grows, but not as this does."""
         return Bool(self <= other)
 
-    def _applied(self, caller: str, name: str, arguments: tuple[Any, ...]) -> Self:
+    def _applied(self, caller: str, name: str, arguments: tuple[Value, ...]) -> Self:
         results: Rows = {}
         for key, value in list(self.content.rows().items()):
             method = type(value).methods().get(name)

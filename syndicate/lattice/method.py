@@ -18,9 +18,11 @@ from typing import Any, Final, TypeAlias, TypeVar, overload
 
 from attrs import frozen
 
+from syndicate.values.value import Value
+
 F = TypeVar("F", bound=Callable[..., Any])
 
-Tries: TypeAlias = Callable[[Sequence[Any]], Iterable[tuple[Any, ...]]]
+Tries: TypeAlias = Callable[[Sequence[Any]], Iterable[tuple[Value, ...]]]
 """From some values of the lattice to argument tuples with which the law checker calls a method."""
 
 OPERATORS: Final = {"__add__": "+", "__sub__": "-"}

@@ -12,10 +12,10 @@ tuples item by item, as ``min`` and ``max`` order them (:mod:`syndicate.flow.com
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 from syndicate.errors import LatticeMismatch
 from syndicate.flow.comparison import natural_order
+from syndicate.values.value import Value
 
 
 def is_number(value: object) -> bool:
@@ -23,7 +23,7 @@ def is_number(value: object) -> bool:
     return type(value) is int or (type(value) is float and value == value)  # noqa: PLR0124  # nan
 
 
-def is_comparable(value: Any) -> bool:
+def is_comparable(value: Value) -> bool:
     """Whether *value* is of a type with a total order: no nan, no bool, no set, and nothing that holds such.
 
     >>> [is_comparable(value) for value in (1, "a", (1, "a"), float("nan"), True, {1}, None)]
@@ -44,7 +44,7 @@ def is_comparable(value: Any) -> bool:
         return False
 
 
-def precedes(a: Any, b: Any) -> bool:
+def precedes(a: Value, b: Value) -> bool:
     """Whether *a* comes before *b*; raises :class:`LatticeMismatch` if they have no common order."""
     try:
         if a < b:

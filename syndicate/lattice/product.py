@@ -33,23 +33,24 @@ from syndicate.lattice.lattice import Lattice, grew, join, made
 from syndicate.lattice.method import morph, non_monotone
 from syndicate.lattice.table import Table
 from syndicate.lattice.tabled import Keyed
+from syndicate.values.value import Value
 
 L = TypeVar("L", bound=Lattice)
 
 
-def _classes(values: Any) -> list[tuple[Any]]:
+def _classes(values: Any) -> list[tuple[Value]]:
     return [(type(value.content[0]),) for value in values if value.content][:1]
 
 
-def _second_classes(values: Any) -> list[tuple[Any]]:
+def _second_classes(values: Any) -> list[tuple[Value]]:
     return [(type(value.content[1]),) for value in values if value.content][:1]
 
 
-def _key_classes(values: Any) -> list[tuple[Any]]:
+def _key_classes(values: Any) -> list[tuple[Value]]:
     return [(type(natural(key)),) for value in values for key in value.content.rows()][:1]
 
 
-def _is_pair(content: Any) -> bool:
+def _is_pair(content: Value) -> bool:
     return type(content) is tuple and len(content) == 2 and all(isinstance(each, Lattice) for each in content)
 
 
@@ -158,8 +159,8 @@ class DomPair(Keyed):
         return made(cls, Table(_undominated(list(parts))))
 
 
-def _undominated(pairs: list[tuple[Any, Any]]) -> dict[Key, Any]:
-    rows: dict[Key, Any] = {}
+def _undominated(pairs: list[tuple[Value, Value]]) -> dict[Key, Value]:
+    rows: dict[Key, Value] = {}
     for each, value in pairs:
         key = key_of(each)
         rows[key] = join(rows[key], value) if key in rows else value
@@ -169,7 +170,7 @@ def _undominated(pairs: list[tuple[Any, Any]]) -> dict[Key, Any]:
     return rows
 
 
-def _merged(values: list[Any], bottom: type[L]) -> L:
+def _merged(values: list[Value], bottom: type[L]) -> L:
     for value in values:
         if type(value) is not bottom:
             raise LatticeMismatch(f"a version holds {value!r}, no {bottom.__name__}: ask for that class")

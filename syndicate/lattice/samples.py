@@ -17,9 +17,9 @@ from syndicate.lattice.clock import Clock
 from syndicate.lattice.extremum import Max
 from syndicate.lattice.lattice import Lattice
 from syndicate.lattice.sets import Set
-from syndicate.values.value import Symbol
+from syndicate.values.value import Symbol, Value
 
-PLAIN: Final[tuple[Any, ...]] = (
+PLAIN: Final[tuple[Value, ...]] = (
     *(0, 1, 2, 3, -1, 7),
     *(True, False, 0.5, 1.0, -0.0, "", "a", "b", "ab", b"a", Symbol("a")),
     *((), (1,), (1, 2), (2, 1), (2, 2), (3, 5), (1, "a"), (1, "b"), (2, "a")),
@@ -37,18 +37,18 @@ REFUSALS: Final = (SyndicateError, TypeError, ValueError, AttributeError, Lookup
 """What a constructor raises that does not take a value."""
 
 
-def weight(value: Any) -> tuple[int, str]:
+def weight(value: Value) -> tuple[int, str]:
     """How large *value* is to a reader: the length of its text."""
     text = repr(value)
     return len(text), text
 
 
-def distinct(values: Iterable[Any]) -> list[Any]:
+def distinct(values: Iterable[Value]) -> list[Any]:
     """The values, each once as its text tells, smallest first (by text: equality is under test)."""
     return sorted({repr(value): value for value in values}.values(), key=weight)
 
 
-def seeds(cls: type[Lattice], values: Iterable[Any] | None) -> list[Any]:
+def seeds(cls: type[Lattice], values: Iterable[Value] | None) -> list[Any]:
     """Values of *cls*, smallest first: *given*, or its samples, or what its constructor accepts; and the bottom."""
     if values is not None:
         candidates = list(values)
@@ -87,11 +87,11 @@ def _merges(seeds: Sequence[Any], random: Random) -> Iterable[Any]:
             yield merged
 
 
-def tuples(values: Sequence[Any], size: int, examples: int, random: Random) -> Iterable[tuple[Any, ...]]:
+def tuples(values: Sequence[Value], size: int, examples: int, random: Random) -> Iterable[tuple[Value, ...]]:
     """Tuples of *values*, smallest first: all of the smallest few, then *examples* at random."""
     few = {1: len(values), 2: 14, 3: 7}[size]
     head = values[:few]
-    everything: list[tuple[Any, ...]] = [()]
+    everything: list[tuple[Value, ...]] = [()]
     for _ in range(size):
         everything = [(*chosen, value) for chosen in everything for value in head]
     yield from sorted(everything, key=lambda chosen: sum(weight(value)[0] for value in chosen))

@@ -39,25 +39,26 @@ from syndicate.lattice.method import Kind, monotone, morph
 from syndicate.lattice.ordering import is_number
 from syndicate.lattice.table import Rows, Table
 from syndicate.lattice.tabled import Tabled
+from syndicate.values.value import Value
 
 S = TypeVar("S", bound="Set")
 
 EMPTY: Final = Table({})
 
 
-def _sets(values: Any) -> list[tuple[Any]]:
+def _sets(values: Any) -> list[tuple[Value]]:
     return [(value,) for value in values]
 
 
-def _functions(values: Any) -> list[tuple[Any]]:
+def _functions(values: Any) -> list[tuple[Value]]:
     return [(lambda e: 2 if e == 1 else e,), (lambda e: 0,), (lambda e: None if e == 2 else e,)]
 
 
-def _tests(values: Any) -> list[tuple[Any]]:
+def _tests(values: Any) -> list[tuple[Value]]:
     return [(lambda e: e != 1,), (lambda e: False,)]
 
 
-def _members(values: Any) -> list[tuple[Any]]:
+def _members(values: Any) -> list[tuple[Value]]:
     return [(1,), (2,), (True,), ("a",)]
 
 
@@ -155,8 +156,8 @@ class Set(Tabled):
     def eqjoin(
         self,
         other: Set,
-        columns: Mapping[Any, Any] | Iterable[tuple[Any, Any]] = (),
-        to: Callable[[Any, Any], Element] | None = None,
+        columns: Mapping[Any, Any] | Iterable[tuple[Value, Value]] = (),
+        to: Callable[[Value, Value], Element] | None = None,
     ) -> Set:
         """What *to* makes of the pairs that agree in *columns*; None, from *to*, leaves a pair out.
 
@@ -180,14 +181,14 @@ class Set(Tabled):
         return _collected(Set, matches if to is None else starmap(to, matches))
 
     @morph(tries=_functions)
-    def project(self, to: Callable[[Any], Element]) -> Self:
+    def project(self, to: Callable[[Value], Element]) -> Self:
         """What *to* makes of each element; None leaves it out."""
         return _collected(type(self), map(to, naturals(self.content.rows())))
 
     pro = project
 
     @morph(tries=_tests)
-    def filter(self, test: Callable[[Any], object]) -> Self:
+    def filter(self, test: Callable[[Value], object]) -> Self:
         """The elements that pass *test*."""
         rows = self.content.rows()
         return made(type(self), Table({key: None for key in list(rows) if test(natural(key))}))
@@ -216,7 +217,7 @@ class Set(Tabled):
         # By its name, since lmap is made of lset.
         return made(LATTICES["lmap"], Table({group: made(Max, count) for group, count in counts.items()}))
 
-    def _written(self) -> tuple[Any, ...]:
+    def _written(self) -> tuple[Value, ...]:
         return tuple(naturals(self.content.rows()))
 
     @classmethod
@@ -262,7 +263,7 @@ def _collected(cls: type[S], elements: Iterable[Element]) -> S:
 _TEXTS: Final = frozenset({str, bytes})
 
 
-def _column(names: list[Any], *, whole: bool = False) -> Callable[[Any], Key]:
+def _column(names: list[Any], *, whole: bool = False) -> Callable[[Value], Key]:
     """A function from an element to the key of its columns, each an index, an attribute or a function.
 
     The key is that of their tuple, but of a single column that of itself, unless *whole*: a join has no use for it.
@@ -274,7 +275,7 @@ def _column(names: list[Any], *, whole: bool = False) -> Callable[[Any], Key]:
     single = getters[0] if len(getters) == 1 and not whole else None
     textless = _TEXTS if int in map(type, names) else frozenset[type]()  # whose items are no columns
 
-    def get(element: Any) -> Key:
+    def get(element: Value) -> Key:
         try:
             if type(element) in textless:
                 raise TypeError(f"a {type(element).__name__} is one value")

@@ -24,8 +24,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from syndicate.flow.element import Key
+from syndicate.values.value import Value
 
-Rows: TypeAlias = dict[Key, Any]
+Rows: TypeAlias = dict[Key, Value]
 Column: TypeAlias = Callable[[Key], Key]
 """From a key of the table to the key under which an index files it."""
 

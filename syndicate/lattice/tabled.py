@@ -11,6 +11,7 @@ from syndicate.flow.element import Key, key_of, natural
 from syndicate.lattice.contents import Entries
 from syndicate.lattice.lattice import Lattice
 from syndicate.lattice.table import Rows, Table
+from syndicate.values.value import Value
 
 
 class Tabled(Lattice, family=True):
@@ -49,7 +50,7 @@ class Keyed(Tabled, family=True):
         """The table as an immutable mapping; of lattice values, if it holds such."""
         return Entries(self.content)
 
-    def _written(self) -> tuple[Any, ...]:
+    def _written(self) -> tuple[Value, ...]:
         return tuple([(natural(key), value) for key, value in self.content.rows().items()])
 
     @classmethod

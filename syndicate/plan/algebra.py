@@ -32,6 +32,7 @@ from attrs import field, frozen
 
 from syndicate.errors import PlanError
 from syndicate.flow.aggregates import Aggregate, aggregate_of
+from syndicate.flow.element import Element
 from syndicate.plan.expression import Expression, Relation, Row, is_expression, to_names
 from syndicate.plan.heading import Heading, known, listed, once
 from syndicate.plan.scalar import Compare, Condition, Scalar, to_condition, to_scalar
@@ -114,7 +115,7 @@ class Map(Expression):
 
     source: Expression
     attributes: Heading = field(converter=to_names)
-    function: Callable[[Any], Row]
+    function: Callable[[Element], Row]
 
     def __attrs_post_init__(self) -> None:
         _with_function(self)
@@ -130,7 +131,7 @@ class FlatMap(Expression):
 
     source: Expression
     attributes: Heading = field(converter=to_names)
-    function: Callable[[Any], Iterable[Row]]
+    function: Callable[[Element], Iterable[Row]]
 
     def __attrs_post_init__(self) -> None:
         _with_function(self)

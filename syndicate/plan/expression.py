@@ -19,10 +19,10 @@ from typing import Any, TypeAlias
 from attrs import field, fields, frozen
 
 from syndicate.errors import PlanError
-from syndicate.flow.element import Key, key_of, naturals
+from syndicate.flow.element import Element, Key, key_of, naturals
 from syndicate.plan.heading import Heading, heading_of, listed
 
-Row: TypeAlias = tuple[Any, ...]
+Row: TypeAlias = tuple[Element, ...]
 
 
 def to_names(given: Iterable[str]) -> Heading:
@@ -39,7 +39,7 @@ class Expression:
     """What all expressions have: a heading, and parts."""
 
     heading: Heading = field(init=False, default=())
-    _identity: tuple[Any, ...] = field(init=False, default=())
+    _identity: tuple[Element, ...] = field(init=False, default=())
     _hash: int = field(init=False, default=0)
 
     def parts(self) -> tuple[Expression, ...]:

@@ -37,6 +37,7 @@ from attrs import define, evolve, field, frozen
 
 from syndicate.errors import PlanError
 from syndicate.flow import Circuit, Stream, ZSet
+from syndicate.flow.element import Element
 from syndicate.flow.stream import itself, nothing
 from syndicate.plan.algebra import (
     AntiJoin,
@@ -467,14 +468,14 @@ class _Checked:
         self.function = function
         self.heading = heading
 
-    def row(self, row: Any) -> Any:
+    def row(self, row: Element) -> Any:
         """The one row that is made."""
         made = self.function(row)
         if type(made) is not tuple or len(made) != len(self.heading):
             raise self._refusal(made)
         return made
 
-    def rows(self, row: Any) -> Any:
+    def rows(self, row: Element) -> Any:
         """The rows that are made."""
         made = list(self.function(row))
         width = len(self.heading)

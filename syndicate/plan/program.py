@@ -42,6 +42,7 @@ from attrs import define
 from syndicate.errors import CircuitError, FactError, PlanError
 from syndicate.flow import Circuit, ZSet
 from syndicate.flow.circuit import MAX_ITERATIONS
+from syndicate.flow.element import Element
 from syndicate.flow.zset import Given, delta_of, elements_of
 from syndicate.plan.heading import Heading, listed, meant
 from syndicate.plan.lower import Lowering
@@ -169,7 +170,7 @@ def _fit(name: str, heading: Heading, facts: Collection[Any]) -> None:
             )
 
 
-def evaluate(program: Rules, facts: Mapping[str, Facts] | None = None) -> dict[str, frozenset[tuple[Any, ...]]]:
+def evaluate(program: Rules, facts: Mapping[str, Facts] | None = None) -> dict[str, frozenset[tuple[Element, ...]]]:
     """The outputs of a program for some facts, once: rows by relation.  A fact that is given twice is there once.
 
     The sets of the result are Python's own, which confuse ``1`` and ``True``; a :class:`Plan` does not.

@@ -29,7 +29,7 @@ from attrs import frozen
 
 from syndicate.flow import rearranges
 from syndicate.flow.comparison import COMPARING
-from syndicate.flow.element import Typed, key_of
+from syndicate.flow.element import Element, Typed, key_of
 from syndicate.plan.scalar import (
     AllOf,
     AnyOf,
@@ -60,7 +60,7 @@ class Meaning:
     places: Places
 
 
-def _meaning(function: Callable[..., Any], meaning: Meaning) -> Callable[..., Any]:
+def _meaning(function: Callable[..., Element], meaning: Meaning) -> Callable[..., Any]:
     function.meaning = meaning  # type: ignore[attr-defined]  # a function has any that one sets
     return function
 
@@ -70,7 +70,7 @@ class RowFunctions:
 
     def __init__(self) -> None:
         """Nothing made yet."""
-        self._made: dict[tuple[str, tuple[Any, ...]], Callable[..., Any]] = {}
+        self._made: dict[tuple[str, tuple[Element, ...]], Callable[..., Any]] = {}
 
     def row(self, scalars: Sequence[Scalar], places: Places, arguments: str = "r") -> Callable[..., Any]:
         """A function that gives the tuple of some scalars."""
@@ -79,7 +79,7 @@ class RowFunctions:
         made = self._function(arguments, _tuple(items), text, plain=_only_moves(scalars))
         return _meaning(made, Meaning("row", tuple(scalars), places))
 
-    def key(self, scalars: Sequence[Scalar], places: Places, width: int) -> Callable[[Any], Any]:
+    def key(self, scalars: Sequence[Scalar], places: Places, width: int) -> Callable[[Element], Element]:
         """The key of an index: a bare value if there is one, else a tuple; the whole row where that is the same."""
         text = _Text(places)
         items = [text.scalar(scalar) for scalar in scalars]
@@ -88,7 +88,7 @@ class RowFunctions:
         made = self._function("r", written, text, plain=_only_moves(scalars))
         return _meaning(made, Meaning("key", tuple(scalars), places))
 
-    def test(self, conditions: Iterable[Condition], places: Places) -> Callable[[Any], Any]:
+    def test(self, conditions: Iterable[Condition], places: Places) -> Callable[[Element], Element]:
         """A function that says whether all conditions hold."""
         text = _Text(places)
         asked = tuple(conditions)
@@ -131,7 +131,7 @@ class _Text:
         self.names: dict[str, Any] = {"__builtins__": {"type": type, "int": int, "str": str, "bytes": bytes}}
         self.bound: list[Any] = []
 
-    def identities(self) -> tuple[Any, ...]:
+    def identities(self) -> tuple[Element, ...]:
         """What tells two functions of the same text apart."""
         return tuple(key_of(value) if not callable(value) else (id(value),) for value in self.bound)
 
@@ -140,7 +140,7 @@ class _Text:
         values = [getattr(value, "__qualname__", None) or repr(value) for value in self.bound]
         return re.sub(r"\bc(\d+)\b", lambda found: values[int(found[1])], expression)
 
-    def bind(self, value: Any) -> str:
+    def bind(self, value: Element) -> str:
         """A name for a value."""
         name = f"c{len(self.bound)}"
         self.bound.append(value)

@@ -25,7 +25,7 @@ from attrs import field, frozen
 
 from syndicate.errors import PlanError
 from syndicate.flow.comparison import COMPARING
-from syndicate.flow.element import key_of
+from syndicate.flow.element import Element, key_of
 
 ARITHMETIC: Final = ("+", "-", "*", "/", "//", "%")
 COMPARISONS: Final = tuple(COMPARING)
@@ -49,7 +49,7 @@ class Attr:
 class Const:
     """A value that is the same for all rows."""
 
-    value: Any = field(eq=key_of)
+    value: Element = field(eq=key_of)
 
     def attributes(self) -> Iterator[str]:
         """The attributes that are read: none."""
@@ -69,7 +69,7 @@ def to_operand(given: Any) -> Scalar:
     return given if isinstance(given, SCALARS) else Const(given)
 
 
-def _to_scalars(given: tuple[Any, ...]) -> tuple[Scalar, ...]:
+def _to_scalars(given: tuple[Element, ...]) -> tuple[Scalar, ...]:
     return tuple(map(to_scalar, given))
 
 
@@ -104,7 +104,7 @@ class _Applied:
 
     __slots__ = ()
 
-    function: Callable[..., Any]
+    function: Callable[..., Element]
     arguments: tuple[Scalar, ...]
 
     def attributes(self) -> Iterator[str]:
@@ -129,10 +129,10 @@ class Arith(_Sided):
 class Call(_Applied):
     """``function(*arguments)``, a pure Python function of scalars."""
 
-    function: Callable[..., Any]
+    function: Callable[..., Element]
     arguments: tuple[Scalar, ...]
 
-    def __init__(self, function: Callable[..., Any], *arguments: Any) -> None:
+    def __init__(self, function: Callable[..., Element], *arguments: Any) -> None:
         """Strings among *arguments* are attributes, other things that are no scalars constants."""
         self.__attrs_init__(_callable("Call", function), _to_scalars(arguments))
 
@@ -275,7 +275,7 @@ def _part(scalar: Scalar) -> str:
     return f"({scalar})" if isinstance(scalar, Arith) else str(scalar)
 
 
-def _name(function: Callable[..., Any]) -> str:
+def _name(function: Callable[..., Element]) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 

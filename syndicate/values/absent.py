@@ -56,7 +56,7 @@ def inward(value: Value) -> Any:
     return value
 
 
-def outward(value: Any) -> Value:
+def outward(value: Value) -> Value:
     """A value for a dataspace: :data:`ABSENT` for None, also within tuples, lists, dictionaries, sets and records."""
     if value is None:
         return ABSENT
@@ -73,7 +73,7 @@ def outward(value: Any) -> Value:
     return value
 
 
-def form_of(value: Any) -> Frozen:
+def form_of(value: Value) -> Frozen:
     """The frozen form of what a rule or a circuit gives; raises :class:`NotAValue`.
 
     Costs no more than :func:`~syndicate.values.value.freeze` where nothing is absent.

@@ -126,7 +126,7 @@ for _kind in (Discard, Capture, Literal, Kind, Group, Unquote):
     freeze_as(_kind, _refuse)
 
 
-def capture(pattern: Any = ANY) -> Any:
+def capture(pattern: Any = ANY) -> Value:
     """A hole whose content goes to the handler; *pattern* (a pattern or a class) restricts it.
 
     >>> capture(), capture(int), match(capture(int), True)
@@ -249,7 +249,7 @@ def kind_of(value: Value) -> str | None:
 # ------------------------------------------------------------------------------------------------- patterns as values
 
 
-def quote(written: Any) -> Any:
+def quote(written: Any) -> Value:
     """A pattern as data, to observe observers: ``Observe(quote(Present(unquote(capture()))), ANY)``.
 
     ``quote(p)`` is the value (in the published schema) that an ``Observe`` of *p* carries; ``unquote(q)`` inside
@@ -261,7 +261,7 @@ def quote(written: Any) -> Any:
     return encode(pattern_of(written))
 
 
-def unquote(pattern: Any) -> Any:
+def unquote(pattern: Any) -> Value:
     """A hole in :func:`quote`, to be matched by *pattern* itself."""
     return Unquote(pattern)
 

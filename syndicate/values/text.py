@@ -123,7 +123,7 @@ class _Reader(Parser):  # type: ignore[misc]  # the package has no types
         c = self.peek()
         if c == "'":
             self.skip()
-            value: Any = Symbol(self.read_string("'"))
+            value: Value = Symbol(self.read_string("'"))
         elif c in "()":
             raise preserves.DecodeError(f"{c} is reserved")
         elif self.input_buffer.startswith("#:", self.index):
@@ -133,9 +133,9 @@ class _Reader(Parser):  # type: ignore[misc]  # the package has no types
         self.depth -= 1
         return value
 
-    def upto(self, delimiter: str, skip_commas: bool) -> tuple[Any, ...]:
+    def upto(self, delimiter: str, skip_commas: bool) -> tuple[Value, ...]:
         """The values up to *delimiter*; a bare class name in a hole is that class."""
-        values: list[Any] = []
+        values: list[Value] = []
         while True:
             self.skip_whitespace(skip_commas)
             if self.peek() == delimiter:
@@ -189,7 +189,7 @@ class _Reader(Parser):  # type: ignore[misc]  # the package has no types
 
     def read_dictionary(self) -> Any:
         """A dictionary by value identity."""
-        pairs: list[tuple[Any, Any]] = []
+        pairs: list[tuple[Value, Value]] = []
         while True:
             self.skip_whitespace(True)
             if self.peek() == "}":

@@ -23,12 +23,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from operator import attrgetter
-from typing import Any, Final
+from typing import Final
 
 from relay.protocol.limits import Limits
 from relay.protocol.packets import WireRef
 from syndicate.errors import ProtocolError
-from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, MINUS_TWO, SET, Frozen, Symbol, order, thaw
+from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, MINUS_TWO, SET, Frozen, Symbol, Value, order, thaw
 
 FEW: Final = 512
 """So many members may have one hash: comparing each with each takes some milliseconds.
@@ -152,7 +152,7 @@ def _place(form: Frozen) -> int:
 
 
 _PLACES: Final[dict[type, int]] = {int: 2, str: 4, bytes: 5, Symbol: 6, WireRef: 8}
-_SORTED_BY: Final[dict[type, Callable[[Any], Any] | None]] = {
+_SORTED_BY: Final[dict[type, Callable[[Value], Value] | None]] = {
     int: None,
     str: None,
     bytes: None,

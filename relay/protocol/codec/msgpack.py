@@ -54,6 +54,7 @@ from syndicate.values.value import (
     Frozen,
     Symbol,
     Tag,
+    Value,
     freeze,
     thaw,
 )
@@ -143,7 +144,7 @@ class Msgpack:
             )
         return data
 
-    def _packed(self, native: tuple[Any, ...]) -> bytes:
+    def _packed(self, native: tuple[Value, ...]) -> bytes:
         """The bytes of a packet, for which no more is packed than fits: the same large value may be in each event."""
         packer = self._packer
         parts: list[bytes] = [packer.pack_array_header(len(native))]
@@ -252,7 +253,7 @@ class Msgpack:
             self._symbols.clear()
         return form
 
-    def _form(self, raw: tuple[Any, ...], depth: int) -> Frozen:
+    def _form(self, raw: tuple[Value, ...], depth: int) -> Frozen:
         """The frozen form of an array."""
         self._nodes += len(raw)
         if depth > self.limits.depth + ENVELOPE or self._nodes > self.limits.nodes:

@@ -29,6 +29,7 @@ from syndicate.errors import LatticeValue
 from syndicate.flow.element import Key, key_of
 from syndicate.lattice import Bool, Lattice, Set, monotone, morph
 from syndicate.lattice.lattice import made
+from syndicate.values.value import Value
 
 Action = tuple[int, Any, int]
 """Its number, an item, and how many more of it, or, below 0, fewer."""
@@ -40,7 +41,7 @@ class Cart(Lattice):
     __slots__ = ()
 
     wrapper_name = "lcart"
-    content: tuple[Mapping[int, tuple[Any, int]], tuple[int, int] | None]
+    content: tuple[Mapping[int, tuple[Value, int]], tuple[int, int] | None]
 
     def __init__(self, content: tuple[Iterable[Action], tuple[int, int] | None] | None = None) -> None:
         """Hold actions ``(number, item, change)`` and the checkout, ``(number, first)``.
@@ -49,7 +50,7 @@ class Cart(Lattice):
         """
         given: Iterable[Any]
         given, checkout = ((), None) if content is None else content
-        actions: dict[int, tuple[Any, int]] = {}
+        actions: dict[int, tuple[Value, int]] = {}
         for action in given:
             match action:
                 case (int(number), item, int(change)) if actions.get(number, (item, change)) == (item, change):
@@ -122,8 +123,8 @@ class Cart(Lattice):
         """The contents ``((item, number), ...)`` as the one element of a set; nothing as long as it is not complete."""
         return Set([self._contents()]) if self.is_complete().reveal() else Set()
 
-    def _contents(self) -> tuple[tuple[Any, int], ...]:
-        numbers: dict[Any, int] = {}
+    def _contents(self) -> tuple[tuple[Value, int], ...]:
+        numbers: dict[Value, int] = {}
         for item, change in self.content[0].values():
             numbers[item] = numbers.get(item, 0) + change
         return tuple(sorted((item, number) for item, number in numbers.items() if number > 0))
@@ -133,5 +134,5 @@ class Cart(Lattice):
         actions, checkout = self.content
         return tuple((number, *actions[number]) for number in sorted(actions)), checkout
 
-    def _written(self) -> tuple[Any, ...]:
+    def _written(self) -> tuple[Value, ...]:
         return (self.reveal(),)

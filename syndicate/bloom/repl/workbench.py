@@ -38,6 +38,7 @@ from syndicate.bloom.insight.memory import remember, remember_of
 from syndicate.bloom.state.state import CellState, SentState, TableState
 from syndicate.bloom.state.store import Store
 from syndicate.errors import IllegalRule
+from syndicate.values.value import Value
 
 BREAKPOINT: Final = "breakpoint"
 
@@ -250,7 +251,7 @@ class Workbench:
         return bool(names) and (names[0] in self.newest._own or names[0] in self.newest._modules)
 
 
-def _changes(old: Any, new: Any) -> dict[str, dict[Any, int]]:
+def _changes(old: Any, new: Any) -> dict[str, dict[Value, int]]:
     """What a tick changed that began with what another program had."""
     found = {}
     for name, state in new._states.items():

@@ -26,6 +26,7 @@ from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.comparison import natural_order
 from syndicate.flow.encoding import encoded
 from syndicate.plan.algebra import Agg
+from syndicate.values.value import Value
 
 Ref = Column | str
 
@@ -45,15 +46,15 @@ class GroupAggregate:
     ties: bool = False
 
 
-def _user(function: Callable[[Mapping[Any, int]], Any]) -> Aggregate:
+def _user(function: Callable[[Mapping[Value, int]], Any]) -> Aggregate:
     return Agg(function).aggregate
 
 
-def _all_of(group: Mapping[Any, int]) -> bool:
+def _all_of(group: Mapping[Value, int]) -> bool:
     return all(group)
 
 
-def _any_of(group: Mapping[Any, int]) -> bool:
+def _any_of(group: Mapping[Value, int]) -> bool:
     return any(group)
 
 
@@ -99,16 +100,16 @@ def choose_rand(column: Ref, *, seed: int = 0) -> GroupAggregate:
     """
     key = str(seed).encode()
 
-    def drawn(value: Any) -> bytes:
+    def drawn(value: Value) -> bytes:
         return blake2b(encoded((value,)), key=key, digest_size=16).digest()
 
-    def chosen(group: Mapping[Any, int]) -> Any:
+    def chosen(group: Mapping[Value, int]) -> Value:
         return builtins.max(group, key=drawn)
 
     return GroupAggregate("choose_rand", _user(chosen), (column,), exemplary=True)
 
 
-def exemplary(column: Ref, trans: Callable[[Any, Any], str], *, name: str = "exemplary") -> GroupAggregate:
+def exemplary(column: Ref, trans: Callable[[Value, Value], str], *, name: str = "exemplary") -> GroupAggregate:
     """The user's choice of values: *trans*, of the chosen one and another, says ``ignore``, ``keep`` or ``replace``.
 
     ``keep`` is a tie: both are chosen.  Values come in their order, the first is chosen at first.
@@ -119,7 +120,7 @@ def exemplary(column: Ref, trans: Callable[[Any, Any], str], *, name: str = "exe
     ('bb', 'cc')
     """
 
-    def chosen(group: Mapping[Any, int]) -> tuple[Any, ...]:
+    def chosen(group: Mapping[Value, int]) -> tuple[Value, ...]:
         values = sorted(group, key=natural_order)
         found = values[:1]
         for value in values[1:]:
@@ -154,15 +155,15 @@ def accum_pair(first: Ref, second: Ref) -> GroupAggregate:
 
 def custom(
     *columns: Ref,
-    init: Callable[[Any], Any],
-    trans: Callable[[Any, Any], Any],
-    final: Callable[[Any], Any] = lambda memo: memo,
+    init: Callable[[Value], Value],
+    trans: Callable[[Value, Value], Value],
+    final: Callable[[Value], Value] = lambda memo: memo,
     name: str = "custom",
     exemplary: bool = False,
 ) -> GroupAggregate:
     """The user's: from the first value, by *trans* with each further row's, to *final*; values come in their order."""
 
-    def folded(group: Mapping[Any, int]) -> Any:
+    def folded(group: Mapping[Value, int]) -> Value:
         values = [value for value in sorted(group, key=natural_order) for _ in range(group[value])]
         memo = init(values[0])
         for value in values[1:]:

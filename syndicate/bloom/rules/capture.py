@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve
 
 from syndicate import plan
+from syndicate.values.value import Value
 
 if TYPE_CHECKING:
     from syndicate.bloom.rules.join import Factor
@@ -90,10 +91,12 @@ def names_in(code: CodeType) -> Iterator[str]:
             yield from names_in(inner)
 
 
-def bound(function: Callable[..., Any], cells: Sequence[Mentioned], places: Sequence[int]) -> Callable[[Any], Any]:
+def bound(
+    function: Callable[..., Value], cells: Sequence[Mentioned], places: Sequence[int]
+) -> Callable[[Value], Value]:
     """*function*, of a row, while each variable stands for what the row has at its place."""
 
-    def call(row: Any) -> Any:
+    def call(row: Value) -> Value:
         held = [cell._held for cell in cells]
         for cell, place in zip(cells, places, strict=True):
             cell._held = row[place]

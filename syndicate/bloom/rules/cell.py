@@ -32,6 +32,7 @@ from syndicate.errors import IllegalRule, ProgramStopped, SyndicateError
 from syndicate.lattice import from_collection
 from syndicate.lattice.lattice import Lattice, join
 from syndicate.lattice.method import Kind as MethodKind
+from syndicate.values.value import Value
 
 
 class Cell(Head, Term, Mentioned):
@@ -117,7 +118,7 @@ class Cell(Head, Term, Mentioned):
     # --------------------------------------------------------------------------------------------------- looking
 
     @property
-    def value(self) -> Any:
+    def value(self) -> Value:
         """The element of the lattice after the last tick, or, in a function of a rule, as the rule was given it."""
         if self._making():
             raise IllegalRule(f"{here()}: {self._name} has no value while a program is made: call methods on it itself")
@@ -144,7 +145,7 @@ class Cell(Head, Term, Mentioned):
             f"Mention it in the function itself, or join with it: (collection * self.{self._name})"
         )
 
-    def reveal(self) -> Any:
+    def reveal(self) -> Value:
         """The plain value; in a rule, a point of order."""
         return called(self, "reveal", (), {}) if self._making() else self.value.reveal()
 

@@ -11,6 +11,7 @@ from typing import Any
 from syndicate.bloom.row import Names
 from syndicate.errors import LatticeAsKey, LatticeValue, SyndicateError, short
 from syndicate.lattice.lattice import Lattice, holds_lattice
+from syndicate.values.value import Value
 
 
 class LatticeFound(Exception):
@@ -41,8 +42,8 @@ def _remedy(columns: Names, keys: int) -> str:
 
 
 def made_lattices(
-    row: tuple[Any, ...], columns: Names, lattices: Mapping[str, type[Lattice]], where: str
-) -> tuple[Any, ...]:
+    row: tuple[Value, ...], columns: Names, lattices: Mapping[str, type[Lattice]], where: str
+) -> tuple[Value, ...]:
     """The row with plain values made lattice values where the declaration names the lattice."""
     items = list(row)
     for name, cls in lattices.items():

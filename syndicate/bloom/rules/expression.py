@@ -52,6 +52,7 @@ from syndicate.errors import IllegalRule, RowMisfit, UnknownColumn
 from syndicate.flow.aggregates import count
 from syndicate.flow.zset import ZSet
 from syndicate.plan.heading import listed, meant
+from syndicate.values.value import Value
 
 Function = Callable[..., Any]
 Test = Callable[..., Any]
@@ -292,7 +293,7 @@ class Expression(Rows, Refusing):
         return self.argagg(aggregate.max, keys, column, then=then)
 
     def reduce(
-        self, initial: Any, function: Callable[[Any, Any], Any], *, columns: Sequence[str] | None = None
+        self, initial: Value, function: Callable[[Value, Value], Value], *, columns: Sequence[str] | None = None
     ) -> Expression:
         """The rows of what *function*, of a memo and a row, makes of all rows in their order; of none, *initial*."""
         site = here()
@@ -361,7 +362,7 @@ class Expression(Rows, Refusing):
         kept = dict.fromkeys(a for side in sides for a in side.attributes)
         return Expression(Factor(plan.Projection(Expression(both).filter(function)._factor.rows, tuple(kept)), sides))
 
-    def include(self, *row: Any) -> Expression:
+    def include(self, *row: Value) -> Expression:
         """The one row that is equal to the arguments, if it is there."""
         (side,) = self._one_side("include")
         wanted = fitted_all([row], side.columns, here())[0]
@@ -405,11 +406,11 @@ class Expression(Rows, Refusing):
         single = plan.Selection(counted, plan.Compare("length", "==", 1))
         return self._column_of(plan.SemiJoin(_TRUE, plan.Projection(single, ())), "holds")
 
-    def member(self, *row: Any) -> Expression:
+    def member(self, *row: Value) -> Expression:
         """The same as ``include``."""
         return self.include(*row)
 
-    def on_include(self, row: Any, function: Test) -> Expression:
+    def on_include(self, row: Value, function: Test) -> Expression:
         """What *function* makes of a row, if it is there."""
         return self.include(*row).map(function)
 

@@ -22,6 +22,7 @@ from syndicate.bloom.rules.join import Factor
 from syndicate.bloom.rules.side import Side, attribute
 from syndicate.errors import IllegalRule, RowMisfit
 from syndicate.flow.comparison import natural_order
+from syndicate.values.value import Value
 
 Refs = Sequence[Column | str] | None
 
@@ -80,7 +81,7 @@ def chosen(factor: Factor, aggregate: Callable[..., Any], keys: Refs, column: Co
     return Factor(plan.SemiJoin(factor.rows, plan.Rename(best, {"best": of})), factor.sides)
 
 
-def reduced(factor: Factor, initial: Any, function: Callable[[Any, Any], Any], site: str) -> plan.Expression:
+def reduced(factor: Factor, initial: Value, function: Callable[[Value, Value], Value], site: str) -> plan.Expression:
     """One row of one column: the tuple of the rows that all of them are reduced to."""
     if len(factor.sides) != 1:
         raise IllegalRule(f"{site}: reduce() is for one collection, not for a join: flatten() it before")
@@ -96,7 +97,7 @@ def nested(factor: Factor) -> Factor:
     """One row of one column: the frozen set of all rows, of none the empty one."""
     (side,) = factor.sides
 
-    def nest(group: Mapping[Any, int]) -> frozenset[tuple[Any, ...]]:
+    def nest(group: Mapping[Value, int]) -> frozenset[tuple[Value, ...]]:
         return frozenset(_rows(group, side.columns))
 
     some = plan.GroupBy(factor.rows, (), [("rows", plan.Agg(nest, side.attributes))])
@@ -104,7 +105,7 @@ def nested(factor: Factor) -> Factor:
     return over(plan.Union(some, none), ("rows",), ("rows",), f"nested {side.name}")
 
 
-def numbered(factor: Factor, key: Callable[[Any], Any] | None, site: str) -> Factor:
+def numbered(factor: Factor, key: Callable[[Value], Value] | None, site: str) -> Factor:
     """Each row with its index, from 0."""
     if key is not None:
         takes(key, 1, "a row", site)
@@ -115,15 +116,15 @@ def numbered(factor: Factor, key: Callable[[Any], Any] | None, site: str) -> Fac
     return Factor(rows, (evolve(side, attributes=side.columns), Side(None, "index", ("index",), ("index of row",))))
 
 
-def _each(row: Any) -> Any:
+def _each(row: Value) -> Value:
     return [(*row[:-1], value) for value in row[-1]]
 
 
-def _first(row: Any) -> Any:
+def _first(row: Value) -> Value:
     return row[0]
 
 
-def _rows(group: Mapping[Any, int], columns: Names) -> list[tuple[Any, ...]]:
+def _rows(group: Mapping[Value, int], columns: Names) -> list[tuple[Value, ...]]:
     """The rows of a group: an aggregate of one column sees bare values."""
     return [(one,) for one in group] if len(columns) == 1 else list(group)
 
@@ -131,10 +132,10 @@ def _rows(group: Mapping[Any, int], columns: Names) -> list[tuple[Any, ...]]:
 class _Reducing:
     __name__ = "reduce"
 
-    def __init__(self, initial: Any, function: Callable[[Any, Any], Any], columns: Names, site: str) -> None:
+    def __init__(self, initial: Value, function: Callable[[Value, Value], Value], columns: Names, site: str) -> None:
         self.initial, self.function, self.columns, self.site = initial, function, columns, site
 
-    def __call__(self, group: Mapping[Any, int]) -> Any:
+    def __call__(self, group: Mapping[Value, int]) -> Value:
         memo, kind = self.initial, row_type(self.columns)
         for row in sorted(_rows(group, self.columns), key=natural_order):
             try:
@@ -143,7 +144,7 @@ class _Reducing:
                 raise failure(self.site, error, row) from error
         return self.result(memo)
 
-    def result(self, memo: Any) -> tuple[Any, ...]:
+    def result(self, memo: Value) -> tuple[Value, ...]:
         """What is reduced to, as a tuple of rows."""
         if not hasattr(memo, "__iter__") or isinstance(memo, (str, bytes)):
             raise RowMisfit(f"{self.site}: reduce gave {memo!r}, which holds no rows: give a list of tuples")
@@ -154,13 +155,13 @@ class _Reducing:
 class _Numbering:
     __name__ = "each_with_index"
 
-    def __init__(self, columns: Names, key: Callable[[Any], Any] | None, site: str) -> None:
+    def __init__(self, columns: Names, key: Callable[[Value], Value] | None, site: str) -> None:
         self.columns, self.key, self.site = columns, key, site
 
-    def __call__(self, group: Mapping[Any, int]) -> Any:
+    def __call__(self, group: Mapping[Value, int]) -> Value:
         return tuple((*row, at) for at, row in enumerate(sorted(_rows(group, self.columns), key=self._place)))
 
-    def _place(self, row: tuple[Any, ...]) -> Any:
+    def _place(self, row: tuple[Value, ...]) -> Value:
         if self.key is None:
             return natural_order(row)
         try:

@@ -41,6 +41,7 @@ from syndicate.flow.element import ATOMS_AND_FLOATS
 from syndicate.lattice import Bool
 from syndicate.lattice.lattice import Lattice, holds_lattice
 from syndicate.plan.heading import listed, meant
+from syndicate.values.value import Value
 
 Function: TypeAlias = Callable[..., Any]
 
@@ -106,10 +107,10 @@ class _Symbol:
     def __iter__(self) -> Iterator[_Pick]:
         return map(_Pick, self._side.columns, self._side.attributes)
 
-    def __add__(self, other: Any) -> tuple[Any, ...]:
+    def __add__(self, other: Any) -> tuple[Value, ...]:
         return (*self, *_tuple(other))
 
-    def __radd__(self, other: Any) -> tuple[Any, ...]:
+    def __radd__(self, other: Any) -> tuple[Value, ...]:
         return (*_tuple(other), *self)
 
 
@@ -282,13 +283,13 @@ def numbered(width: int) -> Names:
 
 def called(
     function: Any, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Mentioned] = ()
-) -> Callable[[Any], Any]:
+) -> Callable[[Value], Value]:
     """A function of a tuple over *heading* that calls the user's with rows, and with the values of *cells*."""
     spread = parameters(function, sides, site)
     return noted(_called(function, spread, sides, heading, site, cells), Origin(function, tuple(sides), spread))
 
 
-def noted(call: Callable[[Any], Any], origin: Origin | None) -> Callable[[Any], Any]:
+def noted(call: Callable[[Value], Value], origin: Origin | None) -> Callable[[Value], Value]:
     """*call*, of which :func:`origin_of` says where it comes from."""
     call.origin = origin  # type: ignore[attr-defined]  # a function takes any attribute
     return call
@@ -302,12 +303,12 @@ def origin_of(call: Any) -> Origin | None:
 
 def _called(
     function: Any, spread: bool, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Mentioned]
-) -> Callable[[Any], Any]:
+) -> Callable[[Value], Value]:
     makers = [_maker(side, heading) for side in sides]
     if cells:
         several = len(makers) > 1 and spread
 
-        def mentioning(row: Any) -> Any:
+        def mentioning(row: Value) -> Value:
             rows = tuple([make(row) for make in makers])
             try:
                 return function(*rows) if several or len(rows) == 1 else function(rows)
@@ -318,7 +319,7 @@ def _called(
     if len(makers) == 1:
         (only,) = makers
 
-        def call(row: Any) -> Any:
+        def call(row: Value) -> Value:
             try:
                 return function(only(row))
             except Exception as error:
@@ -329,7 +330,7 @@ def _called(
     if len(makers) == 2 and spread:
         left, right = makers
 
-        def call_two(row: Any) -> Any:
+        def call_two(row: Value) -> Value:
             a, b = left(row), right(row)
             try:
                 return function(a, b)
@@ -338,7 +339,7 @@ def _called(
 
         return call_two
 
-    def call_many(row: Any) -> Any:
+    def call_many(row: Value) -> Value:
         rows = tuple([make(row) for make in makers])
         try:
             return function(*rows) if spread else function(rows)
@@ -357,7 +358,7 @@ def failure(site: str, error: BaseException, rows: Any) -> Exception:
     )
 
 
-def _maker(side: Side, heading: Names) -> Callable[[Any], Any]:
+def _maker(side: Side, heading: Names) -> Callable[[Value], Value]:
     kind = row_type(side.columns)
     new = tuple.__new__
     places = [heading.index(attribute) for attribute in side.attributes]
@@ -379,7 +380,7 @@ def composed(first: Function, second: Function, many: bool, more: bool, site: st
     """
     takes(second, 1, "a row", site)
 
-    def call(row: Any) -> list[Any]:
+    def call(row: Value) -> list[Any]:
         given = first(row)
         found: list[Any] = []
         for one in given if many else (given,):
@@ -402,7 +403,7 @@ class Fitting:
     __slots__ = ("call", "columns", "flat", "head", "many", "site", "width")
 
     def __init__(
-        self, call: Callable[[Any], Any], columns: Names, site: str, *, many: bool, head: Head | None = None
+        self, call: Callable[[Value], Value], columns: Names, site: str, *, many: bool, head: Head | None = None
     ) -> None:
         self.call = call
         self.head = head
@@ -412,7 +413,7 @@ class Fitting:
         self.site = site
         self.many = many
 
-    def __call__(self, row: Any) -> Sequence[Any]:
+    def __call__(self, row: Value) -> Sequence[Any]:
         """The rows for a row."""
         if self.many:
             rows = fitted_all(self.call(row), self.columns, self.site)
@@ -432,7 +433,7 @@ class Fitting:
                 self.flat |= {type(one) for one in made if isinstance(one, Lattice)}
         return (made,)
 
-    def _looked(self, row: tuple[Any, ...]) -> None:
+    def _looked(self, row: tuple[Value, ...]) -> None:
         """Raise :class:`LatticeFound` where rows of a collection hold lattice values and nobody knew."""
         head = self.head
         stray = next((one for one in row if isinstance(one, Mentioned)), None)
@@ -449,10 +450,10 @@ class Bare:
 
     __slots__ = ("call", "many")
 
-    def __init__(self, call: Callable[[Any], Any], *, many: bool) -> None:
+    def __init__(self, call: Callable[[Value], Value], *, many: bool) -> None:
         self.call, self.many = call, many
 
-    def __call__(self, row: Any) -> Sequence[Any]:
+    def __call__(self, row: Value) -> Sequence[Any]:
         """The values for a row."""
         made = self.call(row)
         given = list(made) if self.many and made is not None else [made]
@@ -464,7 +465,7 @@ class Testing:
 
     __slots__ = ("__name__", "call")
 
-    def __init__(self, call: Callable[[Any], Any], site: str) -> None:
+    def __init__(self, call: Callable[[Value], Value], site: str) -> None:
         self.call = call
         self.__name__ = f"predicate at {site}"
 

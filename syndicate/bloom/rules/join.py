@@ -18,6 +18,7 @@ from syndicate import plan
 from syndicate.bloom.rules.column import Equality
 from syndicate.bloom.rules.side import Side, find
 from syndicate.errors import IllegalRule
+from syndicate.values.value import Value
 
 Pair = tuple[tuple[int, str], tuple[int, str]]
 """Two sides by index, with a column of each."""
@@ -66,7 +67,7 @@ def predicates(given: Iterable[Any], factors: Sequence[Factor], site: str) -> li
     return found
 
 
-def _pair(pair: tuple[Any, Any], sides: Sequence[Side], first: int, site: str) -> Pair:
+def _pair(pair: tuple[Value, Value], sides: Sequence[Side], first: int, site: str) -> Pair:
     left, right = pair
     if isinstance(left, str) and isinstance(right, str):
         return _names(left, right, sides, first, site)

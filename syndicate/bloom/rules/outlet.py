@@ -25,6 +25,7 @@ from syndicate.bloom.rules.reading import of_elements
 from syndicate.bloom.rules.term import Lifted, Term, called, has_entries
 from syndicate.lattice import Map, Set, to_collection
 from syndicate.lattice.lattice import Lattice
+from syndicate.values.value import Value
 
 
 def rows_of(answer: Any) -> list[Any]:
@@ -43,7 +44,7 @@ def rows_of(answer: Any) -> list[Any]:
     return [item if is_row(item) else (item,) for item in items]
 
 
-def lifted_rows(term: Term, function: Callable[..., Any] | None, columns: Any, site: str) -> Expression:
+def lifted_rows(term: Term, function: Callable[..., Value] | None, columns: Any, site: str) -> Expression:
     """The rows of a term, which *function* makes of each of its elements."""
     cls = term._lattice
     pairs = has_entries(term)

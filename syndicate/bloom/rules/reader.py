@@ -188,7 +188,10 @@ class Frame:
             state.at = -1
 
 
-Handler: TypeAlias = Callable[[Frame, State, Any], None]
+Instruction: TypeAlias = Any
+"""One of :mod:`dis`: its ``arg`` is a number wherever a handler reads it, which its type does not say."""
+
+Handler: TypeAlias = Callable[[Frame, State, Instruction], None]
 HANDLERS: Final[dict[str, Handler]] = {}
 
 
@@ -208,43 +211,43 @@ NULL: Final = _Null()
 
 
 @_on("RESUME", "NOP", "CACHE", "PRECALL", "COPY_FREE_VARS", "MAKE_CELL", "EXTENDED_ARG", "TO_BOOL", "NOT_TAKEN")
-def _nothing(frame: Frame, state: State, step: Any) -> None:
+def _nothing(frame: Frame, state: State, step: Instruction) -> None:
     """These change nothing that a reader sees: the truth of what is on top is asked for by what follows."""
 
 
 @_on("GET_ITER", "CONVERT_VALUE")
-def _same(frame: Frame, state: State, step: Any) -> None:
+def _same(frame: Frame, state: State, step: Instruction) -> None:
     pass
 
 
 @_on("PUSH_NULL")
-def _null(frame: Frame, state: State, step: Any) -> None:
+def _null(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.append(NULL)
 
 
 @_on("POP_TOP", "END_FOR", "POP_ITER")
-def _pop(frame: Frame, state: State, step: Any) -> None:
+def _pop(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.pop()
 
 
 @_on("RETURN_GENERATOR")
-def _generator(frame: Frame, state: State, step: Any) -> None:
+def _generator(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.append(Plain())
 
 
 @_on("COPY")
-def _copy(frame: Frame, state: State, step: Any) -> None:
+def _copy(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.append(state.stack[-step.arg])
 
 
 @_on("SWAP")
-def _swap(frame: Frame, state: State, step: Any) -> None:
+def _swap(frame: Frame, state: State, step: Instruction) -> None:
     stack = state.stack
     stack[-1], stack[-step.arg] = stack[-step.arg], stack[-1]
 
 
 @_on("KW_NAMES")
-def _kw_names(frame: Frame, state: State, step: Any) -> None:
+def _kw_names(frame: Frame, state: State, step: Instruction) -> None:
     frame.keywords = frame.code.co_consts[step.arg]
 
 
@@ -252,7 +255,7 @@ def _kw_names(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("LOAD_CONST", "LOAD_SMALL_INT")
-def _const(frame: Frame, state: State, step: Any) -> None:
+def _const(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.append(Thing(step.argval))
 
 
@@ -265,17 +268,17 @@ def _local(frame: Frame, state: State, name: str) -> Notion:
 
 
 @_on("LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_BORROW", "LOAD_DEREF", "LOAD_CLOSURE")
-def _load(frame: Frame, state: State, step: Any) -> None:
+def _load(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.append(_local(frame, state, step.argval))
 
 
 @_on("LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW")
-def _load_two(frame: Frame, state: State, step: Any) -> None:
+def _load_two(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.extend(_local(frame, state, name) for name in step.argval)
 
 
 @_on("LOAD_FAST_AND_CLEAR")
-def _load_clear(frame: Frame, state: State, step: Any) -> None:
+def _load_clear(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.append(state.names.pop(step.argval, NULL))
 
 
@@ -289,30 +292,30 @@ def _keep(state: State, name: str, notion: Any) -> None:
 
 
 @_on("STORE_FAST", "STORE_DEREF")
-def _store(frame: Frame, state: State, step: Any) -> None:
+def _store(frame: Frame, state: State, step: Instruction) -> None:
     _keep(state, step.argval, state.stack.pop())
 
 
 @_on("STORE_FAST_STORE_FAST")
-def _store_two(frame: Frame, state: State, step: Any) -> None:
+def _store_two(frame: Frame, state: State, step: Instruction) -> None:
     for name in step.argval:
         _keep(state, name, state.stack.pop())
 
 
 @_on("STORE_FAST_LOAD_FAST")
-def _store_load(frame: Frame, state: State, step: Any) -> None:
+def _store_load(frame: Frame, state: State, step: Instruction) -> None:
     stored, loaded = step.argval
     _keep(state, stored, state.stack.pop())
     state.stack.append(_local(frame, state, loaded))
 
 
 @_on("DELETE_FAST")
-def _delete(frame: Frame, state: State, step: Any) -> None:
+def _delete(frame: Frame, state: State, step: Instruction) -> None:
     state.names.pop(step.argval, None)
 
 
 @_on("LOAD_GLOBAL")
-def _global(frame: Frame, state: State, step: Any) -> None:
+def _global(frame: Frame, state: State, step: Instruction) -> None:
     around = frame.function.around
     if step.argval in around:
         notion: Notion = Thing(around[step.argval])
@@ -328,7 +331,7 @@ def _global(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("LOAD_ATTR", "LOAD_METHOD")
-def _attribute(frame: Frame, state: State, step: Any) -> None:
+def _attribute(frame: Frame, state: State, step: Instruction) -> None:
     outcomes = frame.reader.calls.attribute(state.stack.pop(), step.argval, state.way, frame.depth)
     if step.opname == "LOAD_METHOD" or (sys.version_info >= (3, 12) and step.arg & 1):
         state.stack.append(NULL)
@@ -339,7 +342,7 @@ def _attribute(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("MAKE_FUNCTION")
-def _function(frame: Frame, state: State, step: Any) -> None:
+def _function(frame: Frame, state: State, step: Instruction) -> None:
     stack, code = state.stack, state.stack.pop().value
     free: dict[str, Notion] = {}
     made = Closure(code, frame.function.around, free)
@@ -351,7 +354,7 @@ def _function(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("SET_FUNCTION_ATTRIBUTE")
-def _function_attribute(frame: Frame, state: State, step: Any) -> None:
+def _function_attribute(frame: Frame, state: State, step: Instruction) -> None:
     made = state.stack.pop()
     state.stack.append(_with(state, made, step.arg, state.stack.pop()))
 
@@ -374,7 +377,7 @@ def _with(state: State, made: Closure, flag: int, given: Any) -> Closure:
 
 
 @_on("CALL", "CALL_KW")
-def _call(frame: Frame, state: State, step: Any) -> None:
+def _call(frame: Frame, state: State, step: Instruction) -> None:
     stack = state.stack
     names: tuple[str, ...] = stack.pop().value if step.opname == "CALL_KW" else frame.keywords
     frame.keywords = ()
@@ -389,7 +392,7 @@ def _call(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("CALL_FUNCTION_EX")
-def _call_spread(frame: Frame, state: State, step: Any) -> None:
+def _call_spread(frame: Frame, state: State, step: Instruction) -> None:
     stack = state.stack
     named = stack.pop() if step.arg & 1 else Items((), dict)
     given = stack.pop()
@@ -406,7 +409,7 @@ def _call_spread(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("CALL_INTRINSIC_1")
-def _intrinsic(frame: Frame, state: State, step: Any) -> None:
+def _intrinsic(frame: Frame, state: State, step: Instruction) -> None:
     if step.arg == 6:
         _to_tuple(frame, state, step)
     elif step.arg not in (3, 5):  # the end of a generator; unary plus
@@ -414,12 +417,12 @@ def _intrinsic(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("RETURN_VALUE")
-def _return(frame: Frame, state: State, step: Any) -> None:
+def _return(frame: Frame, state: State, step: Instruction) -> None:
     _end(frame, state, state.stack.pop())
 
 
 @_on("RETURN_CONST")
-def _return_const(frame: Frame, state: State, step: Any) -> None:
+def _return_const(frame: Frame, state: State, step: Instruction) -> None:
     _end(frame, state, Thing(step.argval))
 
 
@@ -430,17 +433,17 @@ def _end(frame: Frame, state: State, notion: Notion) -> None:
 
 
 @_on("RAISE_VARARGS", "RERAISE")
-def _raise(frame: Frame, state: State, step: Any) -> None:
+def _raise(frame: Frame, state: State, step: Instruction) -> None:
     state.at = -1
 
 
 @_on("LOAD_ASSERTION_ERROR")
-def _assertion(frame: Frame, state: State, step: Any) -> None:
+def _assertion(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.append(Thing(AssertionError))
 
 
 @_on("YIELD_VALUE")
-def _yield(frame: Frame, state: State, step: Any) -> None:
+def _yield(frame: Frame, state: State, step: Instruction) -> None:
     given = state.stack.pop()
     state.given = (*state.given, cleaned(given) if frame.code.co_name == "<genexpr>" else given)
     state.stack.append(NOTHING)
@@ -450,37 +453,37 @@ def _yield(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
-def _jump(frame: Frame, state: State, step: Any) -> None:
+def _jump(frame: Frame, state: State, step: Instruction) -> None:
     frame.goto(state, step.argval)
 
 
 @_on("POP_JUMP_FORWARD_IF_FALSE", "POP_JUMP_BACKWARD_IF_FALSE", "POP_JUMP_IF_FALSE")
-def _if_false(frame: Frame, state: State, step: Any) -> None:
+def _if_false(frame: Frame, state: State, step: Instruction) -> None:
     frame.fork(state, step.argval, state.stack.pop(), False)
 
 
 @_on("POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_IF_TRUE")
-def _if_true(frame: Frame, state: State, step: Any) -> None:
+def _if_true(frame: Frame, state: State, step: Instruction) -> None:
     frame.fork(state, step.argval, state.stack.pop(), True)
 
 
 @_on("JUMP_IF_FALSE_OR_POP", "JUMP_IF_TRUE_OR_POP")
-def _or_pop(frame: Frame, state: State, step: Any) -> None:
+def _or_pop(frame: Frame, state: State, step: Instruction) -> None:
     frame.fork(state, step.argval, state.stack[-1], step.opname == "JUMP_IF_TRUE_OR_POP", kept=True)
 
 
 @_on("POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NONE", "POP_JUMP_IF_NONE")
-def _if_none(frame: Frame, state: State, step: Any) -> None:
+def _if_none(frame: Frame, state: State, step: Instruction) -> None:
     frame.fork(state, step.argval, frame.reader.calls.is_none(state.stack.pop()), True)
 
 
 @_on("POP_JUMP_FORWARD_IF_NOT_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE", "POP_JUMP_IF_NOT_NONE")
-def _if_some(frame: Frame, state: State, step: Any) -> None:
+def _if_some(frame: Frame, state: State, step: Instruction) -> None:
     frame.fork(state, step.argval, frame.reader.calls.is_none(state.stack.pop()), False)
 
 
 @_on("FOR_ITER")
-def _loop(frame: Frame, state: State, step: Any) -> None:
+def _loop(frame: Frame, state: State, step: Instruction) -> None:
     head, over = state.at - 1, state.stack[-1]
     again = next((names for at, names in state.loops if at == head), None)
     if isinstance(over, Items) and not over.loose:  # as often as there are items
@@ -509,7 +512,7 @@ def _loop(frame: Frame, state: State, step: Any) -> None:
     state.stack.append(element)
 
 
-def _leave(frame: Frame, state: State, step: Any) -> None:
+def _leave(frame: Frame, state: State, step: Instruction) -> None:
     """After the last element."""
     state.stack.pop()
     at = frame.index[step.argval]
@@ -545,27 +548,27 @@ def _like(one: Any, other: Any) -> bool:
 
 
 @_on("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET")
-def _build(frame: Frame, state: State, step: Any) -> None:
+def _build(frame: Frame, state: State, step: Instruction) -> None:
     kind = {"BUILD_TUPLE": tuple, "BUILD_LIST": list, "BUILD_SET": set}[step.opname]
     items = [state.stack.pop() for _ in range(step.arg)][::-1]
     state.stack.append(Items(tuple(items), kind))
 
 
 @_on("BUILD_MAP")
-def _build_map(frame: Frame, state: State, step: Any) -> None:
+def _build_map(frame: Frame, state: State, step: Instruction) -> None:
     both = [state.stack.pop() for _ in range(2 * step.arg)][::-1]
     state.stack.append(Items(tuple(both[1::2]), dict, (), tuple(both[::2])))
 
 
 @_on("BUILD_CONST_KEY_MAP")
-def _build_keyed(frame: Frame, state: State, step: Any) -> None:
+def _build_keyed(frame: Frame, state: State, step: Instruction) -> None:
     keys = state.stack.pop().value
     items = [state.stack.pop() for _ in range(step.arg)][::-1]
     state.stack.append(Items(tuple(items), dict, (), tuple(map(Thing, keys))))
 
 
 @_on("BUILD_STRING", "BUILD_SLICE", "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC")
-def _build_plain(frame: Frame, state: State, step: Any) -> None:
+def _build_plain(frame: Frame, state: State, step: Instruction) -> None:
     many = {"FORMAT_SIMPLE": 1, "FORMAT_WITH_SPEC": 2}.get(step.opname, step.arg)
     if step.opname == "FORMAT_VALUE":
         many = 2 if step.arg & 4 else 1
@@ -578,7 +581,7 @@ def _build_plain(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("LIST_EXTEND", "SET_UPDATE")
-def _extend(frame: Frame, state: State, step: Any) -> None:
+def _extend(frame: Frame, state: State, step: Instruction) -> None:
     given = state.stack.pop()
     known = frame.reader.calls.spread(given)
     whole = state.stack[-step.arg]
@@ -589,7 +592,7 @@ def _extend(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("DICT_UPDATE", "DICT_MERGE")
-def _update(frame: Frame, state: State, step: Any) -> None:
+def _update(frame: Frame, state: State, step: Instruction) -> None:
     given, whole = state.stack.pop(), state.stack[-step.arg]
     if not isinstance(given, Items):
         raise Unreadable
@@ -597,7 +600,7 @@ def _update(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("LIST_APPEND", "SET_ADD")
-def _append(frame: Frame, state: State, step: Any) -> None:
+def _append(frame: Frame, state: State, step: Instruction) -> None:
     item, whole = state.stack.pop(), state.stack[-step.arg]
     loop = step.arg > 1
     new = cleaned(item) if loop else item
@@ -605,7 +608,7 @@ def _append(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("MAP_ADD")
-def _add(frame: Frame, state: State, step: Any) -> None:
+def _add(frame: Frame, state: State, step: Instruction) -> None:
     value, key = state.stack.pop(), state.stack.pop()
     whole = state.stack[-step.arg]
     items, keys = (*whole.items, cleaned(value)), (*whole.keys, cleaned(key))
@@ -620,12 +623,12 @@ def cleaned(notion: Notion) -> Notion:
 
 
 @_on("LIST_TO_TUPLE")
-def _to_tuple(frame: Frame, state: State, step: Any) -> None:
+def _to_tuple(frame: Frame, state: State, step: Instruction) -> None:
     state.stack[-1] = evolve(state.stack[-1], kind=tuple)
 
 
 @_on("UNPACK_SEQUENCE")
-def _unpack(frame: Frame, state: State, step: Any) -> None:
+def _unpack(frame: Frame, state: State, step: Instruction) -> None:
     given = state.stack.pop()
     known = frame.reader.calls.spread(given)
     if known is None or len(known) != step.arg:
@@ -639,19 +642,19 @@ def _operator(frame: Frame, state: State, name: str, operands: Sequence[Notion])
 
 
 @_on("BINARY_OP")
-def _binary(frame: Frame, state: State, step: Any) -> None:
+def _binary(frame: Frame, state: State, step: Instruction) -> None:
     right, left = state.stack.pop(), state.stack.pop()
     _operator(frame, state, step.argrepr, (left, right))
 
 
 @_on("BINARY_SUBSCR")
-def _subscript(frame: Frame, state: State, step: Any) -> None:
+def _subscript(frame: Frame, state: State, step: Instruction) -> None:
     right, left = state.stack.pop(), state.stack.pop()
     _operator(frame, state, "[]", (left, right))
 
 
 @_on("BINARY_SLICE")
-def _slice(frame: Frame, state: State, step: Any) -> None:
+def _slice(frame: Frame, state: State, step: Instruction) -> None:
     end, start, left = state.stack.pop(), state.stack.pop(), state.stack.pop()
     known = isinstance(start, Thing) and isinstance(end, Thing)
     part: Notion = Thing(slice(start.value, end.value)) if known else Plain(chosen([start, end]))
@@ -659,7 +662,7 @@ def _slice(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("COMPARE_OP", "CONTAINS_OP", "IS_OP")
-def _compare(frame: Frame, state: State, step: Any) -> None:
+def _compare(frame: Frame, state: State, step: Instruction) -> None:
     right, left = state.stack.pop(), state.stack.pop()
     word = {"CONTAINS_OP": "in", "IS_OP": "is"}.get(step.opname)
     if word is None:
@@ -669,7 +672,7 @@ def _compare(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("UNARY_NOT")
-def _not(frame: Frame, state: State, step: Any) -> None:
+def _not(frame: Frame, state: State, step: Instruction) -> None:
     truth = frame.reader.truth(notion := state.stack.pop())
     match truth:
         case bool():
@@ -681,5 +684,5 @@ def _not(frame: Frame, state: State, step: Any) -> None:
 
 
 @_on("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")
-def _unary(frame: Frame, state: State, step: Any) -> None:
+def _unary(frame: Frame, state: State, step: Instruction) -> None:
     _operator(frame, state, step.opname, (state.stack.pop(),))

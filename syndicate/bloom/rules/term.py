@@ -45,6 +45,7 @@ from syndicate.lattice.lattice import LATTICES, Lattice
 from syndicate.lattice.method import OPERATORS, Kind
 from syndicate.plan.expression import to_names
 from syndicate.plan.heading import listed, meant
+from syndicate.values.value import Value
 
 VALUE: Final = ("value",)
 
@@ -65,7 +66,7 @@ class Lifted(plan.Expression):
     source: plan.Expression
     term: Term
     attributes: Names = field(converter=to_names)
-    rows: Callable[[Any], list[Any]] | None = None
+    rows: Callable[[Value], list[Any]] | None = None
 
     def __attrs_post_init__(self) -> None:
         self._has(self.attributes)
@@ -118,11 +119,11 @@ class Term(Signed):
         """Whether anything about it is not monotone."""
         return any(why for _, _, why in self._leaves())
 
-    def to_collection(self, function: Callable[..., Any] | None = None, *, columns: Any = None) -> Rows:
+    def to_collection(self, function: Callable[..., Value] | None = None, *, columns: Any = None) -> Rows:
         """Its elements as rows: what *function* makes of each (of a map's key and value); None leaves one out."""
         return self._rows(function, columns, here())
 
-    def reveal(self) -> Any:
+    def reveal(self) -> Value:
         """The plain value, in a rule: a point of order."""
         return called(self, "reveal", (), {})
 
@@ -174,7 +175,7 @@ class _Bound:
 class Call(Term):
     """A method called on a term."""
 
-    def __init__(self, receiver: Term, name: str, arguments: tuple[Any, ...], site: str) -> None:
+    def __init__(self, receiver: Term, name: str, arguments: tuple[Value, ...], site: str) -> None:
         """Of a method that is known; see :func:`called`."""
         self._receiver, self._name, self._arguments, self._site = receiver, name, arguments, site
         self._kind, self._argument = known(receiver, name, site)
@@ -220,7 +221,7 @@ def known(receiver: Term, name: str, site: str) -> tuple[Kind, Kind]:
     return found
 
 
-def called(receiver: Term, name: str, arguments: tuple[Any, ...], named: Mapping[str, Any]) -> Call:
+def called(receiver: Term, name: str, arguments: tuple[Value, ...], named: Mapping[str, Any]) -> Call:
     """The term of a method call; raises :class:`IllegalRule`."""
     site = here()
     if named:

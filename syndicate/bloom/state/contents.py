@@ -10,11 +10,11 @@ syndicate.errors.KeyConflict: t: two rows have the key k = 'a': ('a', 1) and ('a
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from syndicate.bloom.row import Names
 from syndicate.errors import KeyConflict
 from syndicate.flow.element import Key, key_of, natural
+from syndicate.values.value import Value
 
 
 class Contents:
@@ -31,7 +31,7 @@ class Contents:
         """The key of a row."""
         return key_of(natural(row)[: self.keys])
 
-    def by_key(self, key: tuple[Any, ...]) -> Key | None:
+    def by_key(self, key: tuple[Value, ...]) -> Key | None:
         """The row that has a key."""
         if self.keyed:
             return self.index.get(key_of(key))

@@ -18,8 +18,9 @@ from operator import itemgetter
 from typing import Any, Final, TypeAlias
 
 from syndicate.flow.element import Key, key_of, keys_of
+from syndicate.values.value import Value
 
-Row: TypeAlias = tuple[Any, ...]
+Row: TypeAlias = tuple[Value, ...]
 Rows: TypeAlias = dict[Key, Row]
 NO_ROW: Final = object()
 NO_CHANGE: Final[Mapping[Key, int]] = {}
@@ -103,8 +104,8 @@ class Held:
         self.rows: Rows = {}
         self.indexes: dict[Any, Index] = {}
         self.readers: list[Rows] = []
-        self.before: dict[Key, Any] = {}
-        self.told: dict[Key, Any] | None = None
+        self.before: dict[Key, Value] = {}
+        self.told: dict[Key, Value] | None = None
 
     def detach(self) -> None:
         """Forget who reads it."""

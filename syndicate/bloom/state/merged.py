@@ -28,6 +28,7 @@ from syndicate.errors import SyndicateError
 from syndicate.flow.element import ATOMS, Key, Typed, key_of, keys_of, natural
 from syndicate.lattice.fold import merge_row
 from syndicate.lattice.lattice import Lattice, grew, holds_lattice
+from syndicate.values.value import Value
 
 
 class View(Mapping[Key, None]):
@@ -70,7 +71,7 @@ class Merged(Contents):
         """The key of a row."""
         return key_of(natural(row)[: self.keys])
 
-    def by_key(self, key: tuple[Any, ...]) -> Key | None:
+    def by_key(self, key: tuple[Value, ...]) -> Key | None:
         """The row that has a key."""
         return self.held.rows.get(key_of(key))
 

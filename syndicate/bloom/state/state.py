@@ -26,6 +26,7 @@ from syndicate.bloom.state.contents import Contents
 from syndicate.bloom.state.merged import Merged, MergedSending
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.lattice.lattice import Lattice, join
+from syndicate.values.value import Value
 
 Delta: TypeAlias = dict[Key, int]
 NOTHING: Mapping[Key, int] = {}
@@ -293,7 +294,7 @@ class SentState(ScratchState):
         self.sending = sending
 
 
-def merged(old: Contents, lattices: Mapping[str, type[Lattice]], rows: list[Any]) -> Merged:
+def merged(old: Contents, lattices: Mapping[str, type[Lattice]], rows: list[Value]) -> Merged:
     """The same rows, merged by key."""
     made = Merged(old.name, old.columns, old.keys, lattices)
     made.absorb(rows, f"a row of {old.name}")

@@ -31,6 +31,7 @@ from syndicate.errors import JournalDamaged, JournalError, SnapshotError, StateE
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.flow.encoding import decoded, encoded
 from syndicate.storage.disk import Changes, Disk, MemoryDisk, Row, SqliteDisk
+from syndicate.values.value import Value
 
 IN_MEMORY: Final = ":memory:"
 """In place of a file: durable tables are no more durable than others."""
@@ -54,7 +55,7 @@ class Store:
         self.disk = _disk(place)
         self.numbers: dict[Key, int] = {}
         self.columns: dict[str, tuple[str, ...]] = {}
-        self.rows: dict[str, list[tuple[Any, ...]]] = {}
+        self.rows: dict[str, list[tuple[Value, ...]]] = {}
         self.closed = False
         self.over = ""
         """Why nothing can be written any more."""
@@ -74,7 +75,7 @@ class Store:
                 self.rows.setdefault(name, []).append(row)
                 self.numbers[key] = number
 
-    def load(self, name: str, columns: tuple[str, ...]) -> list[tuple[Any, ...]]:
+    def load(self, name: str, columns: tuple[str, ...]) -> list[tuple[Value, ...]]:
         """The rows of a table, for the first who asks; raises :class:`StateError` if they have other columns."""
         known = self.columns.get(name)
         if known is None:

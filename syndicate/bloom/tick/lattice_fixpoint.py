@@ -33,6 +33,7 @@ from syndicate.flow.circuit import MAX_ITERATIONS
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.lattice import from_collection
 from syndicate.lattice.lattice import Lattice, grew, join
+from syndicate.values.value import Value
 
 Deltas = Mapping[str, Mapping[Key, int]]
 Settle = Callable[[dict[str, dict[Key, int]]], object]
@@ -94,7 +95,7 @@ class Run:
         except SyndicateError as error:
             raise placed(error, f"{site}: {self.rule.head}") from error
 
-    def _folded(self, values: list[Any], state: CellState) -> Lattice:
+    def _folded(self, values: list[Value], state: CellState) -> Lattice:
         cls = state.lattice
         try:
             made = from_collection(cls, [value for value in values if not isinstance(value, Lattice)])

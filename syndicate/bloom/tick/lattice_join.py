@@ -25,6 +25,7 @@ from syndicate.bloom.row import Names
 from syndicate.bloom.rules.term import Lifted
 from syndicate.bloom.state.held import Held, Index, Row, Rows, columns_of
 from syndicate.plan.rows import RowFunctions
+from syndicate.values.value import Value
 
 NO_ROWS: Final[Rows] = {}
 FUNCTIONS: Final = RowFunctions()
@@ -71,15 +72,15 @@ def _places(source: plan.Expression) -> dict[str, str]:
     return {name: f"r[{at}]" for at, name in enumerate(source.heading)}
 
 
-def _flat(function: Callable[[Any], Any]) -> Callable[[list[Any]], list[Any]]:
+def _flat(function: Callable[[Value], Value]) -> Callable[[list[Any]], list[Any]]:
     return lambda rows: list(chain.from_iterable(map(function, rows)))
 
 
-def _mapped(function: Callable[[Any], Any]) -> Callable[[list[Any]], list[Any]]:
+def _mapped(function: Callable[[Value], Value]) -> Callable[[list[Any]], list[Any]]:
     return lambda rows: list(map(function, rows))
 
 
-def _filtered(function: Callable[[Any], Any]) -> Callable[[list[Any]], list[Any]]:
+def _filtered(function: Callable[[Value], Value]) -> Callable[[list[Any]], list[Any]]:
     return lambda rows: list(filter(function, rows))
 
 
@@ -115,10 +116,10 @@ class Step:
 
     __slots__ = ("combine", "index", "keys")
 
-    def __init__(self, places: tuple[int, ...], index: Index, combine: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, places: tuple[int, ...], index: Index, combine: Callable[[Value, Value], Value]) -> None:
         self.keys, self.index, self.combine = columns_of(places), index, combine
 
-    def __call__(self, rows: list[Any]) -> list[Any]:
+    def __call__(self, rows: list[Value]) -> list[Any]:
         """The rows with those that match."""
         get, combine = self.index.buckets.get, self.combine
         return [
@@ -187,7 +188,7 @@ class Pipe:
         found: list[Any] = []
         for new, way in self.both:
             if new:
-                rows: list[Any] = list(new.values())
+                rows: list[Value] = list(new.values())
                 new.clear()
                 for step in way:
                     rows = step(rows)

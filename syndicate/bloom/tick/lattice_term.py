@@ -20,6 +20,7 @@ from syndicate.errors import RuleFailed, SyndicateError
 from syndicate.lattice.delta import Grown, increment
 from syndicate.lattice.lattice import Lattice, join
 from syndicate.lattice.method import Kind
+from syndicate.values.value import Value
 
 NOTHING: Final = object()
 
@@ -27,7 +28,7 @@ NOTHING: Final = object()
 class Leaf:
     """A variable, as one term reads it."""
 
-    def __init__(self, cell: Mentioned, value: Any) -> None:
+    def __init__(self, cell: Mentioned, value: Value) -> None:
         """*value* gives the value of the variable."""
         self.cell, self.now = cell, value
         self.delta: Lattice | None = None
@@ -37,7 +38,7 @@ class Leaf:
         self.delta = delta if self.delta is None else join(self.delta, delta)
 
     @property
-    def value(self) -> Any:
+    def value(self) -> Value:
         """All of it."""
         return self.now()
 
@@ -60,7 +61,7 @@ class Node:
         """*parts* are the receiver and the arguments: nodes, leaves, or plain."""
         self.name, self.site = call._name, call._site
         self.parts = parts
-        self.value: Any = NOTHING
+        self.value: Value = NOTHING
         self.keep = False
         grows = [part for part in parts if isinstance(part, (Node, Leaf))]
         whole = len(grows) > 1 or call._kind is not Kind.MORPHISM
@@ -68,7 +69,7 @@ class Node:
             if isinstance(part, Node):
                 part.keep = whole
 
-    def pull(self, *, naive: bool = False) -> Any:
+    def pull(self, *, naive: bool = False) -> Value:
         """What is new of the answer; None if nothing."""
         pulled = [
             part.pull(naive=naive) if isinstance(part, Node) else part.pull() if isinstance(part, Leaf) else NOTHING
@@ -140,7 +141,7 @@ class Spring:
         """Whether there is anything new."""
         return self.fresh or any(leaf.delta is not None for leaves in self.leaves.values() for leaf in leaves)
 
-    def pull(self, where: str) -> Any:
+    def pull(self, where: str) -> Value:
         """What is new of what the term answers; raises what a method raised, with the place."""
         held = [(leaf.cell, leaf.cell._held) for leaf in self.captured.values()]
         for leaf in self.captured.values():
@@ -157,7 +158,7 @@ class Spring:
             for cell, old in held:
                 cell._held = old
 
-    def _pull(self) -> Any:
+    def _pull(self) -> Value:
         again = self.fresh or self.firm or any(leaf.delta is not None for leaf in self.captured.values())
         if self.fresh:
             for leaves in self.leaves.values():

@@ -14,7 +14,7 @@ the tick starts again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from syndicate.bloom.rules.embedded import LatticeFound, made_lattices
 from syndicate.bloom.state.held import Changes
@@ -38,8 +38,12 @@ from syndicate.flow import Circuit
 from syndicate.flow.element import Mixed, Typed, natural, plus
 from syndicate.flow.zset import ZSet
 from syndicate.plan.stratify import Rule
+from syndicate.values.value import Value
 
 State = TableState | ScratchState | CellState
+
+Inspect: TypeAlias = Callable[[Mapping[str, Mapping[Value, int]], Mapping[str, Delta]], object]
+"""It is told what changed in a tick, and what is deferred and sent."""
 
 OPERATORS = ("<+", "<-", "<+-", "<~")
 
@@ -66,12 +70,10 @@ class Ticking:
         self.engine = engine
         self.runner: Any = None
         self.durable, self.store, self.found, self.naive = durable, store, found, naive
-        self.changes: Mapping[str, Mapping[Any, int]] = {}
+        self.changes: Mapping[str, Mapping[Value, int]] = {}
         self.began = self.broken = False
         self.noticed: dict[str, frozenset[str]] = {}
-        self.inspect: Callable[[Mapping[str, Mapping[Any, int]], Mapping[str, Delta]], object] = lambda changes, out: (
-            None
-        )
+        self.inspect: Inspect = lambda changes, out: None
         """Told what changed, and what is deferred and sent, before a tick is taken for done: it may raise."""
         self._wire(wiring, states)
 
@@ -193,7 +195,7 @@ class Ticking:
                         awake[name] = self.states[name]
                 awake |= growth.cells
             self._check(awake, changes, out)
-            told_of: Mapping[str, Mapping[Any, int]] = changes
+            told_of: Mapping[str, Mapping[Value, int]] = changes
             if growth is not None:
                 told_of = Changes({name: delta for name, delta in changes.items() if delta}, growth.later())
             self.inspect(told_of, out)
@@ -214,7 +216,7 @@ class Ticking:
             growth.commit()
 
     def _check(
-        self, awake: Mapping[str, State], changes: Mapping[str, Mapping[Any, int]], out: Mapping[str, Delta]
+        self, awake: Mapping[str, State], changes: Mapping[str, Mapping[Value, int]], out: Mapping[str, Delta]
     ) -> None:
         for name, state in awake.items():
             if isinstance(state, CellState):
@@ -229,7 +231,7 @@ class Ticking:
             if self.wiring.lattices.get(name):
                 self._check_deferred(name, state, out)
 
-    def _kept(self, changes: Mapping[str, Mapping[Any, int]]) -> dict[str, Mapping[Any, int]]:
+    def _kept(self, changes: Mapping[str, Mapping[Value, int]]) -> dict[str, Mapping[Value, int]]:
         """What is to be stored: the changes of durable tables, and the rows of an earlier run that never came back."""
         kept = {name: changes[name] for name in self.durable if changes.get(name)}
         for name in self.durable:

@@ -16,7 +16,7 @@ from syndicate.flow.columnar.parts import all_encoded, plain_keys, weights_of
 from syndicate.flow.columnar.sorted_runs import Patience, Run, SortedRuns, gathered, parted
 from syndicate.flow.columnar.sums import Entries, emitted
 from syndicate.flow.columnar.table import Array, ByRows, Leaf, Table, joined, kind_of, row_shape, traced
-from syndicate.flow.element import Key, MixedRows, is_rearranging, natural, naturals
+from syndicate.flow.element import Element, Key, MixedRows, is_rearranging, natural, naturals
 from syndicate.flow.operators.arrangement import Index, put_rows
 from syndicate.flow.operators.context import Cell
 from syndicate.flow.operators.groups import GroupView
@@ -43,7 +43,7 @@ class ExtremeRuns:
 
     def __init__(self, scope: Context, node: Node) -> None:
         self.groups: Index
-        self.results: dict[Key, Any]
+        self.results: dict[Key, Element]
         self.typed: Cell
         self.groups, self.results, self.typed = scope.engine.states[node.global_id]
         self.caches = cast("dict[Key, Ranking]", scope.caches[node.id])

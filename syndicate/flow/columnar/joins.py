@@ -30,7 +30,7 @@ from syndicate.flow.columnar.table import (
     renamed,
     traced,
 )
-from syndicate.flow.element import Key, Rows, natural, naturals
+from syndicate.flow.element import Element, Key, Rows, natural, naturals
 from syndicate.flow.operators.arrangement import NO_ROWS, Arrangement, put_rows
 from syndicate.flow.undo import note_whole
 
@@ -208,7 +208,7 @@ class _Product:
                 into *= run.table.weights[rows]
 
 
-def _made(function: Callable[..., Any], products: Sequence[_Product]) -> Table:
+def _made(function: Callable[..., Element], products: Sequence[_Product]) -> Table:
     """What a function makes of all pairs: each column at once, since to copy it would cost as much as to make it."""
     left, right = (run.table for run in products[0].runs)
     ends = np.cumsum([0, *(len(product.left) for product in products)]).tolist()
@@ -237,7 +237,7 @@ def _pairs(left: Run, right: Run) -> tuple[Array, Array]:
     return i, j
 
 
-def _result_shape(function: Callable[..., Any], left: Table, right: Table) -> tuple[Shape, list[int]]:
+def _result_shape(function: Callable[..., Element], left: Table, right: Table) -> tuple[Shape, list[int]]:
     size = len(left.columns)
     names = {at: at + size for at in range(len(right.columns))}
     key, value = left.shape

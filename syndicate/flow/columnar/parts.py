@@ -76,7 +76,7 @@ def take_apart(elements: Sequence[Element], shape: Shape, kinds: Sequence[str], 
         raise ByRows
 
 
-def _column(values: Sequence[Any], kind: str) -> Array:
+def _column(values: Sequence[Element], kind: str) -> Array:
     types = set(map(type, values))
     if not (all_plain(values) and _NONE not in types if kind == "o" else types <= {_KINDS[kind]}):
         raise ByRows
@@ -88,7 +88,7 @@ def _column(values: Sequence[Any], kind: str) -> Array:
         raise ByRows from None
 
 
-def _array(values: Sequence[Any], kind: str) -> Array:
+def _array(values: Sequence[Element], kind: str) -> Array:
     made = np.empty(len(values), dtype=_DTYPES[kind])
     made[:] = values if kind != "o" else [*values]
     return made

@@ -23,7 +23,7 @@ from syndicate.flow.columnar.table import (
     kind_of,
     traced,
 )
-from syndicate.flow.element import is_rearranging
+from syndicate.flow.element import Element, is_rearranging
 from syndicate.flow.node import Carries, Kind, Node
 from syndicate.flow.operators.arrangement import Arrangement
 from syndicate.flow.predicate import where
@@ -111,7 +111,7 @@ class Readied:
         indexed = node.op == "aggregate"
         rest = self._either(cells, [i], old, None)
 
-        def step() -> Any:
+        def step() -> object:
             batch = cells[i]
             if isinstance(batch, Table):
                 try:
@@ -132,7 +132,7 @@ class Readied:
         indexed = self.indexed
         only = slots[0] if len(slots) == 1 else -1
 
-        def step() -> Any:
+        def step() -> object:
             if only >= 0 and not isinstance(cells[only], Table):
                 return old()
             tables = [(i, table) for i in slots if isinstance(table := cells[i], Table)]
@@ -160,7 +160,7 @@ class Readied:
         if not isinstance(one, joins.ArrangedRuns) or not isinstance(other, joins.ArrangedRuns):
             return rest
 
-        def step() -> Any:
+        def step() -> object:
             a, b = cells[i], cells[j]
             arrays = isinstance(a, Table) or isinstance(b, Table)
             if arrays:
@@ -203,7 +203,7 @@ class _Traced:
 
     __slots__ = ("function", "made", "seen")
 
-    def __init__(self, function: Callable[[Any], Any]) -> None:
+    def __init__(self, function: Callable[[Element], Element]) -> None:
         self.function = function
         self.seen: Shape = None
         self.made: Shape = None
@@ -235,7 +235,7 @@ def _columnar(scope: Scope, node: Node) -> Columnar | None:
     return _SIMPLE.get(node.op)
 
 
-def _index(key: Any, value: Any) -> Columnar:
+def _index(key: Any, value: Element) -> Columnar:
     keys, values = _Traced(key), None if value is None else _Traced(value)
 
     def index(table: Table) -> Table:
@@ -270,7 +270,7 @@ def _mask(predicate: where, table: Table) -> Any:
     raise ByRows
 
 
-_ARRAYS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+_ARRAYS: Final[dict[str, Callable[[Element, Element], Element]]] = {
     "==": np.equal, "!=": np.not_equal, "<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal
 }  # fmt: skip
 """The comparisons of two numbers of one type; ``nan`` apart, and but for the two zeros."""

@@ -32,7 +32,7 @@ from syndicate.flow.columnar.table import (
     sums,
     traced,
 )
-from syndicate.flow.element import Key, is_rearranging, keys_of, naturals
+from syndicate.flow.element import Element, Key, is_rearranging, keys_of, naturals
 from syndicate.flow.undo import note, note_attribute, note_whole
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class SummedRuns:
 
     __slots__ = ("engine", "form", "head", "patience", "pulled", "runs", "undo")
 
-    def __init__(self, scope: Context, head: dict[Key, Any], form: Form) -> None:
+    def __init__(self, scope: Context, head: dict[Key, Element], form: Form) -> None:
         self.head = head
         self.form = form
         self.undo = scope.undo

@@ -70,7 +70,7 @@ def row_shape(columns: int) -> Shape:
     return tuple(leaf(at) for at in range(columns))
 
 
-def traced(function: Callable[..., Any], *shapes: Shape) -> Shape:
+def traced(function: Callable[..., Element], *shapes: Shape) -> Shape:
     """The shape of what a rearranging function makes; raises :class:`ByRows` if it does more, or fails."""
     try:
         Leaf.asked = True

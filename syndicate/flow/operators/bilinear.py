@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
 
 from syndicate.flow.element import (
+    Element,
     Key,
     MixedRows,
     add_up,
@@ -86,7 +87,7 @@ def typed_matcher(function: Any, *, flipped: bool) -> Match:
     """The same where there may be typed keys, which are unwrapped for the function."""
 
     def match(rows: Any, index: Index) -> Found:
-        elements: list[Any] = []
+        elements: list[Element] = []
         weights: list[int] = []
         for key, value, weight in rows:
             group = index.get(key)
@@ -117,7 +118,7 @@ def _make_flat_join(scope: Context, node: Node, left: Arrangement, right: Arrang
     typed_forth, typed_back = typed_matcher(function, flipped=False), typed_matcher(function, flipped=True)
     check = collect_keys if is_rearranging(function) else collect
 
-    def step() -> Any:
+    def step() -> object:
         a, b = cells[i], cells[j]
         if left.mixed or right.mixed:
             elements, weights = typed_forth(a, right.index)
@@ -187,7 +188,7 @@ def _make_timed_join(scope: Context, node: Node, left: AnyArrangement, right: An
     def single(row: tuple[Key, Key, int], other: Arrangement, *, flipped: bool) -> dict[Key, int]:
         """One row against a flat side."""
         key, value, weight = row
-        elements: list[Any] = []
+        elements: list[Element] = []
         weights: list[int] = []
         for index in (other.index, other.grouped()) if other.rows else (other.index,):
             group = index.get(key)
@@ -197,14 +198,14 @@ def _make_timed_join(scope: Context, node: Node, left: AnyArrangement, right: An
                     weights.append(weight * times)
         return check(elements, weights) if elements else {}
 
-    def step() -> Any:
+    def step() -> object:
         a, b, now = cells[i], cells[j], scope.now
         if not later and not left.mixed and not right.mixed:
             if not b and len(a) == 1 and type(right) is Arrangement:
                 return single(a[0], right, flipped=False)
             if not a and len(b) == 1 and type(left) is Arrangement:
                 return single(b[0], left, flipped=True)
-        elements: list[Any]
+        elements: list[Element]
         weights: list[int]
         elements, weights = [], []
         aside: dict[Any, Found] = {}
@@ -268,7 +269,7 @@ def make_join_stream(scope: Context, node: Node) -> Step:
     cells, (i, j), function = scope.cells, scope.inputs(node), node.params["function"]
     forth, typed_forth = matcher(function, flipped=False), typed_matcher(function, flipped=False)
 
-    def step() -> Any:
+    def step() -> object:
         a, b = cells[i], cells[j]
         if not a or not b:
             return {}
@@ -284,7 +285,7 @@ def make_join_trace(scope: Context, node: Node) -> Step:
     cells, (i, j), function = scope.cells, scope.inputs(node), node.params["function"]
     typed_forth = typed_matcher(function, flipped=False)
 
-    def step() -> Any:
+    def step() -> object:
         rows, view = cells[i], cells[j]
         keys = {key for key, _, _ in rows}
         return collect(*typed_forth(rows, {key: totals for key in keys if (totals := view.totals(key))}))

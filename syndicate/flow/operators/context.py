@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 from attrs import define
 
 from syndicate.errors import InternalError
+from syndicate.flow.element import Element
 from syndicate.flow.node import GlobalId, Kind, Netlist, Node, Port
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.properties import StaticProperties
@@ -29,9 +30,9 @@ Step: TypeAlias = Callable[[], Any]
 class Cell:
     """A value that an operator keeps from tick to tick."""
 
-    value: Any
+    value: Element
 
-    def restore(self, value: Any) -> None:
+    def restore(self, value: Element) -> None:
         """What it was."""
         self.value = value
 
@@ -64,7 +65,7 @@ class Context:
         self.undo: Log = engine.undo
         self.prefix: Any = ()
         self.now: Any = 0
-        self.lub: Callable[[Any, Any], Any] = max if self.depth < 2 else lub
+        self.lub: Callable[[Element, Element], Element] = max if self.depth < 2 else lub
         self.cells: list[Any] = []
         self.empties: list[Any] = []
         self.steps: list[Step] = []
@@ -98,7 +99,7 @@ class Context:
         self.engine.states.setdefault(node.global_id, []).append(state)
         return state
 
-    def cell(self, node: Node, value: Any) -> Cell:
+    def cell(self, node: Node, value: Element) -> Cell:
         """A value that is emptied at the start of each epoch, if this is a loop."""
         made = self.state(node, Cell(value))
         if self.depth:

@@ -72,7 +72,7 @@ def make_distinct_stream(scope: Context, node: Node) -> Step:
     """``distinct_stream``: of this tick's batch."""
     cells, i = scope.cells, scope.inputs(node)[0]
 
-    def step() -> Any:
+    def step() -> object:
         batch = paired(cells[i])
         out = like(batch)
         out.update((key, 1) for key, weight in batch.items() if weight > 0)
@@ -86,7 +86,7 @@ def make_flat_distinct(scope: Context, node: Node) -> Step:
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     state: dict[Key, int] = scope.state(node, {})
 
-    def step() -> Any:
+    def step() -> object:
         batch = paired(cells[i])
         out = like(batch)
         if type(batch) is Mixed:
@@ -123,7 +123,7 @@ def make_monotone_distinct(scope: Context, node: Node) -> Step:  # noqa: C901  #
     orphans: set[Key] = scope.passing(set())
     typed = scope.flag(node)
 
-    def step() -> Any:
+    def step() -> object:
         now: int = scope.now
         batch = paired(cells[i])
         if len(batch) == 1 and not (wanted or orphans or typed.value) and type(batch) is dict:
@@ -240,7 +240,7 @@ def make_distinct_incremental(scope: Context, node: Node) -> Step:
     """``distinct_incremental``: the batch against the totals of a trace that does not hold it yet."""
     cells, (i, j) = scope.cells, scope.inputs(node)
 
-    def step() -> Any:
+    def step() -> object:
         batch, view = paired(cells[i]), cells[j]
         indexed = batch is not cells[i]
         out = like(batch)

@@ -54,18 +54,18 @@ def _calls(scope: Context, node: Node) -> Iterator[tuple[Callable[..., Element],
         yield from _aggregate_calls(scope, node, batches[0])
 
 
-def _aggregate_calls(scope: Context, node: Node, rows: Any) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+def _aggregate_calls(scope: Context, node: Node, rows: Any) -> Iterator[tuple[Any, tuple[Element, ...]]]:
     groups = scope.engine.states.get(node.global_id, [{}])[0]
     for key in dict.fromkeys(row[0] for row in rows):
         if isinstance(groups, dict) and isinstance(groups.get(key), dict):
             yield (lambda key, values: node.params["aggregate"].of(GroupView(values)), (key, groups[key]))
 
 
-def _join_calls(scope: Context, node: Node, batches: list[Any]) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+def _join_calls(scope: Context, node: Node, batches: list[Any]) -> Iterator[tuple[Any, tuple[Element, ...]]]:
     function = node.params["function"]
     for this, other, flipped in ((0, 1, False), (1, 0, True)):
         arrangement = scope.arrangement(node.inputs[other])
-        rows: list[tuple[Any, Any]] = [(row[0], row[1]) for row in arrangement.rows]
+        rows: list[tuple[Element, Element]] = [(row[0], row[1]) for row in arrangement.rows]
         for key in {row[0] for row in batches[this]}:
             levels: Any = arrangement.index.get(key, {})
             for value, inside in levels.items():
@@ -74,8 +74,8 @@ def _join_calls(scope: Context, node: Node, batches: list[Any]) -> Iterator[tupl
 
 
 def _pairs(
-    function: Any, rows: Any, known: list[tuple[Any, Any]], *, flipped: bool
-) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    function: Any, rows: Any, known: list[tuple[Element, Element]], *, flipped: bool
+) -> Iterator[tuple[Any, tuple[Element, ...]]]:
     for key, value, _ in rows:
         for other_key, other in known:
             if key == other_key:

@@ -77,7 +77,7 @@ def make_aggregate_stream(scope: Context, node: Node) -> Step:
     """``aggregate_stream``: of this tick's batch."""
     cells, i, aggregate = scope.cells, scope.inputs(node)[0], node.params["aggregate"]
 
-    def step() -> Any:
+    def step() -> object:
         results = ((key, aggregate.of(GroupView(group))) for key, group in by_key(cells[i]).items())
         return mixed((keyed_result(key, result), 1) for key, result in results if result is not None)
 
@@ -105,8 +105,8 @@ def changes(results: list[tuple[Key, Element, Element]]) -> dict[Key, int]:
     return mixed(pairs)
 
 
-def _restorer(state: dict[Key, Any]) -> Callable[[list[tuple[Key, Any]]], None]:
-    def restore(saved: list[tuple[Key, Any]]) -> None:
+def _restorer(state: dict[Key, Element]) -> Callable[[list[tuple[Key, Element]]], None]:
+    def restore(saved: list[tuple[Key, Element]]) -> None:
         for key, old in reversed(saved):
             if old is None:
                 state.pop(key, None)
@@ -125,7 +125,7 @@ def _make_count(scope: Context, node: Node) -> Step:
     state: dict[Key, int] = scope.state(node, {})
     restore = _restorer(state)
 
-    def step() -> Any:
+    def step() -> object:
         rows = cells[i]
         change: dict[Key, int] = {}
         seen = change.get
@@ -190,7 +190,7 @@ def _make_linear(scope: Context, node: Node, aggregate: Aggregate) -> Step:
     result = partial(linear_result, mean=mean)
 
     def add_integers(changed: dict[Key, list[int]]) -> dict[Key, int]:
-        saved: list[tuple[Key, Any]] = []
+        saved: list[tuple[Key, Element]] = []
         undo.append((restore, saved))
         total_of, save = state.get, saved.append
         out: dict[Key, int] = {}
@@ -214,7 +214,7 @@ def _make_linear(scope: Context, node: Node, aggregate: Aggregate) -> Step:
                     out[key, sum_now] = 1
         return mixed([*out.items(), *changes(others).items()]) if others else out
 
-    def step() -> Any:
+    def step() -> object:
         rows = cells[i]
         integers = None if mean or type(rows) is MixedRows else _integers(rows, by)
         if integers is not None:
@@ -234,7 +234,7 @@ def _make_linear(scope: Context, node: Node, aggregate: Aggregate) -> Step:
                 groups[key] = (count + weight, whole, total)
         if typed:
             meet(groups, state)
-        saved: list[tuple[Key, Any]] = []
+        saved: list[tuple[Key, Element]] = []
         undo.append((restore, saved))
         results = []
         for key, change in groups.items():
@@ -259,7 +259,7 @@ def _make_folded(scope: Context, node: Node, fold: Fold) -> Step:
     nothing = (0, fold.zero)
     add, shown = fold.add, fold.shown
 
-    def step() -> Any:
+    def step() -> object:
         rows = cells[i]
         changed: dict[Key, tuple[int, Any]] = {}
         for key, value, weight in rows:
@@ -283,7 +283,7 @@ def _make_folded(scope: Context, node: Node, fold: Fold) -> Step:
     return step
 
 
-def _integers(rows: Any, by: Callable[[Any], Any] | None) -> dict[Key, list[int]] | None:
+def _integers(rows: Any, by: Callable[[Element], Element] | None) -> dict[Key, list[int]] | None:
     """By key the sum of the weights and of the values, without a call for each row; None if not all are integers."""
     values = [value for _, value, _ in rows] if by is None else [by(value) for _, value, _ in rows]
     if set(map(type, values)) != _INTEGERS:
@@ -335,7 +335,7 @@ def _make_grouped(scope: Context, node: Node, aggregate: Aggregate) -> Step:
             ranking.put(natural(value), value, present=group.get(value, 0) > 0)
         return ranking.result(aggregate)
 
-    def step() -> Any:
+    def step() -> object:
         rows = cells[i]
         if type(rows) is MixedRows:
             typed.value = True

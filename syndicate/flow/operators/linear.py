@@ -9,9 +9,10 @@ Source: PomoFlow, 2.9.4 to 2.9.8, 2.9.14 and 2.9.15; ``docs/design/flow.md``, "W
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from syndicate.flow.element import (
+    Element,
     Mixed,
     MixedRows,
     Rows,
@@ -42,7 +43,7 @@ def make_map(scope: Context, node: Node) -> Step:
     if function is second:
         function = itemgetter(1)
 
-    def step() -> Any:
+    def step() -> object:
         batch = cells[i]
         if type(batch) is dict:
             return check(list(map(function, batch)), batch.values())
@@ -55,7 +56,7 @@ def make_filter(scope: Context, node: Node) -> Step:
     """``filter``: weights are kept, negative ones too."""
     cells, i, function = scope.cells, scope.inputs(node)[0], node.params["function"]
 
-    def step() -> Any:
+    def step() -> object:
         batch = cells[i]
         if type(batch) is dict:
             return {element: weight for element, weight in batch.items() if function(element)}
@@ -68,8 +69,8 @@ def make_flat_map(scope: Context, node: Node) -> Step:
     """``flat_map``: each element becomes as many as the function gives."""
     cells, i, function = scope.cells, scope.inputs(node)[0], node.params["function"]
 
-    def step() -> Any:
-        elements: list[Any] = []
+    def step() -> object:
+        elements: list[Element] = []
         weights: list[int] = []
         batch = cells[i]
         for key, weight in batch.items():
@@ -88,7 +89,7 @@ def make_index_with(scope: Context, node: Node) -> Step:
     plain_key, plain_value = is_rearranging(key), value is None or is_rearranging(value)
     plain = plain_key and plain_value
 
-    def step() -> Any:
+    def step() -> object:
         batch = cells[i]
         if type(batch) is not dict:
             return typed(batch)
@@ -101,7 +102,7 @@ def make_index_with(scope: Context, node: Node) -> Step:
             return Rows(zip(keys, values, batch.values(), strict=True))
         return typed(batch)
 
-    def typed(batch: dict[Any, int]) -> MixedRows:
+    def typed(batch: dict[Element, int]) -> MixedRows:
         elements = naturals(batch)
         keys, _ = keys_of(list(map(key, elements)))
         values = list(batch) if value is None else keys_of(list(map(value, elements)))[0]
@@ -158,7 +159,7 @@ def make_pairs(scope: Context, node: Node) -> Step:
     """``pairs``: rows as elements ``(key, value)``."""
     cells, i = scope.cells, scope.inputs(node)[0]
 
-    def step() -> Any:
+    def step() -> object:
         rows = cells[i]
         if type(rows) is Rows:
             return collect_keys([row[:2] for row in rows], [row[2] for row in rows])
@@ -170,7 +171,7 @@ def make_pairs(scope: Context, node: Node) -> Step:
 def _column(scope: Context, node: Node, column: int) -> Step:
     cells, i = scope.cells, scope.inputs(node)[0]
 
-    def step() -> Any:
+    def step() -> object:
         rows = cells[i]
         if type(rows) is Rows:
             return collect_keys([row[column] for row in rows], [row[2] for row in rows])
@@ -195,7 +196,7 @@ def make_inspect(scope: Context, node: Node) -> Step:
     show = IndexedZSet.adopt if node.carries[0] is Carries.INDEXED else ZSet.adopt
     scope.run_always(node)
 
-    def step() -> Any:
+    def step() -> object:
         callback(show(cells[i]))
         return cells[i]
 

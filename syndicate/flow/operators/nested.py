@@ -130,7 +130,7 @@ def make_nested_distinct(scope: Context, node: Node) -> Step:
     cube = corners(depth)
     typed = scope.flag(node)
 
-    def step() -> Any:
+    def step() -> object:
         time = scope.inner()
         batch = paired(cells[i])
         if type(batch) is Mixed:
@@ -185,7 +185,7 @@ def make_nested_aggregate(scope: Context, node: Node) -> Step:
     wanted: dict[Any, dict[Key, None]] = scope.put_aside(node)
     cube = corners(scope.depth)
 
-    def step() -> Any:
+    def step() -> object:
         time = scope.inner()
         arrived: Index = by_key(cells[i])
         if not history.now:

@@ -30,9 +30,9 @@ class Ranking:
 
     __slots__ = ("blocks", "lasts", "place", "places")
 
-    def __init__(self, place: Callable[[Element], Any]) -> None:
+    def __init__(self, place: Callable[[Element], Element]) -> None:
         self.place = place
-        self.places: dict[Key, Any] = {}
+        self.places: dict[Key, Element] = {}
         self.blocks: list[list[tuple[Any, Ticket]]] = []
         self.lasts: list[Any] = []
 

@@ -178,7 +178,7 @@ def make_trace_append(scope: Context, node: Node) -> Step:
     cells, (i, j) = scope.cells, scope.inputs(node)
     timed = node.op == "trace_append"
 
-    def step() -> Any:
+    def step() -> object:
         batch, view = cells[i], cells[j]
         if not batch:
             return view
@@ -202,7 +202,7 @@ def make_integrate(scope: Context, node: Node) -> Step:
     indexed = node.carries[0] is Carries.INDEXED
     scope.run_always(node)
 
-    def step() -> Any:
+    def step() -> object:
         if cells[i]:
             undo.append((cell.restore, cell.value))
             cell.value = plus(cell.value, paired(cells[i]))
@@ -218,7 +218,7 @@ def make_differentiate(scope: Context, node: Node) -> Step:
     indexed = node.carries[0] is Carries.INDEXED
     scope.run_always(node)
 
-    def step() -> Any:
+    def step() -> object:
         batch = paired(cells[i])
         if not batch and not cell.value:
             return batch
@@ -238,7 +238,7 @@ def make_distinct_trace(scope: Context, node: Node) -> Step:
     wanted: dict[Any, dict[Key, None]] = scope.put_aside(node)
     cube = corners(scope.depth)
 
-    def step() -> Any:
+    def step() -> object:
         batch, view = paired(cells[i]), cells[j]
         indexed = isinstance(cells[i], Rows)
         epoch, *rest = parts(scope.time())

@@ -18,7 +18,7 @@ from attrs import asdict, define, frozen
 
 from syndicate.errors import NotAValue, StepFailed, SyndicateError, UnhashableElement, UnwritableElement
 from syndicate.flow.aggregates import Aggregate
-from syndicate.flow.element import Mixed, add_up, key_of
+from syndicate.flow.element import Element, Mixed, add_up, key_of
 from syndicate.flow.node import AS_BEFORE, Node
 from syndicate.flow.operators.groups import GroupView
 from syndicate.spark.engine.canonical import remember
@@ -120,7 +120,7 @@ class Worker:
         """One batch."""
         raise NotImplementedError
 
-    def each(self, function: Callable[..., Any], arguments: Iterable[tuple[Any, ...]]) -> list[Any]:
+    def each(self, function: Callable[..., Element], arguments: Iterable[tuple[Element, ...]]) -> list[Any]:
         """The results, with blame."""
         results = []
         for arguments_ in arguments:
@@ -130,7 +130,7 @@ class Worker:
                 raise failed(self.node, error, arguments_) from error
         return results
 
-    def table(self, elements: Sequence[Any], weights: Sequence[int], layout: Layout) -> pa.Table:
+    def table(self, elements: Sequence[Element], weights: Sequence[int], layout: Layout) -> pa.Table:
         """Results as a table; raises where one has a type that cannot be written."""
         import pyarrow as pa
 
@@ -184,7 +184,7 @@ class Map(Worker):
     """``map``."""
 
     shape: Shape
-    function: Callable[..., Any]
+    function: Callable[..., Element]
     out: Layout = ANYTHING
 
     def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
@@ -219,7 +219,7 @@ class Index(Worker):
     """``index_with``: the element itself keeps its columns where it is the value."""
 
     shape: Shape
-    key: Callable[..., Any]
+    key: Callable[..., Element]
     value: Callable[..., Any] | None
     out: Layout = PAIRS
 
@@ -244,7 +244,7 @@ class Join(Worker):
     key: Shape
     left: Shape
     right: Shape
-    function: Callable[..., Any]
+    function: Callable[..., Element]
     out: Layout = ANYTHING
 
     def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
@@ -274,13 +274,13 @@ class Groups(Worker):
             made = self.table([pair for pair, _ in some], [weight for _, weight in some], layout)
             yield from made.to_batches()
 
-    def results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Any, int]]:
+    def results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Element, int]]:
         """The changes, one by one."""
         assert self.layout.key is not None
         current: Any = None
         key: Any = None
-        old: dict[Any, int] = {}
-        new: dict[Any, int] = {}
+        old: dict[Element, int] = {}
+        new: dict[Element, int] = {}
         started = False
         for batch in batches:
             keys = elements_of(batch, "k", self.layout.key)
@@ -298,7 +298,7 @@ class Groups(Worker):
         if started:
             yield from self.change(key, old, new)
 
-    def change(self, key: Any, old: dict[Any, int], new: dict[Any, int]) -> Iterator[tuple[Any, int]]:
+    def change(self, key: Any, old: dict[Element, int], new: dict[Element, int]) -> Iterator[tuple[Element, int]]:
         """Of one group."""
         gone = None if self.stream else self.result(old)
         come = self.result(new)
@@ -309,7 +309,7 @@ class Groups(Worker):
         if come is not None:
             yield (key, come), 1
 
-    def result(self, group: dict[Any, int]) -> Any:
+    def result(self, group: dict[Element, int]) -> Element:
         """The aggregate of a group, None for no row."""
         if not group:
             return None
@@ -319,7 +319,7 @@ class Groups(Worker):
             at = self.guilty(group)
             raise failed(self.node, error, [at] if at is not _NOTHING else [dict(GroupView(group))]) from error
 
-    def guilty(self, group: dict[Any, int]) -> Any:
+    def guilty(self, group: dict[Element, int]) -> Any:
         """The value at which the aggregate fails, if it is one alone."""
         if self.aggregate.function is None:
             for value in GroupView(group):
