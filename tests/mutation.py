@@ -1,6 +1,6 @@
 """What the tests notice: mutants of the code, of which they are to kill nine in ten.
 
-    python -m tests.mutation [ROOM ...] [--sample N] [--seed S]
+    python -m tests.mutation [PART ...] [--sample N] [--seed S]
 
 The mutants are cosmic-ray's, which has an environment of its own (`make mutation` makes it); the tests run with the
 project's, in a copy of the checkout, one mutant at a time.  `docs/design/testing.md` says which mutants count and what
@@ -30,30 +30,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-HOUSE: Final = Path(__file__).parents[1]
-PYTHON: Final = HOUSE / ".venv/bin/python"
+ROOT: Final = Path(__file__).parents[1]
+PYTHON: Final = ROOT / ".venv/bin/python"
 PYTEST: Final = (PYTHON, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=mutation")
 EXAMPLES: Final = 25
 
 
 @dataclass(frozen=True)
-class Room:
+class Part:
     """Modules, and the tests that judge them beside their own examples, the quickest first."""
 
     modules: tuple[str, ...]
     tests: tuple[str, ...]
 
-    def paths(self, house: Path) -> list[Path]:
-        """The modules' files in *house*."""
-        return sorted(path for pattern in self.modules for path in house.glob(pattern))
+    def paths(self, root: Path) -> list[Path]:
+        """The modules' files in *root*."""
+        return sorted(path for pattern in self.modules for path in root.glob(pattern))
 
-    def judges(self, house: Path) -> list[str]:
+    def judges(self, root: Path) -> list[str]:
         """What pytest is given."""
-        return ["--doctest-modules", *[str(path.relative_to(house)) for path in self.paths(house)], *self.tests]
+        return ["--doctest-modules", *[str(path.relative_to(root)) for path in self.paths(root)], *self.tests]
 
 
-ROOMS: Final = {
-    "index": Room(
+PARTS: Final = {
+    "index": Part(
         ("syndicate/index/*.py",),
         (
             "tests/syndicate/values/test_pattern.py",
@@ -62,7 +62,7 @@ ROOMS: Final = {
             "--deselect=tests/syndicate/index/test_index.py::test_ever_new_labels_and_shapes_leave_nothing",
         ),
     ),
-    "turn": Room(
+    "turn": Part(
         (
             "syndicate/actors/turn.py",
             "syndicate/actors/actor.py",
@@ -83,11 +83,11 @@ ROOMS: Final = {
             "--deselect=tests/syndicate/actors/test_facet.py::test_facets_may_be_nested_deeper_than_pythons_stack",
         ),
     ),
-    "membrane": Room(
+    "membrane": Part(
         ("relay/session/membrane.py",),
         ("tests/relay/session/test_session.py", "tests/relay/session/test_turns.py"),
     ),
-    "session": Room(
+    "session": Part(
         ("relay/session/session.py",),
         (
             "tests/relay/session/test_session.py",
@@ -97,7 +97,7 @@ ROOMS: Final = {
             "tests/relay/session/test_untrusted_peers.py",
         ),
     ),
-    "circuit": Room(
+    "circuit": Part(
         ("syndicate/flow/zset.py", "syndicate/flow/operators/*.py"),
         (
             "tests/syndicate/flow/test_zset.py",
@@ -110,7 +110,7 @@ ROOMS: Final = {
             "tests/syndicate/flow/test_oracle.py",
         ),
     ),
-    "ticking": Room(
+    "ticking": Part(
         ("syndicate/bloom/tick/ticking.py",),
         (
             "tests/syndicate/bloom/test_engine.py",
@@ -118,7 +118,7 @@ ROOMS: Final = {
             "tests/syndicate/bloom/test_oracle.py",
         ),
     ),
-    "verdict": Room(
+    "verdict": Part(
         ("syndicate/dedalus/verify/verdict.py",),
         ("tests/syndicate/dedalus/verify/test_verify.py",),
     ),
@@ -151,7 +151,7 @@ class Mutant:
         except SyntaxError:
             return None
 
-    def told(self, before: str, after: str) -> str:
+    def shown(self, before: str, after: str) -> str:
         """Where the change is, and the lines that differ."""
         different = [
             line[0] + " " + line[1:].strip()
@@ -161,15 +161,15 @@ class Mutant:
         return f"{self.path}:{self.line}: {'  '.join(different)}"
 
 
-def mutants(room: Room, house: Path) -> Iterator[Mutant]:
-    """All that the library can change in *room*, but `==` for `is`: nearly all that we compare by identity has no other
+def mutants(part: Part, root: Path) -> Iterator[Mutant]:
+    """All that the library can change in *part*, but `==` for `is`: nearly all that we compare by identity has no other
     equality.
     """
     from cosmic_ray.ast import ast_nodes, get_ast
     from cosmic_ray.plugins import get_operator, operator_names
 
     quiet = ("Is_Eq", "IsNot_NotEq", "VariableReplacer", "VariableInserter")
-    for path in room.paths(house):
+    for path in part.paths(root):
         nodes = list(ast_nodes(get_ast(path.read_text())))
         for name in operator_names():
             if name.endswith(quiet):
@@ -177,14 +177,14 @@ def mutants(room: Room, house: Path) -> Iterator[Mutant]:
             operator = get_operator(name)()
             places = [start for node in nodes for start, _ in operator.mutation_positions(node)]
             for occurrence, place in enumerate(places):
-                yield Mutant(path.relative_to(house), place[0], place, name, occurrence)
+                yield Mutant(path.relative_to(root), place[0], place, name, occurrence)
 
 
-def drawn(room: Room, house: Path, dice: random.Random) -> Iterator[Mutant]:
-    """The mutants of *room* in a random order, one of each place before the second of any: else most would be the
+def drawn(part: Part, root: Path, dice: random.Random) -> Iterator[Mutant]:
+    """The mutants of *part* in a random order, one of each place before the second of any: else most would be the
     eleven other operators for a `+`, which any test notices.
     """
-    shuffled = list(mutants(room, house))
+    shuffled = list(mutants(part, root))
     dice.shuffle(shuffled)
     earlier: Counter[tuple[Path, tuple[int, int]]] = Counter()
     rounds: list[tuple[int, Mutant]] = []
@@ -321,8 +321,8 @@ class Run:
     processor: float
 
 
-def run(tests: Sequence[str], house: Path, *, wall: float | None = None, processor: float | None = None) -> Run:
-    """Run *tests* in *house*, for at most so many seconds of the wall's clock and of the processor's."""
+def run(tests: Sequence[str], root: Path, *, wall: float | None = None, processor: float | None = None) -> Run:
+    """Run *tests* in *root*, for at most so many seconds of the wall's clock and of the processor's."""
 
     def limit() -> None:
         if processor is not None:
@@ -331,7 +331,7 @@ def run(tests: Sequence[str], house: Path, *, wall: float | None = None, process
 
     begun, used = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
     with subprocess.Popen(
-        [*PYTEST, *tests], cwd=house, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        [*PYTEST, *tests], cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
         preexec_fn=limit,  # noqa: PLW1509  # there are no threads
     ) as process:  # fmt: skip
         try:
@@ -350,18 +350,18 @@ def run(tests: Sequence[str], house: Path, *, wall: float | None = None, process
 def copy() -> Iterator[Path]:
     """A copy of the checkout as it is."""
     with tempfile.TemporaryDirectory(prefix="mutants-") as directory:
-        house = Path(directory)
+        root = Path(directory)
         listed = subprocess.run(
             ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-            cwd=HOUSE, capture_output=True, check=True, text=True,
+            cwd=ROOT, capture_output=True, check=True, text=True,
         ).stdout.splitlines()  # fmt: skip
         for name in listed:
-            if (HOUSE / name).is_file():
-                (house / name).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(HOUSE / name, house / name)
-        for path in (house / "tests").rglob("test_*.py"):
+            if (ROOT / name).is_file():
+                (root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, root / name)
+        for path in (root / "tests").rglob("test_*.py"):
             path.write_text(re.sub(r"max_examples=(\d+)", fewer, path.read_text()))
-        yield house
+        yield root
 
 
 def fewer(bound: re.Match[str]) -> str:
@@ -388,46 +388,46 @@ def forget(path: Path) -> None:
         compiled.unlink()
 
 
-def judge(name: str, sample: int | None, seed: int, house: Path) -> str:
-    """Run the sample of the room *name*; prints what survives, returns the room's line of the table."""
-    room = ROOMS[name]
-    judges = room.judges(house)
-    first = run(judges, house)
+def judge(name: str, sample: int | None, seed: int, root: Path) -> str:
+    """Run the sample of the part *name*; prints what survives, returns the part's line of the table."""
+    part = PARTS[name]
+    judges = part.judges(root)
+    first = run(judges, root)
     if first.code:
         raise SystemExit(f"{name}: its tests fail without a change: {' '.join(map(str, [*PYTEST, *judges]))}")
     print(f"{name}: without a change {first.wall:.0f} s, {first.processor:.0f} s of the processor", flush=True)
     ends: Counter[str] = Counter()
-    for mutant in drawn(room, house, random.Random(f"{name} {seed}")):
+    for mutant in drawn(part, root, random.Random(f"{name} {seed}")):
         if ends.total() == sample:
             break
-        before = (house / mutant.path).read_text()
+        before = (root / mutant.path).read_text()
         after = mutant.source(before)
         if after is None:
             continue
-        with changed(house / mutant.path, after):
-            end = run(judges, house, wall=10 * first.wall + 60, processor=3 * first.processor + 5)
+        with changed(root / mutant.path, after):
+            end = run(judges, root, wall=10 * first.wall + 60, processor=3 * first.processor + 5)
         if end.code == 5:
             raise SystemExit(f"{name}: no tests were run")
         word = "timed out" if end.code is None else "killed" if end.code else "survived"
         ends[word] += 1
-        print(f"  {word:9} {end.wall:5.1f} s  {'' if word == 'killed' else mutant.told(before, after)}", flush=True)
+        print(f"  {word:9} {end.wall:5.1f} s  {'' if word == 'killed' else mutant.shown(before, after)}", flush=True)
     dead = ends["killed"] + ends["timed out"]
     share = f"{dead / ends.total():.0%}" if ends else "-"
     return f"| {name} | {ends.total()} | {dead} | {ends['timed out']} | {ends['survived']} | {share} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Judge the rooms that are named, or all."""
+    """Judge the parts that are named, or all."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
-    parser.add_argument("rooms", nargs="*", choices=[*ROOMS, []], metavar="ROOM", help=f"of {', '.join(ROOMS)}")
-    parser.add_argument("--sample", type=int, default=40, metavar="N", help="mutants in each room; 0 for all (40)")
+    parser.add_argument("parts", nargs="*", choices=[*PARTS, []], metavar="PART", help=f"of {', '.join(PARTS)}")
+    parser.add_argument("--sample", type=int, default=40, metavar="N", help="mutants in each part; 0 for all (40)")
     parser.add_argument("--seed", type=int, default=0, metavar="S", help="which ones are drawn (0)")
     options = parser.parse_args(arguments)
-    lines = ["| room | sampled | killed | of them by time | survived | share |", "|---|---|---|---|---|---|"]
-    with copy() as house:
-        lines += [judge(name, options.sample or None, options.seed, house) for name in options.rooms or ROOMS]
+    lines = ["| part | sampled | killed | of them by time | survived | share |", "|---|---|---|---|---|---|"]
+    with copy() as root:
+        lines += [judge(name, options.sample or None, options.seed, root) for name in options.parts or PARTS]
     commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], cwd=HOUSE, capture_output=True, check=True, text=True
+        ["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, check=True, text=True
     )
     print(f"\nseed {options.seed}, commit {commit.stdout.strip()}\n", *lines, sep="\n")
 

@@ -1,4 +1,4 @@
-"""The plan of the house, held: what a module may import, its length, what `import syndicate` loads."""
+"""The plan of the packages, held: what a module may import, its length, what `import syndicate` loads."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ import pytest
 
 from syndicate.graph import components
 
-HOUSE = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 LONGEST = 700
 
-# From the top down: a room uses its own modules and the rooms above it.  A name stands for a module, or for a
+# From the top down: a layer uses its own modules and the layers above it.  A name means a module, or a
 # package with all its modules.  "syndicate" and "relay" themselves are the two faces (`__init__.py`), which
-# rooms below may use and rooms above may not.
+# layers below may use and layers above may not.
 PLAN = """
     syndicate.errors syndicate.log syndicate.collector syndicate.graph syndicate.values syndicate.index
     syndicate.actors syndicate.hosting
@@ -119,16 +119,16 @@ CIRCLES = """
 # How often a module reads a name with a leading underscore of something that is not its own.  It only goes down.
 PRIVATE = 239
 
-ROOMS = PLAN.split()
-FLOOR = {room: floor for floor, room in enumerate(ROOMS)}
+LAYERS = PLAN.split()
+LEVEL = {layer: level for level, layer in enumerate(LAYERS)}
 
 
 def modules() -> dict[str, Path]:
     """Every module of the two packages, by its dotted name."""
     found = {}
     for package in ("syndicate", "relay"):
-        for path in sorted((HOUSE / package).rglob("*.py")):
-            parts = path.relative_to(HOUSE).with_suffix("").parts
+        for path in sorted((ROOT / package).rglob("*.py")):
+            parts = path.relative_to(ROOT).with_suffix("").parts
             found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
     return found
 
@@ -138,11 +138,11 @@ PACKAGES = [name for name, path in MODULES.items() if path.name == "__init__.py"
 each_module = pytest.mark.parametrize("name", MODULES)
 
 
-def room_of(name: str) -> str:
-    """The room that the module `name` belongs to: `syndicate.flow` for `syndicate.flow.operators.join`."""
-    room = ".".join(name.split(".")[:2])
-    assert room in FLOOR, f"{room} is new: put it into PLAN in {Path(__file__).name}, below all rooms that it uses"
-    return room
+def layer_of(name: str) -> str:
+    """The layer that the module `name` belongs to: `syndicate.flow` for `syndicate.flow.operators.join`."""
+    layer = ".".join(name.split(".")[:2])
+    assert layer in LEVEL, f"{layer} is new: put it into PLAN in {Path(__file__).name}, below all layers that it uses"
+    return layer
 
 
 @cache
@@ -187,22 +187,22 @@ def test_docstring_and_length(name: str) -> None:
 
 @each_module
 def test_floors(name: str) -> None:
-    """A module imports from its own room and from the rooms above, wherever in the file the import stands."""
-    room = room_of(name)
+    """A module imports from its own layer and from the layers above, wherever in the file the import stands."""
+    layer = layer_of(name)
     for target, line in imports(name, MODULES[name]):
-        assert FLOOR[room_of(target)] <= FLOOR[room], (
-            f"{MODULES[name].relative_to(HOUSE)}:{line} imports {target}, below {room} in PLAN"
+        assert LEVEL[layer_of(target)] <= LEVEL[layer], (
+            f"{MODULES[name].relative_to(ROOT)}:{line} imports {target}, below {layer} in PLAN"
         )
 
 
 def test_core_knows_no_relay() -> None:
-    """Nothing in `syndicate` imports `relay`, whatever the order of the rooms says."""
+    """Nothing in `syndicate` imports `relay`, whatever the order of the layers says."""
     core = {name: path for name, path in MODULES.items() if name.startswith("syndicate")}
     assert not [name for name, path in core.items() for target, _ in imports(name, path) if target.startswith("relay")]
 
 
 def test_no_import_cycle() -> None:
-    """Within a room, too, the imports have an order, those for type checking included."""
+    """Within a layer, too, the imports have an order, those for type checking included."""
     graph = {name: {target for target, _ in imports(name, path)} - {name} for name, path in MODULES.items()}
     known = [{f"syndicate.{one}" for one in circle.split()} for circle in CIRCLES.split(";")]
     circles = [set(circle) for circle in components(graph, graph.__getitem__) if len(circle) > 1]

@@ -162,7 +162,7 @@ def test_other_sections_stay(tmp_path: Path) -> None:
     ids=lambda case: case.key,
 )
 def test_load_on_a_broker(case: Case) -> None:
-    """Each of the relay's workloads comes to its end, with nothing lost or out of order, and answers its figures."""
+    """Each of the relay's workloads comes to its end, with nothing lost or out of order, and returns its figures."""
     arguments = {**case.arguments, "connections": min(case.arguments["connections"], 3), "seconds": 0.1}
     figure = getattr(relay, case.function)(**arguments)
     assert all(value > 0 for value in figure.values())

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_architecture import MODULES, ROOMS
+from tests.test_architecture import LAYERS, MODULES
 from tests.test_conformance import is_there
 
-HOUSE = Path(__file__).parents[1]
-NOTES = HOUSE / "docs" / "design"
-BOOKS = HOUSE / "docs" / "bibliography.md"
+ROOT = Path(__file__).parents[1]
+NOTES = ROOT / "docs" / "design"
+BOOKS = ROOT / "docs" / "bibliography.md"
 ASIDE = {"__pycache__", "node_modules", "build", "dist"}
 
 KEY = re.compile(r"^- \*\*(.+?)\*\*: \S", re.MULTILINE)
@@ -37,8 +37,8 @@ DOTTED = re.compile(r"[a-z_]+(?:\.\w+)+")
 PATH = re.compile(r"[\w.-]+(?:/[\w.*-]+)+/?|[\w.-]+/")
 YEAR = re.compile(r"\b[A-Z][\w-]+ (?:et al\.|and [A-Z][\w-]+),? \d{4}[a-z]?\b")
 
-STORY = HOUSE / "HOWITWORKS.md"
-GUIDES = [STORY, HOUSE / "CONTRIBUTING.md", HOUSE / "docs" / "glossary.md"]
+STORY = ROOT / "HOWITWORKS.md"
+GUIDES = [STORY, ROOT / "CONTRIBUTING.md", ROOT / "docs" / "glossary.md"]
 """What leads a newcomer through the code: each name of code in them is resolved."""
 
 ELSEWHERE = {
@@ -59,9 +59,9 @@ def files(*endings: str) -> list[Path]:
     """The files of the repository with one of these endings."""
     return sorted(
         path
-        for path in HOUSE.rglob("*")
+        for path in ROOT.rglob("*")
         if path.suffix in endings
-        and not any(part in ASIDE or part.startswith(".") for part in path.relative_to(HOUSE).parts)
+        and not any(part in ASIDE or part.startswith(".") for part in path.relative_to(ROOT).parts)
         and path.is_file()
     )
 
@@ -119,7 +119,7 @@ def unresolved(cited: str) -> str | None:
 
 def lost(note: re.Match[str]) -> str | None:
     """What a reference to a file below ``docs`` names in vain, if anything."""
-    path = HOUSE / note[1]
+    path = ROOT / note[1]
     if not path.exists():
         return f"there is no {note[1]}"
     missing = [each for each in QUOTED.findall(note["headings"]) if path.is_file() and each not in headings(path)]
@@ -149,8 +149,8 @@ def complaints(path: Path) -> list[str]:
         strange = (each for each in YEAR.findall(flat) if each not in keys())
         found += [f"{line}: {each!r} is no key of docs/bibliography.md" for each in strange]
         if path.suffix == ".md":
-            if path not in (BOOKS, HOUSE / "CHANGELOG.md"):
-                strange = (each for each in OURS.findall(text) if not (HOUSE / each).exists())
+            if path not in (BOOKS, ROOT / "CHANGELOG.md"):
+                strange = (each for each in OURS.findall(text) if not (ROOT / each).exists())
                 found += [f"{line}: there is no {each}" for each in strange]
             found += [f"{line}: {wrong}" for wrong in dangling(path, text)]
     return list(dict.fromkeys(found))
@@ -159,7 +159,7 @@ def complaints(path: Path) -> list[str]:
 def test_what_is_cited_is_there() -> None:
     """Sources have an entry, notes and headings exist, links lead somewhere."""
     paths = files(".py", ".md")
-    assert [f"{path.relative_to(HOUSE)}:{wrong}" for path in paths for wrong in complaints(path)] == []
+    assert [f"{path.relative_to(ROOT)}:{wrong}" for path in paths for wrong in complaints(path)] == []
 
 
 @pytest.mark.parametrize("kind", ELSEWHERE)
@@ -167,7 +167,7 @@ def test_nothing_speaks_of_what_is_not_here(kind: str) -> None:
     """No folder outside the repository, no issue and no document by number."""
     texts = [path for path in files(".py", ".md", ".toml", ".ded", ".yml") if path != Path(__file__)]
     found = [
-        f"{path.relative_to(HOUSE)}:{number}: {line.strip()}"
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in texts
         for number, line in enumerate(path.read_text().splitlines(), 1)
         if ELSEWHERE[kind].search(line)
@@ -195,8 +195,8 @@ def astray(text: str) -> list[str]:
     return [
         name
         for name in dict.fromkeys(MENTION.findall(FENCE.sub("", text)))
-        if (DOTTED.fullmatch(name) and not is_there(name) and not (HOUSE / name).is_file())
-        or (PATH.fullmatch(name) and not any(HOUSE.glob(name.rstrip("/"))))
+        if (DOTTED.fullmatch(name) and not is_there(name) and not (ROOT / name).is_file())
+        or (PATH.fullmatch(name) and not any(ROOT.glob(name.rstrip("/"))))
     ]
 
 
@@ -239,8 +239,8 @@ def test_the_story_has_the_layers() -> None:
     """Its table of layers is the plan that the architecture test holds, in that order."""
     table = re.search(r"^\| layer .*?\n\|-.*?\n((?:\|.*\n)+)", STORY.read_text(), re.MULTILINE)
     assert table
-    assert [name for row in table[1].splitlines() for name in MENTION.findall(row.split("|")[1])] == ROOMS, (
-        f"the table of layers in {STORY.name} is to have the rooms of PLAN in test_architecture.py, in that order"
+    assert [name for row in table[1].splitlines() for name in MENTION.findall(row.split("|")[1])] == LAYERS, (
+        f"the table of layers in {STORY.name} is to have the layers of PLAN in test_architecture.py, in that order"
     )
 
 
@@ -248,8 +248,8 @@ def test_each_package_has_a_note() -> None:
     """The list of notes says for each package, and each module beside them, which note is about it."""
     listed = set(MENTION.findall((NOTES / "README.md").read_text()))
     wanted = []
-    for room in ROOMS:
-        path = MODULES[room].relative_to(HOUSE)
+    for layer in LAYERS:
+        path = MODULES[layer].relative_to(ROOT)
         if len(path.parts) > 1 + (path.name == "__init__.py"):
             name = f"{path.parent}/" if path.name == "__init__.py" else str(path)
             wanted.append(name.removeprefix("syndicate/"))

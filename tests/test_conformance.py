@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-HOUSE = Path(__file__).parents[1]
-TABLES = HOUSE / "docs" / "design" / "conformance"
+ROOT = Path(__file__).parents[1]
+TABLES = ROOT / "docs" / "design" / "conformance"
 HEAD = ["what", "section", "here", "test", "same, or what differs and why"]
 QUOTED = re.compile(r"`([^`]+)`")
 CELL = re.compile(r"(?<!\\)\|")
@@ -53,7 +53,7 @@ def resolved(name: str) -> object:
 def is_there(name: str) -> bool:
     """Whether a path or a dotted name is one of ours."""
     if "/" in name:
-        return (HOUSE / name).exists()
+        return (ROOT / name).exists()
     try:
         resolved(name)
     except (ModuleNotFoundError, AttributeError):
@@ -78,8 +78,8 @@ def cited(cell: str) -> Iterator[tuple[Path, str]]:
     for name in QUOTED.findall(cell):
         before, _, test = name.partition("::")
         file = before or file
-        under = HOUSE / "tests" / "syndicate" / file
-        yield (under if under.exists() else HOUSE / "tests" / file), test
+        under = ROOT / "tests" / "syndicate" / file
+        yield (under if under.exists() else ROOT / "tests" / file), test
 
 
 def test_the_checks_can_fail() -> None:

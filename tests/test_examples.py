@@ -20,10 +20,10 @@ import pytest
 import syndicate
 from tests.work import PATIENCE
 
-HOUSE = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
-EXAMPLES = sorted(path.stem for path in (HOUSE / "examples").glob("*.py"))
-README = (HOUSE / "README.md").read_text()
+EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
+README = (ROOT / "README.md").read_text()
 _BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
 PYTHON_BLOCKS = [block for language, block in _BLOCKS if language == "python"]
 SHELL_BLOCKS = [block for language, block in _BLOCKS if not language]
@@ -35,7 +35,7 @@ CRASHES = {"dining_philosophers": "dead", "presence": "stumbles", "supervised": 
 class Program:
     """A process whose lines of output can be waited for."""
 
-    def __init__(self, command: Sequence[str | Path], cwd: Path = HOUSE) -> None:
+    def __init__(self, command: Sequence[str | Path], cwd: Path = ROOT) -> None:
         self.process = subprocess.Popen(
             command, cwd=cwd, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
@@ -85,7 +85,7 @@ class Program:
 
 
 @contextmanager
-def program(*command: str | Path, cwd: Path = HOUSE) -> Iterator[Program]:
+def program(*command: str | Path, cwd: Path = ROOT) -> Iterator[Program]:
     """Run *command*, and end it with the block."""
     running = Program(command, cwd)
     try:
@@ -105,7 +105,7 @@ def server() -> Iterator[str]:
         yield serving.wait_for("listening on").split()[-1]
 
 
-def run_to_end(source: str | Path, cwd: Path = HOUSE) -> tuple[str, str]:
+def run_to_end(source: str | Path, cwd: Path = ROOT) -> tuple[str, str]:
     """What a program writes to standard output and to standard error, warnings being errors."""
     code = ["-c", source] if isinstance(source, str) else [source]
     done = subprocess.run(
@@ -120,7 +120,7 @@ def run_to_end(source: str | Path, cwd: Path = HOUSE) -> tuple[str, str]:
 
 def shown(name: str) -> str:
     """The output that the docstring of an example shows."""
-    text = ast.get_docstring(ast.parse((HOUSE / "examples" / f"{name}.py").read_text()))
+    text = ast.get_docstring(ast.parse((ROOT / "examples" / f"{name}.py").read_text()))
     assert text is not None
     found = re.search(rf"^    \$ python examples/{name}\.py\n((?:    .+\n)+)", text + "\n", re.MULTILINE)
     assert found is not None, f"the docstring of {name} shows no run"
@@ -137,7 +137,7 @@ def shown(name: str) -> str:
 )
 def test_example(name: str) -> None:
     """The example prints what its docstring shows, and nothing on standard error but the crash that it is about."""
-    out, errors = run_to_end(HOUSE / "examples" / f"{name}.py")
+    out, errors = run_to_end(ROOT / "examples" / f"{name}.py")
     assert out == shown(name)
     if name in CRASHES:
         assert CRASHES[name] in errors
@@ -148,7 +148,7 @@ def test_example(name: str) -> None:
 
 def test_chat() -> None:
     """Chatters see each other come, speak and go, whether somebody leaves or is killed."""
-    chat = HOUSE / "examples" / "chat.py"
+    chat = ROOT / "examples" / "chat.py"
     with (
         server() as address,
         program(sys.executable, chat, "Alice", address) as alice,
@@ -172,7 +172,7 @@ def test_chat() -> None:
 def test_chat_needs_a_name() -> None:
     """Called without a name, the chat says how to call it."""
     done = subprocess.run(
-        [sys.executable, "examples/chat.py"], cwd=HOUSE, capture_output=True, text=True, timeout=PATIENCE, check=False
+        [sys.executable, "examples/chat.py"], cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "say who you are: python examples/chat.py NAME [ADDRESS]\n"
@@ -240,10 +240,10 @@ def test_readme_spark_program(tmp_path: Path) -> None:
 
 def test_readme_commands() -> None:
     """Each make target that the README names exists, and the tests are run by the command that CI runs."""
-    targets = set(re.findall(r"^([a-z]+):.*##", (HOUSE / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
     named = set(re.findall(r"(?:`|^)make ([a-z]+)", README, re.MULTILINE))
     assert {"demo", "test", "check", "bench"} <= named <= targets
-    assert "\nmake test" in (HOUSE / ".ci" / "run").read_text()
+    assert "\nmake test" in (ROOT / ".ci" / "run").read_text()
 
 
 def test_readme_circuit() -> None:
@@ -303,4 +303,4 @@ def test_readme_links() -> None:
     """What the README links to is there, and it links to every example."""
     assert set(re.findall(r"\]\(examples/(\w+)\.py\)", README)) == set(EXAMPLES)
     links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
-    assert [link for link in links if not (HOUSE / link).exists()] == []
+    assert [link for link in links if not (ROOT / link).exists()] == []

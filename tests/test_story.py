@@ -47,14 +47,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 IN_THREAD: Final = trio.to_thread.run_sync
-HOUSE = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 STEP = re.compile(r"^(\d+)\. (.*(?:\n {3}.*)*)", re.MULTILINE)
 NAME = re.compile(r"`([a-z_]+(?:\.\w+)+)`")
 
 
 def steps(journey: str) -> dict[int, dict[str, CodeType]]:
     """The functions that each numbered step of a journey names; what is a class or a module is only mentioned."""
-    text = (HOUSE / "HOWITWORKS.md").read_text()
+    text = (ROOT / "HOWITWORKS.md").read_text()
     part = re.search(rf"^## \d+\. {journey} journey:.*?\n(.*?)^## ", text, re.MULTILINE | re.DOTALL)
     assert part
     named = {}
@@ -250,7 +250,7 @@ def test_a_dedalus_rule_to_a_verdict() -> None:
     """The fourth journey, from a file."""
     watch = Watch()
     with watch.watching():
-        program = Program.load(HOUSE / "examples" / "broadcast.ded")
+        program = Program.load(ROOT / "examples" / "broadcast.ded")
         verdict = program.verify(eot=6, eff=3, crashes=1, nodes=("a", "b", "c"))
         drawing = verdict.model.diagram()
     assert verdict.violation_exists

@@ -15,7 +15,7 @@
 
 **How it is built.**  A program is a class; :mod:`declaration` says what its collections are, :mod:`block` which of
 its methods are rules and what it imports, :mod:`program` makes an instance.  The blocks run once, on symbols: a
-:mod:`collection` is the symbol of itself, what stands on its right comes from :mod:`rules`, and an operator records a
+:mod:`collection` is the symbol of itself, what may be on its right comes from :mod:`rules`, and an operator records a
 :mod:`rule` with its file and line.  :mod:`tick` makes one :class:`syndicate.plan.Program` of the rules, and of that a
 circuit; in a tick it tells the circuit what :mod:`state` says has changed, and takes in what comes out.
 

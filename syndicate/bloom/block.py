@@ -89,7 +89,7 @@ class Imported:
 
 
 class Unmade:
-    """Stands where a program has what its constructor has not made."""
+    """A placeholder for what a program's constructor has not made."""
 
     def __get__(self, instance: object, owner: type) -> Any:
         raise BloomDeclaration(f"{owner.__name__} is not made: its __init__ must call super().__init__(**options)")
@@ -101,14 +101,14 @@ def import_module(program: Any, as_name: str = "") -> Imported:
     In a class body: ``left = import_module(Delivery)``, or ``import_module(Delivery, as_name="left")``.
     """
     site = here()
-    made = Imported(program, site)
+    imported = Imported(program, site)
     if not isinstance(program, type) or not hasattr(program, "_collecting"):
         raise BloomDeclaration(f"{site}: import_module takes a class of rules (class M(Bloom)), not {program!r}")
     if as_name:
         if not as_name.isidentifier():
             raise BloomDeclaration(f"{site}: {as_name!r} cannot be the name of a module: it is no identifier")
-        sys._getframe(1).f_locals[as_name] = made
-    return made
+        sys._getframe(1).f_locals[as_name] = imported
+    return imported
 
 
 def definer(cls: type, block: Any) -> type:

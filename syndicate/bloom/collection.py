@@ -79,7 +79,7 @@ class Collection(Head, Expression):
         return expression._body(self._columns, self._name, site, self)
 
     def _shaped(self, expression: Expression) -> Expression:
-        """The rows of a temp without columns of its own, which stands for what the first rule gives it, a join too."""
+        """The rows of a temp without columns of its own, which are those that the first rule gives it, a join too."""
         sides = expression._known().sides
         if len(sides) > 1:
             expression = expression._flat()
@@ -132,12 +132,12 @@ class Collection(Head, Expression):
         if self._making():
             raise IllegalRule(f"{here()}: a block makes rules: write {self._name} <= values(...), or use @bootstrap")
         where = where or f"{here()}: {self._name}"
-        found = fitted_all(_literal_rows(rows, where), self._columns, where)
+        fitted_rows = fitted_all(_literal_rows(rows, where), self._columns, where)
         lattices = self._declaration.lattices
         if lattices:
-            found = [made_lattices(row, self._columns, lattices, where) for row in found]
+            fitted_rows = [made_lattices(row, self._columns, lattices, where) for row in fitted_rows]
         try:
-            keys = dict.fromkeys(map(key_of, found))
+            keys = dict.fromkeys(map(key_of, fitted_rows))
         except SyndicateError as error:
             place(error, where)
             raise
@@ -245,5 +245,5 @@ def _literal_rows(rows: Any, site: str) -> Iterable[Any]:
         if isinstance(body, plan.Literal):
             return body.rows
         raise IllegalRule(f"{site}: outside of a block of rules only values(...) can be given with this operator")
-    found: Iterable[Any] = rows
-    return found
+    literal: Iterable[Any] = rows
+    return literal

@@ -44,11 +44,11 @@ def two_in_one(reads: Collection, writes: Collection) -> Collection:
 
     No subclass: Python would ask the right side of ``t <= interface`` first if it were one.
     """
-    made = object.__new__(Collection)
-    made.__dict__.update(reads.__dict__)
-    made._factor = Factor(reads._factor.rows, (Side(made, reads.tabname, reads.cols, reads.cols),))
-    made.__dict__["_rule"] = writes._rule
-    return made
+    joint = object.__new__(Collection)
+    joint.__dict__.update(reads.__dict__)
+    joint._factor = Factor(reads._factor.rows, (Side(joint, reads.tabname, reads.cols, reads.cols),))
+    joint.__dict__["_rule"] = writes._rule
+    return joint
 
 
 class Interposing:

@@ -69,19 +69,19 @@ lbag, lmap, lpair, ldom = Declaring(Bag), Declaring(Map), Declaring(Pair), Decla
 lclock, llww = Declaring(Clock), Declaring(LastWriter)
 
 
-def lattice(given: Any) -> Variable:
+def lattice(lattice_class: Any) -> Variable:
     """A variable of a lattice, which is given by its class or by its keyword.
 
-    Raises :class:`BloomDeclaration` for what is none.
+    Raises :class:`BloomDeclaration` for what is not a lattice.
 
     >>> lattice("lset").lattices["value"].__name__
     'Set'
     """
-    cls = LATTICES.get(given) if isinstance(given, str) else given
+    cls = LATTICES.get(lattice_class) if isinstance(lattice_class, str) else lattice_class
     if not isinstance(cls, type) or not issubclass(cls, Lattice) or not hasattr(cls, "wrapper_name"):
         raise BloomDeclaration(
-            f"{here()}: {given!r} is no lattice{meant(given, LATTICES)}: give a subclass of Lattice, or one of "
-            f"{listed(sorted(LATTICES))}"
+            f"{here()}: {lattice_class!r} is no lattice{meant(lattice_class, LATTICES)}: give a subclass of "
+            f"Lattice, or one of {listed(sorted(LATTICES))}"
         )
     return Declaring(cls)()
 

@@ -143,8 +143,8 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
             self._collect()
             self._wiring: Wiring = wired(self.collections(), self._rules)
             self._merged = self._wiring.merged
-            given = {"inputs": inputs, "messages": messages, "outputs": outputs, "sends": sends}
-            ports = self._checked(ds, given)
+            declared_ports = {"inputs": inputs, "messages": messages, "outputs": outputs, "sends": sends}
+            ports = self._checked(ds, declared_ports)
             self._states = self._make_states(ports["inputs"])
             self._open(state)
             self._files = [one for one in self.collections() if kind_of(one) in (Kind.FILE, Kind.CALLED)]
@@ -162,18 +162,18 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
     # --------------------------------------------------------------------------------------------------- making
 
     def _declare(self) -> None:
-        found: dict[str, tuple[Declaration, type]] = {}
+        declarations: dict[str, tuple[Declaration, type]] = {}
         modules: dict[str, Imported] = {}
         for cls in reversed(type(self).__mro__):
             for name, value in vars(cls).items():
                 if isinstance(value, Imported):
-                    if name in modules or name in found:
+                    if name in modules or name in declarations:
                         raise BloomDeclaration(
                             f"{value._site}: the module {name} has a name that is taken: choose another"
                         )
                     modules[name] = value
                 elif isinstance(value, Declaration):
-                    old = found.get(name)
+                    old = declarations.get(name)
                     if old is not None and old[1] is Bloom:
                         raise BloomDeclaration(
                             f"{value.site}: {name} is a collection of every program, which says what it holds: give "
@@ -184,10 +184,10 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
                             f"{value.site}: {name} is declared by {old[1].__name__} already ({old[0].site}), as "
                             f"another {old[0].kind.value}: give one of the two another name"
                         )
-                    found[name] = (value, cls)
-                elif name in found and not name.startswith("__"):
+                    declarations[name] = (value, cls)
+                elif name in declarations and not name.startswith("__"):
                     raise BloomDeclaration(f"{cls.__name__}.{name} hides the collection {name}: give it another name")
-        for name, (declaration, cls) in found.items():
+        for name, (declaration, cls) in declarations.items():
             if cls is Bloom and self._root is not self:  # one clock, one end
                 self.__dict__[name] = self._root._own[name]
                 continue
@@ -261,16 +261,17 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
         return rules[-1]
 
     def _open(self, place: str | Path | Disk | Store | None) -> None:
-        kept = [one for one in self.collections() if kind_of(one) is Kind.DURABLE]
-        if kept and place is None:
+        durable = [one for one in self.collections() if kind_of(one) is Kind.DURABLE]
+        if durable and place is None:
             raise BloomDeclaration(
-                f"{declaration_of(kept[0]).site}: {kept[0].tabname} is durable: give {type(self).__name__}(state=PATH)"
+                f"{declaration_of(durable[0]).site}: {durable[0].tabname} is durable: "
+                f"give {type(self).__name__}(state=PATH)"
             )
         self._shares_store = isinstance(place, Store)
         self._store = store = Store(place) if place is not None and not isinstance(place, Store) else place
         if store is not None:
             try:
-                for one in kept:
+                for one in durable:
                     rows = store.load(one.tabname, one.cols)
                     self._state_of(one).restored.update(dict.fromkeys(map(key_of, rows)))
             except BaseException:
@@ -344,14 +345,16 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
                 rows = fitted_all(declaration_of(one).rows, one.cols, f"{declaration_of(one).site}: {one.tabname}")
                 self._state_of(one).inserted.update(dict.fromkeys(map(key_of, rows)))
 
-    def _checked(self, ds: Ref | None, given: Mapping[str, Mapping[str, Any] | None]) -> dict[str, dict[str, Any]]:
+    def _checked(
+        self, ds: Ref | None, declared_ports: Mapping[str, Mapping[str, Any] | None]
+    ) -> dict[str, dict[str, Any]]:
         site = here()
-        name = next((name for name, ports in given.items() if ports), None)
+        name = next((name for name, ports in declared_ports.items() if ports), None)
         if ds is None and name is not None:
             raise BloomDeclaration(f"{site}: {name}= needs a dataspace: {type(self).__name__}(ds, {name}=...)")
         ports = {
             what: {name: check(what, self.collection(name), written, site) for name, written in (some or {}).items()}
-            for what, some in given.items()
+            for what, some in declared_ports.items()
         }
         twice = sorted(ports["inputs"].keys() & ports["messages"].keys())
         if twice:
@@ -433,8 +436,8 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
         self._calling = True
         try:
             for name, callback in list(self._callbacks):
-                if found := list(self.collection(name)):
-                    callback(found)
+                if rows := list(self.collection(name)):
+                    callback(rows)
         finally:
             self._calling = False
 
@@ -486,14 +489,14 @@ class Bloom(Running, Looking, metaclass=ProgramClass):
         where = f"{declared.site}: {one.tabname}"
         if declared.call is not None:
             try:
-                given = declared.call()
+                lines = declared.call()
             except Exception as error:
                 raise RuleFailed(
                     f"{where} raised {type(error).__name__}: {error}. The tick did not happen",
                     sites=[declared.site],
                     relations=[one.tabname],
                 ) from error
-            self._state_of(one).inserted = dict.fromkeys(map(key_of, fitted_all(given, one.cols, where)))
+            self._state_of(one).inserted = dict.fromkeys(map(key_of, fitted_all(lines, one.cols, where)))
             return
         assert declared.path is not None
         try:

@@ -98,14 +98,14 @@ def reflection(program: Bloom) -> dict[str, list[tuple[Value, ...]]]:
 
 def _cycles(edges: Iterable[tuple[Value, ...]]) -> Iterator[tuple[Value, ...]]:
     """The edges that lie on a cycle, with what is true of any rule between the two."""
-    found: dict[tuple[str, str], tuple[bool, bool]] = {}
+    flags_of: dict[tuple[str, str], tuple[bool, bool]] = {}
     after: dict[str, set[str]] = {}
     for head, body, op, nonmonotone in edges:
-        negative, temporal = found.get((head, body), (False, False))
-        found[head, body] = (negative or nonmonotone, temporal or op not in ("<=", "="))
+        negative, temporal = flags_of.get((head, body), (False, False))
+        flags_of[head, body] = (negative or nonmonotone, temporal or op not in ("<=", "="))
         after.setdefault(head, set()).add(body)
     groups = enumerate(components(after, lambda name: after.get(name, ())))
     group = {name: number for number, members in groups for name in members}
-    for (head, body), flags in found.items():
+    for (head, body), flags in flags_of.items():
         if group[head] == group[body]:
             yield (head, body, *flags)

@@ -25,7 +25,7 @@ MEANING = {
 
 @frozen(eq=False)
 class Rule:
-    """``head <op> body``; *block* is the method it stands in, *number* its place in the program, from 1."""
+    """``head <op> body``; *block* is the method that has it, *number* its place in the program, from 1."""
 
     head: str
     op: str

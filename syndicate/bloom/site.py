@@ -1,4 +1,4 @@
-"""Sites: where in a user's file a rule, a function of a rule or a declaration stands, for messages.
+"""Sites: where in a user's file a rule, a function of a rule or a declaration is, for messages.
 
 A user's file is any that is neither of this package nor of Python's library; the programs of ``bloom/library`` are
 users as all others.
@@ -26,7 +26,7 @@ _LIBRARY: Final = str(Path(__file__).parent / "library") + os.sep
 
 
 _MADE: Final = "<attrs generated"
-"""So begin the names of the files in which the constructors of our classes stand."""
+"""The names of the files with the constructors of our classes begin so."""
 
 
 _PYTHON: Final = str(Path(os.__file__).parent) + os.sep
@@ -61,7 +61,7 @@ def raised_at(error: BaseException, otherwise: str = "") -> str:
 
 @contextmanager
 def placing(site: str = "") -> Iterator[None]:
-    """Whatever mistake of a user's is told in here is told with its place: *site*, or the user's line that led to it.
+    """A user's mistake that is raised in here is raised with its place: *site*, or the user's line that led to it.
 
     >>> with placing("rules.py:3"):
     ...     raise SyndicateError("two columns have one name")
@@ -83,7 +83,7 @@ def place(error: SyndicateError, site: str = "") -> None:
 
 
 def placed(error: SyndicateError, where: str) -> SyndicateError:
-    """The same error, told with the place in a rule.
+    """The same error, with the place in a rule.
 
     >>> placed(SyndicateError("it cannot be."), "rules.py:3")
     SyndicateError('rules.py:3: it cannot be. The tick did not happen')

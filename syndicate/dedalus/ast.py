@@ -81,7 +81,7 @@ WILD: Final = Wildcard()
 
 @frozen
 class Constant:
-    """A value that is written down; *bare* text stands without quotes."""
+    """A value that is written down; *bare* text is written without quotes."""
 
     value: Value = field(converter=normal)
     bare: bool = field(default=False, eq=False, repr=False)
@@ -292,7 +292,7 @@ class Agent:
 
 @frozen
 class Include:
-    """``include "other.ded";``: read once, relative to the file that it stands in."""
+    """``include "other.ded";``: read once, relative to the file that has it."""
 
     path: str
     place: Place = field(default=NOWHERE, eq=False, kw_only=True, repr=False)

@@ -45,7 +45,7 @@ __all__ = ["core", "explicit", "fresh", "grouped", "short", "split", "text_of"]
 
 
 def core(statements: Iterable[Statement]) -> list[Rule]:
-    """The rules and facts of a program in short form, with those that ``persist`` stands for, and without a clock."""
+    """The rules and facts of a program in short form, with those that ``persist`` means, and without a clock."""
     found: list[Rule] = []
     for statement in statements:
         if isinstance(statement, Rule):

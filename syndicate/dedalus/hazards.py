@@ -1,4 +1,4 @@
-r"""What is allowed, and yet seldom meant: a report beside the findings that keep a program from running.
+r"""What is allowed, and yet rarely meant: a report beside the findings that keep a program from running.
 
 >>> from syndicate.dedalus.parse import parse
 >>> print(*hazards(parse("p(X)@async :- d(X), notin p(X); d(1); q(X) :- r(X)@3, d(X); r(2)@3;")), sep="\n")

@@ -1,7 +1,7 @@
 """From rules to one plan: what is derived within a timestep, and what a timestep hands to others.
 
 Each relation ``p`` is given as ``+p`` (facts, arrivals, what an inductive rule kept) and derived by deductive rules.
-The heads of an inductive or asynchronous rule are a relation of their own, an output: since a circuit answers changes
+The heads of an inductive or asynchronous rule are a relation of their own, an output: since a circuit returns changes
 with changes, a frame rule costs nothing for what stays.  The clock is a relation of one row, given only where a rule
 looks at it; such a rule has one more output, its body without the time, which says whether time matters now.
 

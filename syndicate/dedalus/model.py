@@ -123,7 +123,7 @@ class Model:
     def to_json(self, relations: Iterable[str] | None = None) -> dict[str, dict[str, list[list[Value]]]]:
         """``{relation: {time: rows}}``, rows sorted; relations and times without rows are left out.
 
-        Raises :class:`FactError` for more than could be told.
+        Raises :class:`FactError` for more than the text can say.
         """
         result = {}
         self.check_size(self.intervals if relations is None else relations)

@@ -8,8 +8,8 @@ Traceback (most recent call last):
     ...
 syndicate.errors.DedalusSyntax: program:1:13: the text ends here; expected ',', ';' or '@' and a time
 
-Comments are ``//``, ``/* */``, ``#`` outside parentheses, and ``%`` where no operand stands before it.  A word in lower
-case where a value is expected is a string: ``p(a)`` is ``p("a")``.
+Comments are ``//``, ``/* */``, ``#`` outside parentheses, and ``%`` where there is no operand before it.  A word in
+lower case where a value is expected is a string: ``p(a)`` is ``p("a")``.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _REMEDIES: Final = (
         "; an aggregate is of variables, {}<X>: compute what it is of in a rule before",
     ),
 )
-"""What stands before the place that does not fit, and what would."""
+"""What is before the place that does not fit, and what would."""
 _ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r"}
 
 
@@ -81,7 +81,7 @@ def parse(text: str, file: str = "") -> list[Statement]:
 def load(path: str | Path) -> list[Statement]:
     """The statements of a file, with those of the files that it includes in place of its includes, each once.
 
-    An include is relative to the file that it stands in.  What begins with ``std/`` and is no file there is of the
+    An include is relative to the file that has it.  What begins with ``std/`` and is no file there is of the
     library: see :mod:`syndicate.dedalus.library`.
 
     Raises :class:`DedalusSyntax`, also for a file that cannot be read.

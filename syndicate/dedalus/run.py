@@ -296,7 +296,7 @@ class Pass:
         return found
 
     def changes(self, time: int, moving: Mapping[str, tuple[set[Row], set[Row]]]) -> dict[str, dict[Row, int]]:
-        """What a plan is told at a time: what comes, what goes, and the time."""
+        """What a plan is given at a time: what comes, what goes, and the time."""
         changes = {
             f"+{name}": {**dict.fromkeys(coming, 1), **dict.fromkeys(going, -1)}
             for name, (coming, going) in moving.items()
@@ -305,7 +305,7 @@ class Pass:
         return changes
 
     def evaluate(self, time: int, changes: Mapping[str, Mapping[Row, int]]) -> Mapping[str, Any]:
-        """What changes by a timestep in which the plan is told so; where it raises, the plan is as it was."""
+        """What changes by a timestep in which the plan is given it; where it raises, the plan is as it was."""
         return stepped(self.lowered.plan, time, changes)
 
     def step(self, time: int, touched: Rows) -> Rows:
@@ -379,7 +379,7 @@ class Pass:
                     changes[f"+{name}@{constant}"] = {row: 1 if row in rows else -1 for row in rows ^ rows_before}
 
     def read(self, name: str, constant: int, time: int) -> set[Row]:
-        """What is told at a time of a constant one: found if it is over, assumed if it is to come."""
+        """What is given at a time about a constant one: found if it is over, assumed if it is to come."""
         if time < constant:
             return {row for at, of, row in self.ahead_given if (of, at) == (name, constant)}
         held = self.intervals[name].items() if time > constant else ()

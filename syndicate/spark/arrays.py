@@ -83,7 +83,7 @@ def canonical(table: pa.Table, hints: Mapping[str, Any]) -> list[tuple[Frozen, .
 
 
 def kind_of(hint: Any, name: str) -> pa.DataType:
-    """The Arrow type of a field that is annotated so; raises :class:`SinkError` if it is none."""
+    """The Arrow type of a field that is annotated so; raises :class:`SinkError` if there is none."""
     import pyarrow as pa
 
     choices = [choice for choice in _choices(hint) if choice not in (type(None), Symbol)]

@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NULL: Final = ABSENT
-"""What stands for a null: no field of a record may be left out."""
+"""The value for a null: no field of a record may be left out."""
 
 _NAN: Final = freeze(float("nan"))
 _BOOLEANS: Final = {True: TRUE, False: FALSE, None: NULL}
@@ -265,7 +265,7 @@ def _choices(hint: Any) -> Sequence[Any]:
 
 
 def _arguments(hint: Any, of: Any) -> tuple[Any, ...] | None:
-    """What stands in the brackets of a generic annotation of this kind."""
+    """The text in the brackets of a generic annotation of this kind."""
     for choice in _choices(hint):
         origin = typing.get_origin(choice)
         if isinstance(origin, type) and issubclass(origin, of):

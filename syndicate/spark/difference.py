@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 @define(eq=False)
 class Difference:
-    """Takes one snapshot after the other, and answers what has changed since the one before."""
+    """Takes one snapshot after the other, and returns what has changed since the one before."""
 
     before: pa.Table | None = None
 

@@ -40,7 +40,7 @@ class Feed:
     """The columns of a change feed: ``kind`` holds one of ``words``, each +1 or -1, and ``order`` counts the commits.
 
     ``commit`` is the column whose value names a commit for good, if ``order`` only says where it is among those that
-    the feed has now.  ``consecutive`` says that ``order`` counts by one, so that commits which are missing can be told.
+    the feed has now.  ``consecutive`` says that ``order`` counts by one, so that missing commits are noticed.
     ``ignore`` are columns that tell more about the commit, and are in no record.
     """
 

@@ -65,11 +65,11 @@ class Follower:
     limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(2), init=False)
 
     def begin(self) -> None:
-        """Say, in the turn that starts it, that what stands is yet to come."""
+        """Say, in the turn that starts it, that what is there is yet to be asserted."""
         self.delivery.place(SparkSource(self.name, standing=False))
 
     async def stands(self) -> None:
-        """What stood at the start has been asserted: say so once."""
+        """What was there at the start has been asserted: say so once."""
         if not self.standing_told:
             self.standing_told = True
             await self.delivery.show(SparkSource(self.name, standing=True))

@@ -1,7 +1,7 @@
 """An outage: the time from a look at a table that failed, for a reason that passes, to the next one that did not.
 
-The delay doubles with each look that fails, from 0.1 to 30 seconds, and the log is told twice: at the beginning and at
-the end.  A reason that does not pass after all so costs a look in half a minute, and a line.
+The delay doubles with each look that fails, from 0.1 to 30 seconds, and there are two lines in the log: at the
+beginning and at the end.  A reason that does not pass after all so costs a look in half a minute, and a line.
 """
 
 from __future__ import annotations
@@ -41,7 +41,9 @@ class Outage:
         if not self.count:
             self.since = time.monotonic()
             self.log.warning(
-                "a table cannot be read, and is tried again; what stands stands on", source=self.name, reason=str(error)
+                "a table cannot be read, and is tried again; what is asserted stays",
+                source=self.name,
+                reason=str(error),
             )
         self.count += 1
         return min(LONGEST_DELAY, FIRST_DELAY * 2.0 ** min(self.count - 1, 20))

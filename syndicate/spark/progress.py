@@ -1,5 +1,5 @@
-"""How far a source is: records that stand in the dataspace beside the rows; the one of its batches is replaced with
-each.
+"""How far a source is: records that are asserted in the dataspace beside the rows; the one of its batches is replaced
+with each.
 
     $ syndicate-console --pattern '<SparkProgress _ _ _ _>'
 
@@ -31,9 +31,9 @@ class SparkProgress:
 class SparkSource:
     """There is a source, the name of whose record class is *source*.
 
-    *standing* says that it has asserted what stood when it was started: what its journal says, what its first look at a
-    table saw, or all that a stream had until it had to wait for more.  Until then what is missing has not gone: a sink
-    waits for it.
+    *standing* says that it has asserted what was there when it was started: what its journal says, what its first look
+    at a table saw, or all that a stream had until it had to wait for more.  Until then what is missing has not gone: a
+    sink waits for it.
     """
 
     source: str

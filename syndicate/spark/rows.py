@@ -16,7 +16,7 @@ take effect together.
 [Box(name='a', size=1), Box(name='b', size=Symbol('null'))]
 
 Contract: a column is the record's, the key's, the weight's, the sequence's, the clock's or ignored by name; one that is
-none of these is a mistake, and told before any row is read, unless it came later
+none of these is a mistake, and raised before any row is read, unless it came later
 (:mod:`syndicate.spark.source`).
 """
 

@@ -132,7 +132,7 @@ def _options(cores: int, memory: str) -> dict[str, str | int | bool]:
 def _environment(java: Java, spark_home: Path) -> Iterator[None]:
     """Hold the environment that Spark reads when it starts, whatever the user's says.
 
-    Spark's workers run the ``python3`` on PATH unless told otherwise: in a virtual environment that is
+    Spark's workers run the ``python3`` on PATH unless configured otherwise: in a virtual environment that is
     another Python, without our packages, and a Python data source then yields no rows and no error.  A
     ``SPARK_HOME`` of another release would mix two Sparks; ``SPARK_REMOTE`` would make a Connect session,
     whose callbacks run elsewhere; the local address is given because the machine's name may not resolve.

@@ -6,12 +6,12 @@ DataFrame is polled: it is read again and again, and what differs from the last 
 (:mod:`syndicate.spark.difference`).
 
 The path of a micro-batch: Spark calls us back in a thread of its own; there the rows become frozen forms, and these
-the steps that bring and take assertions (*plan*); the journal, if there is one, takes down what stands then, together
-with the batch's number (*write*, *commit*); they go over a channel of capacity zero to a task of the actor, which
-applies them (*send*) and waits until the dataspace says that it has handled them (*ack*).  Only then the callback
+the steps that bring and take assertions (*plan*); the journal, if there is one, takes down what is asserted then,
+together with the batch's number (*write*, *commit*); they go over a channel of capacity zero to a task of the actor,
+which applies them (*send*) and waits until the dataspace says that it has handled them (*ack*).  Only then the callback
 returns, and Spark begins the next micro-batch.  So a slow dataspace slows Spark down, and nothing piles up in between.
 
-With a journal a restart goes on where the last one was, whatever moment that ended at: first all that stands is
+With a journal a restart goes on where the last one was, whatever moment that ended at: first all that was asserted is
 asserted again, and *then* the query starts.  The other way round, a batch could be in both.
 
 To stop, the channel is closed *first*, so that a callback that waits fails at once; then the query is stopped, which
@@ -113,15 +113,16 @@ def spark_source(
             longer goes back to the last commit that took effect (snapshots have expired, a log was cleaned up), so that
             nobody can tell what is missing, the source ends with an error, unless it has *whole*.
         whole: makes a DataFrame of the table itself, whose changes a batch DataFrame of *changes* has.  It is read at
-            the first start, and when the place in the feed has gone, which the log tells; what differs from what stands
-            is one step, and the source goes on behind the feed's last commit.  A commit during that is an interrupted
-            look: it is read again.  While the feed cannot be read, for files that it needs have been removed, the table
-            is looked at in its place; the log tells when that begins and ends.
+            the first start, and when the place in the feed has gone, which the log tells; what differs from what is
+            asserted is one step, and the source goes on behind the feed's last commit.  A commit during that is an
+            interrupted look: it is read again.  While the feed cannot be read, for files that it needs have been
+            removed, the table is looked at in its place; the log tells when that begins and ends.
         ignore: columns that no record takes.  Others that are not used are refused at the first start; those that are
             added later, while the rows are followed or beside a journal, are left out, and the log says so once.
         clock: a ``@record`` class whose fields are columns that the sequence determines.  While a step is the latest
             one, the record of it is asserted, in the same turn as the step takes effect.
-        journal: a file that keeps what stands and which batch was the last, so that after a crash nothing is lost or
+        journal: a file that keeps what is asserted and which batch was the last, so that after a crash nothing is lost
+        or
             doubled.  There is one source to a journal, and one checkpoint.
         checkpoint: where Spark keeps the place in a followed stream, beside a *journal*; a path, or a URL that Spark
             knows.  By default the journal's path with ``.checkpoint``.
@@ -140,7 +141,7 @@ def spark_source(
 
     Once a table was read, a look at it that fails for a reason that passes (its files are being replaced, a disk or a
     database does not answer, an executor was lost) is repeated, first after 0.1 and at most after 30 seconds; the log
-    tells when that begins and ends, and what stood stands.
+    says when that begins and ends, and what was asserted stays.
 
     Raises:
         SourceError: (by the actor, which crashes with it) the DataFrame does not fit, or its query failed or ended by
@@ -195,7 +196,7 @@ def spark_source(
     if mode == "complete" and rows.sequence is not None:
         raise SourceError('mode="complete" gives whole tables, whose rows have no order: leave sequence= out')
     if checkpoint is not None and journal is None:
-        raise SourceError("checkpoint= alone would lose what stands when the process ends: give journal= as well")
+        raise SourceError("checkpoint= alone would lose what is asserted when the process ends: give journal= as well")
     options = _Options(
         every,
         trigger_of(trigger),
@@ -238,7 +239,7 @@ class _Options:
 
 @define(eq=False)
 class _Source(Follower):
-    """One source at work: what stands, and where that is kept and sent."""
+    """One source at work: what is asserted, and where that is kept and sent."""
 
     rows: Rows
     options: _Options
@@ -377,8 +378,8 @@ class _Source(Follower):
         except PlaceGone as gone:
             if whole is None:
                 raise SourceError(
-                    f"{gone}: what was committed in between cannot be told; give whole= a function that makes a "
-                    "DataFrame of the table, or remove the journal to begin anew, and keep the commits for longer"
+                    f"{gone}: what was committed in between is unknown; give whole= a function that makes a "
+                    "DataFrame of the table, or remove the journal to begin again, and keep the commits for longer"
                 ) from None
             steps = self._renewed(feed, whole, frame, again)
             self.log.warning("the table was read as a whole", source=self.name, reason=str(gone))
@@ -406,7 +407,7 @@ class _Source(Follower):
         frame: DataFrame,
         again: Callable[[], DataFrame],
     ) -> list[Step]:
-        """The step that makes of what stands the whole table, as it is at the feed's last commit."""
+        """The step that makes of what is asserted the whole table, as it is at the feed's last commit."""
         before = self._newest(feed, frame)
         step = self._whole(whole, frame.sparkSession)
         after = self._newest(feed, again())
@@ -495,14 +496,14 @@ class _Source(Follower):
             ]
             raise SourceError(
                 f"the columns of the rows of {self.rows.name} have changed while they were followed: "
-                f"{', '.join(changed)}; cast them in the frame, or start the source anew"
+                f"{', '.join(changed)}; cast them in the frame, or start the source again"
             )
         return frame
 
     # ------------------------------------------------------------------------------------------------ what they change
 
     def _differing(self, table: pa.Table) -> list[Step]:
-        """The step by which the whole *table* differs from what stands."""
+        """The step by which the whole *table* differs from what is asserted."""
         self.rows.check(table.column_names)
         differing = self.difference.of(table)
         with Pause():
@@ -523,7 +524,7 @@ class _Source(Follower):
         return Batch(moves, number, sum(len(step.changes) for step in steps), began)
 
     def _plan(self, steps: Sequence[Step]) -> list[Move]:
-        """What the steps bring and take; from now on it stands."""
+        """What the steps bring and take; from now on it is asserted."""
         with Pause():
             return [Move(*self.standing.change(step), len(step.changes), step.clock) for step in steps]
 

@@ -1,11 +1,11 @@
-"""What stands: how often each record is there by the rows seen so far, and which records a step brings and takes.
+"""What is asserted: how often each record is there by the rows seen so far, and which records a step brings and takes.
 
 Rows come as a Z-set delta: records with weights.  A record is asserted while the sum of its weights is above zero, so
 that duplicates count and a deletion that comes before its insertion does no harm.  With keys, a row of positive
 weight takes the place of the row with its key, and a row of negative weight removes that.
 
-Contract: the answers of :meth:`Standing.change` are exactly the crossings of zero by the sums of the weights; a step
-whose weights cancel out answers nothing.  ``touched`` has every key (without keys: every record) whose entry may have
+Contract: the results of :meth:`Standing.change` are exactly the crossings of zero by the sums of the weights; a step
+whose weights cancel out returns nothing.  ``touched`` has every key (without keys: every record) whose entry may have
 changed since it was last cleared, so that a journal need write no others.
 
 Source: PomoFlow, 2.1 (Z-sets); Budiu et al. 2023 (integrate, distinct); ``docs/design/spark.md``, "The path of a
@@ -107,7 +107,7 @@ class Standing:
         return changes
 
     def become(self, steps: Iterable[Step]) -> Step:
-        """The step that makes of what stands the table whose rows these are; nothing changes yet.
+        """The step that makes of what is asserted the table whose rows these are; nothing changes yet.
 
         Raises:
             SourceError: two rows of the table have the same key.

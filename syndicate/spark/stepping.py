@@ -83,7 +83,7 @@ class LocalSteps:
         self.engine = snapshots.restored(circuit, data)
 
     def step(self, frame: DataFrame, number: int) -> Mapping[str, Any]:
-        """One epoch; kept before it is told."""
+        """One epoch; kept before its changes are sent."""
         if number <= self.batch:
             return self.recorded if number == self.batch else {}
         changed = self.engine.step({self.source: self._rows(frame)})

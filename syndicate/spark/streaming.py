@@ -2,14 +2,14 @@
 
 The path of a micro-batch: Spark calls us back; the circuit makes its step of it (*plan*), and keeps its state, the
 micro-batch's number and the changes together (:mod:`syndicate.spark.stepping`); the changes of each sink go into its
-table, if it has one, and into a journal of what stands (*write*, *commit*); then a task of the actor asserts and
+table, if it has one, and into a journal of what is asserted (*write*, *commit*); then a task of the actor asserts and
 retracts them (*send*) and waits for the dataspace (*ack*).  Only then Spark notes the micro-batch as done.
 
 Each of these keeps the number of the micro-batch with what it keeps.  Whenever the process is killed, Spark hands the
 same micro-batch over again, and each passes it on or leaves it out, as far as it had come: the engine gives the changes
 that it recorded.  At a start, what the journal says is asserted *before* the query starts.
 
-Contract: what stands is what the circuit makes of all rows up to some micro-batch, which the dataspace sees in one
+Contract: what is asserted is what the circuit makes of all rows up to some micro-batch, which the dataspace sees in one
 turn; a table holds each micro-batch as the batch of the same number.  An engine, a journal, a checkpoint and tables
 that do not belong together are refused.
 
@@ -261,7 +261,7 @@ class _Follower(Follower):
             if table.batch not in (last, last + 1):
                 raise SinkError(
                     f"the table {table.root} ends with batch {table.batch}, and the state in {state} with {last}: put "
-                    "back the two that belong together, or remove both to begin anew"
+                    "back the two that belong together, or remove both to begin again"
                 )
 
     def _end(self) -> None:

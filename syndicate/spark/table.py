@@ -1,14 +1,14 @@
-"""A directory that keeps what a sink was told: a table of changes that only grows, and a snapshot of what stands.
+"""A directory that keeps what a sink was given: a table of changes that only grows, and a snapshot of their sum.
 
 Every commit is a *batch*, with a number that grows.  The **changes** are the rows of all batches, each with its
-``weight`` (+1: it came, -1: it went) and its ``batch``.  The **snapshot** is their sum: the rows that stand, with their
-weights.  Both are Parquet files; ``_manifest.json`` says which of them count:
+``weight`` (+1: it came, -1: it went) and its ``batch``.  The **snapshot** is their sum: the rows that are there, with
+their weights.  Both are Parquet files; ``_manifest.json`` says which of them count:
 
 =============  =========================================================================================================
 ``batch``      the last one
 ``columns``    the names of the value columns, and their Arrow types
 ``changes``    the files of the changes, each with its ``rows``, and the ``first`` and ``last`` batch in it
-``snapshot``   a ``file`` with what stood after its ``batch``, null before the first one
+``snapshot``   a ``file`` with what was there after its ``batch``, null before the first one
 =============  =========================================================================================================
 
 :func:`read_changes` and :func:`read_snapshot` give DataFrames of them.  A job without this package does the same: it
@@ -154,7 +154,7 @@ class Table:
                 remove(self.root / name)
 
     def standing(self) -> pa.Table:
-        """What stands, with its weights, in the driver: the snapshot and the changes after it."""
+        """What is there, with its weights, in the driver: the snapshot and the changes after it."""
         with _explained(self.root):
             return self._summed(self.manifest)
 
@@ -332,7 +332,7 @@ def read_changes(session: SparkSession, root: str | Path) -> DataFrame:
 
 
 def read_snapshot(session: SparkSession, root: str | Path) -> DataFrame:
-    """What stands in a table after its last commit: the value columns and ``weight``, 1 for what was asserted.
+    """What is in a table after its last commit: the value columns and ``weight``, 1 for what was asserted.
 
     Raises:
         SinkError: there is no table, or it is damaged.

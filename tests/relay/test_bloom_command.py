@@ -70,7 +70,7 @@ number = 3
 PROGRAM = (
     "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from relay.cli import syndicate_main"
 )
-HOUSE = str(Path(__file__).parents[2])
+ROOT = str(Path(__file__).parents[2])
 SYNDICATE = [sys.executable, "-c", f"{PROGRAM}; syndicate_main(prog_name='syndicate')", "bloom"]
 
 
@@ -204,7 +204,7 @@ def test_state_is_kept() -> None:
 
 def test_as_a_process(carts: Path) -> None:
     """A real pipe, and a reader who has seen enough."""
-    env = {**os.environ, "PYTHONPATH": HOUSE}
+    env = {**os.environ, "PYTHONPATH": ROOT}
     done = subprocess.run(
         [*SYNDICATE, "repl", "carts:Cart"], cwd=carts, input="/frob\n/lsrules\n", capture_output=True, text=True,
         check=False, timeout=PATIENCE, env=env,
@@ -226,7 +226,7 @@ class Terminal:
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
-            env={**os.environ, "TERM": "xterm", "PYTHONPATH": HOUSE, "XDG_STATE_HOME": str(at), **env},
+            env={**os.environ, "TERM": "xterm", "PYTHONPATH": ROOT, "XDG_STATE_HOME": str(at), **env},
         )
         os.close(theirs)
 

@@ -158,7 +158,9 @@ def test_outbound_copies_count_once() -> None:
 
 
 def test_inbound() -> None:
-    """An inner observer is told what is outside already, what comes, what goes, and messages; nothing of the rest."""
+    """An inner observer is notified of what is outside already, what comes, what goes, and messages; nothing of the
+    rest.
+    """
     scene = Scene()
     there = scene.at(0, asserting(Says("Alice", 1)))
     inside = scene.watch(1, Inbound(Says(capture(), capture())))

@@ -11,7 +11,7 @@ import pytest
 
 import relay
 
-HOUSE = Path(relay.__file__).parents[1]
+ROOT = Path(relay.__file__).parents[1]
 
 THEIRS = {
     "without its needs": "import nothing_that_is_here\n",
@@ -23,7 +23,7 @@ THEIRS = {
 def overlaid(place: Path, theirs: str, *, known: bool) -> None:
     """A copy of both packages, with another's face; *known*: its installer has left a note."""
     for name in ("syndicate", "relay"):
-        shutil.copytree(HOUSE / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
     (place / "syndicate" / "__init__.py").write_text(theirs)
     if known:
         note = place / "syndicate_py-0.19.3.dist-info"

@@ -1,4 +1,4 @@
-"""The garbage collector rests and looks seldom for as long as somebody asks, and is as it was afterwards."""
+"""The garbage collector rests and looks rarely for as long as somebody asks, and is as it was afterwards."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ class Stage:
         self.booted = boot(self.ds)
 
     def act(self, *fns: Callable[[Ref], object]) -> list[Any]:
-        """Run each function in a turn of the acting actor, one right after the other; answer what they answered."""
+        """Run each function in a turn of the acting actor, one right after the other; return what they answered."""
         answers: list[Any] = []
         for fn in fns:
             self.facet.enter(lambda fn=fn: answers.append(fn(self.ds)))
@@ -540,7 +540,7 @@ def test_a_function_that_raises_at_a_row_of_a_stranger(logs: list[MutableMapping
 
 
 def test_a_circuit_that_raises_by_itself(logs: list[MutableMapping[str, Any]]) -> None:
-    """Without anything of strangers the mistake is the program's own: the view crashes with it."""
+    """Without anything of untrusted peers the mistake is the program's own: the view crashes with it."""
     c = Circuit()
     c.sink("out", (c.source("in") + c.constant(ZSet({("own", 0): 1}))).map(lambda h: (h[0], 6 // h[1])))
     stage = Stage(lambda ds: spawn(view(ds, c, {"in": Here}, {"out": Topic})))
@@ -549,7 +549,7 @@ def test_a_circuit_that_raises_by_itself(logs: list[MutableMapping[str, Any]]) -
 
 
 def test_a_message_that_is_refused_is_not_taken_away_again(logs: list[MutableMapping[str, Any]]) -> None:
-    """And one turn's other messages are there all the same."""
+    """And one turn's other messages are there nevertheless."""
     c = Circuit()
     c.sink("out", (c.source("in") + c.source("said")).map(lambda h: (h[0], 6 // h[1])))
     stage = Stage(lambda ds: spawn(view(ds, c, {"in": Here}, {"out": Topic}, {"said": Here})))

@@ -1,7 +1,7 @@
 """``lcart``: a shopping cart that only grows: numbered actions, and the checkout that says which there are.
 
 A checkout has a number too, and names the first action of the session.  The cart is complete once all actions from
-there to the checkout have come, in whatever order; its contents are then final, and before that nobody is told any.
+there to the checkout have come, in whatever order; its contents are then final, and before that nobody sees them.
 
 >>> cart = Cart.check_out(3, first=1).merge(Cart.act(2, "tea", -1))
 >>> cart.is_complete(), cart.receipt()
@@ -13,7 +13,7 @@ What contradicts itself is refused: it has no place in any order.
 
 >>> cart.merge(Cart.act(4, "jam", 1))
 Traceback (most recent call last):
-syndicate.errors.LatticeValue: action 4 is none of those that the checkout names, 1 to 2
+syndicate.errors.LatticeValue: action 4 is not one of those that the checkout names, 1 to 2
 
 Contract: a complete cart grows no more, so that ``receipt()`` goes from nothing to one thing, once.
 
@@ -46,7 +46,7 @@ class Cart(Lattice):
     def __init__(self, content: tuple[Iterable[Action], tuple[int, int] | None] | None = None) -> None:
         """Hold actions ``(number, item, change)`` and the checkout, ``(number, first)``.
 
-        Raises :class:`LatticeValue` for what is none, or where they contradict each other.
+        Raises :class:`LatticeValue` for what is not a cart, or where they contradict each other.
         """
         given: Iterable[Any]
         given, checkout = ((), None) if content is None else content
@@ -66,7 +66,7 @@ class Cart(Lattice):
             last, first = checkout
             stray = next((number for number in actions if not first <= number < last), None)
             if stray is not None:
-                raise LatticeValue(f"action {stray} is none of those that the checkout names, {first} to {last - 1}")
+                raise LatticeValue(f"action {stray} is not one of those that the checkout names, {first} to {last - 1}")
 
     @classmethod
     def act(cls, number: int, item: Any, change: int) -> Self:

@@ -1,7 +1,7 @@
 """The shopping carts of the Bloom papers, as servers: destructive, disorderly, and as a lattice.
 
-All take numbered actions and a checkout, acknowledge each, and note in ``receipt`` what they answer to a checkout; in
-order, and each once, the three answer the same.
+All take numbered actions and a checkout, acknowledge each, and note in ``receipt`` their reply to a checkout; in
+order, and each once, the three reply the same.
 
 * :class:`DestructiveCarts` replaces the number of an item with each action, as on a key-value store.  The order of
   actions counts, and so does each repetition: replicas diverge.
@@ -41,13 +41,13 @@ class Carts(Bloom):
 
     @bloom
     def acknowledge(self) -> None:
-        """Answer what comes, so that it is not sent again."""
+        """Acknowledge what comes, so that it is not sent again."""
         self.taken <~ self.action.map(lambda a: (a.client, a.server, a.session, a.number))
         self.taken <~ self.checkout.map(lambda c: (c.client, c.server, c.session, c.number))
 
 
 class SummedCarts(Carts):
-    """Answers with what is there when a checkout comes; what that is, subclasses say."""
+    """Replies with what is there when a checkout comes; what that is, subclasses say."""
 
     there = scratch(["session", "item"], ["number"])
 

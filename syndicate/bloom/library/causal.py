@@ -1,4 +1,4 @@
-"""Causal delivery: whoever is told something has been told before what its sender knew had been sent to them.
+"""Causal delivery: whoever gets a message has got before what its sender knew had been sent to them.
 
 A message carries ``needs``, the clocks of the last messages to each program that its sender knew of: sent by itself, or
 heard of in messages that were delivered to it.  It waits until the receiver's own clock has reached what it needs; then

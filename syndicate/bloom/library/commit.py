@@ -1,6 +1,7 @@
 """Two-phase commit: a transaction is committed everywhere, or aborted everywhere.
 
-The coordinator gives transactions to ``begin``; each participant is ``asked``, and answers ``cast`` with ``"yes"`` or
+The coordinator gives transactions to ``begin``; each participant is ``asked``, and replies by ``cast`` with ``"yes"``
+or
 ``"no"``, as in :mod:`~syndicate.bloom.library.voting`.  All yes: commit; any no: abort.  Both are thresholds of sets
 that grow, and since a participant keeps its vote, only one of them can be passed: whatever the order of messages,
 ``outcome`` is the same, and reaches all.  Two different votes of one participant are a key conflict, where it votes.
@@ -46,7 +47,7 @@ class Commit(Unanimous):
 
     @bloom
     def decide(self) -> None:
-        """All yes, or any no; told to all whenever a vote comes for what is decided."""
+        """All yes, or any no; sent to all whenever a vote comes for what is decided."""
         me, voters = self.address, self.voters
         self.decision <= self.verdict.filter(lambda v: v.choice == "yes").map(lambda v: (v.ballot, "commit"))
         self.decision <= self.votes.filter(lambda v: v.choice != "yes").map(lambda v: (v.ballot, "abort"))

@@ -5,7 +5,7 @@
 * :class:`ExactlyOnce` drops what has come before: a point of order, which the two others do without.
 
 ``pipe_sent`` has what is known to have arrived, or, of best effort, what was sent.  The importer's rules are the same
-for all three; packets are told apart by ``src`` and ``ident``.
+for all three; packets are distinguished by ``src`` and ``ident``.
 
 >>> from syndicate.bloom import Network
 >>> a, b = ExactlyOnce(address="a"), ExactlyOnce(address="b"); net = Network(a, b, repeat=1.0); got = []

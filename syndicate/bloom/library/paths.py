@@ -48,7 +48,7 @@ class Paths(Bloom):
 
 
 class Routes(Paths):
-    """The first step too: of equally cheap ways that with the fewest steps, so that no way goes in a circle."""
+    """The first step too: of equally cheap paths the one with the fewest steps, so that no path goes in a circle."""
 
     step = table(["from", "to"], ["best"], best=lmin)
 
@@ -61,7 +61,7 @@ class Routes(Paths):
         )
 
     def way(self, start: Any, end: Any) -> list[Any]:
-        """The places on the way; none if there is no path."""
+        """The places on the path; none if there is no path."""
         way = [start]
         while way[-1] != end or len(way) == 1:
             row = self.step[way[-1], end]

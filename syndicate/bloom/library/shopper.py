@@ -57,7 +57,7 @@ class Shopper(Bloom):
 
     @bloom
     def send_payments(self) -> None:
-        """In the same way."""
+        """Likewise."""
         self.checkout <~ (self.payments * self.pay).lefts("session", "number")
         self.checkout <~ (self.payments * self.timer).lefts()
 

@@ -2,12 +2,12 @@
 
 A replica keeps, for each key, an ``ldom``: sets of values under vector clocks.  A write that knows what it replaces has
 a greater clock, and wins; writes that knew nothing of each other stay both, as siblings, and who reads them and writes
-replaces both.  Replicas merge what they are told, in any order, and as often as it comes.
+replaces both.  Replicas merge what they get, in any order, and as often as it comes.
 
 A client writes to all replicas, and ``written`` has the write when enough of them have it; it asks all, and ``read``
-has the merged versions when enough have answered, and better ones if more do.  Enough is a majority, unless a subclass
+has the merged versions when enough have replied, and better ones if more do.  Enough is a majority, unless a subclass
 says otherwise; as long as the two quorums together are more than all, a read sees each write that was finished before.
-A replica that answered with less than others is sent what it lacks.
+A replica that replied with less than others is sent what it lacks.
 
 >>> from syndicate.bloom import Network
 >>> class Ann(Client):
@@ -58,7 +58,7 @@ class Replica(Wires):
 
     @bloom
     def look_up(self) -> None:
-        """Answer with what is there; a key that is asked for is there, without a version."""
+        """Reply with what is there; a key that is asked for is there, without a version."""
         self.kept <= self.fetch.map(lambda f: (f.key, None))
         self.found <~ (self.fetch * self.kept).pairs(
             ("key", "key"), lambda f, k: (f.client, f.ident, f.replica, f.key, k.version)
@@ -91,7 +91,7 @@ class Client(Wires):
 
     @classmethod
     def read_quorum(cls) -> int:
-        """How many replicas must have answered."""
+        """How many replicas must have replied."""
         return len(cls.replicas) // 2 + 1
 
     def put(self, key: Any, *values: Any) -> int:
@@ -110,7 +110,7 @@ class Client(Wires):
         return self._count
 
     def values_of(self, read: int) -> frozenset[Any]:
-        """What was read: one value, siblings, or none, also if the quorum has not answered yet."""
+        """What was read: one value, siblings, or none, also if the quorum has not replied yet."""
         row = self.read[read]
         return frozenset() if row is None else frozenset(row.version.value(Set).reveal())
 
@@ -128,7 +128,7 @@ class Client(Wires):
 
     @bloom
     def ask_all(self) -> None:
-        """Until a quorum has answered."""
+        """Until a quorum has replied."""
         me, replicas, enough = self.address, self.replicas, self.read_quorum()
         self.lookups <= self.lookup
         due = (self.lookups * self.timer).lefts().notin(self.read, ("ident", "ident"))
@@ -143,7 +143,7 @@ class Client(Wires):
 
     @bloom
     def repair_replicas(self) -> None:
-        """When an answer comes: those who answered with less than there is."""
+        """When a reply comes: those who replied with less than there is."""
         self.repair <~ (self.found * self.merged * self.answers).combos(
             self.found.ident == self.merged.ident,
             self.merged.ident == self.answers.ident,

@@ -218,14 +218,14 @@ class Session:
         one, rows = self._collection(rest, f"/{what} takes a collection and rows: /{what} link (1, 2) (2, 3)")
         if not rows:
             raise IllegalRule(f"which rows? As in /{what} {one.tabname} (1, 2) (2, 3)")
-        given = _rows(rows)
-        odd = next((row for row in given if kind_of(one) is not Kind.LATTICE and len(row) != len(one.cols)), None)
+        rows_ = _rows(rows)
+        odd = next((row for row in rows_ if kind_of(one) is not Kind.LATTICE and len(row) != len(one.cols)), None)
         if odd is not None:
             raise IllegalRule(
                 f"{odd!r} has {_counted(len(odd), 'value')}, and {one.tabname} has "
                 f"{_counted(len(one.cols), 'column')}: /{what} {one.tabname} ({', '.join(one.cols)})"
             )
-        getattr(one, what)(given)
+        getattr(one, what)(rows_)
 
     def _discard(self, _: str) -> None:
         for program in (self.bench.view, self.bench.newest):
@@ -314,16 +314,16 @@ def _number(text: str, usage: str, default: int | None = None) -> int:
 
 def _rows(text: str) -> list[Any]:
     """Rows as they are written one after the other: ``(1, 2) (2, 3)``, ``"a" "b"``."""
-    found: list[Any] = []
+    rows: list[Any] = []
     rest = text.strip()
     while rest:
         end = next((at for at in range(1, len(rest) + 1) if _is_whole(rest, at)), None)
         if end is None:
             raise BloomDeclaration(f"{rest!r} is no row: write tuples of plain values, as in (1, 'a')")
         value = ast.literal_eval(rest[:end])
-        found.append(value if isinstance(value, (tuple, list)) else (value,))
+        rows.append(value if isinstance(value, (tuple, list)) else (value,))
         rest = rest[end:].lstrip(" ,")
-    return found
+    return rows
 
 
 def _is_whole(text: str, end: int) -> bool:

@@ -101,7 +101,7 @@ class Workbench:
         return Added("name", name)
 
     def remove(self, number: int) -> None:
-        """Take a rule out; raises :class:`IllegalRule` where it is none of ours."""
+        """Take a rule out; raises :class:`IllegalRule` where it is not one of ours."""
         if number not in self.rules:
             ours = f"there are {', '.join(map(str, self.rules))}" if self.rules else "none has been added"
             whose = "belongs to the class: override its block" if 0 < number <= self.given else "is not there"
@@ -219,7 +219,7 @@ class Workbench:
     def _defined(self, statement: ast.stmt, text: str) -> tuple[str, Any]:
         """What a text defines: a name and its value; no name for an import or several."""
         scope = dict(self.names)
-        known = set(scope)
+        names_before = set(scope)
         name = ""
         match statement:
             case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
@@ -237,7 +237,7 @@ class Workbench:
         exec(compile(text.strip(), where, "exec"), scope)  # noqa: S102  # the user's own program
         if not name:
             self.names.update(
-                {new: value for new, value in scope.items() if new not in known and new != "__builtins__"}
+                {new: value for new, value in scope.items() if new not in names_before and new != "__builtins__"}
             )
         return name, scope.get(name)
 

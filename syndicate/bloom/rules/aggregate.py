@@ -122,13 +122,13 @@ def exemplary(column: Ref, trans: Callable[[Value, Value], str], *, name: str = 
 
     def chosen(group: Mapping[Value, int]) -> tuple[Value, ...]:
         values = sorted(group, key=natural_order)
-        found = values[:1]
+        best = values[:1]
         for value in values[1:]:
-            answer = trans(found[0], value)
-            if answer not in ("ignore", "keep", "replace"):
-                raise RowMisfit(f"{name}: trans says 'ignore', 'keep' or 'replace', not {answer!r}")
-            found = [*found, value] if answer == "keep" else [value] if answer == "replace" else found
-        return tuple(found)
+            verdict = trans(best[0], value)
+            if verdict not in ("ignore", "keep", "replace"):
+                raise RowMisfit(f"{name}: trans says 'ignore', 'keep' or 'replace', not {verdict!r}")
+            best = [*best, value] if verdict == "keep" else [value] if verdict == "replace" else best
+        return tuple(best)
 
     return GroupAggregate(name, _user(chosen), (column,), exemplary=True, ties=True)
 

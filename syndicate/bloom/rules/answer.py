@@ -1,4 +1,4 @@
-"""Answers: what a method of a lattice gives, as its mark and its annotation say.
+"""Results: what a method of a lattice returns, as its mark and its annotation say.
 
 Where the class of the receiver is not known, a method counts as what the worst of all lattices that have it says, so
 that nothing is taken for monotone that may not be.
@@ -27,17 +27,17 @@ ORDER: Final = (Kind.MORPHISM, Kind.MONOTONE, Kind.NON_MONOTONE)
 def kinds(cls: type[Lattice] | None, name: str) -> tuple[Kind, Kind] | None:
     """How a method treats its receiver and its arguments; None if there is none."""
     classes = list(LATTICES.values()) if cls is None else [cls]
-    found = [method for one in classes if (method := one.methods().get(name)) is not None]
-    if not found:
+    methods = [method for one in classes if (method := one.methods().get(name)) is not None]
+    if not methods:
         return None
     return (
-        max((method.kind for method in found), key=ORDER.index),
-        max((method.argument for method in found), key=ORDER.index),
+        max((method.kind for method in methods), key=ORDER.index),
+        max((method.argument for method in methods), key=ORDER.index),
     )
 
 
 def answered(cls: type[Lattice] | None, name: str, arguments: Sequence[Any]) -> type[Lattice] | None:
-    """The lattice of what a method answers, as far as its annotation tells."""
+    """The lattice of what a method returns, as far as its annotation says."""
     if name == "merge":
         return cls
     function = getattr(cls, name, None) if cls is not None else None
@@ -50,11 +50,11 @@ def returned(function: Any, cls: type[Lattice] | None, arguments: Sequence[Any])
     if said == "Self":
         return cls
     if isinstance(said, str):
-        found = getattr(function, "__globals__", {}).get(said)
-        if isinstance(found, type) and issubclass(found, Lattice):
-            return None if found is Lattice else found
-        given = [one for one in arguments if isinstance(one, type) and issubclass(one, Lattice)]
-        return given[0] if given and said == "L" else _named(said)
+        global_value = getattr(function, "__globals__", {}).get(said)
+        if isinstance(global_value, type) and issubclass(global_value, Lattice):
+            return None if global_value is Lattice else global_value
+        lattices = [one for one in arguments if isinstance(one, type) and issubclass(one, Lattice)]
+        return lattices[0] if lattices and said == "L" else _named(said)
     return said if isinstance(said, type) and issubclass(said, Lattice) and said is not Lattice else None
 
 

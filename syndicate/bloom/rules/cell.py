@@ -4,7 +4,7 @@ In a block of rules a cell is a term: ``self.count <= self.votes.size()``.  Outs
 tick: ``p.votes.reveal()``, and any method of the lattice, ``p.count.gt_eq(3)``; ``p.votes <= ["ann"]`` and
 ``p.votes.insert(...)`` give something to be merged in the next tick.
 
-What may stand on the right of ``<=``, and of ``<+``, which merges in the next tick: a term of the same lattice; rows,
+What may be on the right of ``<=``, and of ``<+``, which merges in the next tick: a term of the same lattice; rows,
 each of which is made a value by the lattice's constructor (``Lattice.of``), None left out; a plain value.  A row of one
 column is that column, any other is one element: the paper's form (Bud unites the columns of a row into an ``lset``).
 
@@ -62,29 +62,29 @@ class Cell(Head, Term, Mentioned):
         """Refused: a lattice grows, and nobody has all of it."""
         raise IllegalRule(f"{here()}: define() is for a scratch, and {self._name} is a lattice: use <= or <+")
 
-    def _right(self, given: Any, site: str) -> plan.Expression:
-        if isinstance(given, Term):
-            if given._lattice is not None and given._lattice is not self._lattice:
+    def _right(self, right: Any, site: str) -> plan.Expression:
+        if isinstance(right, Term):
+            if right._lattice is not None and right._lattice is not self._lattice:
                 raise IllegalRule(
-                    f"{site}: {self._name} is of the lattice {self._lattice.wrapper_name}, and {given} of "
-                    f"{given._lattice.wrapper_name}: both sides must be of one lattice"
+                    f"{site}: {self._name} is of the lattice {self._lattice.wrapper_name}, and {right} of "
+                    f"{right._lattice.wrapper_name}: both sides must be of one lattice"
                 )
-            return Lifted(given._plan(), given, VALUE)
-        if isinstance(given, Marked) or getattr(type(given), "_kind", None) is not None:
-            raise IllegalRule(f"{site}: {given!r} cannot stand on the right of a lattice")
-        if hasattr(given, "_bare"):  # an expression, or a product of such
-            return given._bare(site)  # type: ignore[no-any-return]  # by name: its class stands on this
-        return plan.Literal(VALUE, [(self._valued(given, site),)])
+            return Lifted(right._plan(), right, VALUE)
+        if isinstance(right, Marked) or getattr(type(right), "_kind", None) is not None:
+            raise IllegalRule(f"{site}: {right!r} cannot stand on the right of a lattice")
+        if hasattr(right, "_bare"):  # an expression, or a product of such
+            return right._bare(site)  # type: ignore[no-any-return]  # by name: its class is defined above this
+        return plan.Literal(VALUE, [(self._valued(right, site),)])
 
-    def _valued(self, given: Any, site: str) -> Lattice:
+    def _valued(self, content: Any, site: str) -> Lattice:
         """A plain value, or several, as one of the lattice; raises what the constructor raises, with the place."""
         cls = self._lattice
         try:
-            if isinstance(given, Lattice):
-                return join(cls.bottom(), given)
-            if hasattr(given, "__iter__") and not isinstance(given, (str, bytes, tuple, Mapping)):
-                return from_collection(cls, given)
-            return cls.bottom() if given is None else from_collection(cls, [given])
+            if isinstance(content, Lattice):
+                return join(cls.bottom(), content)
+            if hasattr(content, "__iter__") and not isinstance(content, (str, bytes, tuple, Mapping)):
+                return from_collection(cls, content)
+            return cls.bottom() if content is None else from_collection(cls, [content])
         except SyndicateError as error:
             again = copy.copy(error)
             again.args = (f"{site}: {self._name}: {error}", *error.args[1:])
@@ -92,16 +92,16 @@ class Cell(Head, Term, Mentioned):
 
     # --------------------------------------------------------------------------------------------------- from outside
 
-    def insert(self, given: Any) -> None:
+    def insert(self, content: Any) -> None:
         """Merge a value, or several, in the next tick; raises :class:`LatticeValue`, :class:`LatticeMismatch`."""
         site = here()
         if self._making():
             raise IllegalRule(f"{site}: a block makes rules: write {self._name} <= ..., or use @bootstrap")
-        if isinstance(given, Cell):
-            given = given.value
-        if isinstance(given, Term) or hasattr(given, "_factor"):
+        if isinstance(content, Cell):
+            content = content.value
+        if isinstance(content, Term) or hasattr(content, "_factor"):
             raise IllegalRule(f"{site}: outside of a block of rules only values can be given to {self._name}")
-        value, state = self._valued(given, site), self._program._state_of(self)
+        value, state = self._valued(content, site), self._program._state_of(self)
         self._program._root._from_outside(lambda: state.insert(value))
 
     def _refused(self, what: str) -> NoReturn:
@@ -139,7 +139,7 @@ class Cell(Head, Term, Mentioned):
             return state.value
 
     def astray(self) -> str:
-        """What is said where a function has come by the variable in a way that nobody saw."""
+        """What is said where a function has the variable from where nobody saw."""
         return (
             f"a function in a rule cannot find {self._name} this way: it would not be called again when that grows. "
             f"Mention it in the function itself, or join with it: (collection * self.{self._name})"

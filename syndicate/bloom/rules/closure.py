@@ -32,13 +32,13 @@ _watched: ContextVar[list[tuple[FunctionType, str, list[Any]]] | None] = Context
 @contextmanager
 def watching() -> Iterator[None]:
     """While a block runs; raises :class:`IllegalRule` at its end for a function that would see what it did not mean."""
-    found: list[tuple[FunctionType, str, list[Any]]] = []
-    before = _watched.set(found)
+    functions: list[tuple[FunctionType, str, list[Any]]] = []
+    before = _watched.set(functions)
     try:
         yield
     finally:
         _watched.reset(before)
-    for function, site, seen in found:
+    for function, site, seen in functions:
         for name, was, now in zip(function.__code__.co_freevars, seen, _contents(function), strict=True):
             if was is not _EMPTY and was is not now and not _equal(was, now):
                 raise IllegalRule(
@@ -55,7 +55,7 @@ def watch(function: Any, site: str) -> None:
 
 
 def _equal(was: Any, now: Any) -> bool:
-    """Whether two things are one value, such as a list that a loop makes anew each time."""
+    """Whether two things are one value, such as a list that a loop makes again each time."""
     try:
         return bool(freeze(was) == freeze(now))
     except NotAValue:

@@ -25,14 +25,14 @@ class LatticeFound(Exception):
 
 def lattice_columns(row: Sequence[Any], columns: Names, keys: int, where: str) -> list[str]:
     """The columns that hold lattice values; raises :class:`LatticeAsKey` if one belongs to the key."""
-    found = [name for name, value in zip(columns, row, strict=True) if holds_lattice(value)]
-    for name in found:
+    names = [name for name, value in zip(columns, row, strict=True) if holds_lattice(value)]
+    for name in names:
         if columns.index(name) < keys:
             raise LatticeAsKey(
                 f"{where}: the column {name} belongs to the key and cannot hold {row[columns.index(name)]!r}, which "
                 f"may grow: {_remedy(columns, keys)}"
             )
-    return found
+    return names
 
 
 def _remedy(columns: Names, keys: int) -> str:

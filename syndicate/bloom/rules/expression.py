@@ -1,4 +1,4 @@
-"""Expressions: what stands on the right of a rule, a description in the relational algebra with columns.
+"""Expressions: what is on the right of a rule, a description in the relational algebra with columns.
 
 Nothing is computed when a block runs; each method gives a new expression.  Functions of rows take one row for each
 side: of a collection one, of a join as many as are joined.
@@ -136,9 +136,9 @@ class Expression(Rows, Refusing):
                 f"{site}: the rows have {len(side.columns)} columns ({', '.join(side.columns)}), more than {name} "
                 f"has {len(columns)}: {', '.join(columns)}"
             )
-        given = [plan.Attr(a) for a in side.attributes]
-        padding = [plan.Const(None)] * (len(columns) - len(given))
-        return plan.Projection(factor.rows, list(zip(columns, [*given, *padding], strict=True)))
+        scalars = [plan.Attr(a) for a in side.attributes]
+        padding = [plan.Const(None)] * (len(columns) - len(scalars))
+        return plan.Projection(factor.rows, list(zip(columns, [*scalars, *padding], strict=True)))
 
     def _bare(self, site: str) -> plan.Expression:
         """What a lattice is to merge: whatever a function gives, or the rows, as one column."""
@@ -218,7 +218,7 @@ class Expression(Rows, Refusing):
         return self.map(lambda *rows: (repr(rows[0] if len(rows) == 1 else rows),), columns=["text"])
 
     def alias(self, name: str = "") -> Expression:
-        """The same rows as something else, whose columns can be told apart in a join with itself."""
+        """The same rows as something else, whose columns have names of their own in a join with itself."""
         (side,) = self._one_side("alias")
         other = Expression(self._factor)
         other._factor = Factor(self._factor.rows, (evolve(side, owner=other, name=name or f"alias of {side.name}"),))
@@ -239,12 +239,12 @@ class Expression(Rows, Refusing):
         first.
         """
         (side,) = self._one_side("payloads")
-        kept = [
+        payload_columns = [
             (c, plan.Attr(a))
             for at, (c, a) in enumerate(zip(side.columns, side.attributes, strict=True))
             if at != side.address
         ]
-        return Expression(made(plan.Projection(self._factor.rows, kept)))
+        return Expression(made(plan.Projection(self._factor.rows, payload_columns)))
 
     def _one_side(self, what: str) -> tuple[Side]:
         factor = self._known()
@@ -359,8 +359,10 @@ class Expression(Rows, Refusing):
             return Expression(joining.semi(left, right, pairs or joining.positional(left, right, site)))
         both = joining.inner([left, right], pairs)
         sides = both.sides[: len(left.sides)]
-        kept = dict.fromkeys(a for side in sides for a in side.attributes)
-        return Expression(Factor(plan.Projection(Expression(both).filter(function)._factor.rows, tuple(kept)), sides))
+        attributes = dict.fromkeys(a for side in sides for a in side.attributes)
+        return Expression(
+            Factor(plan.Projection(Expression(both).filter(function)._factor.rows, tuple(attributes)), sides)
+        )
 
     def include(self, *row: Value) -> Expression:
         """The one row that is equal to the arguments, if it is there."""
@@ -495,10 +497,10 @@ class Product(Signed, Refusing):
             wide = len(factors[0].sides)
             narrow = len(factors[1].sides)
             moved = [tuple(sorted(((i + narrow) if i < wide else i - wide, c) for i, c in pair)) for pair in pairs]
-            found = Expression(joining.semi(factors[1], factors[0], [(a, b) for a, b in moved]))
+            matched = Expression(joining.semi(factors[1], factors[0], [(a, b) for a, b in moved]))
         else:
-            found = Expression(joining.semi(factors[0], factors[1], pairs))
-        return found if function is None else found.map(function)
+            matched = Expression(joining.semi(factors[0], factors[1], pairs))
+        return matched if function is None else matched.map(function)
 
     def outer(self, *on: Any) -> Expression:
         """The combinations of two, and the rows of the left that have none, with a row of None on the right."""
@@ -578,28 +580,30 @@ def join_of(relations: Sequence[Any], *on: Any) -> Expression:
     return product.pairs(*on)
 
 
-def to_expression(given: Any, site: str) -> Expression:
-    """What may stand where an expression is needed; raises :class:`IllegalRule`, :class:`RowMisfit`.
+def to_expression(source: Any, site: str) -> Expression:
+    """What may be used where an expression is needed; raises :class:`IllegalRule`, :class:`RowMisfit`.
 
     A lattice, or a term, is one row of its value here, so that it can be joined with.
     """
-    if isinstance(given, Expression):
-        return given
-    if isinstance(given, Cell):
-        return Expression(Factor(plan.Relation(given.tabname, VALUE), (Side(given, given.tabname, VALUE, VALUE),)))
-    if isinstance(given, Term):
-        return Expression(made(Lifted(given._plan(), given, VALUE), str(given)))
-    if isinstance(given, Product):
-        return given.pairs()
-    if isinstance(given, Marked):
-        raise astray(given)
-    if isinstance(given, (list, tuple, set, frozenset, dict, ZSet)):
-        return values(*(given.items() if isinstance(given, dict) else given))
-    if isinstance(given, Column):
-        raise IllegalRule(f"{site}: {given!r} is a column: for its values, write map(lambda row: (row.{given.name},))")
-    if ismethod(given):
-        raise IllegalRule(f"{site}: {given.__name__} is a method here: call it, as in {given.__name__}(...)")
-    raise RowMisfit(f"{site}: {given!r} holds no rows: use a collection, an expression, or values((1, 2), ...)")
+    if isinstance(source, Expression):
+        return source
+    if isinstance(source, Cell):
+        return Expression(Factor(plan.Relation(source.tabname, VALUE), (Side(source, source.tabname, VALUE, VALUE),)))
+    if isinstance(source, Term):
+        return Expression(made(Lifted(source._plan(), source, VALUE), str(source)))
+    if isinstance(source, Product):
+        return source.pairs()
+    if isinstance(source, Marked):
+        raise astray(source)
+    if isinstance(source, (list, tuple, set, frozenset, dict, ZSet)):
+        return values(*(source.items() if isinstance(source, dict) else source))
+    if isinstance(source, Column):
+        raise IllegalRule(
+            f"{site}: {source!r} is a column: for its values, write map(lambda row: (row.{source.name},))"
+        )
+    if ismethod(source):
+        raise IllegalRule(f"{site}: {source.__name__} is a method here: call it, as in {source.__name__}(...)")
+    raise RowMisfit(f"{site}: {source!r} holds no rows: use a collection, an expression, or values((1, 2), ...)")
 
 
 def _apart(on: Sequence[Any]) -> tuple[Sequence[Any], Function | None]:

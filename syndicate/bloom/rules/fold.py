@@ -33,14 +33,14 @@ def distinct_names(names: Iterable[str]) -> Names:
     >>> distinct_names(["a", "b", "a", "a"])
     ('a', 'b', 'a_1', 'a_2')
     """
-    found: list[str] = []
+    result: list[str] = []
     for name in names:
         number, new = 0, name
-        while new in found:
+        while new in result:
             number += 1
             new = f"{name}_{number}"
-        found.append(new)
-    return tuple(found)
+        result.append(new)
+    return tuple(result)
 
 
 def over(rows: plan.Expression, columns: Names, attributes: Names, name: str) -> Factor:
@@ -53,19 +53,19 @@ def grouped(factor: Factor, keys: Refs, aggregates: Sequence[Any], site: str) ->
     """A row for each group."""
     by = [attribute(key, factor.sides, site) for key in keys or ()]
     names = [key if isinstance(key, str) else key.name for key in keys or ()]
-    found: list[tuple[str, plan.Agg]] = []
+    aggs: list[tuple[str, plan.Agg]] = []
     for one in aggregates:
         if not isinstance(one, GroupAggregate):
             said = f"agg.{one.__name__} is a function: call it," if isfunction(one) else f"{one!r} is no aggregate:"
             raise IllegalRule(f"{site}: {said} as in agg.sum(column) or agg.count()")
         of = tuple(attribute(column, factor.sides, site) for column in one.columns)
-        found.append((f"{one.name} {len(found)}", plan.Agg(one.aggregate, of)))
+        aggs.append((f"{one.name} {len(aggs)}", plan.Agg(one.aggregate, of)))
         names.append("_".join([one.name, *(c if isinstance(c, str) else c.name for c in one.columns)]))
-    made: plan.Expression = plan.GroupBy(factor.rows, by, found) if found else plan.Projection(factor.rows, by)
+    made: plan.Expression = plan.GroupBy(factor.rows, by, aggs) if aggs else plan.Projection(factor.rows, by)
     tied = [len(by) + at for at, one in enumerate(aggregates) if one.ties]
     if tied:
         made = plan.Map(made, made.heading, lambda row: tuple([v[0] if at in tied else v for at, v in enumerate(row)]))
-    return over(made, distinct_names(names), (*by, *(name for name, _ in found)), "group")
+    return over(made, distinct_names(names), (*by, *(name for name, _ in aggs)), "group")
 
 
 def chosen(factor: Factor, aggregate: Callable[..., Any], keys: Refs, column: Column | str, site: str) -> Factor:

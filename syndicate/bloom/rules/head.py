@@ -1,4 +1,4 @@
-"""Heads: what may stand on the left of a rule: a collection, or a lattice.
+"""Heads: what may be on the left of a rule: a collection, or a lattice.
 
 While a program is made, an operator records a rule; afterwards it gives rows, or a value, to the next tick.
 
@@ -67,7 +67,7 @@ class Head:
         return Recorded(self._program._record(self, op, self._right(given, site), site))
 
     def _right(self, given: Any, site: str) -> plan.Expression:
-        """What stands on the right, as relational algebra: each of the two has its own."""
+        """The right side, as relational algebra: each of the two has its own."""
         raise NotImplementedError  # abstract
 
     def _take(self, op: str, given: Any, site: str) -> None:

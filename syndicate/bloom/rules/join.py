@@ -32,7 +32,7 @@ class Factor:
     sides: tuple[Side, ...]
 
 
-def predicates(given: Iterable[Any], factors: Sequence[Factor], site: str) -> list[Pair]:
+def predicates(conditions: Iterable[Any], factors: Sequence[Factor], site: str) -> list[Pair]:
     """What users may write as predicates, as pairs; raises :class:`IllegalRule`.
 
     ``a.x == b.y``, ``(a.x, b.y)``, ``[a.x, b.x, c.x]``, ``("x", "y")``, ``{"x": "y"}``, or ``"x"`` for a
@@ -43,28 +43,28 @@ def predicates(given: Iterable[Any], factors: Sequence[Factor], site: str) -> li
         for at, factor in enumerate(factors)
         for side in factor.sides
     ]
-    found: list[Pair] = []
-    for one in given:
+    pairs: list[Pair] = []
+    for one in conditions:
         if isinstance(one, Mapping):
-            found += predicates(list(one.items()), factors, site)
+            pairs += predicates(list(one.items()), factors, site)
         elif isinstance(one, str):
             places = [(at, one) for at, side in enumerate(sides) if one in side.columns]
             if len(places) < 2:
                 find(one, sides, site)
                 raise IllegalRule(f"{site}: the column {one!r} is in one of the joined only: write (left, right)")
-            found += pairwise(places)
+            pairs += pairwise(places)
         elif isinstance(one, Equality):
-            found.append(_pair((one.left, one.right), sides, len(factors[0].sides), site))
+            pairs.append(_pair((one.left, one.right), sides, len(factors[0].sides), site))
         elif isinstance(one, (tuple, list)) and one and all(isinstance(ref, (tuple, list, Equality)) for ref in one):
-            found += predicates(one, factors, site)
+            pairs += predicates(one, factors, site)
         elif isinstance(one, (tuple, list)) and len(one) > 1:
             for pair in pairwise(one):
-                found.append(_pair(pair, sides, len(factors[0].sides), site))
+                pairs.append(_pair(pair, sides, len(factors[0].sides), site))
         else:
             raise IllegalRule(
                 f"{site}: {one!r} is no predicate of a join: write a.x == b.y, (a.x, b.y) or {{'x': 'y'}}"
             )
-    return found
+    return pairs
 
 
 def _pair(pair: tuple[Value, Value], sides: Sequence[Side], first: int, site: str) -> Pair:
@@ -119,18 +119,18 @@ def apart(factors: Sequence[Factor], pairs: Iterable[Pair]) -> tuple[list[plan.E
             name = min(classes.get(full, {full}))
             names[full] = name
             twin = next((old for old, new in renaming.items() if new == name), None)
-            if twin is not None:  # two columns of one factor are equal: one of them stands for both
+            if twin is not None:  # two columns of one factor are equal: one of them serves for both
                 expression = plan.Selection(expression, plan.Compare(twin, "==", plan.Attr(attribute)))
                 continue
             renaming[attribute] = name
         if len(renaming) < len(expression.heading):
             expression = plan.Projection(expression, tuple(renaming))
         rows.append(plan.Rename(expression, renaming))
-    made = tuple(
+    renamed_sides = tuple(
         evolve(side, attributes=tuple(names[f"{owner[at]}.{attribute}"] for attribute in side.attributes))
         for at, side in enumerate(sides)
     )
-    return rows, made
+    return rows, renamed_sides
 
 
 def inner(factors: Sequence[Factor], pairs: Iterable[Pair]) -> Factor:
@@ -173,12 +173,12 @@ def natural(factors: Sequence[Factor], site: str) -> list[Pair]:
     """All columns of the same name, equal."""
     sides = [side for factor in factors for side in factor.sides]
     names = dict.fromkeys(name for side in sides for name in side.columns)
-    found: list[Pair] = []
+    pairs: list[Pair] = []
     for name in names:
-        found += pairwise([(at, name) for at, side in enumerate(sides) if name in side.columns])
-    if not found:
+        pairs += pairwise([(at, name) for at, side in enumerate(sides) if name in side.columns])
+    if not pairs:
         raise IllegalRule(f"{site}: {', '.join(side.name for side in sides)} have no column in common: use pairs()")
-    return found
+    return pairs
 
 
 def positional(left: Factor, right: Factor, site: str) -> list[Pair]:

@@ -1,4 +1,4 @@
-"""Marks: the signs of ``<+``, ``<-``, ``<~`` and ``<+-``, which Python takes for signs of what stands after them.
+"""Marks: the signs of ``<+``, ``<-``, ``<~`` and ``<+-``, which Python takes for signs of what comes after them.
 
 ``t <+ e`` is, to Python, ``t < (+e)``: so ``+e``, ``-e``, ``~e`` and ``+-e`` give a :class:`Marked` expression.  A sign
 binds tighter than ``*``, so ``t <+ a * b`` is ``t < ((+a) * b)``: the product of a marked expression keeps the mark and
@@ -20,7 +20,7 @@ MARKS: Final = {"+": "<+", "-": "<-", "~": "<~", "+-": "<+-"}
 
 
 class Signed:
-    """What may stand after a sign."""
+    """What may come after a sign."""
 
     def __pos__(self) -> Marked:
         return Marked("+", self)
@@ -36,7 +36,7 @@ class Marked(Refusing):
     """An expression after a sign: the right side of ``<+``, ``<-``, ``<~`` or ``<+-``."""
 
     def __init__(self, mark: str, expression: Any) -> None:
-        """Of a sign and what stands after it: an expression, a product, or a term."""
+        """A sign and what comes after it: an expression, a product, or a term."""
         self._mark, self._expression = mark, expression
 
     def __mul__(self, other: Any) -> Marked:

@@ -108,65 +108,72 @@ class Meaning:
             return self.attribute(_grown(value), name, way, depth)
         if isinstance(value, Lattice):
             return self.attribute(Grown(NOBODY, type(value)), name, way, depth)
-        found = _looked_up(value, name)
-        if isinstance(found, property):
-            if not isinstance(found.fget, FunctionType):
+        attribute = _looked_up(value, name)
+        if isinstance(attribute, property):
+            if not isinstance(attribute.fget, FunctionType):
                 raise Unreadable
-            return self.call(Thing(found.fget), [thing], {}, way, depth)
-        return [(way, Method(thing, name) if found is NO_ATTRIBUTE else Thing(found))]
+            return self.call(Thing(attribute.fget), [thing], {}, way, depth)
+        return [(way, Method(thing, name) if attribute is NO_ATTRIBUTE else Thing(attribute))]
 
     # ------------------------------------------------------------------------------------------------- calls
 
     def call(
-        self, callee: Notion, given: list[Notion], named: dict[str, Notion], way: Way, depth: int
+        self, callee: Notion, arguments: list[Notion], named: dict[str, Notion], way: Way, depth: int
     ) -> list[Outcome]:
-        """What a call gives, on each way."""
+        """What a call gives, on each path."""
         match callee:
             case Method(receiver=Grown() as receiver, name=name):
-                return self._method(receiver, name, [*given, *named.values()], way, depth)
+                return self._method(receiver, name, [*arguments, *named.values()], way, depth)
             case Closure():
-                return self.reader.read(callee, _bound(callee, given, named), way, depth + 1)
+                return self.reader.read(callee, _bound(callee, arguments, named), way, depth + 1)
             case Partial():
-                return self.call(callee.callee, [*callee.given, *given], {**callee.named, **named}, way, depth)
+                return self.call(callee.callee, [*callee.given, *arguments], {**callee.named, **named}, way, depth)
             case Thing(value):
-                return self._thing(value, given, named, way, depth)
-        return self._opaque(callee, given, named, way)
+                return self._thing(value, arguments, named, way, depth)
+        return self._opaque(callee, arguments, named, way)
 
     def _opaque(self, callee: Notion, given: Sequence[Notion], named: Mapping[str, Notion], way: Way) -> list[Outcome]:
         parts = [callee, *given, *named.values()]
         self.unseen(parts, callee)
         return [(way, Plain(chosen(parts)))]
 
-    def _thing(self, value: Any, given: list[Notion], named: dict[str, Notion], way: Way, depth: int) -> list[Outcome]:
+    def _thing(
+        self, value: Any, arguments: list[Notion], named: dict[str, Notion], way: Way, depth: int
+    ) -> list[Outcome]:
         mark = mark_of(value)
         if mark is not None:
-            return self._marked(value, given, named, way)
+            return self._marked(value, arguments, named, way)
         if isinstance(value, MethodType):
-            return self._thing(value.__func__, [Thing(value.__self__), *given], named, way, depth)
+            return self._thing(value.__func__, [Thing(value.__self__), *arguments], named, way, depth)
         if isinstance(value, functools.partial):
             more = {name: Thing(one) for name, one in value.keywords.items()}
-            return self._thing(value.func, [*map(Thing, value.args), *given], {**more, **named}, way, depth)
+            return self._thing(value.func, [*map(Thing, value.args), *arguments], {**more, **named}, way, depth)
         if isinstance(value, FunctionType):
             function = closure_of(value)
             try:
-                return self.reader.read(function, _bound(function, given, named), way, depth + 1)
+                return self.reader.read(function, _bound(function, arguments, named), way, depth + 1)
             except Unreadable:
                 if (value.__module__ or "").partition(".")[0] not in sys.stdlib_module_names:
                     raise
-                return self._opaque(Thing(value), given, named, way)
-        if value is bool and len(given) == 1:
-            truth = self.reader.truth(given[0])
-            return [(way, truth if isinstance(truth, Test) else Plain(chosen(given)))]
-        if value is functools.partial and given:
-            return [(way, Partial(given[0], tuple(given[1:]), named))]
+                return self._opaque(Thing(value), arguments, named, way)
+        if value is bool and len(arguments) == 1:
+            truth = self.reader.truth(arguments[0])
+            return [(way, truth if isinstance(truth, Test) else Plain(chosen(arguments)))]
+        if value is functools.partial and arguments:
+            return [(way, Partial(arguments[0], tuple(arguments[1:]), named))]
         if isinstance(value, type):
-            return [(way, self._made(value, given, named))]
-        if value is getattr and len(given) in (2, 3) and isinstance(given[1], Thing) and type(given[1].value) is str:
-            return self.attribute(given[0], given[1].value, way, depth)
+            return [(way, self._made(value, arguments, named))]
+        if (
+            value is getattr
+            and len(arguments) in (2, 3)
+            and isinstance(arguments[1], Thing)
+            and type(arguments[1].value) is str
+        ):
+            return self.attribute(arguments[0], arguments[1].value, way, depth)
         call = inspect.getattr_static(type(value), "__call__", None)
         if isinstance(call, FunctionType):
-            return self._thing(call, [Thing(value), *given], named, way, depth)
-        return self._opaque(Thing(value), given, named, way)
+            return self._thing(call, [Thing(value), *arguments], named, way, depth)
+        return self._opaque(Thing(value), arguments, named, way)
 
     def _marked(self, value: Any, given: list[Notion], named: Mapping[str, Notion], way: Way) -> list[Outcome]:
         """What a function gives whose author says how it treats lattice values, inside of whatever it is given."""
@@ -178,16 +185,16 @@ class Meaning:
             return [(way, Plain())]
         return [(way, Grown(of_all(parts), returned(value, None, [])))]
 
-    def _made(self, cls: type, given: Sequence[Notion], named: Mapping[str, Notion]) -> Notion:
-        parts = [*map(settled, given), *map(settled, named.values())]
+    def _made(self, cls: type, arguments: Sequence[Notion], named: Mapping[str, Notion]) -> Notion:
+        parts = [*map(settled, arguments), *map(settled, named.values())]
         if issubclass(cls, Lattice):
             self._shown(parts)
             whole = not parts or all(isinstance(one, Items) and _fits(cls, one) for one in parts if is_growing(one))
             if not whole:
                 self.unseen(parts, f"{cls.__name__}()")
             return Grown(of_all(parts) if whole else NOBODY, cls)
-        if cls in (tuple, list) and len(parts) == 1 and (known := self.spread(parts[0])) is not None:
-            return Items(tuple(known), cls, loose=getattr(parts[0], "loose", False))
+        if cls in (tuple, list) and len(parts) == 1 and (items := self.spread(parts[0])) is not None:
+            return Items(tuple(items), cls, loose=getattr(parts[0], "loose", False))
         if issubclass(cls, tuple) and hasattr(cls, "_fields") and not named:
             return Items(tuple(parts), tuple, tuple(cls._fields)) if len(parts) == len(cls._fields) else Plain()
         self.unseen(parts, Thing(cls))
@@ -201,13 +208,15 @@ class Meaning:
             elif isinstance(part, Items):
                 self._shown((*part.items, *part.keys))
 
-    def _method(self, receiver: Grown, name: str, given: Sequence[Notion], way: Way, depth: int) -> list[Outcome]:
+    def _method(
+        self, receiver: Grown, name: str, arguments_given: Sequence[Notion], way: Way, depth: int
+    ) -> list[Outcome]:
         kind = kinds(receiver.lattice, name)
         if kind is None:  # of a plain value, if it is one
-            self.unseen([receiver, *given], f"{name}()")
+            self.unseen([receiver, *arguments_given], f"{name}()")
             return [(way, Plain())]
-        functions = [one for one in given if _is_function(one)]
-        others = [settled(one) for one in given if not _is_function(one)]
+        functions = [one for one in arguments_given if _is_function(one)]
+        others = [settled(one) for one in arguments_given if not _is_function(one)]
         if name == "when_true" and functions:
             node = object()
             passed = self.call(functions[0], [], {}, (*way, (node, receiver.of, True)), depth)
@@ -229,9 +238,9 @@ class Meaning:
                     self.reader.offend(of(one), f"{name}()")
         for function in functions:
             came |= self._given(receiver, function, name, way, depth)
-        arguments = [one.value if isinstance(one, Thing) else None for one in given]
-        answer = answered(receiver.lattice, name, arguments)
-        return [(way, Grown(came, answer, sure=receiver.sure))]
+        arguments = [one.value if isinstance(one, Thing) else None for one in arguments_given]
+        result = answered(receiver.lattice, name, arguments)
+        return [(way, Grown(came, result, sure=receiver.sure))]
 
     def _given(self, receiver: Grown, function: Notion, name: str, way: Way, depth: int) -> Of:
         """What a function is of that a method calls with elements; lattices among them come from the receiver."""
@@ -375,29 +384,29 @@ def closure_of(function: FunctionType) -> Closure:
     return Closure(function.__code__, function.__globals__, free, defaults, named)
 
 
-def _bound(function: Closure, given: Sequence[Notion], named: Mapping[str, Notion]) -> dict[str, Notion]:
+def _bound(function: Closure, arguments: Sequence[Notion], named: Mapping[str, Notion]) -> dict[str, Notion]:
     """The names of a call's arguments; raises :class:`Unreadable` where Python would raise."""
     code = function.code
     width = code.co_argcount
     places = code.co_varnames[: width + code.co_kwonlyargcount]
-    found: dict[str, Notion] = dict(function.named)
-    found.update(zip(places[:width][width - len(function.defaults) :], function.defaults, strict=True))
-    found.update(zip(places[:width], given, strict=False))
+    bound: dict[str, Notion] = dict(function.named)
+    bound.update(zip(places[:width][width - len(function.defaults) :], function.defaults, strict=True))
+    bound.update(zip(places[:width], arguments, strict=False))
     rest = len(places)
     if code.co_flags & inspect.CO_VARARGS:
-        found[code.co_varnames[rest]] = Items(tuple(given[width:]))
+        bound[code.co_varnames[rest]] = Items(tuple(arguments[width:]))
         rest += 1
-    elif len(given) > width:
+    elif len(arguments) > width:
         raise Unreadable
     if code.co_flags & inspect.CO_VARKEYWORDS:
         others = {name: one for name, one in named.items() if name not in places}
-        found[code.co_varnames[rest]] = Items(tuple(others.values()), dict, (), tuple(map(Thing, others)))
+        bound[code.co_varnames[rest]] = Items(tuple(others.values()), dict, (), tuple(map(Thing, others)))
     elif not named.keys() <= set(places):
         raise Unreadable
-    found.update((name, one) for name, one in named.items() if name in places)
-    if not set(places) <= found.keys():
+    bound.update((name, one) for name, one in named.items() if name in places)
+    if not set(places) <= bound.keys():
         raise Unreadable
-    return found
+    return bound
 
 
 def _looked_up(value: Any, name: str) -> Any:
@@ -407,14 +416,14 @@ def _looked_up(value: Any, name: str) -> Any:
     own = getattr(value, "__dict__", None)
     if isinstance(own, dict) and name in own:
         return own[name]
-    found = inspect.getattr_static(type(value), name, NO_ATTRIBUTE)
-    if isinstance(found, FunctionType):
-        return MethodType(found, value)
-    if isinstance(found, (classmethod, staticmethod)):
+    attribute = inspect.getattr_static(type(value), name, NO_ATTRIBUTE)
+    if isinstance(attribute, FunctionType):
+        return MethodType(attribute, value)
+    if isinstance(attribute, (classmethod, staticmethod)):
         return getattr(value, name)
-    if found is NO_ATTRIBUTE or isinstance(found, property) or not hasattr(type(found), "__get__"):
-        return found
-    if inspect.ismemberdescriptor(found):
+    if attribute is NO_ATTRIBUTE or isinstance(attribute, property) or not hasattr(type(attribute), "__get__"):
+        return attribute
+    if inspect.ismemberdescriptor(attribute):
         return getattr(value, name, NO_ATTRIBUTE)
     return NO_ATTRIBUTE
 
@@ -462,9 +471,9 @@ def _item(value: Any, at: Any) -> Notion:
 def _part(items: Items, at: Any) -> Notion:
     if items.kind is dict:
         pairs = zip(items.keys, items.items, strict=True)
-        known: dict[Any, Notion] = {key.value: item for key, item in pairs if isinstance(key, Thing)}
-        if len(known) == len(items.items) and at in known:
-            return known[at]
+        by_key: dict[Any, Notion] = {key.value: item for key, item in pairs if isinstance(key, Thing)}
+        if len(by_key) == len(items.items) and at in by_key:
+            return by_key[at]
         raise Unreadable
     if type(at) is int and -len(items.items) <= at < len(items.items):
         return items.items[at]  # type: ignore[no-any-return]  # of any notion

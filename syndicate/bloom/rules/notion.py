@@ -210,7 +210,7 @@ def of_growing(notion: Any) -> Of:
 
 
 def is_nothing(notion: Any, *, many: bool, test: bool) -> bool:
-    """Whether it stands for no row; of a *test*, for a failure."""
+    """Whether it is no row; of a *test*, for a failure."""
     if isinstance(notion, Thing):
         return notion.value is None or ((many or test) and not _filled(notion.value))
     return many and isinstance(notion, Items) and not notion.items

@@ -28,18 +28,18 @@ from syndicate.lattice.lattice import Lattice
 from syndicate.values.value import Value
 
 
-def rows_of(answer: Any) -> list[Any]:
-    """What a term answers, as rows."""
-    if answer is None:
+def rows_of(value: Any) -> list[Any]:
+    """What a term returns, as rows."""
+    if value is None:
         return []
-    if isinstance(answer, (Set, Map)):
-        return to_collection(answer)
-    if isinstance(answer, Mapping):
-        return list(answer.items())
-    if type(answer) is tuple or isinstance(answer, (Lattice, str, bytes)) or not hasattr(answer, "__iter__"):
-        return [answer if type(answer) is tuple else (answer,)]
-    items = list(answer)
-    if type(answer) is list and items and not any(map(is_row, items)):
+    if isinstance(value, (Set, Map)):
+        return to_collection(value)
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if type(value) is tuple or isinstance(value, (Lattice, str, bytes)) or not hasattr(value, "__iter__"):
+        return [value if type(value) is tuple else (value,)]
+    items = list(value)
+    if type(value) is list and items and not any(map(is_row, items)):
         return [tuple(items)]
     return [item if is_row(item) else (item,) for item in items]
 
@@ -56,24 +56,24 @@ def lifted_rows(term: Term, function: Callable[..., Value] | None, columns: Any,
         why = next(iter(of_elements(function, cls, rows=True).values()), "")
         term = Complete(term, why) if why else term
 
-    def rows(answer: Any) -> list[Any]:
-        found = rows_of(answer)
+    def rows(value: Any) -> list[Any]:
+        lifted = rows_of(value)
         if function is None:
-            return [(row,) for row in found]
+            return [(row,) for row in lifted]
         try:
             if pairs:
-                made_of = [function(*row) for row in found]
+                made_of = [function(*row) for row in lifted]
             else:
-                made_of = [function(row[0] if type(row) is tuple and len(row) == 1 else row) for row in found]
+                made_of = [function(row[0] if type(row) is tuple and len(row) == 1 else row) for row in lifted]
         except Exception as error:
-            raise failure(site, error, answer) from error
+            raise failure(site, error, value) from error
         return [(row,) for row in made_of if row is not None]
 
     factor = made(Lifted(term._plan(), term, ("row",), rows), str(term))
-    found = Expression(evolve(factor), Late(lambda row: row[0], False, None), site)
+    lifted = Expression(evolve(factor), Late(lambda row: row[0], False, None), site)
     if columns is not None:
-        found._settled(tuple(columns))
-    return found
+        lifted._settled(tuple(columns))
+    return lifted
 
 
 Term._rows = lifted_rows

@@ -51,7 +51,7 @@ from syndicate.lattice import Set
 from syndicate.lattice.lattice import Lattice
 
 ELEMENT: Final = "element"
-"""The attribute that stands for an element that a lattice's method gives to a function."""
+"""The attribute that denotes an element that a lattice's method gives to a function."""
 
 PERHAPS: Final = "perhaps"
 """In place of a lattice: a column that may hold lattice values, and of which nothing is known."""
@@ -94,7 +94,7 @@ def followed(origin: Origin, many: bool, function: Function) -> Origin:
 
 @frozen
 class Reading:
-    """Which attributes are not read in a monotone way, and why; and what comes out.
+    """Which attributes are not read monotonically, and why; and what comes out.
 
     That is *of* some attributes, and has lattice values in its *columns*, of which None means that any may hold some.
     """
@@ -134,15 +134,15 @@ def _column(attribute: str, kinds: Kinds) -> Notion:
 
 
 def reading(
-    function: Function, given: Sequence[Notion], purpose: Purpose | None = None, then: Sequence[After] = ()
+    function: Function, arguments: Sequence[Notion], purpose: Purpose | None = None, then: Sequence[After] = ()
 ) -> Reading:
     """What a function does that is called with *given*; *then* is done with what it gives."""
     purpose = purpose or Purpose()
-    grown = NOBODY.union(*map(of_growing, [*given, Thing(function)]))
+    grown = NOBODY.union(*map(of_growing, [*arguments, Thing(function)]))
     mentioned = of_growing(Thing(function))
     meaning = Meaning(_inner, mentioned, MOST_CODES if grown else FEW_CODES)
     try:
-        outcomes = meaning.call(Thing(function), list(given), {}, (), 0)
+        outcomes = meaning.call(Thing(function), list(arguments), {}, (), 0)
         for after in then:
             outcomes = _passed_on(meaning, outcomes, after)
         came = judge(meaning.reader, outcomes, purpose)
@@ -251,20 +251,20 @@ def _check_bare(reader: Reader, notion: Notion, *, inner: bool) -> None:
 
 def _columns(outcomes: Sequence[Outcome], purpose: Purpose) -> dict[int, type[Lattice] | str | None] | None:
     """Lattice values in the columns of rows; what is plain, as far as a reader can tell, may hold some."""
-    found: dict[int, type[Lattice] | str | None] = {}
+    lattices: dict[int, type[Lattice] | str | None] = {}
     for row in _rows(outcomes, many=purpose.many):
         if not isinstance(row, Items):
             return None
         for at, one in enumerate(row.items):
             column = settled(one)
             if isinstance(column, Grown) and column.sure:
-                other = found.get(at, column.lattice)
-                found[at] = column.lattice if other in (column.lattice, PERHAPS) else None
+                other = lattices.get(at, column.lattice)
+                lattices[at] = column.lattice if other in (column.lattice, PERHAPS) else None
             elif isinstance(column, Items) and is_growing(column):  # within a tuple
-                found[at] = None
+                lattices[at] = None
             elif not isinstance(column, Thing):
-                found.setdefault(at, PERHAPS)
-    return found
+                lattices.setdefault(at, PERHAPS)
+    return lattices
 
 
 def _rows(outcomes: Sequence[Outcome], *, many: bool) -> list[Notion]:
@@ -299,12 +299,12 @@ def of_elements(
 def _passed_on(meaning: Meaning, outcomes: Sequence[Outcome], after: After) -> list[Outcome]:
     """What a further function gives, of each row."""
     judge(meaning.reader, outcomes, Purpose(many=after.many))
-    found: list[Outcome] = []
+    results: list[Outcome] = []
     for way, notion in outcomes:
         for row in _rows([(way, notion)], many=after.many):
             items = meaning.spread(row)
             if items is None:
                 raise Unreadable
             named = Items(tuple(items), tuple, tuple(f"c{at}" for at in range(len(items))))
-            found += meaning.call(Thing(after.function), [named], {}, way, 0)
-    return found
+            results += meaning.call(Thing(after.function), [named], {}, way, 0)
+    return results

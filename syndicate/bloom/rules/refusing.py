@@ -1,4 +1,4 @@
-"""Operators that rules do not have: who writes one is told what is meant, instead of what Python lacks.
+"""Operators that rules do not have: who writes one gets an error that says what to write, instead of what Python lacks.
 
 Source: ``docs/design/bloom.md``, "Collections and operators".
 """
@@ -22,7 +22,7 @@ _BOTH = "for the rows of both, write a rule for each: t <= a; t <= b"
 
 
 class Refusing:
-    """What stands in a rule, and takes no operator but ``*`` and the signs."""
+    """What is used in a rule, and takes no operator but ``*`` and the signs."""
 
     no_element = (
         "in a rule, a literal row may hold a collection, t <= [(1, a)], and follows it, or join with a.nested(); "

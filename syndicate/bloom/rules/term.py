@@ -1,7 +1,7 @@
 """Terms: what a rule says of lattices, ``self.votes.size().gt_eq(2)``, as a tree of method calls.
 
 While a block runs, a variable is a term, and a method of its lattice, called on a term, gives a term.  Which methods
-there are, and whether each is a morphism, monotone or neither, the *type* of the receiver says; what a method answers
+there are, and whether each is a morphism, monotone or neither, the *type* of the receiver says; what a method returns
 is read off its annotation.  Where that does not say, a method counts as what the worst of all lattices that have it
 says, so that nothing is taken for monotone that may not be.
 
@@ -60,7 +60,7 @@ ROWS: Final = frozenset({
 class Lifted(plan.Expression):
     """Rows that a term gives: for the plan, something made of *source*, the variables' rows.
 
-    *rows* makes them of what the term answers; without it there is one, of the answer itself.
+    *rows* makes them of the term's value; without it there is one, of the value itself.
     """
 
     source: plan.Expression
@@ -95,13 +95,13 @@ class Term(Signed):
     _site: str
 
     _rows: Callable[..., Rows]
-    """How a term becomes rows: set by :mod:`syndicate.bloom.rules.outlet`, which stands on what stands on this."""
+    """How a term becomes rows: set by :mod:`syndicate.bloom.rules.outlet`, which imports what imports this."""
 
     _joined: Callable[..., Any]
     """How it is joined with others: set by :mod:`syndicate.bloom.rules.expression`."""
 
     def _leaves(self, kind: Kind = Kind.MORPHISM) -> Iterator[tuple[Mentioned, Kind, str]]:
-        """The variables that are read; in which way; and by which method, if that is not monotone."""
+        """The variables that are read; how; and by which method, if that is not monotone."""
         raise NotImplementedError  # abstract: of a variable, and of a method called
 
     def _plan(self) -> plan.Expression:
@@ -184,9 +184,9 @@ class Call(Term):
         self._offence = ""
         for one in arguments:
             if callable(one) and not isinstance(one, type):
-                found = of_elements(one, receiver._lattice, test=name == "filter")
-                self._offence = self._offence or found.get(ELEMENT, "")
-                self._captured |= {cell: found.get(cell_attribute(cell), "") for cell in captured(one)}
+                reads = of_elements(one, receiver._lattice, test=name == "filter")
+                self._offence = self._offence or reads.get(ELEMENT, "")
+                self._captured |= {cell: reads.get(cell_attribute(cell), "") for cell in captured(one)}
 
     def _leaves(self, kind: Kind = Kind.MORPHISM) -> Iterator[tuple[Mentioned, Kind, str]]:
         how = {Kind.NON_MONOTONE: f"{self._name}()"}
@@ -210,15 +210,15 @@ class Call(Term):
 def known(receiver: Term, name: str, site: str) -> tuple[Kind, Kind]:
     """How a method treats its receiver and its arguments; raises :class:`IllegalRule` if there is none."""
     cls = receiver._lattice
-    found = kinds(cls, name)
-    if found is None:
+    pair = kinds(cls, name)
+    if pair is None:
         classes = list(LATTICES.values()) if cls is None else [cls]
         names = sorted({m.symbol for one in classes for m in one.methods().values()})
         whose = "any lattice" if cls is None else f"{receiver}, of the lattice {cls.wrapper_name}"
         raise IllegalRule(
             f"{site}: there is no method {name!r} of {whose}{meant(name, names)}; there are {listed(names)}"
         )
-    return found
+    return pair
 
 
 def called(receiver: Term, name: str, arguments: tuple[Value, ...], named: Mapping[str, Any]) -> Call:

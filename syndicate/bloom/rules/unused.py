@@ -1,10 +1,10 @@
-"""Unused: an expression over collections that stands in a block, and in no rule.
+"""Unused: an expression over collections in a block that is part of no rule.
 
 Python has a meaning for what nobody meant: ``t <= a if quick else b`` is ``(t <= a) if quick else b``, of which the
 second branch is no rule; ``t <= a, b`` is a pair; ``self.a.map(f)`` alone describes rows that go nowhere.  Nothing
 comes of such an expression, so it is refused, with its place.  So is one that is given a name which nobody reads.
 
-Only what is sure is refused.  What an expression stands for is read off the block's source: an attribute of ``self``
+Only what is sure is refused.  What an expression means is read off the block's source: an attribute of ``self``
 that is a collection, what methods and operators make of one, ``values()`` and ``join()``, and a local name that is
 never anything else.  A block whose source is not to be had, or is no longer what runs, is not looked at.
 """
@@ -23,14 +23,14 @@ from syndicate.errors import IllegalRule
 
 _RULES: Final = (ast.LtE, ast.Lt)
 _MAY_ACT: Final = (ast.Call, ast.Compare, ast.Constant, ast.IfExp)
-"""What may stand beside a rule in a conditional: it does something, or says that nothing is to be done."""
+"""What may be beside a rule in a conditional: it does something, or says that nothing is to be done."""
 
 _MAKERS: Final = frozenset({"join_of", "values"})
 _examined: WeakKeyDictionary[FunctionType, WeakSet[type]] = WeakKeyDictionary()
 
 
 def check_used(block: FunctionType, program: Any) -> None:
-    """Raise :class:`IllegalRule` for an expression in a block of a program's class that stands in no rule."""
+    """Raise :class:`IllegalRule` for an expression in a block of a program's class that is part of no rule."""
     classes = _examined.setdefault(block, WeakSet())
     if type(program) in classes:
         return
@@ -47,12 +47,12 @@ def _source(block: FunctionType) -> ast.FunctionDef | None:
     try:
         text = textwrap.dedent(inspect.getsource(block))
         tree = ast.parse(text).body[0]
-        made = compile(text, "block", "exec")
+        compiled = compile(text, "block", "exec")
     except (OSError, TypeError, SyntaxError, IndexError):
         return None
     if not isinstance(tree, ast.FunctionDef):
         return None
-    codes = [one for one in made.co_consts if isinstance(one, CodeType) and one.co_name == tree.name]
+    codes = [one for one in compiled.co_consts if isinstance(one, CodeType) and one.co_name == tree.name]
     return tree if any(_names(one) == _names(block.__code__) for one in codes) else None
 
 
@@ -61,7 +61,7 @@ def _names(code: CodeType) -> frozenset[str]:
 
 
 class _Block:
-    """The source of a block, and what its names stand for."""
+    """The source of a block, and the values of its names."""
 
     def __init__(self, tree: ast.FunctionDef, block: FunctionType, program: Any) -> None:
         self.tree, self.program = tree, program
@@ -106,7 +106,7 @@ class _Block:
     # ------------------------------------------------------------------------------------------------ what it says
 
     def unused(self) -> Iterator[tuple[ast.expr, str]]:
-        """The expressions that stand in no rule, and what is said of each."""
+        """The expressions that are part of no rule, and what is said of each."""
         for node in _statements(self.tree):
             if isinstance(node, ast.Expr):
                 yield from self._alone(node.value)
@@ -146,19 +146,19 @@ class _Block:
             )
 
     def _is_rows(self, node: ast.expr | None, within: frozenset[str] = frozenset()) -> bool:
-        """Whether it surely stands for rows, for columns, or for the value of a lattice."""
+        """Whether its value is surely rows, columns, or the value of a lattice."""
         if isinstance(node, ast.Name):
-            given = self.given.get(node.id)
-            if not given or node.id in within:
+            values = self.given.get(node.id)
+            if not values or node.id in within:
                 return False
-            return all(self._is_rows(one, within | {node.id}) for one in given)
+            return all(self._is_rows(one, within | {node.id}) for one in values)
         if isinstance(node, ast.Attribute):
             return self._is_collection(node) or self._is_rows(node.value, within)
         if isinstance(node, ast.Call):
             if isinstance(node.func, ast.Name):
                 maker = self.around.get(node.func.id)
-                made = getattr(maker, "__name__", "") in _MAKERS and node.func.id not in self.given
-                return made and getattr(maker, "__module__", "") == "syndicate.bloom.rules.expression"
+                is_maker = getattr(maker, "__name__", "") in _MAKERS and node.func.id not in self.given
+                return is_maker and getattr(maker, "__module__", "") == "syndicate.bloom.rules.expression"
             method = node.func.attr if isinstance(node.func, ast.Attribute) else "define"
             return method != "define" and self._is_rows(node.func, within)
         if isinstance(node, ast.BinOp):

@@ -1,7 +1,7 @@
 """Following: a scratch whose rows are there for as long as something outside is, such as an assertion.
 
 What is given to a scratch is there for one tick.  What is *held* is there in each tick until it is released, and is
-told to the circuit once; *wanted* says what is to change with the next tick.
+given to the circuit once; *wanted* says what is to change with the next tick.
 
 >>> from syndicate.bloom.state.contents import Contents
 >>> state = FollowingState(Contents("s", ("k",), 1)); seen = []
@@ -39,9 +39,9 @@ class FollowingState(ScratchState):
         delta = super().prepare()
         for row in {**self.wanted, **self.given, **self.inserted}:
             before, after = row in self.held, self.wanted.get(row, row in self.held)
-            given, inserted = row in self.given, row in self.inserted
+            was_given, inserted = row in self.given, row in self.inserted
             # a row that is held and given as well is there once
-            more = int(after or inserted) - int(before or given) - (int(inserted) - int(given))
+            more = int(after or inserted) - int(before or was_given) - (int(inserted) - int(was_given))
             if more:
                 delta[row] = delta.get(row, 0) + more
         return {row: weight for row, weight in delta.items() if weight}
@@ -57,7 +57,7 @@ class FollowingState(ScratchState):
         self.wanted = {}
 
     def standing(self) -> Delta:
-        """All that the circuit has been told."""
+        """All that the circuit has been given."""
         found = super().standing()
         found.update({row: found.get(row, 0) + 1 for row in self.held if row not in self.given})
         return found

@@ -200,17 +200,17 @@ class Held:
 
     def since(self, old: Mapping[Key, Any]) -> dict[Key, int]:
         """What has changed since the rows of some keys were these, as weights of whole rows."""
-        found: dict[Key, int] = {}
+        changes: dict[Key, int] = {}
         for key, row in old.items():
             now = self.rows.get(key, NO_ROW)
             if now is not row:
                 gone, new = (None if one is NO_ROW else key_of(one) for one in (row, now))
                 if gone != new:
                     if gone is not None:
-                        found[gone] = -1
+                        changes[gone] = -1
                     if new is not None:
-                        found[new] = 1
-        return found
+                        changes[new] = 1
+        return changes
 
     def commit(self) -> None:
         """Let what is be."""

@@ -1,9 +1,9 @@
 """The inbox of a program: rows that have arrived in channels, and no tick has seen yet.
 
-Two rows of one key that arrive together would break it, and who sent them may be strangers to each other.  But a
+Two rows of one key that arrive together would break it, and who sent them may be untrusted peers to each other.  But a
 message may take as long as it likes: the second waits for the tick after.
 
-The *filter* of a program sees what a tick is about to take, collection by collection, and answers what it accepts and
+The *filter* of a program sees what a tick is about to take, collection by collection, and returns what it accepts and
 what it postpones; the rest is lost.  It is where a test loses, delays, reorders and batches messages.
 
 >>> from syndicate.bloom.state.contents import Contents
@@ -61,25 +61,27 @@ class Inbox:
     def taken(self) -> dict[str, dict[Key, None]]:
         """What the tick that begins sees of each collection; raises :class:`RuleFailed` if the filter does."""
         self.fresh = False
-        found = {}
+        batches = {}
         for held, queues in list(self.rows.values()):
-            found[held.name] = _firsts(held, queues) if self.choose is None else self._chosen(self.choose, held, queues)
+            batches[held.name] = (
+                _firsts(held, queues) if self.choose is None else self._chosen(self.choose, held, queues)
+            )
             if not queues:
                 del self.rows[held.name]
             elif self.choose is None:
                 self.fresh = True
-        return found
+        return batches
 
     def _chosen(self, choose: Filter, held: Contents, queues: dict[Key, dict[Key, None]]) -> dict[Key, None]:
         kind, where = row_type(held.columns), f"the filter of the channel {held.name}"
         offered = [tuple.__new__(kind, natural(row)) for queue in queues.values() for row in queue]
         try:
-            answer = choose(held.name, offered)
-            accepted, postponed = ([*map(key_of, fitted_all(rows, held.columns, where))] for rows in answer)
+            choice = choose(held.name, offered)
+            accepted, postponed = ([*map(key_of, fitted_all(rows, held.columns, where))] for rows in choice)
         except Exception as error:
             site = raised_at(error, site_of(choose))
             raise RuleFailed(
-                f"{site}: {where} failed: {type(error).__name__}: {error}. It answers two lists of rows, those that "
+                f"{site}: {where} failed: {type(error).__name__}: {error}. It returns two lists of rows, those that "
                 "are accepted and those that are postponed",
                 sites=[site],
                 relations=[held.name],
@@ -101,13 +103,13 @@ def _key(held: Contents, row: Key) -> Key:
 
 def _firsts(held: Contents, queues: dict[Key, dict[Key, None]]) -> dict[Key, None]:
     """The first row of each key, with all that can be merged with it, which are taken out."""
-    found: dict[Key, None] = {}
+    firsts: dict[Key, None] = {}
     for key, queue in list(queues.items()):
         row = next(iter(queue))
         ready = held.together(queue) if isinstance(held, Merged) and len(queue) > 1 else [row]
         for one in ready:
             del queue[one]
-            found[one] = None
+            firsts[one] = None
         if not queue:
             del queues[key]
-    return found
+    return firsts

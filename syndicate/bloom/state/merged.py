@@ -94,7 +94,7 @@ class Merged(Contents):
 
     def together(self, rows: Iterable[Key]) -> list[Key]:
         """Of rows of one key, the first and those that can be merged with it."""
-        found: list[Key] = []
+        rows_together: list[Key] = []
         so_far: Row | None = None
         for one in rows:
             row = natural(one)
@@ -102,12 +102,12 @@ class Merged(Contents):
                 if self.lattices:
                     row = made_lattices(row, self.columns, self.lattices, self.name)
                 so_far = row if so_far is None else self._merge(so_far, row, "")
-            except Exception:  # whatever a stranger's value makes a lattice raise: it comes alone, later
-                if not found:
+            except Exception:  # whatever an untrusted peer's value makes a lattice raise: it comes alone, later
+                if not rows_together:
                     return [one]
                 continue
-            found.append(one)
-        return found
+            rows_together.append(one)
+        return rows_together
 
     def absorb(self, rows: Sequence[Row], where: str) -> None:
         """Merge rows; raises :class:`LatticeAsKey`, :class:`KeyConflict`, :class:`LatticeMismatch` with the place."""
@@ -124,9 +124,9 @@ class Merged(Contents):
         keys, typed = keys_of([row[: self.keys] for row in rows])
         if typed:
             self._check_keys(keys, rows, where)
-        known, fresh = self.held.rows, Rows()
+        present, fresh = self.held.rows, Rows()
         for key, row in zip(keys, rows, strict=True):
-            old = fresh.get(key) or known.get(key)
+            old = fresh.get(key) or present.get(key)
             if old is None:
                 fresh[key] = row
                 continue

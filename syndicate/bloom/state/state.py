@@ -1,11 +1,11 @@
-"""States: what a collection is between two ticks, and what of it the circuit has not been told yet.
+"""States: what a collection is between two ticks, and what of it the circuit has not been given yet.
 
 The circuit is fed with changes of *given* rows; what rules derive from them it keeps by itself.  A table keeps its
-rows, also when their premise is gone: such rows must be given before that.  There are two ways:
+rows, also when their premise is gone: such rows must be given before that.  There are two methods:
 
 * **eager**: rows derived in one tick are given in the next.  Right for tables that are fed by what lasts one tick.
 * **lazy**: rows are given only when the circuit reports them lost, and the tick goes on with a second step.  Right for
-  tables whose premises stay, such as a transitive closure: its rows would be told twice otherwise.
+  tables whose premises stay, such as a transitive closure: its rows would be given twice otherwise.
 
 Both give the same rows: the least fixed point does not change if rows that it has are given as well.
 
@@ -33,7 +33,7 @@ NOTHING: Mapping[Key, int] = {}
 
 
 @define(eq=False)
-class Standing:
+class RowsPut:
     """The rows of a deferred rule's relation, and how they changed in the last tick."""
 
     rows: dict[Key, None] = field(factory=dict)
@@ -75,9 +75,9 @@ class TableState:
         self.given: dict[Key, None] = {}
         self.unfed: dict[Key, None] = {}
         self.doomed: dict[Key, None] = {}
-        self.next = Standing()
-        self.never = Standing()
-        self.replacing = Standing()
+        self.next = RowsPut()
+        self.never = RowsPut()
+        self.replacing = RowsPut()
         self.restored: dict[Key, None] = {}
         """Rows of an earlier run, which the first tick finds; *dropped* are those that it is to delete or replace."""
         self.dropped: dict[Key, None] = {}
@@ -117,10 +117,10 @@ class TableState:
             del leaving[row]
         self.leaving, self.arriving = leaving, arriving
         self.outside = (self.inserted, self.upserted, self.restored)
-        given = self.given
-        delta = {row: -1 for row in leaving if row in given}
-        delta.update({row: 1 for row in self.unfed if row not in leaving and row not in given})
-        delta.update({row: 1 for row in arriving if row not in given})
+        present = self.given
+        delta = {row: -1 for row in leaving if row in present}
+        delta.update({row: 1 for row in self.unfed if row not in leaving and row not in present})
+        delta.update({row: 1 for row in arriving if row not in present})
         return delta
 
     def _with_restored(self, arriving: dict[Key, None]) -> dict[Key, None]:
@@ -139,17 +139,17 @@ class TableState:
 
     def commit(self, fed: Mapping[Key, int], out: Mapping[Key, int], deferred: Mapping[str, Mapping[Key, int]]) -> None:
         """Take in a tick."""
-        given = self.given
+        present = self.given
         for row, weight in {} if isinstance(self.contents, Merged) else fed.items():
             if weight > 0:
-                given[row] = None
+                present[row] = None
             else:
-                del given[row]
+                del present[row]
         self.contents.commit(out)
         rows = self.contents.rows
         if self.eager:
-            self.unfed = {row: None for row, weight in out.items() if weight > 0 and row not in given}
-            self.unfed.update({row: None for row in self.leaving if row in rows and row not in given})
+            self.unfed = {row: None for row, weight in out.items() if weight > 0 and row not in present}
+            self.unfed.update({row: None for row in self.leaving if row in rows and row not in present})
         self.next.commit(deferred.get("<+", NOTHING))
         self.replacing.commit(deferred.get("<+-", NOTHING))
         self.never.commit(deferred.get("<-", NOTHING))
@@ -185,7 +185,7 @@ class TableState:
         return contents.covers(row) if isinstance(contents, Merged) else row in contents.rows
 
     def standing(self) -> Delta:
-        """All that the circuit has been told."""
+        """All that the circuit has been given."""
         return dict.fromkeys(self.given, 1)
 
     def merge(self, lattices: Mapping[str, type[Lattice]]) -> None:
@@ -204,7 +204,7 @@ class ScratchState:
         self.contents = contents
         self.inserted: dict[Key, None] = {}
         self.given: dict[Key, None] = {}
-        self.next = Standing()
+        self.next = RowsPut()
 
     def still(self) -> bool:
         """Whether it has nothing to tell the circuit, and nothing to forget."""
@@ -235,7 +235,7 @@ class ScratchState:
         self.inserted = {}
 
     def standing(self) -> Delta:
-        """All that the circuit has been told."""
+        """All that the circuit has been given."""
         found = dict.fromkeys(self.given, 1)
         for row in self.next.rows:
             if row not in self.next.new:
@@ -326,7 +326,7 @@ class CellState:
         self.inserted.append(value)
 
     def prepare(self) -> Delta:
-        """Nothing: values are merged, not told."""
+        """Nothing: values are merged, not given to the circuit."""
         return {}
 
     def still(self) -> bool:

@@ -1,7 +1,7 @@
 """Stores: the rows of durable tables on a disk, written with each tick or not at all.
 
-A tick that changed durable tables is one commit, made before anything is sent or seen: what a program told others, it
-still knows after a crash.  The disk has a checksum for each row, and is one program's at a time.
+A tick that changed durable tables is one commit, made before anything is sent or seen: what a program sent to others,
+it still knows after a crash.  The disk has a checksum for each row, and is one program's at a time.
 
 Each row is an element, ``(table, row)``; the columns of a table are another, ``(table, columns, None)``.
 
@@ -62,12 +62,12 @@ class Store:
         with _told():
             self.disk.open()
             try:
-                found = self.disk.load(_element)
+                stored = self.disk.load(_element)
             except BaseException:
                 self.disk.close(clean=False)
                 raise
-        self.turn, self.number = found.turn, found.number
-        for number, key in found.values:
+        self.turn, self.number = stored.turn, stored.number
+        for number, key in stored.values:
             name, row, *is_heading = natural(key)
             if is_heading:
                 self.columns[name] = row
@@ -77,15 +77,15 @@ class Store:
 
     def load(self, name: str, columns: tuple[str, ...]) -> list[tuple[Value, ...]]:
         """The rows of a table, for the first who asks; raises :class:`StateError` if they have other columns."""
-        known = self.columns.get(name)
-        if known is None:
+        stored_columns = self.columns.get(name)
+        if stored_columns is None:
             self.columns[name] = columns
             heading = (name, columns, None)
             self._commit({key_of(heading): heading}, [])
-        elif known != columns:
+        elif stored_columns != columns:
             raise StateError(
-                f"{self.place}: the stored rows of {name} have the columns {', '.join(known)}, but it is declared with "
-                f"{', '.join(columns)}: use another file, or another name for the table"
+                f"{self.place}: the stored rows of {name} have the columns {', '.join(stored_columns)}, but it is "
+                f"declared with {', '.join(columns)}: use another file, or another name for the table"
             )
         return self.rows.pop(name, [])
 

@@ -4,8 +4,8 @@ Rules are run level by level, the strata of the whole program, until nothing at 
 what grew that it reads, and what comes out of it may let the level grow again.  So at each level all that lies below is
 complete before it is read.
 
-Lattices and tables keep what they have.  A scratch with lattice values is made anew in a tick in which anything that it
-depends on may have gone; otherwise what is new is merged into what there was.
+Lattices and tables keep what they have.  A scratch with lattice values is made again in a tick in which anything that
+it depends on may have gone; otherwise what is new is merged into what there was.
 
 Contract: :meth:`undo` takes a tick back.
 
@@ -79,32 +79,32 @@ class Run:
             rows = self.pipe.pull()
             if not rows:
                 return
-            found: Any = self._folded([row[0] for row in rows], state)
+            value: Any = self._folded([row[0] for row in rows], state)
         else:
             assert self.spring is not None
-            found = self.spring.pull(site)
-            if found is None:
+            value = self.spring.pull(site)
+            if value is None:
                 return
-            if not isinstance(found, Lattice):
-                found = self._folded([found], state)
+            if not isinstance(value, Lattice):
+                value = self._folded([value], state)
         try:
             if self.rule.op == "<=":
-                self.growth.grow(state, found)
+                self.growth.grow(state, value)
             else:
-                state.defer(found)
+                state.defer(value)
         except SyndicateError as error:
             raise placed(error, f"{site}: {self.rule.head}") from error
 
     def _folded(self, values: list[Value], state: CellState) -> Lattice:
         cls = state.lattice
         try:
-            made = from_collection(cls, [value for value in values if not isinstance(value, Lattice)])
+            folded = from_collection(cls, [value for value in values if not isinstance(value, Lattice)])
             for value in values:
                 if isinstance(value, Lattice):
-                    made = join(made, value)
+                    folded = join(folded, value)
         except SyndicateError as error:
             raise placed(error, f"{self.rule.site}: {self.rule.head}") from error
-        return made
+        return folded
 
 
 class Outlet:
@@ -116,16 +116,16 @@ class Outlet:
 
     def run(self) -> None:
         """Give what is new."""
-        answer = self.spring.pull(self.spring.term._site)
+        value = self.spring.pull(self.spring.term._site)
         if self.rows is None:
-            if answer is not None:
-                known = self.held.rows.get(())
-                if known is not None and not self.spring.firm and isinstance(answer, Lattice):
-                    answer = join(known[0], answer)
-                self.held.put({(): (answer,)})
+            if value is not None:
+                previous = self.held.rows.get(())
+                if previous is not None and not self.spring.firm and isinstance(value, Lattice):
+                    value = join(previous[0], value)
+                self.held.put({(): (value,)})
             return
-        found = self.rows(answer)
-        rows = {key_of(row): row for row in found}
+        new_rows = self.rows(value)
+        rows = {key_of(row): row for row in new_rows}
         if self.spring.firm:
             self.held.drop([key for key in self.held.rows if key not in rows])
         self.held.put({key: row for key, row in rows.items() if key not in self.held.rows})
@@ -175,7 +175,7 @@ class Growth:
         self.once = self.untouched = True
 
     def spring(self, term: Any) -> Spring:
-        """A term that is told when its variables grow."""
+        """A term that is notified when its variables grow."""
         made = Spring(term, self.cells, naive=self.naive)
         self.springs.append(made)
         for name in made.leaves:
@@ -200,7 +200,7 @@ class Growth:
     # --------------------------------------------------------------------------------------------------- a tick
 
     def begin(self, fed: Mapping[str, Mapping[Key, int]]) -> dict[str, dict[Key, int]]:
-        """Merge what is given from outside; what the circuit is to be told of it, with the rest."""
+        """Merge what is given from outside; what of it is to be given to the circuit, with the rest."""
         try:
             self._begin(fed)
         except (SyndicateError, LatticeFound):

@@ -7,7 +7,7 @@ Rows that grew come again, whole.
 A body here is a join of relations, with projections, selections and functions behind it.  Any other part of a body, a
 negation or a group, is a relation of the circuit's (:mod:`syndicate.bloom.tick.partition`).
 
-Contract: what goes is not followed: the heads keep what they have, or are made anew.
+Contract: what goes is not followed: the heads keep what they have, or are made again.
 
 Source: Conway et al. 2012, on evaluation; ``docs/design/lattice.md``, "Semi-naive evaluation".
 """
@@ -185,12 +185,12 @@ class Pipe:
 
     def pull(self) -> list[Row]:
         """The rows of the body that are new, some of them more than once."""
-        found: list[Any] = []
+        rows_: list[Any] = []
         for new, way in self.both:
             if new:
                 rows: list[Value] = list(new.values())
                 new.clear()
                 for step in way:
                     rows = step(rows)
-                found = rows if not found else found + rows
-        return found
+                rows_ = rows if not rows_ else rows_ + rows
+        return rows_

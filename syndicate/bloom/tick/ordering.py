@@ -1,7 +1,7 @@
 """Ordering: what the functions of rules must see whole is marked in the rules, where strata and CALM look for it.
 
 A function that asks ``row.cost.lt_eq(5)``, or ``self.count.reveal()``, is right only when the cost, or the count, has
-grown to its fixed point: the collection, or the variable, is read in a way that is not monotone, as if a term said so.
+grown to its fixed point: the collection, or the variable, is not read monotonically, as if a term said so.
 
 Which columns hold lattice values is known of those that are declared, of those that did in a tick, and of those that
 functions plainly make.
@@ -87,12 +87,12 @@ class Ordering:
             case plan.GroupBy() | plan.Map():
                 inner = self.kinds(expression.parts()[0])
                 return {name: inner.get(name, PERHAPS) for name in expression.heading}
-        found: dict[str, Kind] = {}
+        kinds: dict[str, Kind] = {}
         for part in expression.parts():
             for name, kind in self.kinds(part).items():
                 if name in expression.heading:
-                    found[name] = max(kind, found.get(name, kind), key=_tells)
-        return found
+                    kinds[name] = max(kind, kinds.get(name, kind), key=_tells)
+        return kinds
 
     def reading(self, expression: plan.FlatMap | plan.Selection) -> Reading:
         """What the functions of an expression read of its source, and what comes out."""
@@ -144,11 +144,11 @@ class Ordering:
         if not isinstance(expression, (plan.NaturalJoin, plan.SemiJoin, plan.AntiJoin)):
             return list(parts)
         names = [name for part in parts for name in part.heading]
-        found = []
+        matched = []
         for part in parts:
             grown = [name for name, kind in self.kinds(part).items() if kind != PERHAPS and names.count(name) > 1]
-            found.append(self._firm(part, dict.fromkeys(grown, "==")) if grown else part)
-        return found
+            matched.append(self._firm(part, dict.fromkeys(grown, "==")) if grown else part)
+        return matched
 
     def _firm(self, expression: plan.Expression, offences: Mapping[str, str]) -> plan.Expression:
         """The same, where what some attributes come from is marked."""
@@ -182,7 +182,7 @@ def _is_attr(scalar: Any) -> bool:
 
 
 def _origins(expression: plan.Expression, name: str) -> Iterable[plan.Expression]:
-    """What an attribute comes from: relations, and what makes it anew."""
+    """What an attribute comes from: relations, and what makes it again."""
     match expression:
         case plan.Rename():
             old = {new: old for old, new in expression.renaming}
@@ -211,11 +211,11 @@ def _origins(expression: plan.Expression, name: str) -> Iterable[plan.Expression
 
 def known_columns(collections: Iterable[Any], held: Mapping[str, Iterable[str]]) -> Known:
     """What is known of columns before functions are read; *held* hold lattice values, but nobody says which."""
-    found: Known = {}
+    result: Known = {}
     for one in collections:
         named: Mapping[str, Any] = declaration_of(one).lattices
         own: dict[str, Kind] = dict.fromkeys(one.cols[key_count(one) :], PERHAPS)
         own |= dict.fromkeys(held.get(one.tabname, ()))
         own |= named
-        found[one.tabname] = own
-    return found
+        result[one.tabname] = own
+    return result

@@ -143,14 +143,14 @@ def spread(
 
     Raises :class:`LatticeAsKey`, with the rule, where a column of a key would.
     """
-    found: dict[str, frozenset[str]] = {**merged, **dict.fromkeys(cells, frozenset(VALUE))}
+    columns_of: dict[str, frozenset[str]] = {**merged, **dict.fromkeys(cells, frozenset(VALUE))}
     while True:
-        before = dict(found)
+        before = dict(columns_of)
         for rule in rules:
             if rule.head in cells:
                 continue
             for name in rule.body.heading:
-                if name not in holding(rule.body, found) or name in found.get(rule.head, ()):
+                if name not in holding(rule.body, columns_of) or name in columns_of.get(rule.head, ()):
                     continue
                 if rule.body.heading.index(name) < keys[rule.head]:
                     raise LatticeAsKey(
@@ -158,16 +158,16 @@ def spread(
                         "value, which may grow: put it into a column of the second list, or reveal() it if it is "
                         "complete"
                     )
-                found[rule.head] = found.get(rule.head, frozenset()) | {name}
-        if found == before:
-            return {name: columns for name, columns in found.items() if name not in cells}
+                columns_of[rule.head] = columns_of.get(rule.head, frozenset()) | {name}
+        if columns_of == before:
+            return {name: columns for name, columns in columns_of.items() if name not in cells}
 
 
-def holding(expression: plan.Expression, found: Mapping[str, frozenset[str]]) -> frozenset[str]:
+def holding(expression: plan.Expression, columns_of: Mapping[str, frozenset[str]]) -> frozenset[str]:
     """The attributes of an expression that are known to hold lattice values; a function's results are not known."""
     match expression:
         case plan.Relation():
-            return found.get(expression.name, frozenset())
+            return columns_of.get(expression.name, frozenset())
         case plan.Literal():
             from syndicate.lattice.lattice import holds_lattice
 
@@ -175,18 +175,18 @@ def holding(expression: plan.Expression, found: Mapping[str, frozenset[str]]) ->
                 name for at, name in enumerate(expression.heading) if any(holds_lattice(r[at]) for r in expression.rows)
             )
         case plan.Projection():
-            inner = holding(expression.source, found)
+            inner = holding(expression.source, columns_of)
             return frozenset(
                 name for name, scalar in expression.columns if isinstance(scalar, plan.Attr) and str(scalar) in inner
             )
         case plan.Rename():
             new = dict(expression.renaming)
-            return frozenset(new.get(name, name) for name in holding(expression.source, found))
+            return frozenset(new.get(name, name) for name in holding(expression.source, columns_of))
         case Lifted() if expression.rows is None:
             return frozenset(expression.heading)
         case plan.FlatMap() | plan.Map() | Lifted():
             return frozenset()
         case plan.GroupBy():
-            return holding(expression.source, found) & frozenset(expression.by)
-    held = frozenset[str]().union(*(holding(part, found) for part in expression.parts()))
+            return holding(expression.source, columns_of) & frozenset(expression.by)
+    held = frozenset[str]().union(*(holding(part, columns_of) for part in expression.parts()))
     return held & frozenset(expression.heading)

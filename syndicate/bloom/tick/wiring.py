@@ -65,14 +65,14 @@ def wired(
     rules = [ordering.ordered(rule) for rule in rules]
     given_held = {**{name: frozenset(of) for name, of in named.items() if of}, **(merged or {})}
     held = spread(rules, {name: key_count(one) for name, one in known.items()}, given_held, cells)
-    given = [Given(rule.head, rule.op, rule.target, rule.body, rule.site) for rule in rules]
+    rules_ = [Given(rule.head, rule.op, rule.target, rule.body, rule.site) for rule in rules]
     if not is_divided(every, rules, held):
-        program, sinks = _program(known, given)
+        program, sinks = _program(known, rules_)
         _check_strata(program)
-        wiring = _wiring(program, program, known, given, sinks)
+        wiring = _wiring(program, program, known, rules_, sinks)
         wiring.rules = rules
         return wiring
-    program, _ = _program(known, given)
+    program, _ = _program(known, rules_)
     _check_strata(program)
     division = divided(every, rules, program, held)
     parts = [Given(name, "<=", name, body, division.sites[name]) for name, body in division.parts.items()]
@@ -83,13 +83,13 @@ def wired(
 
 
 def _program(
-    known: Mapping[str, Collection], rules: Sequence[Given], division: Division | None = None
+    collections: Mapping[str, Collection], rules: Sequence[Given], division: Division | None = None
 ) -> tuple[plan.Program, set[str]]:
     program = plan.Program()
     read, derived = _read(rules), _derived(rules)
     both = frozenset(rule.head for rule in rules if rule.op == "<+")
     grows = frozenset(division.merged) if division is not None else frozenset()
-    for name, one in known.items():
+    for name, one in collections.items():
         if name in read or name in derived or name in both:
             several = kind_of(one) not in TABLES and name in both and name not in grows
             program.edb(name, *one.cols, bag=several, exact=not several)
@@ -98,11 +98,11 @@ def _program(
             program.edb(name, *division.headings[name], exact=True)
         for name in division.parts:
             program.idb(name, *division.headings[name])
-    sinks = set(derived) | {name for name in both if kind_of(known[name]) not in TABLES and name not in grows}
+    sinks = set(derived) | {name for name in both if kind_of(collections[name]) not in TABLES and name not in grows}
     for rule in rules:
         with placing(rule.site):
             if rule.target not in program.declared:
-                program.idb(rule.target, *known[rule.head].cols)
+                program.idb(rule.target, *collections[rule.head].cols)
             program.rule(program[rule.target], rule.body, origin=rule.site)
         sinks.add(rule.target)
     return program, sinks
@@ -119,7 +119,7 @@ def _derived(rules: Iterable[Given]) -> frozenset[str]:
 def _wiring(
     program: plan.Program,
     own: plan.Program,
-    known: Mapping[str, Collection],
+    collections: Mapping[str, Collection],
     rules: Sequence[Given],
     sinks: set[str],
     division: Division | None = None,
@@ -129,8 +129,8 @@ def _wiring(
         read |= {one.name for growing in division.growing if growing.flow is not None for one in growing.flow.inputs}
     if not rules:
         return Wiring(program, None, read, derived, frozenset(), division)
-    targets = {rule.target for rule in rules if rule.target not in known}
-    own.output(*[name for name in known if name in sinks], *sorted(targets))
+    targets = {rule.target for rule in rules if rule.target not in collections}
+    own.output(*[name for name in collections if name in sinks], *sorted(targets))
     return Wiring(program, own.plan(), read, derived, frozenset(sinks), division)
 
 
@@ -167,19 +167,19 @@ def steady(collections: Iterable[Collection], rules: Sequence[Rule]) -> frozense
     """
     kinds = {one.tabname: kind_of(one) for one in collections}
     shrinks = {rule.head for rule in rules if rule.op in ("<-", "<+-")}
-    found = {name for name, kind in kinds.items() if kind in (*TABLES, Kind.CONST, Kind.TEMP) and name not in shrinks}
+    names = {name for name, kind in kinds.items() if kind in (*TABLES, Kind.CONST, Kind.TEMP) and name not in shrinks}
     while True:
         less = {
             name
-            for name in found
+            for name in names
             if all(
-                not one.why and one.name in found
+                not one.why and one.name in names
                 for rule in rules
                 if rule.head == name and rule.op in ("<=", "=")
                 for one in rule.reads()
             )
             and not (kinds[name] is Kind.TEMP and any(rule.head == name and rule.op == "<+" for rule in rules))
         }
-        if less == found:
-            return frozenset(found)
-        found = less
+        if less == names:
+            return frozenset(names)
+        names = less

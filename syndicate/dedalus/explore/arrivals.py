@@ -1,4 +1,4 @@
-"""Which messages arrive in a timestep: all ways that can lead to something else, and few that cannot.
+"""Which messages arrive in a timestep: all choices that can lead to something else, and few that cannot.
 
 *An arrival without effect* need not be tried now.  Where what arrives stays, to arrive one timestep later is the same;
 of what does not stay, a copy more under way can do all that one less can.
@@ -37,8 +37,8 @@ Share: TypeAlias = tuple[tuple[Sent, ...], tuple[Sent, ...]]
 class Arrivals:
     """The arrivals of a search.
 
-    Messages in relations that are *persistent* stay; if *local*, locations are apart; *count* is told of each timestep
-    that is tried.
+    Messages in relations that are *persistent* stay; if *local*, locations are apart; *count* is called for each
+    timestep that is tried.
     """
 
     space: Space

@@ -323,7 +323,7 @@ class Explorer:
                 self._note(seen, way)
 
     def _at_last(self, state: State) -> Step | None:
-        """The way on which all that is under way arrives in the end."""
+        """The path on which all that is under way arrives in the end."""
         way = state.way
         for (_, row), copies in state.flight.items():
             for rule, sent, senders in copies:
@@ -446,7 +446,7 @@ class Explorer:
     # ------------------------------------------------------------------------------------------------------ outcomes
 
     def _note(self, seen: Projection, way: Step | None) -> None:
-        """Take down an outcome, unless its model is none."""
+        """Take down an outcome, unless its model is not one."""
         if seen in self.outcomes:
             return
         steps = steps_of(way)

@@ -106,7 +106,7 @@ def _keeps(rule: Rule) -> bool:
 
 
 NOTHING: Final = Rule(Atom("nothing at all"))
-"""Stands where a rule was left out, so that the others keep their numbers."""
+"""In the place of a rule that was left out, so that the others keep their numbers."""
 
 
 def sliced(rules: Sequence[Rule], relations: set[str], asked: Iterable[str]) -> list[Rule]:

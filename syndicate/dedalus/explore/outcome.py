@@ -138,7 +138,7 @@ class Exploration:
     def difference(self) -> Difference | None:
         """Two schedules that end differently and differ in as little as can be; None if all end alike.
 
-        One of two outcomes that were found near each other is made the other, decision by decision; on that way there
+        One of two outcomes that were found near each other is made the other, decision by decision; on that path there
         are two neighbours that end differently.  Then what else differs is taken back, as long as they do.
         """
         if len(self.outcomes) < 2:

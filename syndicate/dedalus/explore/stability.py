@@ -45,7 +45,7 @@ class Run:
     *given* are facts from outside, *true* what is true, *chosen* the values that were chosen, all by time; *arrive*
     tells when messages arrive, by rule, row and time of sending; *early* are the arrivals in the past, and *ahead* what
     is read of constant times before they come, as facts of :func:`at_constant`.  Nothing changes but at some *times*,
-    or if these are not told at all.
+    or if these are not given at all.
     """
 
     start: int
@@ -131,7 +131,7 @@ class StabilityCheck:
     def _derived(
         self, run: Run, taken: dict[int, Facts], early: set[Early], ahead: set[Fact]
     ) -> tuple[set[Early], set[Fact]]:
-        """One way through time: the arrivals in the past that are sent, and what is true at constant times."""
+        """One run through time: the arrivals in the past that are sent, and what is true at constant times."""
         due: dict[int, set[Fact]] = defaultdict(set)
         for at, name, row in early:
             due[at].add((name, row))

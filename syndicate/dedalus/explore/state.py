@@ -29,7 +29,7 @@ Sent: TypeAlias = tuple[int, int, tuple[Value, ...]]
 
 @frozen(eq=False)
 class Step:
-    """The way to a state, last step first."""
+    """The path to a state, last step first."""
 
     before: Step | None
     entry: tuple[Any, ...]
@@ -132,7 +132,7 @@ def divided(
 
 
 def steps_of(way: Step | None) -> list[tuple[Any, ...]]:
-    """The entries on a way, first step first."""
+    """The entries on a path, first step first."""
     found = []
     while way is not None:
         found.append(way.entry)
@@ -143,7 +143,7 @@ def steps_of(way: Step | None) -> list[tuple[Any, ...]]:
 def decided(
     steps: Iterable[tuple[Any, ...]],
 ) -> tuple[dict[MessageKey, tuple[int, ...]], dict[tuple[int, int], tuple[Row, ...]]]:
-    """When messages arrived on a way, and what was chosen, by rule and time."""
+    """When messages arrived on a path, and what was chosen, by rule and time."""
     arrive: dict[MessageKey, list[int]] = defaultdict(list)
     choices: dict[tuple[int, int], tuple[Row, ...]] = {}
     for step in steps:
@@ -155,7 +155,7 @@ def decided(
 
 
 def is_causal(steps: Iterable[tuple[Any, ...]]) -> bool:
-    """Whether no message on a way comes before its cause."""
+    """Whether no message on a path comes before its cause."""
     messages = [
         Message("", row, sent, (at,), number, senders)
         for kind, number, row, sent, at, senders in (step for step in steps if step[0] == "arrive")

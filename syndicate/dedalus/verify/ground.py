@@ -1,9 +1,9 @@
 """All that could be true under some faults: a program without variables, each conclusion with all its derivations.
 
-Facts at times are atoms of logic without variables.  An atom's *instances* are the ways in which it can come about: the
-atoms that must be true, those that must be false, and the faults by which the message would be lost.  A negated atom
-counts as possible unless it is certain, a message as arriving and as lost.  What is true under a given set of faults
-is then found without looking at rules again, and so is why.
+Facts at times are atoms of logic without variables.  An atom's *instances* are the derivations by which it can come
+about: the atoms that must be true, those that must be false, and the faults by which the message would be lost.  A
+negated atom counts as possible unless it is certain, a message as arriving and as lost.  What is true under a given set
+of faults is then found without looking at rules again, and so is why.
 
 A head with aggregates, or a choice, depends on a whole *group* of bindings at once: its members are atoms too.  What is
 chosen is not decided here, unless by a seed: all that could be is possible.
@@ -90,7 +90,7 @@ class Group:
 
 @frozen
 class Instance:
-    """A way in which an atom comes about.
+    """A derivation of an atom.
 
     *true* and *false* are atoms, *lost* the faults that lose the message, *needs* the fault without which it is not
     so, *group* the group with the row that it must have.
@@ -254,7 +254,7 @@ class _Grounding:
         return atom
 
     def add(self, fact: Fact, instance: Instance, part: int = 1) -> bool:
-        """Note a way in which an atom comes about; whether anything is new."""
+        """Note a derivation of an atom; whether anything is new."""
         present = fact in self.made.numbers
         number = self.number(fact, part)
         instances = self.made.instances[number]

@@ -153,7 +153,7 @@ class Lineage:
         return found if one.group is None else found | self.deciding(one.group[0])
 
     def failing(self, one: Instance, beside: int) -> int:
-        """The support of a derivation's failing, the one that adds least to another; the simple case in a fast way."""
+        """The support of a derivation's failing, the one that adds least to another; the simple case fast."""
         best, size = -1, 0
         if one.needs or one.lost or one.group is not None:
             return min(self.reasons(one), key=lambda support: smallest(support | beside))

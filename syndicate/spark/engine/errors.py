@@ -1,7 +1,7 @@
 """Failures of a step on Spark, in a sentence.
 
 Spark wraps what went wrong in errors of the task, the stage and the job, in two languages.  Our own workers leave a
-mark in it that says which node failed at which element; the rest is told by Spark's own one sentence.
+mark in it that says which node failed at which element; the rest is said by Spark's own one sentence.
 
 Source: ``docs/design/spark.md``, "The second engine" and "Reasons that pass".
 """
@@ -73,8 +73,8 @@ def _told(error: Exception, circuit: Circuit | None) -> SyndicateError | None:
 def ended() -> EngineError:
     """The session is gone."""
     return EngineError(
-        "the Spark session of the engine has ended: open another one, and make the engine anew on its state directory. "
-        "It goes on from the last committed epoch"
+        "the Spark session of the engine has ended: open another one, and make the engine again on its state "
+        "directory. It goes on from the last committed epoch"
     )
 
 

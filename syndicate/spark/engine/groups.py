@@ -130,7 +130,7 @@ def made_unique(scope: Context, node: Node, given: Batch | None) -> Batch | None
 
 
 def told_here(both: Any, layout: Layout, session: Any) -> Batch:
-    """What comes and what goes of a set that is told what to hold, in the driver."""
+    """What comes and what goes of a set that is given what to hold, in the driver."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

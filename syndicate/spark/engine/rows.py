@@ -1,4 +1,4 @@
-"""Elements and Arrow columns: the way into Spark and back, the same in the driver and in its workers.
+"""Elements and Arrow columns: into Spark and back, the same in the driver and in its workers.
 
 >>> layout = Layout(("long", "any")); table = table_of([(1, "a"), (2, 3.5)], [1, -1], layout)
 >>> table.column_names, elements_of(table, "e", layout.value), table["w"].to_pylist()

@@ -2,9 +2,9 @@
 
 A leaf is a column.  ``long double string binary boolean`` hold ``int float str bytes bool``, and None in any of them;
 ``void`` is nothing but None, ``unit`` the empty tuple.  ``any`` holds whatever else there is, and what is not of one
-type, as canonical bytes (:mod:`syndicate.spark.engine.canonical`).  A tuple of shapes stands for tuples of that length.
-Shapes are ordered: two have a least one that holds the elements of both, so a stream that turns out to be more mixed
-than it was is widened, never refused.
+type, as canonical bytes (:mod:`syndicate.spark.engine.canonical`).  A tuple of shapes is the shape of tuples of that
+length. Shapes are ordered: two have a least one that holds the elements of both, so a stream that turns out to be more
+mixed than it was is widened, never refused.
 
 Contract: two elements of a shape are equal if and only if all their columns are.  So an integer beyond 64 bits, a text
 that is no UTF-8, and ``-0.0``, which Spark takes for ``0.0``, make a leaf ``any``.

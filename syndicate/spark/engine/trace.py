@@ -3,7 +3,7 @@
 A step adds one run at most. Small runs stay in the driver as well, as one table; large ones are files, and the largest
 are divided by key, so that a delta of ten keys reads some buckets and not the whole.  Runs are merged when there are
 too many, the small with the small: a base is written again only when what lies upon it is a quarter of it, so that an
-entry is written some log(n) times in its life.
+entry is written some log(n) times.
 
 Within a step there are three parts: what was there before, what this step's earlier ticks have added (in a loop), and
 the batch of this tick, which a join must be able to leave out.

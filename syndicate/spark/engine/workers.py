@@ -1,7 +1,7 @@
 """What runs in Spark's Python workers: functions of circuits over Arrow batches.
 
 Each is an object that Spark ships: it takes an iterator of record batches and gives one.  A function that raises is
-told by its node and the element, in a mark that the driver finds in whatever Spark wraps around it.
+described by its node and the element, in a mark that the driver finds in whatever Spark wraps around it.
 
 Source: ``docs/design/spark.md``, "The second engine".
 """

@@ -684,7 +684,7 @@ def test_what_people_may_write() -> None:
 
 
 def test_an_observer_may_be_narrowed(place: Place) -> None:
-    """A narrowed observer is told only what its caveats let pass, and of the end of that."""
+    """A narrowed observer is notified of only what its caveats let pass, and of the end of that."""
     seen = Probe()
     observer = place.act(lambda: attenuate(ref(seen), "<rewrite <arr [<bind SignedInteger>]> <arr [<ref 0>]>>"))
     place.act(lambda: assert_(place.ds, Observe(["n", capture()], observer)))

@@ -26,7 +26,7 @@ def say(**what):
 
 
 class Watcher(actor.Entity):
-    """Says what it is told; answers a capability in it by a message to that."""
+    """Says what it is told; returns a capability in it by a message to that."""
 
     def __init__(self, name):
         self.name = name

@@ -349,7 +349,7 @@ def test_a_port_in_use() -> None:
     ],
 )
 async def test_noise_on_the_socket(server: Server, data: bytes, logs: list[MutableMapping[str, Any]]) -> None:
-    """Whatever a stranger sends, it is disconnected, and others do not notice."""
+    """Whatever an untrusted peer sends, it is disconnected, and others do not notice."""
     seen: list[tuple[str, str]] = []
     async with open_system(present, server.address, "alice", seen):
         await until(lambda: seen)

@@ -29,7 +29,7 @@ from syndicate.values.value import Frozen, freeze
 from tests.relay.server.test_durable import VALUES, Model
 from tests.work import PATIENCE
 
-HOUSE = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[3]
 KILLS = int(os.environ.get("SYNDICATE_KILLS", "200"))
 SERVER = [sys.executable, "-m", "tests.relay.durable_server"]
 ACCEPTED = Symbol("accepted")
@@ -127,7 +127,7 @@ class Wire:
 def nest() -> Iterator[subprocess.Popen[str]]:
     """Where servers hatch."""
     with subprocess.Popen(
-        SERVER, cwd=HOUSE, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
+        SERVER, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
         try:
             yield process
@@ -148,7 +148,7 @@ def hatch(process: subprocess.Popen[str], directory: Path, path: Path) -> int:
 def server(directory: Path, *args: str) -> Iterator[tuple[subprocess.Popen[str], Path]]:
     """A server of its own, and its socket."""
     path = directory.parent / f"{random.randrange(10**9)}.sock"
-    with subprocess.Popen([*SERVER, directory, path, *args], cwd=HOUSE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*SERVER, directory, path, *args], cwd=ROOT, stderr=subprocess.PIPE, text=True) as process:
         try:
             yield process, path
         finally:
@@ -226,7 +226,7 @@ class Load:
 
 
 def killed(directory: Path, kills: int, seed: int) -> tuple[int, int]:
-    """Kill a server *kills* times under load; answer the turns that were sent, and those lost unacknowledged."""
+    """Kill a server *kills* times under load; return the turns that were sent, and those lost unacknowledged."""
     rng = random.Random(seed)
     load = Load(rng)
     lost = 0

@@ -505,7 +505,7 @@ async def test_who_is_heard_stays(system: System) -> None:
 
 
 async def test_stall(system: System) -> None:
-    """The time runs from the moment when something was to be taken, and each time anew."""
+    """The time runs from the moment when something was to be taken, and each time again."""
     stream = Fake()
     session = begin(system, stream)
     stream.say(Turn([]))

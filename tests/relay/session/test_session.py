@@ -124,7 +124,7 @@ def test_assert_retract_message(wire: Wire, probe: Probe) -> None:
 
 @pytest.mark.parametrize("how", ["stop", "end", "crash"])
 def test_a_lost_peer_takes_everything_along(wire: Wire, probe: Probe, how: str) -> None:
-    """All that a peer had asserted is retracted when its session ends, in whatever way."""
+    """All that a peer had asserted is retracted when its session ends, however it ends."""
     ends = {"stop": stop, "end": lambda: wire.right.session.end("over"), "crash": lambda: 1 / 0}
     wire.act(wire.left, lambda: [assert_(wire.remote, i) for i in range(10)])
     assert len(probe.values) == 10
@@ -421,7 +421,7 @@ def test_observers_that_come_home(shared: Wire) -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_remote_observer_knows_what_matches(data: st.DataObject) -> None:
-    """For any values and patterns, classes included, a remote observer is told exactly what matches, once."""
+    """For any values and patterns, classes included, a remote observer is notified of exactly what matches, once."""
     wire = Wire(dataspace)
     ds = right_ds(wire)
     drawn = data.draw(st.lists(values(refs=False, max_leaves=4), min_size=1, max_size=5))

@@ -1,4 +1,4 @@
-"""What a stranger can do, and what an idle connection costs: counted, on a virtual clock and on sockets."""
+"""What an untrusted peer can do, and what an idle connection costs: counted, on a virtual clock and on sockets."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ WRONG = Turn(
     ids=["nothing", "a ping", "an empty turn", "a wrong capability", "a message", "a sync", "many pings"],
 )
 async def test_only_a_capability_ends_the_opening(system: System, said: list[Any]) -> None:
-    """Whatever else a stranger says, and however often, it is cut off after so many seconds."""
+    """Whatever else an untrusted peer says, and however often, it is cut off after so many seconds."""
     stream, guest = Fake(), Fake()
     sessions = [begin(system, each, publish=guarded) for each in (stream, guest)]
     guest.say(RESOLVE)
@@ -174,7 +174,7 @@ async def test_what_a_stranger_may_have(
 
 
 async def test_who_has_a_capability_has_more(system: System) -> None:
-    """The budget is only a stranger's."""
+    """The budget is only an untrusted peer's."""
     stream = Wire()
     session = begin(system, stream, evolve(TIMES, stranger=30_000), guarded)
     await stream.bring(Msgpack().encode(write(RESOLVE)))

@@ -57,7 +57,7 @@ class Person:
         os.write(self.terminal, keys.encode())
 
     def until(self, text: str, seconds: float = PATIENCE) -> str:
-        """Look until *text* has appeared; answer what came up to it, which is then done with."""
+        """Look until *text* has appeared; return what came up to it, which is then done with."""
         deadline = time.monotonic() + seconds
         while text not in self.seen:
             assert time.monotonic() < deadline, f"no {text!r} in {self.seen!r}"
@@ -238,7 +238,7 @@ def test_a_slow_pipe(start: Start, server: Server) -> None:
 
 
 def test_ctrl_c_while_nobody_reads(start: Start, server: Server) -> None:
-    """It ends all the same, although the pipe is full."""
+    """It ends nevertheless, although the pipe is full."""
     console = start("console", server[1])
     act(server[1], lambda ds: says(ds, *["x" * 1000] * 300))
     time.sleep(0.3)

@@ -102,7 +102,7 @@ def play(path: Path, *, speed: float | None = None, **options: Any) -> tuple[lis
 
 
 def test_a_replay_does_what_was_done(tmp_path: Path) -> None:
-    """Asserted, retracted and sent again, in order; at the end what still stands goes, in order."""
+    """Asserted, retracted and sent again, in order; at the end what is still asserted goes, in order."""
     seen, replay = play(recorded(tmp_path / "chat", *CHAT, [("+", 9, "1"), ("+", 8, "2")]))
     alice, bob = Record("Present", ["alice"]), Record("Present", ["bob"])
     says = Record("Says", ["alice", "hi"])

@@ -281,7 +281,9 @@ def test_our_own_standard_streams() -> None:
 
 
 async def test_a_handshake_that_fails_oddly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a library raises over a stranger's bytes costs that stranger its connection, and nobody else anything."""
+    """What a library raises over an untrusted peer's bytes costs that stranger its connection, and nobody else
+    anything.
+    """
 
     async def greet(stream: trio.SocketStream, name: str) -> Stream:
         if await stream.receive_some(1) == b"!":

@@ -81,7 +81,7 @@ class Graph:
         return value + 1 + (sum(map(read, others)) if value % 2 else 0)
 
     def oracle(self) -> list[int]:
-        """All fields, computed anew from those that are set from outside."""
+        """All fields, computed again from those that are set from outside."""
         values: list[int] = []
         for number, sources in enumerate(self.sources):
             values.append(self.value(number, values.__getitem__) if sources else self.fields[number]._value)

@@ -56,7 +56,7 @@ class Stage:
         prevent_inert_check()
 
     def act(self, fn: Callable[[Ref], object]) -> Any:
-        """Run ``fn(ds)`` in a turn; answer what it answered, or raise what it raised."""
+        """Run ``fn(ds)`` in a turn; return what it answered, or raise what it raised."""
         answers: list[outcome.Outcome[object]] = []
         self.facet.enter(lambda: answers.append(outcome.capture(fn, self.ds)))
         self.system.drain()
@@ -65,7 +65,7 @@ class Stage:
         return answers[0].unwrap()
 
     def forget(self) -> None:
-        """Begin anew with what was seen."""
+        """Begin again with what was seen."""
         for seen in self.seen:
             seen.clear()
 
@@ -161,7 +161,7 @@ def test_a_late_observer_is_told_what_is_there_once() -> None:
 
 
 def test_an_observer_that_goes_is_told_that_everything_goes() -> None:
-    """Retracting an Observe takes back what its observer was told, and nothing reaches it afterwards (row 3)."""
+    """Retracting an Observe takes back what its observer was notified of, and nothing reaches it afterwards (row 3)."""
     stage = Stage()
     watcher = Watcher()
     stage.act(lambda ds: [assert_(ds, P(n)) for n in range(3)])
@@ -432,7 +432,7 @@ def test_two_dataspaces_know_nothing_of_each_other() -> None:
 
 
 def test_a_dataspace_that_ends_takes_everything_back() -> None:
-    """Its observers are told that all is gone, and what is said to it afterwards is ignored."""
+    """Its observers are notified that all is gone, and what is said to it afterwards is ignored."""
     stage = Stage(P(capture()))
     handle = stage.act(lambda ds: assert_(ds, P(1)))
     stage.ds.facet.enter(stop_actor)

@@ -54,7 +54,7 @@ class Stage:
         self.actor = spawn(boot, self, name="reacting")
 
     def act(self, fn: Callable[[Ref], object]) -> Any:
-        """Run ``fn(ds)`` in a turn of the acting actor; answer what it answered."""
+        """Run ``fn(ds)`` in a turn of the acting actor; return what it answered."""
         answers: list[Any] = []
         self.facet.enter(lambda: answers.append(fn(self.ds)))
         self.system.drain()

@@ -55,7 +55,7 @@ class Stage:
         spawn(lambda: setattr(self, "field", query(self.ds)))
 
     def act(self, fn: Callable[[Ref], object]) -> Any:
-        """Run ``fn(ds)`` in a turn; answer what it answered."""
+        """Run ``fn(ds)`` in a turn; return what it answered."""
         answers: list[Any] = []
         self.facet.enter(lambda: answers.append(fn(self.ds)))
         self.system.drain()

@@ -82,7 +82,7 @@ class Stage:
         prevent_inert_check()
 
     def act(self, fn: Callable[[], Any], actor: int = 0) -> Any:
-        """Run *fn* in a turn of an actor, and all that it causes; answer what it answered."""
+        """Run *fn* in a turn of an actor, and all that it causes; return what it answered."""
         answers: list[Any] = []
         self.facets[actor].enter(lambda: answers.append(fn()))
         self.system.drain()

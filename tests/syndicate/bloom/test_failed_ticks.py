@@ -143,7 +143,7 @@ def test_a_deferred_row_that_could_not_be_merged() -> None:
 
 
 def test_lattices_found_one_after_the_other() -> None:
-    """Wiring anew for one collection can show that another holds lattice values, too."""
+    """Wiring again for one collection can show that another holds lattice values, too."""
 
     class Chain(Bloom):
         s = scratch(["k"], ["v"])

@@ -128,7 +128,7 @@ def ended(made: Any) -> list[Any]:
 @pytest.mark.parametrize("semi_naive", [True, False])
 @pytest.mark.parametrize("name", READING)
 def test_what_is_not_monotone_sees_the_fixed_point(name: str, semi_naive: bool) -> None:
-    """At 9, nothing is at most 5: in whatever way a function asks."""
+    """At 9, nothing is at most 5: however it ends a function asks."""
     made = program(READING[name])(semi_naive=semi_naive)
     made.step <= [(1, 2), (2, 3), (3, 9)]
     made.got <= [("a", 1)]
@@ -236,7 +236,7 @@ def looking(look: Callable[[Any], Any]) -> Rule:
 
 
 def test_collections_are_not_for_functions() -> None:
-    """A function that looks into a collection is refused, with a remedy, in whatever way it does."""
+    """A function that looks into a collection is refused, with a remedy, however it ends it does."""
     looks: list[Callable[[Any], Any]] = [
         lambda p: len(p.got),
         lambda p: ("a", 1) in p.got,

@@ -40,7 +40,7 @@ def state(p: Any) -> dict[str, Any]:
 
 @settings(max_examples=150)
 @given(st.integers(0, 2**32), st.booleans(), st.booleans())
-@example(seed=1000678, declared=False, semi_naive=True)  # wiring anew for one collection finds lattices in another
+@example(seed=1000678, declared=False, semi_naive=True)  # wiring again for one collection finds lattices in another
 def test_random_programs(seed: int, declared: bool, semi_naive: bool) -> None:
     """Joins, negation, groups, deletions, deferred rules, lattices, morphisms and what is not, for eight ticks."""
     rng = random.Random(seed)

@@ -296,7 +296,7 @@ def test_lattices_as_rows() -> None:
 
 
 def test_a_lattice_mentioned_in_a_function() -> None:
-    """It stands for its value, and rows are made anew when that grows."""
+    """It stands for its value, and rows are made again when that grows."""
 
     def block(self: Any) -> None:
         self.out <= self.t.map(lambda t: (t.k, self.s.size()))

@@ -188,7 +188,7 @@ def test_names_that_change_in_a_block() -> None:
             p.t <= p.a.map(lambda r, n=n: (n, r.v + 0))
         for some in (p.a, p.b):
             sizes = [size, -1]
-            p.s <= some.filter(lambda r: r.k in sizes).map(lambda r: (r.k,))  # noqa: B023  # the same list, made anew
+            p.s <= some.filter(lambda r: r.k in sizes).map(lambda r: (r.k,))  # noqa: B023  # the same list, made again
 
     size = 1
     text = failure(loop)

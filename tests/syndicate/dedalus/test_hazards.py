@@ -1,4 +1,4 @@
-"""What is allowed and seldom meant is told, and nothing else."""
+"""What is allowed and rarely meant is told, and nothing else."""
 
 from __future__ import annotations
 

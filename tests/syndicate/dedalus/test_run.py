@@ -107,7 +107,7 @@ def test_two_dependencies_are_a_matching() -> None:
 
 
 def test_a_choice_at_each_time() -> None:
-    """The same key is chosen for anew at each timestep."""
+    """The same key is chosen for again at each timestep."""
     text = "a(1); a(2); a(3); one(X) :- a(X), choose((), (X));"
     found = json_of(text, 30, seed=1)["one"]
     assert all(len(rows) == 1 for rows in found.values())

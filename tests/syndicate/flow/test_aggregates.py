@@ -117,7 +117,7 @@ def test_a_linear_aggregate_costs_the_change() -> None:
 
 
 def test_linear_aggregates() -> None:
-    """The same as the built-in ones, also of weights below 0; what is gone takes no room; None is no row."""
+    """The same as the built-in ones, also of weights below 0; what is gone takes no space; None is no row."""
     totals = {
         "sum": agg.linear(lambda total, value, weight: total + value * weight),
         "count": agg.linear(lambda total, value, weight: total + weight),

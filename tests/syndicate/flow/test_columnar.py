@@ -474,7 +474,7 @@ def test_wrong_for_the_source() -> None:
 
 
 def test_functions_that_look() -> None:
-    """A function that is marked, and looks at values all the same, is run row by row, as is one that fails."""
+    """A function that is marked, and looks at values nevertheless, is run row by row, as is one that fails."""
     c = Circuit()
     s = c.source("s")
     c.sink("larger", s.map(rearranges(lambda pair: max(*pair))))

@@ -1,4 +1,4 @@
-"""Loops computed anew: the same as followed, whichever way is taken, and taken back like any step."""
+"""Loops computed again: the same as followed, whichever way is taken, and taken back like any step."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def closure() -> tuple[Circuit, Trap]:
 
 
 def starts(monkeypatch: pytest.MonkeyPatch, small: int, many: float, budget: float) -> list[int]:
-    """Let loops start anew sooner; counts how often they do."""
+    """Let loops start again sooner; counts how often they do."""
     counted: list[int] = []
     start = Restart.start
 
@@ -51,7 +51,7 @@ def starts(monkeypatch: pytest.MonkeyPatch, small: int, many: float, budget: flo
 @pytest.mark.parametrize(("many", "budget"), [(-1.0, 0.0), (2.0, 5.0), (2.0, 40.0)], ids=["at once", "soon", "late"])
 @pytest.mark.parametrize("seed", range(10))
 def test_restarts_change_nothing(seed: int, many: float, budget: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Random monotone loops that start anew at once, or after having followed a change for a while."""
+    """Random monotone loops that start again at once, or after having followed a change for a while."""
     counted = starts(monkeypatch, 0, many, budget)
     rng = random.Random(seed)
     check(circuits.monotone(rng), circuits.deltas(rng, ["a", "b"], 12))
@@ -61,7 +61,7 @@ def test_restarts_change_nothing(seed: int, many: float, budget: float, monkeypa
 
 @pytest.mark.parametrize("many", [-1.0, 2.0])
 def test_a_restart_is_taken_back(many: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A step that fails after the loop has started anew leaves the old state."""
+    """A step that fails after the loop has started again leaves the old state."""
     counted = starts(monkeypatch, 0, many, 3.0)
     c, trap = closure()
     rng = random.Random(1)

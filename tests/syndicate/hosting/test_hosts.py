@@ -268,7 +268,7 @@ def test_a_message_is_there_for_one_step(kind: str) -> None:
 
 @each_kind
 def test_a_mistake_of_the_program_ends_it(kind: str, logs: list[MutableMapping[str, Any]]) -> None:
-    """What it fails with in a step in which nothing of strangers comes crashes it, and all it concluded goes."""
+    """What it fails with in a step in which nothing of untrusted peers comes crashes it, and all it concluded goes."""
     stage = Stage(kind)
     stage.tell(("a", 1))
     stage.say(Later("b", 2))
@@ -518,7 +518,7 @@ def test_each_start_begins_anew(kind: str) -> None:
 
 
 def test_a_program_is_hosted_once() -> None:
-    """One that is made, has ticked or lives already, cannot begin anew: give the class."""
+    """One that is made, has ticked or lives already, cannot begin again: give the class."""
 
     def twice(program: Any) -> None:
         ds = dataspace()

@@ -214,7 +214,7 @@ def test_merge_that_leaves_the_lattice() -> None:
 
 
 def test_hash_outlives_symbols() -> None:
-    """Symbols are interned weakly, so a label made anew would have another hash than the one that was kept."""
+    """Symbols are interned weakly, so a label made again would have another hash than the one that was kept."""
 
     class Holds(Lattice):
         wrapper_name = "tholds"

@@ -167,7 +167,7 @@ def test_evaluate_tells_facts_apart_as_a_plan_does() -> None:
 
 
 def test_snapshots() -> None:
-    """A plan's circuit goes on from a snapshot in a plan made anew; another program's snapshot is refused."""
+    """A plan's circuit goes on from a snapshot in a plan made again; another program's snapshot is refused."""
 
     def program(limit: int) -> Program:
         made = Program()

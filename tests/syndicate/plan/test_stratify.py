@@ -157,6 +157,6 @@ def test_strata_of_random_programs(seed: int) -> None:
 
 
 def test_projection_does_not_hide_a_dependency() -> None:
-    """What an attribute is dropped of is read all the same."""
+    """What an attribute is dropped of is read nevertheless."""
     program = program_of(("p", Projection(NaturalJoin(one("e"), one("p")), ("x",))))
     assert program.strata()[-1].recursive

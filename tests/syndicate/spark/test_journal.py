@@ -174,7 +174,7 @@ def test_a_damaged_journal(path: Path) -> None:
 
 
 def test_a_changed_byte(path: Path) -> None:
-    """A byte that a disk has changed may leave a good SQLite file and a good form: it is found all the same, in an
+    """A byte that a disk has changed may leave a good SQLite file and a good form: it is found nevertheless, in an
     entry, in a weight, and in the number of the last batch.
     """
     journal = Journal(path, ABOUT)

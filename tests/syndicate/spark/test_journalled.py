@@ -66,7 +66,7 @@ class Run:
         assert condition(self.seen), f"the source has ended: {self.source.error!r}"
 
     async def end(self) -> BaseException | None:
-        """Wait for the end of the source; answer its error."""
+        """Wait for the end of the source; return its error."""
         await until(lambda: not self.source.running)
         return self.source.error
 
@@ -280,7 +280,7 @@ async def test_a_journal_of_other_rows(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 async def test_an_older_checkpoint(tmp_path: Path) -> None:
-    """A checkpoint that goes back further than the last batch is refused: what it plans anew may be other rows."""
+    """A checkpoint that goes back further than the last batch is refused: what it plans again may be other rows."""
     for number in range(3):
         drop(tmp_path, number, ("a", number, 1))
         async with sourced(**following(tmp_path)) as run:
@@ -425,7 +425,7 @@ async def test_columns_that_change(spark: SparkSession) -> None:
         error = await run.end()
     assert str(error) == (
         "the columns of the rows of Crate have changed while they were followed: size was int64 and is string; cast "
-        "them in the frame, or start the source anew"
+        "them in the frame, or start the source again"
     )
 
 

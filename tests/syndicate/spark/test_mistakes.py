@@ -67,7 +67,10 @@ TRIGGER = r'trigger= takes \{"processingTime": "5 seconds"\}, or \{"availableNow
         ),
         ({"changes": "Delta"}, 'changes= takes "delta", "iceberg" or a Feed that names the columns, not \'Delta\''),
         ({"changes": "delta", "weight": "w"}, "changes= says that '_change_type' holds the weights: leave weight= out"),
-        ({"checkpoint": "c"}, "checkpoint= alone would lose what stands when the process ends: give journal= as well"),
+        (
+            {"checkpoint": "c"},
+            "checkpoint= alone would lose what is asserted when the process ends: give journal= as well",
+        ),
     ],
 )
 def test_told_at_the_call(options: dict[str, Any], message: str) -> None:

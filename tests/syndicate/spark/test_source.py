@@ -123,7 +123,7 @@ class Watched:
         return self.seen
 
     async def end(self) -> BaseException | None:
-        """Wait for the end of the source; answer its error."""
+        """Wait for the end of the source; return its error."""
         await until(lambda: not self.source.running)
         await self.system.settle()
         return self.source.error

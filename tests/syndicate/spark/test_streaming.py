@@ -160,7 +160,7 @@ async def test_a_restart_goes_on(tmp_path: Path) -> None:
 
 
 async def test_without_a_state(tmp_path: Path) -> None:
-    """Without a directory that lasts each start begins anew."""
+    """Without a directory that lasts each start begins again."""
     drop(tmp_path, 1, ("a", 1, 2))
     options = following(tmp_path)
     del options["state"]

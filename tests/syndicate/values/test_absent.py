@@ -107,7 +107,9 @@ WITH_ABSENT = st.recursive(
 @settings(max_examples=20, deadline=None)
 @given(value=WITH_ABSENT)
 def test_what_is_absent_within_a_value_comes_through(host: Any, value: Any) -> None:
-    """Whatever holds it: no such value of a stranger is refused, or ends a host, and it comes out as it went in."""
+    """Whatever holds it: no such value of an untrusted peer is refused, or ends a host, and it comes out as it went
+    in.
+    """
     assert identical(through(host, lambda given: given, value), thaw(freeze(value)))
 
 

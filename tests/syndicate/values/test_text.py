@@ -168,7 +168,7 @@ def test_interest_is_readable() -> None:
 
 
 def test_large_integers() -> None:
-    """Integers beyond the digits that Python converts are printed all the same."""
+    """Integers beyond the digits that Python converts are printed nevertheless."""
     digits = unparse(10**6000 + 7)
     assert digits == "1" + "0" * 5999 + "7"
     assert unparse(-(10**6000)) == "-1" + "0" * 6000

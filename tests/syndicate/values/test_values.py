@@ -478,7 +478,7 @@ def test_symbols_are_interned() -> None:
 
 
 def test_symbols_are_forgotten() -> None:
-    """A name that nobody uses any more takes no room."""
+    """A name that nobody uses any more takes no space."""
     gc.collect()
     before = len(Symbol._known)
     kept = [Symbol(f"ever-new-{n}") for n in range(1000)]

@@ -1,4 +1,6 @@
-"""Programs as actors: what reaches them through a dataspace, when they tick, what strangers cannot do, how they end."""
+"""Programs as actors: what reaches them through a dataspace, when they tick, what untrusted peers cannot do, how they
+end.
+"""
 
 # ruff: noqa: B015  # rules are comparisons
 
@@ -328,7 +330,7 @@ def test_channels_of_modules() -> None:
     assert texts(made[1].inner) == ["hello"]
 
 
-# --------------------------------------------------------------------------------------------------- strangers
+# --------------------------------------------------------------------------------------------------- untrusted peers
 
 
 @settings(max_examples=40, deadline=None)
@@ -371,7 +373,9 @@ def test_refused_rows_are_logged(logs: list[MutableMapping[str, Any]]) -> None:
 
 
 def test_rows_of_one_key_come_one_after_the_other() -> None:
-    """Strangers who send different rows of one key in one turn break nothing: the second is there one tick later."""
+    """Untrusted peers who send different rows of one key in one turn break nothing: the second is there one tick
+    later.
+    """
 
     class Last(Bloom):
         news = channel(["@to", "topic"], ["text"])
@@ -472,7 +476,7 @@ def test_the_filter() -> None:
     assert len(offered) == 2
     p = Post(address="me", channel_filter=lambda name, rows: rows)  # type: ignore[arg-type, return-value]
     p.deliver("mail", [("me", "b")])
-    with pytest.raises(RuleFailed, match=r"the filter of the channel mail failed: .* It answers two lists of rows"):
+    with pytest.raises(RuleFailed, match=r"the filter of the channel mail failed: .* It returns two lists of rows"):
         p.tick()
 
 
@@ -706,7 +710,7 @@ def test_a_rule_that_raises_is_a_crash() -> None:
 
 
 async def test_supervision_and_durable_tables(system: System, settle: Settle, tmp_path: Path) -> None:
-    """A program that crashed is started anew, has its durable rows, and what it tells is told again."""
+    """A program that crashed is started again, has its durable rows, and what it tells is told again."""
 
     class Kept(Fragile):
         ever = durable(["who"], [])

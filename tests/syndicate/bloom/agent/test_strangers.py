@@ -1,4 +1,4 @@
-"""What strangers send to a program with lattices: it is merged, or waits, or is refused; the program goes on."""
+"""What untrusted peers send to a program with lattices: it is merged, or waits, or is refused; the program goes on."""
 
 # ruff: noqa: B015  # rules are comparisons
 
@@ -119,7 +119,7 @@ def test_lattices_nobody_declared(mixed: tuple[str, str]) -> None:
 
 
 def test_constructors_that_raise_anything() -> None:
-    """A user's lattice refuses a stranger's value in its own way, which is a refusal of the row."""
+    """A user's lattice refuses an untrusted peer's value in its own way, which is a refusal of the row."""
     told = [Packet("me", "text", ("me", "ann", value)) for value in (5, (1, 2), "hello", b"x")]
     p, actor = crowd(*told)
     assert actor.error is None
@@ -247,7 +247,7 @@ def test_what_is_said_of_them(logs: list[MutableMapping[str, Any]]) -> None:
 
 
 def test_a_mistake_of_the_program_ends_it() -> None:
-    """Rows of its own that raise do so whoever else is there, and strangers' rows are then not to blame."""
+    """Rows of its own that raise do so whoever else is there, and untrusted peers' rows are then not to blame."""
     p, actor, ds, system = fragile(Packet("me", "told", ("me", "ann", 3)))
 
     def both() -> None:
@@ -261,7 +261,7 @@ def test_a_mistake_of_the_program_ends_it() -> None:
 
 
 def test_rows_of_the_program_itself_are_kept() -> None:
-    """They are there in the tick that is tried without strangers."""
+    """They are there in the tick that is tried without untrusted peers."""
     p, actor, ds, system = fragile()
 
     def both() -> None:
@@ -310,7 +310,9 @@ def test_rows_that_replace_each_other(*, program: bool) -> None:
 
 
 def test_what_a_function_gave_is_kept() -> None:
-    """A coll_expr is called once for each tick that happens, and not again for one that is tried without strangers."""
+    """A coll_expr is called once for each tick that happens, and not again for one that is tried without untrusted
+    peers.
+    """
 
     class Pulling(Fragile):
         pulled = coll_expr(lambda: [(left.pop(),)] if left else [], ["n"])
@@ -364,7 +366,7 @@ def test_what_a_terminal_cannot_show(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_a_lattice_where_none_can_be() -> None:
-    """A stranger's lattice value in a column that nobody declared is refused where a rule makes it a key."""
+    """An untrusted peer's lattice value in a column that nobody declared is refused where a rule makes it a key."""
 
     class Keys(Bloom):
         loose = channel(["@to", "who"], ["offer"])
@@ -547,7 +549,7 @@ class Passing(Bloom):
 
 
 def passing(port: str, make: Any, turns: Sequence[Sequence[Any]], *, own: bool = False) -> tuple[Any, list[Any]]:
-    """The actor of a program that strangers tell these, in one turn after the other, and what went out."""
+    """The actor of a program that untrusted peers tell these, in one turn after the other, and what went out."""
 
     def boot() -> None:
         ds = dataspace()
@@ -587,8 +589,8 @@ def passing(port: str, make: Any, turns: Sequence[Sequence[Any]], *, own: bool =
 def test_a_function_that_never_makes_a_value(
     port: str, make: Any, kind: str, logs: list[MutableMapping[str, Any]]
 ) -> None:
-    """It is told as the program's mistake, once and with its place, and nobody's rows are refused; nor does a stranger
-    end the program by it.
+    """It is told as the program's mistake, once and with its place, and nobody's rows are refused; nor does an
+    untrusted peer end the program by it.
     """
     actor, seen = passing(port, make, [[(kind, 2)], [(kind, 4), (kind, 6)]])
     assert (actor.error, seen) == (None, [])
@@ -613,7 +615,7 @@ def test_a_function_that_fails_for_some(port: str, make: Any, kind: str, logs: l
 @pytest.mark.parametrize("make", [by_zero, nothing], ids=lambda make: make.__name__)
 @pytest.mark.parametrize("port", ["outputs", "sends"])
 def test_a_function_that_fails_for_a_row_of_the_program(port: str, make: Any) -> None:
-    """The actor crashes, with the function's place, whatever strangers are there."""
+    """The actor crashes, with the function's place, whatever untrusted peers are there."""
     actor, seen = passing(port, make, [[("sent", 1)]], own=True)
     assert isinstance(actor.error, RuleFailed)
     assert str(actor.error).startswith(f"{__file__}:")

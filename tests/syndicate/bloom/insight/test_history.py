@@ -155,7 +155,7 @@ def test_in_the_background() -> None:
 
 
 def test_a_function_that_fails_when_asked_again() -> None:
-    """A reason that cannot be found is the recorder's trouble: what the tick sends goes out all the same."""
+    """A reason that cannot be found is the recorder's trouble: what the tick sends goes out nevertheless."""
     calls: list[int] = []
 
     def once(row: Any) -> tuple[int]:

@@ -117,8 +117,8 @@ def test_laws_of_the_cart() -> None:
 @pytest.mark.parametrize(
     ("cart", "message"),
     [
-        (Cart.act(4, "tea", 1), "action 4 is none of those that the checkout names, 2 to 3"),
-        (Cart.act(1, "tea", 1), "action 1 is none of those that the checkout names, 2 to 3"),
+        (Cart.act(4, "tea", 1), "action 4 is not one of those that the checkout names, 2 to 3"),
+        (Cart.act(1, "tea", 1), "action 1 is not one of those that the checkout names, 2 to 3"),
         (Cart.check_out(5, first=2), r"two checkouts of one cart, \(number, first\) \(4, 2\) and \(5, 2\)"),
         (Cart.act(3, "jam", 1), r"two actions under the number 3, \('tea', 1\) and \('jam', 1\)"),
     ],
@@ -128,7 +128,7 @@ def test_contradictions_are_refused(cart: Cart, message: str) -> None:
     session = Cart.check_out(4, first=2).merge(Cart.act(3, "tea", 1))
     assert session.merge(session) is session
     for one, other in ((session, cart), (cart, session)):
-        with pytest.raises(LatticeValue, match=r"two|none of those"):
+        with pytest.raises(LatticeValue, match=r"two|not one of those"):
             one.merge(other)
     with pytest.raises(LatticeValue, match=message):
         session.merge(cart)
@@ -149,7 +149,7 @@ def test_a_contradiction_does_not_happen() -> None:
     server.deliver("action", [("shop", "ann", 1, 2, "tea", 1)])
     server.tick()
     server.deliver("checkout", [("shop", "ann", 1, 2, 1)])
-    with pytest.raises(LatticeValue, match=r"carts\.py:\d+: cart: action 2 is none of those.* 1 to 1"):
+    with pytest.raises(LatticeValue, match=r"carts\.py:\d+: cart: action 2 is not one of those.* 1 to 1"):
         server.tick()
     server.discard()
     server.deliver("checkout", [("shop", "ann", 1, 3, 1)])

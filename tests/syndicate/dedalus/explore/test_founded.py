@@ -23,7 +23,7 @@ def sent(*times: tuple[int, int]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("until", [3, 10**9])
 def test_a_rumour_that_tells_itself_is_no_model(until: int) -> None:
-    """Passes settle on it, and a schedule may say it: it is refused all the same."""
+    """Passes settle on it, and a schedule may say it: it is refused nevertheless."""
     program = Program.parse(RUMOUR)
     with pytest.raises(DedalusParadox, match="its own only cause"):
         program.run(until=until, schedule=sent((1, 1), (2, 1)))

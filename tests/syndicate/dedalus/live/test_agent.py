@@ -215,7 +215,7 @@ def test_arithmetic_on_what_strangers_send(logs: list[MutableMapping[str, Any]])
 async def test_a_crash_takes_what_was_shown(
     system: System, settle: Settle, logs: list[MutableMapping[str, Any]]
 ) -> None:
-    """Arithmetic on what the program has kept itself ends the actor, with the time; a new life begins anew."""
+    """Arithmetic on what the program has kept itself ends the actor, with the time; a new life begins again."""
     program = Program.parse('d(L, X / 2) :- p(L, X); p(L, X)@next :- in(L, X); p("a", 8)@1;')
     seen: list[Seen] = []
 

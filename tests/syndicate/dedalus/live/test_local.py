@@ -452,7 +452,7 @@ def test_a_diary_is_what_was_written(tmp_path: Path) -> None:
 
 
 def test_a_diary_of_a_life_before_is_kept(tmp_path: Path) -> None:
-    """A location that is started again begins anew, and does not write over what happened before."""
+    """A location that is started again begins again, and does not write over what happened before."""
     path = tmp_path / "a.diary"
     lives = []
     for life in range(3):

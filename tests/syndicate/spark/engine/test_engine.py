@@ -215,7 +215,7 @@ def closure(c: Circuit, a: Stream, b: Stream) -> None:
 
 
 def blocked(c: Circuit, a: Stream, b: Stream) -> None:
-    """A loop with a negation of what the loop itself makes: run anew in each step."""
+    """A loop with a negation of what the loop itself makes: run again in each step."""
     c.sink("out", c.recursive(lambda r: a + r.map(lambda e: (e[0] + 1, e[1])).filter(lambda e: e[0] < 4).antijoin(b)))
 
 
@@ -286,7 +286,7 @@ def test_the_cost_switch(spark: SparkSession) -> None:
 
 
 def test_ticks_in_loops_are_refused(spark: SparkSession) -> None:
-    """An operator that looks at single ticks would mean something else in a loop that is run anew."""
+    """An operator that looks at single ticks would mean something else in a loop that is run again."""
     c, a, _ = circuits.two_sources()
     c.sink("out", c.recursive(lambda r: a + r.distinct_stream()))
     with pytest.raises(CircuitError, match=r"distinct_stream .* looks at single ticks.*take it out of the loop"):
