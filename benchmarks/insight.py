@@ -6,6 +6,7 @@ The other side has neither, so these figures stand alone.
 from __future__ import annotations
 
 import itertools
+import math
 import timeit
 from time import perf_counter
 from typing import Any
@@ -50,11 +51,12 @@ def generation(skeletons: int, count: int) -> dict[str, float]:
         hot.append((now() - begun) / count)
         cold.append(_median(first[: HOT // 2]))
         generating.append(max(first))
+    gain = _median(cold) - _median(hot)  # none, where somebody else had the processor
     return {
         "ns a message, cold": 1e9 * _median(cold),
         "ns a message, hot": 1e9 * _median(hot),
         "us to generate": 1e6 * _median(generating),
-        "messages until it pays": _median(generating) / (_median(cold) - _median(hot)),
+        "messages until it pays": _median(generating) / gain if gain > 0 else math.inf,
     }
 
 

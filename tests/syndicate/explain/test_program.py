@@ -234,7 +234,7 @@ def test_groups_and_absences() -> None:
 def test_values_and_records() -> None:
     """1, 1.0 and True are three; a record is asked for as its fields."""
 
-    @record("Pair")
+    @record("explained-pair")
     class Pair:
         a: Any
         b: Any
