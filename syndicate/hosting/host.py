@@ -14,17 +14,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
 
+from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Turn, current, expect_ref, here
 from syndicate.errors import ArgumentError, WrongActor
+from syndicate.hosting.outputs import Output
 from syndicate.hosting.refusals import Refusals
 from syndicate.log import logger
 from syndicate.values.value import Ref
-
-if TYPE_CHECKING:
-    from syndicate.actors.facet import Facet
-    from syndicate.hosting.ports import Output
 
 Start: TypeAlias = Callable[[], None]
 """A boot function, for ``spawn`` and ``react``."""
@@ -43,10 +41,10 @@ def host(
     program: Hosted,
     ds: Ref,
     *,
-    inputs: Mapping[str, Any] | None = None,
-    outputs: Mapping[str, Any] | None = None,
-    messages: Mapping[str, Any] | None = None,
-    **options: Any,
+    inputs: Mapping[str, object] | None = None,
+    outputs: Mapping[str, object] | None = None,
+    messages: Mapping[str, object] | None = None,
+    **options: object,
 ) -> Start:
     """A boot function, for ``spawn`` and ``react``: let rules live in *ds*, whatever language they are in.
 
@@ -142,8 +140,8 @@ class Host(ABC):
 
         That of an output which has never made a value is the program's mistake, and logged so, once for each.
         """
-        output: Output | None = getattr(error, "output", None)
-        if output is None or output.works:
+        output = getattr(error, "output", None)
+        if not isinstance(output, Output) or output.works:
             self.refuse(port, f"{text} {what}: {error}")
         elif output not in self.failing:
             self.failing.add(output)

@@ -32,7 +32,7 @@ from syndicate.actors.verbs import current_facet, linked_task, react
 from syndicate.errors import CircuitError, SinkError, SourceError, UnknownStream
 from syndicate.flow.circuit import Circuit
 from syndicate.flow.view import check_sink
-from syndicate.hosting.ports import Records
+from syndicate.hosting.outputs import Records
 from syndicate.plan import Plan
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.engine.inputs import check_weight

@@ -28,7 +28,8 @@ from syndicate.bloom.rules.function import takes
 from syndicate.bloom.site import raised_at, site_of
 from syndicate.errors import BloomDeclaration, IllegalRule, PatternError, RuleFailed
 from syndicate.flow.element import Key, natural
-from syndicate.hosting.ports import Asserted, Output, Sent, pattern_for, reason, width
+from syndicate.hosting.outputs import Output, reason, width
+from syndicate.hosting.ports import Asserted, Sent, pattern_for
 from syndicate.values.value import Value, thaw
 
 if TYPE_CHECKING:

@@ -59,7 +59,8 @@ from syndicate.dedalus.live.packet import Fact
 from syndicate.dedalus.placement import SPECIFICATION, Placement
 from syndicate.dedalus.quiescence import restless
 from syndicate.errors import FactError, PatternError
-from syndicate.hosting.ports import pattern_for, width
+from syndicate.hosting.outputs import width
+from syndicate.hosting.ports import pattern_for
 from syndicate.values.pattern import capture
 from syndicate.values.value import Ref
 

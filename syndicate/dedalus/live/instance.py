@@ -21,7 +21,8 @@ from syndicate.dedalus.live.packet import Packet
 from syndicate.dedalus.model import Message
 from syndicate.errors import FactError, ProgramStopped, RowMisfit
 from syndicate.hosting.host import Host
-from syndicate.hosting.ports import Asserted, Output, Port, Sent
+from syndicate.hosting.outputs import Output
+from syndicate.hosting.ports import Asserted, Port, Sent
 from syndicate.hosting.routes import Routes
 from syndicate.log import logger
 from syndicate.values.pattern import capture
