@@ -47,8 +47,7 @@ patterns match.
 outside: Alice
 inside: fine
 
-Source: Garnock-Jones 2018, "TODO" (cleanup function, visibility restrictions); ``docs/design/relay.md``, "Nested
-dataspaces".
+Source: Garnock-Jones 2018 (cleanup function, visibility restrictions); ``docs/design/relay.md``, "Nested dataspaces".
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def send(target: Ref, value: Value) -> None:
     if actor in pending:
         pending[actor].append(event)
     else:
-        if actor.system is not turn.system:  # type: ignore[union-attr]
+        if actor.system is not turn.system:  # type: ignore[union-attr]  # not None: caught above
             raise foreign(actor)
         pending[actor] = [event]
 

@@ -465,7 +465,7 @@ def immutable(value: object) -> bool:
         if kind is tuple or kind is frozenset or kind is ValueSet:
             to_come.extend(part)  # type: ignore[arg-type]  # it is one of these
         elif kind is Dictionary:
-            to_come.extend(each for item in part._entries.values() for each in item)  # type: ignore[attr-defined]
+            to_come.extend(each for item in part._entries.values() for each in item)  # type: ignore[attr-defined]  # it is a Dictionary
         elif is_record(part):
             to_come.append(label_of(part))
             to_come.extend(fields_of(part))

@@ -34,7 +34,7 @@ class Verb(Command):
         """Decorate what the verb does for programs in *language*, with its options, under each of its names."""
 
         def register(function: Callable[..., None]) -> Callable[..., None]:
-            params = [*reversed(function.__click_params__), _DEBUG]  # type: ignore[attr-defined]
+            params = [*click.command()(function).params, _DEBUG]
             for group in (FAMILY, language):
                 self.commands[group][language] = Command(
                     self.name,

@@ -14,6 +14,7 @@ programs".
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from types import CodeType
 from typing import TYPE_CHECKING, Any
@@ -27,19 +28,19 @@ if TYPE_CHECKING:
     from syndicate.bloom.rules.join import Factor
 
 
-class Mentioned:
+class Mentioned(ABC):
     """What stands for a value while a function runs that mentions it: a cell."""
 
     _held: Any = None
 
     @property
+    @abstractmethod
     def tabname(self) -> str:
         """The name of its relation."""
-        raise NotImplementedError  # abstract
 
+    @abstractmethod
     def astray(self) -> str:
         """What is said where a function has come by it in a way that nobody saw."""
-        raise NotImplementedError  # abstract
 
 
 def captured(function: Any) -> list[Mentioned]:

@@ -26,7 +26,7 @@ from syndicate.bloom.rule import check_operator
 from syndicate.bloom.rules.capture import Mentioned
 from syndicate.bloom.rules.head import Head
 from syndicate.bloom.rules.mark import Marked
-from syndicate.bloom.rules.term import VALUE, Lifted, Term, called
+from syndicate.bloom.rules.term import VALUE, Lifted, RightSide, Term, called
 from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule, ProgramStopped, SyndicateError
 from syndicate.lattice import from_collection
@@ -72,8 +72,8 @@ class Cell(Head, Term, Mentioned):
             return Lifted(right._plan(), right, VALUE)
         if isinstance(right, Marked) or getattr(type(right), "_kind", None) is not None:
             raise IllegalRule(f"{site}: {right!r} cannot stand on the right of a lattice")
-        if hasattr(right, "_bare"):  # an expression, or a product of such
-            return right._bare(site)  # type: ignore[no-any-return]  # by name: its class is defined above this
+        if isinstance(right, RightSide):
+            return right._bare(site)
         return plan.Literal(VALUE, [(self._valued(right, site),)])
 
     def _valued(self, content: Any, site: str) -> Lattice:

@@ -42,11 +42,11 @@ from syndicate.bloom.rules.function import (
     takes,
 )
 from syndicate.bloom.rules.join import Factor
-from syndicate.bloom.rules.mark import Marked, Signed, astray
+from syndicate.bloom.rules.mark import Marked, astray
 from syndicate.bloom.rules.reading import followed
 from syndicate.bloom.rules.refusing import Refusing
 from syndicate.bloom.rules.side import Side
-from syndicate.bloom.rules.term import VALUE, Lifted, Rows, Term
+from syndicate.bloom.rules.term import VALUE, Lifted, RightSide, Rows, Term
 from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule, RowMisfit, UnknownColumn
 from syndicate.flow.aggregates import count
@@ -437,7 +437,7 @@ class Expression(Rows, Refusing):
 _TRUE = plan.Literal(("holds",), [(True,)])
 
 
-class Product(Signed, Refusing):
+class Product(RightSide, Refusing):
     """``a * b * c``: what is joined, before it is said how."""
 
     def __init__(self, factors: Sequence[Expression]) -> None:

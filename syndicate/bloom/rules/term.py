@@ -76,7 +76,15 @@ class Lifted(plan.Expression):
         return str(self.term)
 
 
-class Rows(Signed):
+class RightSide(Signed):
+    """Rows, or a product of such, on the right of a rule: what a lattice can be made of."""
+
+    def _bare(self, site: str) -> plan.Expression:
+        """The rows as plain values, each of one column: what a lattice is to merge."""
+        raise NotImplementedError  # abstract: of an expression, and of a product
+
+
+class Rows(RightSide):
     """Rows that are joined and mapped, as a term becomes: an expression, in :mod:`syndicate.bloom.rules.expression`."""
 
     def column(self, name: str) -> Column:
