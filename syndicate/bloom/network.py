@@ -28,29 +28,15 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from attrs import frozen
-
+from syndicate.bloom.insight.spacetime import Passage
 from syndicate.bloom.program import Bloom
 from syndicate.errors import BloomDeclaration, IllegalRule
 from syndicate.plan.heading import listed
 from syndicate.values.value import Value
 
-
-@frozen
-class Passage:
-    """A row between two programs: the tick that sent it, and the tick in which it arrived, None if it was lost."""
-
-    sender: Any
-    left: int
-    channel: str
-    row: tuple[Value, ...]
-    receiver: Any
-    arrived: int | None
-
-
-Packet: TypeAlias = tuple[Any, int, Any, str, tuple[Value, ...]]
+Packet: TypeAlias = tuple[Value, int, Value, str, tuple[Value, ...]]
 
 
 class Network:
@@ -73,7 +59,7 @@ class Network:
         self.random = random.Random(seed)
         self.loss, self.repeat, self.delay, self.record = loss, repeat, delay, record
         self.passages: list[Passage] = []
-        self.programs: dict[Any, Bloom] = {}
+        self.programs: dict[Value, Bloom] = {}
         self.waiting: list[Packet] = []
         self.delayed: list[tuple[int, Packet]] = []
         self.parts: dict[Value, int] = {}
@@ -84,7 +70,7 @@ class Network:
             self.programs[program.address] = program
             program.send = partial(self._take, program.address)
 
-    def part(self, *groups: Iterable[Any]) -> None:
+    def part(self, *groups: Iterable[Value]) -> None:
         """Let nothing pass between groups of addresses from now on; who is in none is in one with all such others.
 
         What is on its way arrives.  Raises :class:`BloomDeclaration` for an address that nobody has.
@@ -99,7 +85,7 @@ class Network:
         """Let all pass again."""
         self.parts = {}
 
-    def _take(self, sender: Any, address: Any, channel: str, row: tuple[Value, ...]) -> None:
+    def _take(self, sender: Value, address: Value, channel: str, row: tuple[Value, ...]) -> None:
         self.sent += 1
         left = self.programs[sender].budtime - 1
         apart = self.parts.get(sender, 0) != self.parts.get(address, 0)
@@ -115,7 +101,7 @@ class Network:
                 self.waiting.append((sender, left, address, channel, row))
 
     def _note(
-        self, sender: Any, left: int, receiver: Any, channel: str, row: tuple[Value, ...], arrived: int | None
+        self, sender: Value, left: int, receiver: Value, channel: str, row: tuple[Value, ...], arrived: int | None
     ) -> None:
         if self.record:
             self.passages.append(Passage(sender, left, channel, row, receiver, arrived))

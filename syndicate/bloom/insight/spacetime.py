@@ -17,17 +17,44 @@ lost; as ``mermaid``, it is a sequence diagram.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from attrs import frozen
 
 from syndicate.errors import IllegalRule
 from syndicate.explain.derivation import said
 from syndicate.explain.spacetime import FORMS, Mark, SpaceTime
-
-if TYPE_CHECKING:
-    from syndicate.bloom.network import Network
+from syndicate.values.value import Value
 
 
-def spacetime(network: Network, form: str = "text") -> str:
+@frozen
+class Passage:
+    """A row between two programs: the tick that sent it, and the tick in which it arrived, None if it was lost."""
+
+    sender: Value
+    left: int
+    channel: str
+    row: tuple[Value, ...]
+    receiver: Value
+    arrived: int | None
+
+
+class Recorded(Protocol):
+    """A network, as it is drawn: its addresses, and what it has carried."""
+
+    record: bool
+
+    @property
+    def passages(self) -> Sequence[Passage]:
+        """The rows that were sent."""
+
+    @property
+    def programs(self) -> Iterable[Value]:
+        """The addresses of the programs."""
+
+
+def spacetime(network: Recorded, form: str = "text") -> str:
     """What a network that was made with ``record=True`` has carried, as ``text``, ``dot`` or ``mermaid``."""
     if form not in FORMS:
         raise IllegalRule(f"passages are drawn as {', '.join(FORMS)}, not as {form!r}")
