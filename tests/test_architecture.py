@@ -73,7 +73,7 @@ INSIDE = {
     """,
     "syndicate.dedalus": """
         ast grammar library choice net parse succession desugar schedule checks lamport lower quiescence binding
-        crash model why causality run explore verify hazards placement live program plot
+        crash timeline why model causality run explore verify hazards placement live program plot
     """,
     "syndicate.dedalus.explore": """
         influence space outcome replay extreme stability bounds state arrivals explorer asking
@@ -107,7 +107,6 @@ INSIDE = {
 CIRCLES = """
     actors.actor actors.block actors.during actors.facet actors.field actors.lane actors.signals actors.system
         actors.timer actors.turn actors.verbs;
-    dedalus.model dedalus.why.absence dedalus.why.derivation dedalus.why.spacetime;
     bloom.insight.calm bloom.insight.introspection bloom.insight.memory bloom.insight.why bloom.insight.why_not;
     dedalus.live.agent dedalus.live.instance dedalus.program;
     bloom.agent.agent bloom.agent.ports bloom.agent.running bloom.agent.strangers bloom.interface_override

@@ -4,7 +4,7 @@ A place in a run is a location and a time.  It comes *before* the later times of
 which its messages arrive; that order must have no cycle.  The location of a message's sender is the first column of the
 first atom of the body, that of its receiver the first column of the head.
 
->>> from syndicate.dedalus.model import Message
+>>> from syndicate.dedalus.timeline import Message
 >>> check_causality([Message("r", ("b",), 5, (2,), 0, ("a",))])
 >>> check_causality([Message("r", ("b",), 5, (2,), 0, ("a",)), Message("r", ("a",), 3, (4,), 0, ("b",))])
 Traceback (most recent call last):
@@ -22,7 +22,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
 from syndicate.dedalus.ast import Value
-from syndicate.dedalus.model import Message
+from syndicate.dedalus.timeline import Message
 from syndicate.errors import ScheduleError
 
 Place: TypeAlias = tuple[Value, int]

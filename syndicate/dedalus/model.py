@@ -1,26 +1,19 @@
-"""Models: what a run found to be true, and when.
+"""Models: a run that explains itself.
 
-Rows are kept with the intervals of time in which they are true, so that a stretch in which nothing changes costs
-nothing.
-
->>> model = Model({"p": {("a",): ((1, 4),), ("b",): ((3, 6),)}}, start=1, until=5, messages=[])
->>> model.at(3)["p"], model.at(5)["p"], model.to_json()
-([('a',), ('b',)], [('b',)], {'p': {'1': [['a']], '2': [['a']], '3': [['a'], ['b']], '4': [['b']], '5': [['b']]}})
+>>> model = Model({"p": {("a",): ((1, 4),)}}, start=1, until=5, messages=[])
+>>> print(model.why_not("p", ("b",), 2))
+p("b") is not there at 2
+  no rule makes it, and it is not given
 """
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from attrs import define
 
-from attrs import define, field, frozen
-
-from syndicate.dedalus.ast import Row, Rule, Value
+from syndicate.dedalus.ast import Row
 from syndicate.dedalus.binding import Pattern
 from syndicate.dedalus.lower import arities
-from syndicate.dedalus.net import Net
-from syndicate.dedalus.schedule import NEVER, UNKNOWN
+from syndicate.dedalus.timeline import Timeline
 from syndicate.dedalus.why.absence import WhyNot, suits, why_not
 from syndicate.dedalus.why.derivation import DEPTH, History, Why, shown, why
 from syndicate.dedalus.why.spacetime import diagram
@@ -28,126 +21,10 @@ from syndicate.errors import FactError
 from syndicate.explain.absence import DEPTH_NOT
 from syndicate.explain.spacetime import Form
 
-MOST_TOLD: Final = 10_000_000
-
-Intervals: TypeAlias = dict[str, dict[Row, tuple[tuple[int, int], ...] | list[tuple[int, int]]]]
-"""By relation and row, the times ``from <= t < to`` in which the row is there."""
-
-
-def order(row: Row) -> list[tuple[int, Value]]:
-    """A sort key for rows: numbers by size, before text."""
-    return [(isinstance(value, str), value) for value in row]
-
-
-@frozen
-class Message:
-    """An asynchronous tuple: when it was sent, and arrived: never, if *arrive* is empty, or that is *unknown*."""
-
-    relation: str
-    row: Row
-    sent: int
-    arrive: tuple[int, ...]
-    rule: int
-    senders: tuple[Value, ...] = ()
-    unknown: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """An entry of a schedule."""
-        nowhere = UNKNOWN if self.unknown else NEVER
-        arrive: Any = list(self.arrive) if len(self.arrive) > 1 else self.arrive[0] if self.arrive else nowhere
-        return {"rel": self.relation, "tuple": list(self.row), "sent": self.sent, "arrive": arrive}
-
-
-@frozen
-class Chosen:
-    """What a rule with ``choose`` took at a time: values of the variables of its choices, in order."""
-
-    rule: int
-    relation: str
-    time: int
-    rows: tuple[Row, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """An entry of a schedule's choices."""
-        return {"rule": self.rule, "rel": self.relation, "time": self.time, "chosen": [list(row) for row in self.rows]}
-
 
 @define(eq=False)
-class Moment(Mapping[str, list[Row]]):
-    """All relations at a time: rows sorted."""
-
-    model: Model
-    time: int
-
-    def __getitem__(self, relation: str) -> list[Row]:
-        spans_of = self.model.intervals.get(relation)
-        if spans_of is None:
-            close = difflib.get_close_matches(str(relation), self.model.intervals, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise FactError(f"the program has no relation {relation!r}{hint}")
-        rows = [row for row, spans in spans_of.items() if any(since <= self.time < to for since, to in spans)]
-        return sorted(rows, key=order)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(sorted(self.model.intervals))
-
-    def __len__(self) -> int:
-        return len(self.model.intervals)
-
-
-@define(eq=False)
-class Model:
-    """The relations of a run from *start* to *until*, both inclusive, its *messages* in order, and its *choices*.
-
-    *rules*, *events* and *net* are what it was a run of, which :meth:`why` and :meth:`diagram` tell of.
-
-    *visited* counts the timesteps that were evaluated; nothing changed in the others.
-    """
-
-    intervals: Intervals
-    start: int
-    until: int
-    messages: list[Message]
-    visited: int = 0
-    choices: list[Chosen] = field(factory=list)
-    rules: Sequence[Rule] = ()
-    events: Mapping[int, Mapping[str, Iterable[Row]]] = field(factory=dict)
-    net: Net | None = None
-
-    def at(self, time: int) -> Moment:
-        """What is true at a time; raises :class:`FactError` outside the run."""
-        if not self.start <= time <= self.until:
-            raise FactError(f"the run is from {self.start} to {self.until}, and tells nothing of {time}")
-        return Moment(self, time)
-
-    def to_json(self, relations: Iterable[str] | None = None) -> dict[str, dict[str, list[list[Value]]]]:
-        """``{relation: {time: rows}}``, rows sorted; relations and times without rows are left out.
-
-        Raises :class:`FactError` for more than the text can say.
-        """
-        result = {}
-        self.check_size(self.intervals if relations is None else relations)
-        for name in sorted(self.intervals if relations is None else relations):
-            times: dict[int, list[Row]] = {}
-            for row, spans in self.intervals.get(name, {}).items():
-                for since, to in spans:
-                    for time in range(since, to):
-                        times.setdefault(time, []).append(row)
-            if times:
-                result[name] = {
-                    str(time): [list(row) for row in sorted(times[time], key=order)] for time in sorted(times)
-                }
-        return result
-
-    def check_size(self, relations: Iterable[str]) -> None:
-        """Raise :class:`FactError` if the rows of all timesteps are too many to be written out."""
-        held = (rows for name in relations for rows in self.intervals.get(name, {}).values())
-        size = sum(to - since for spans in held for since, to in spans)
-        if size > MOST_TOLD:
-            raise FactError(
-                f"from {self.start} to {self.until} there are {size} rows, timestep by timestep: {MOST_TOLD} can be "
-                "written out: end the run earlier, or ask for single times by at(t)"
-            )
+class Model(Timeline):
+    """What was true in a run, when, and why."""
 
     def why(self, relation: str, row: Row, time: int, *, depth: int = DEPTH) -> Why:
         """How a row came to be there: its derivation, *depth* levels of it; raises :class:`FactError` if it is not."""
@@ -160,46 +37,18 @@ class Model:
 
         Raises :class:`FactError` if it is there.
         """
-        known = next((one for one in self._fitting(relation, row, time) if suits(row, one)), None)
-        if known is not None:
-            raise FactError(f"{shown(relation, known)} is there at {time}: ask why")
+        present = next((one for one in self._fitting(relation, row, time) if suits(row, one)), None)
+        if present is not None:
+            raise FactError(f"{shown(relation, present)} is there at {time}: ask why")
         return why_not(History(self), relation, row, time, depth)
 
     def _fitting(self, relation: str, row: Pattern, time: int) -> list[Row]:
         """The rows of a relation at a time; raises :class:`FactError` if *row* cannot be one of them."""
-        found, arity = self.at(time)[relation], arities(self.rules).get(relation, len(row))
+        rows, arity = self.at(time)[relation], arities(self.rules).get(relation, len(row))
         if len(row) != arity:
             raise FactError(f"{relation} has {arity} column{'s' * (arity != 1)}, and {shown(relation, row)} {len(row)}")
-        return found
+        return rows
 
     def diagram(self, form: Form = "text") -> str:
         """Nodes, messages and crashes in space and time, as text, ``dot``, or a ``mermaid`` sequence diagram."""
         return diagram(self, form)
-
-    def schedule(self) -> dict[str, Any]:
-        """A schedule under which a run without a seed has the same messages and makes the same choices.
-
-        A rule is named where several send the same tuple at the same time and fare differently, or where others
-        could not fare so: no message of a rule with @later arrives in the past.
-        """
-        later = {rule.head.relation for rule in self.rules if rule.kind == "later"}
-        result: dict[str, Any] = {"schedule": _entries(self.messages, later)}
-        if self.choices:
-            result["choices"] = [chosen.to_json() for chosen in self.choices]
-        if self.net is not None and self.net.crash:
-            result["net"] = Net(self.net.nodes, crash=self.net.crash, stop=self.net.stop).to_json()
-        return result
-
-
-def _entries(messages: Iterable[Message], later: Container[str]) -> list[dict[str, Any]]:
-    alike: dict[tuple[str, Row, int], list[Message]] = {}
-    for message in messages:
-        alike.setdefault((message.relation, message.row, message.sent), []).append(message)
-    entries = []
-    for same in alike.values():
-        past = any(at <= same[0].sent for at in same[0].arrive)
-        if len({message.arrive for message in same}) == 1 and not (past and same[0].relation in later):
-            entries.append(same[0].to_json())
-        else:
-            entries += [{**message.to_json(), "rule": message.rule} for message in same]
-    return entries

@@ -26,8 +26,9 @@ from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
 from syndicate.dedalus.causality import check_causality
 from syndicate.dedalus.crash import with_crashes
 from syndicate.dedalus.lower import NOW, Lowered, lower
-from syndicate.dedalus.model import Chosen, Intervals, Message, Model, order
+from syndicate.dedalus.model import Model
 from syndicate.dedalus.schedule import Clock, Send
+from syndicate.dedalus.timeline import Chosen, Intervals, Message, order
 from syndicate.errors import DedalusArithmetic, DedalusEndless, DedalusParadox, EndlessLoop, ScheduleError, StepFailed
 from syndicate.flow.circuit import Circuit
 from syndicate.plan import Plan

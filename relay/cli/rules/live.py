@@ -26,10 +26,11 @@ from syndicate.dedalus import together as together_of
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
 from syndicate.dedalus.live import Life
 from syndicate.dedalus.live.event_log import Writing
-from syndicate.dedalus.model import Model, order
+from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import nodes_of
 from syndicate.dedalus.parse import parse
 from syndicate.dedalus.placement import SPECIFICATION, Placement
+from syndicate.dedalus.timeline import order
 from syndicate.errors import SyndicateError
 from syndicate.log import configure
 from syndicate.values.value import Ref

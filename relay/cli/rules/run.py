@@ -12,7 +12,8 @@ from relay.cli.rules.running import Running, running
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.repl.session import in_order
 from syndicate.dedalus.ast import Atom, Constant, Rule
-from syndicate.dedalus.model import Model, order
+from syndicate.dedalus.model import Model
+from syndicate.dedalus.timeline import order
 from syndicate.explain.spacetime import FORMS
 
 run = Verb("run", "Run a program, and show what there is.")

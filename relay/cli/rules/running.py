@@ -14,9 +14,9 @@ from attrs import frozen
 from relay.cli.rules.program import read_schedule
 from syndicate.dedalus import Model, Net, Program
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
-from syndicate.dedalus.model import order
 from syndicate.dedalus.net import STOPS, check_nodes, nodes_of
 from syndicate.dedalus.schedule import DELIVERIES
+from syndicate.dedalus.timeline import order
 
 
 def delay_of(_: Any, param: click.Parameter, value: str | None) -> tuple[int, int] | None:

@@ -13,8 +13,8 @@ from relay.cli.rules.running import nodes_named
 from relay.cli.rules.verb import Verb
 from syndicate.dedalus import Verdict
 from syndicate.dedalus.ast import Constant
-from syndicate.dedalus.model import Chosen
 from syndicate.dedalus.net import check_nodes
+from syndicate.dedalus.timeline import Chosen
 from syndicate.dedalus.verify.verdict import MAX_RUNS, Bounds, Progress
 from syndicate.dedalus.why.derivation import shown
 

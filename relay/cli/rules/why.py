@@ -13,8 +13,8 @@ from relay.cli.rules.verb import Verb
 from syndicate.dedalus.ast import WILD, Constant, Rule, Wildcard, normal
 from syndicate.dedalus.binding import Pattern
 from syndicate.dedalus.lower import arities
-from syndicate.dedalus.model import order
 from syndicate.dedalus.parse import parse
+from syndicate.dedalus.timeline import order
 from syndicate.dedalus.why.absence import suits
 from syndicate.dedalus.why.derivation import DEPTH, shown
 from syndicate.errors import DedalusSyntax, FactError

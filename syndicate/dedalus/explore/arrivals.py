@@ -27,7 +27,7 @@ from attrs import define, field
 from syndicate.dedalus.ast import Constant, Rule, Variable
 from syndicate.dedalus.explore.space import Fact, Facts, Space, StepResult
 from syndicate.dedalus.explore.state import Sent, State, Step, divided
-from syndicate.dedalus.model import order
+from syndicate.dedalus.timeline import order
 
 Share: TypeAlias = tuple[tuple[Sent, ...], tuple[Sent, ...]]
 """The copies of a message that arrive now, and those that do not."""

@@ -20,7 +20,8 @@ from attrs import define, field
 
 from syndicate.dedalus.ast import Row, Value
 from syndicate.dedalus.explore.space import Facts
-from syndicate.dedalus.model import Model, order
+from syndicate.dedalus.model import Model
+from syndicate.dedalus.timeline import order
 from syndicate.errors import DedalusParadox, ScheduleError
 
 Mode: TypeAlias = Literal["all-models", "confluence"]

@@ -27,8 +27,8 @@ from attrs import evolve, field, frozen
 from syndicate.dedalus.ast import Atom, Choice, Row, Rule, Value
 from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.lower import NOW, Lowered, levels, lower
-from syndicate.dedalus.model import order
 from syndicate.dedalus.run import stepped
+from syndicate.dedalus.timeline import order
 
 Fact: TypeAlias = tuple[str, Row]
 Facts: TypeAlias = frozenset[Fact]

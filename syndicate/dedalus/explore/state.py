@@ -20,7 +20,7 @@ from syndicate.dedalus.causality import check_causality
 from syndicate.dedalus.explore.outcome import MessageKey, Projection
 from syndicate.dedalus.explore.space import Fact, Facts
 from syndicate.dedalus.explore.stability import Early
-from syndicate.dedalus.model import Message, order
+from syndicate.dedalus.timeline import Message, order
 from syndicate.errors import ScheduleError
 
 Sent: TypeAlias = tuple[int, int, tuple[Value, ...]]

@@ -34,8 +34,8 @@ from zlib import crc32
 from attrs import asdict, evolve, field, frozen
 
 from syndicate.dedalus.ast import Row, Value, normal
-from syndicate.dedalus.model import Chosen, Intervals, Message
 from syndicate.dedalus.schedule import NEVER
+from syndicate.dedalus.timeline import Chosen, Intervals, Message
 from syndicate.errors import ScheduleError
 
 FORMAT: Final = 1

@@ -18,7 +18,7 @@ from syndicate.dedalus.ast import Row, Value, normal
 from syndicate.dedalus.live.event_log import Diary
 from syndicate.dedalus.live.local import Local
 from syndicate.dedalus.live.packet import Packet
-from syndicate.dedalus.model import Message
+from syndicate.dedalus.timeline import Message
 from syndicate.errors import FactError, ProgramStopped, RowMisfit
 from syndicate.hosting.host import Host
 from syndicate.hosting.outputs import Output

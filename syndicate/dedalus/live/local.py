@@ -35,10 +35,10 @@ from attrs import define, field
 
 from syndicate.dedalus.ast import Row, Value, normal
 from syndicate.dedalus.live.event_log import Arrival, Diary, Entry, Standing
-from syndicate.dedalus.model import Message, order
 from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.run import Pass, Rows, stepped
 from syndicate.dedalus.schedule import Clock, Send
+from syndicate.dedalus.timeline import Message, order
 from syndicate.errors import RowMisfit, SyndicateError, short
 from syndicate.hosting.refusals import quarantine
 

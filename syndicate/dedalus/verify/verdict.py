@@ -38,10 +38,11 @@ from attrs import define, evolve, field, frozen
 
 from syndicate.dedalus.ast import Row, Rule, Value
 from syndicate.dedalus.lower import arities
-from syndicate.dedalus.model import Chosen, Model, order
+from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.run import run
 from syndicate.dedalus.schedule import Clock, Schedule
+from syndicate.dedalus.timeline import Chosen, order
 from syndicate.dedalus.verify.faults import Faults, bits_of
 from syndicate.dedalus.verify.ground import MAX_INSTANCES, Facts, Ground, ground
 from syndicate.dedalus.verify.lineage import Lineage, smallest

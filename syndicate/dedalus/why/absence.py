@@ -22,18 +22,16 @@ log("b", "ho") is not there at 2
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
 from syndicate.dedalus.ast import Aggregate, Atom, Comparison, Constant, Row, Rule, Value, Variable, Wildcard, variables
 from syndicate.dedalus.binding import Body, Known, Pattern, compared, extended, is_grouped, matching, unified, value_of
+from syndicate.dedalus.timeline import Message
 from syndicate.dedalus.why.derivation import History, Holding, Why, filled, is_frame, shown, why
 from syndicate.explain import absence as explain
 from syndicate.explain.absence import DEPTH_NOT
-
-if TYPE_CHECKING:
-    from syndicate.dedalus.model import Message
 
 Stop: TypeAlias = Literal["missing", "present", "compared", "lost", "elsewhen", "early", "head", "choice", "total"]
 

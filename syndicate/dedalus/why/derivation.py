@@ -21,7 +21,7 @@ Contract: each step is an instance of its rule in the model, and nothing rests o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, TypeAlias
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
@@ -53,12 +53,10 @@ from syndicate.dedalus.binding import (
 )
 from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.desugar import grouped
+from syndicate.dedalus.timeline import Message, Timeline
 from syndicate.explain import derivation
 from syndicate.explain.search import Search, Way
 from syndicate.graph import components
-
-if TYPE_CHECKING:
-    from syndicate.dedalus.model import Message, Model
 
 How: TypeAlias = Literal["fact", "event", "crash", "rule", "message", "above", "deeper"]
 
@@ -180,7 +178,7 @@ class Found:
 class History:
     """A model, asked for instances of its rules."""
 
-    model: Model
+    model: Timeline
     bodies: list[Body] = field(init=False)
     tables: dict[tuple[str, int], Table] = field(factory=dict)
     circles: dict[str, frozenset[str]] = field(init=False)

@@ -18,19 +18,16 @@ A node that has crashed is drawn with dots from then on, and what it would have 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from syndicate.dedalus.ast import Atom, Constant, Value
 from syndicate.dedalus.net import delaying
+from syndicate.dedalus.timeline import Message, Timeline
 from syndicate.errors import FactError
 from syndicate.explain.derivation import named
 from syndicate.explain.spacetime import FORMS, Form, Mark, SpaceTime
 
-if TYPE_CHECKING:
-    from syndicate.dedalus.model import Message, Model
 
-
-def diagram(model: Model, form: Form = "text") -> str:
+def diagram(model: Timeline, form: Form = "text") -> str:
     """A model's messages and crashes; raises :class:`FactError` for another *form*."""
     if form not in FORMS:
         raise FactError(f"there is no diagram {form!r}: there are {named(FORMS)}")
@@ -55,7 +52,7 @@ def diagram(model: Model, form: Form = "text") -> str:
     ).draw(form)
 
 
-def _marks(model: Model, message: Message, crashes: dict[Value, int]) -> Iterator[Mark]:
+def _marks(model: Timeline, message: Message, crashes: dict[Value, int]) -> Iterator[Mark]:
     """A message from each of its senders, and its arrivals that are not in the next timestep."""
     row = str(Atom(message.relation, tuple(map(Constant, message.row))))
     receiver = message.row[0] if message.row else None

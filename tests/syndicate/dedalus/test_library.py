@@ -16,8 +16,8 @@ from syndicate.dedalus import Agent, Program, Verdict
 from syndicate.dedalus.library import names
 from syndicate.dedalus.live import Life, Packet
 from syndicate.dedalus.live.local import Local
-from syndicate.dedalus.model import Message
 from syndicate.dedalus.placement import Placement
+from syndicate.dedalus.timeline import Message
 from syndicate.errors import DedalusSyntax
 from syndicate.testing import settled
 

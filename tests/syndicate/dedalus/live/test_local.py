@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 from syndicate.dedalus import Program
 from syndicate.dedalus.live.event_log import Diary, Entry, Writing, together
 from syndicate.dedalus.live.local import FURTHEST, Local
-from syndicate.dedalus.model import Message, Model
+from syndicate.dedalus.model import Model
 from syndicate.dedalus.placement import Placement
+from syndicate.dedalus.timeline import Message
 from syndicate.errors import DedalusArithmetic, DedalusRejected, RowMisfit, ScheduleError
 
 PLACES = ("a", "b", "c")
