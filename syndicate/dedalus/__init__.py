@@ -15,7 +15,7 @@ Source: Alvaro et al. 2011b; ``docs/design/dedalus.md``.
 from __future__ import annotations
 
 from syndicate.dedalus.checks import Diagnostic
-from syndicate.dedalus.live import Agent, Diary, together
+from syndicate.dedalus.live import Agent, EventLog, together
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.program import Program, aggregate, choose, compare, compute, names
@@ -26,7 +26,7 @@ from syndicate.dedalus.verify.verdict import Verdict
 __all__ = [
     "Agent",
     "Diagnostic",
-    "Diary",
+    "EventLog",
     "Message",
     "Model",
     "Net",

@@ -23,7 +23,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, Final, Unpack
+from typing import Final, Unpack
 
 from attrs import evolve, frozen
 
@@ -50,14 +50,14 @@ from syndicate.dedalus.ast import (
 )
 from syndicate.dedalus.checks import Diagnostic, check
 from syndicate.dedalus.desugar import core, explicit
-from syndicate.dedalus.explore.asking import explorer
-from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer
+from syndicate.dedalus.explore.asking import Question, explorer
+from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer, Progress
 from syndicate.dedalus.explore.outcome import Exploration, Mode
 from syndicate.dedalus.explore.stability import is_stable
 from syndicate.dedalus.hazards import Hazard, hazards
 from syndicate.dedalus.lamport import lamport
 from syndicate.dedalus.live import agent as live
-from syndicate.dedalus.live.agent import Inputs, Outputs
+from syndicate.dedalus.live.agent import AgentOptions, Inputs, Outputs
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import Net
@@ -70,6 +70,7 @@ from syndicate.dedalus.verify.verdict import Bounds, Verdict, observing, specifi
 from syndicate.errors import DedalusRejected, DedalusSyntax, FactError, ScheduleError
 from syndicate.flow.circuit import Circuit
 from syndicate.hosting.host import Start
+from syndicate.plan.program import Engine
 from syndicate.values.value import Ref
 
 
@@ -112,9 +113,9 @@ class Program:
 
     def rule(self, head: Atom | Head, *body: Atom | Comparison | Choice) -> None:
         """State a rule."""
-        made = head if isinstance(head, Head) else Head(head, "deductive")
+        later = head if isinstance(head, Head) else Head(head, "deductive")
         goals = tuple(_plain(goal) if isinstance(goal, Atom) else goal for goal in body)
-        self.statements.append(Rule(_plain(made.atom), made.kind, goals))
+        self.statements.append(Rule(_plain(later.atom), later.kind, goals))
 
     def agent(self, name: str, *relations: str) -> None:
         """State that relations are an agent's."""
@@ -176,8 +177,8 @@ class Program:
         location: Value,
         inputs: Inputs,
         outputs: Outputs,
-        messages: Mapping[str, Any],
-        **options: Any,
+        messages: Mapping[str, object],
+        **options: Unpack[AgentOptions],
     ) -> Start:
         """An agent at a location: see :func:`syndicate.hosting.host.host` and :class:`syndicate.dedalus.Agent`."""
         agent = live.Agent(self, location, inputs=inputs, outputs=outputs, messages=messages, **options)
@@ -194,13 +195,13 @@ class Program:
         until: int = 10,
         *,
         seed: int | None = None,
-        schedule: Schedule | dict[str, Any] | None = None,
+        schedule: Schedule | Mapping[str, object] | None = None,
         delivery: Delivery = "free",
         net: Net | None = None,
         events: Facts | None = None,
         strict: bool = False,
         limit: int = MAX_STEPS,
-        engine: Callable[[Circuit], Any] | None = None,
+        engine: Callable[[Circuit], Engine] | None = None,
     ) -> Model:
         """What is true from *start* to *until*, both inclusive, in timesteps.
 
@@ -240,21 +241,21 @@ class Program:
         start: int = 1,
         until: int = 10,
         *,
-        schedule: Schedule | dict[str, Any] | None = None,
+        schedule: Schedule | Mapping[str, object] | None = None,
         delivery: Delivery = "free",
         events: Facts | None = None,
         strict: bool = False,
-        **options: Any,
+        **question: Unpack[Question],
     ) -> Explorer:
         """What :meth:`explore` runs; after an interruption it can be asked what it has ``found``."""
         self.accept(strict=strict)
         _in_order(start, until, delivery)
         rules = self.core()
         facts = _fit(arities(rules), events)
-        fixed = Schedule.of(schedule, default=None) if isinstance(schedule, dict) else schedule
+        fixed = Schedule.of(schedule, default=None) if isinstance(schedule, Mapping) else schedule
         _choose(rules, fixed)
         clock = Clock(start, until, None, fixed or Schedule(delay=None), delivery)
-        return explorer(rules, clock, events=facts, **options)
+        return explorer(rules, clock, facts, **question)
 
     def explore(
         self,
@@ -265,12 +266,12 @@ class Program:
         mode: Mode = "all-models",
         final: int | None = None,
         lossless: bool | None = None,
-        schedule: Schedule | dict[str, Any] | None = None,
+        schedule: Schedule | Mapping[str, object] | None = None,
         delivery: Delivery = "free",
         events: Facts | None = None,
         strict: bool = False,
         limit: int = MOST_STEPS,
-        progress: Callable[[Explorer], None] | None = None,
+        progress: Progress | None = None,
     ) -> Exploration:
         """All outcomes of runs from *start* to *until*: each arrival up to then, each loss, each choice is tried.
 
@@ -335,17 +336,17 @@ def _fit(columns: dict[str, int], events: Facts | None) -> Facts:
     facts: dict[int, dict[str, Collection[Row]]] = {}
     for time, relations in (events or {}).items():
         facts[time] = {}
-        for name, rows_given in relations.items():
+        for name, given_rows in relations.items():
             if name not in columns:
                 raise FactError(f"an event is of {name!r}, which the program does not have")
-            rows: Collection[Any] = rows_given if isinstance(rows_given, Collection) else list(rows_given)
+            rows: Collection[Row] = given_rows if isinstance(given_rows, Collection) else list(given_rows)
             facts[time][name] = rows
             fit = set(map(type, rows)) <= {tuple} and set(map(len, rows)) <= {columns[name]}
             if fit and _PLAIN.issuperset(map(type, chain.from_iterable(rows))):  # all at once, for there may be many
                 continue
-            for row in rows:
-                good = isinstance(row, tuple) and len(row) == columns[name]
-                if not good or not _PLAIN.issuperset(map(type, row)):
+            unchecked: Iterable[object] = rows
+            for row in unchecked:
+                if not (isinstance(row, tuple) and len(row) == columns[name] and _PLAIN.issuperset(map(type, row))):
                     raise FactError(f"{row!r} is no row of {name}: a tuple of {columns[name]} strings or numbers")
     return facts
 
@@ -399,22 +400,22 @@ class Rel:
     name: str
     arity: int
 
-    def __call__(self, *given: Any) -> Made:
+    def __call__(self, *terms: object) -> Made:
         """Variables, aggregates, ``...`` for ``_``, and values."""
-        if len(given) != self.arity:
-            raise FactError(f"{self.name} has {self.arity} columns, and here are {len(given)}")
-        return Made(self.name, tuple(map(term, given)))
+        if len(terms) != self.arity:
+            raise FactError(f"{self.name} has {self.arity} columns, and here are {len(terms)}")
+        return Made(self.name, tuple(map(term, terms)))
 
 
-def term(given: Any) -> Term | Aggregate:
+def term(value: object) -> Term | Aggregate:
     """A term: a value becomes a constant, ``...`` the anonymous variable; raises :class:`FactError`."""
-    if isinstance(given, (Variable, Wildcard, Constant, Computed, Aggregate)):
-        return given
-    if given is ...:
+    if isinstance(value, (Variable, Wildcard, Constant, Computed, Aggregate)):
+        return value
+    if value is ...:
         return Wildcard()
-    if type(given) in (str, int, float):
-        return Constant(given)
-    raise FactError(f"{given!r} is no term: use a variable, a string, a number, or ... for '_'")
+    if isinstance(value, (str, int, float)) and type(value) in _PLAIN:
+        return Constant(value)
+    raise FactError(f"{value!r} is no term: use a variable, a string, a number, or ... for '_'")
 
 
 def names(text: str) -> tuple[Variable, ...]:
@@ -432,12 +433,12 @@ def _named(what: str, name: str, pattern: str) -> None:
 _CASE: Final = {"relation": "lower", "variable": "upper"}
 
 
-def compare(left: Any, op: str, right: Any) -> Comparison:
+def compare(left: object, op: str, right: object) -> Comparison:
     """A comparison: ``compare(X, "<", 3)``."""
     return Comparison(_value(left), op, _value(right))
 
 
-def compute(left: Any, op: str, right: Any) -> Computed:
+def compute(left: object, op: str, right: object) -> Computed:
     """Arithmetic: ``compute(X, "+", 1)``."""
     return Computed(op, _value(left), _value(right))
 
@@ -456,7 +457,7 @@ def aggregate(form: str, *of: Variable) -> Aggregate:
     return Aggregate(form, of)
 
 
-def _value(value: Any) -> Term:
+def _value(value: object) -> Term:
     result = term(value)
     if isinstance(result, Aggregate):
         raise FactError(f"{result} stands in a head only")

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from attrs import define, field
 
@@ -31,7 +31,9 @@ from syndicate.dedalus.schedule import Clock, Send
 from syndicate.dedalus.timeline import Chosen, Intervals, Message, order
 from syndicate.errors import DedalusArithmetic, DedalusEndless, DedalusParadox, EndlessLoop, ScheduleError, StepFailed
 from syndicate.flow.circuit import Circuit
+from syndicate.flow.zset import ZSet
 from syndicate.plan import Plan
+from syndicate.plan.program import Engine
 
 Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
 """Events from outside: by time and relation."""
@@ -58,7 +60,7 @@ def run(
     limit: int = MAX_STEPS,
     assumed: Assumed | None = None,
     stable: StabilityTest | None = None,
-    engine: Callable[[Circuit], Any] | None = None,
+    engine: Callable[[Circuit], Engine] | None = None,
 ) -> Model:
     """The model of checked rules in short form under *clock*; *limit* bounds the timesteps that are evaluated.
 
@@ -88,7 +90,7 @@ def _model(
     limit: int,
     assumed: Assumed,
     stable: StabilityTest | None,
-    engine: Callable[[Circuit], Any] | None,
+    engine: Callable[[Circuit], Engine] | None,
 ) -> Model:
     """The model to which passes lead from what is assumed at first."""
     seen: set[Assumed] = set()
@@ -118,8 +120,8 @@ def _model(
 def _paradox(assumed: Assumed, why: str) -> str:
     early, ahead = assumed
     facts = [Atom(name, tuple(map(Constant, row)), time) for time, name, row in sorted(early | ahead, key=repr)]
-    told = ", ".join(map(str, facts[:3]))
-    return f"there is no model: {why} ({told or 'nothing any more'}). Use @later, or the delivery 'later'"
+    shown = ", ".join(map(str, facts[:3]))
+    return f"there is no model: {why} ({shown or 'nothing any more'}). Use @later, or the delivery 'later'"
 
 
 def _all_used(clock: Clock) -> None:
@@ -127,11 +129,11 @@ def _all_used(clock: Clock) -> None:
     if unused:
         name, row, sent = unused[0]
         more = f" (and {len(unused) - 1} more entries)" if len(unused) > 1 else ""
-        told = Atom(name, tuple(map(Constant, row)))
-        raise ScheduleError(f"the schedule names {told} sent at {sent}, but no such message is sent{more}")
+        atom = Atom(name, tuple(map(Constant, row)))
+        raise ScheduleError(f"the schedule names {atom} sent at {sent}, but no such message is sent{more}")
 
 
-def stepped(plan: Plan, time: int, changes: Mapping[str, Mapping[Row, int]]) -> Mapping[str, Any]:
+def stepped(plan: Plan, time: int, changes: Mapping[str, Mapping[Row, int]]) -> Mapping[str, ZSet]:
     """A step of a plan at a time; raises :class:`DedalusArithmetic`, :class:`DedalusEndless`.
 
     The plan is then as it was.
@@ -161,15 +163,15 @@ def _side(time: int, constant: int) -> int:
 
 @define(eq=False)
 class Pass:
-    """A run once over, from the start: what it takes for granted of the future is given."""
+    """A run once over, from the start, with the events, and what is assumed of the future."""
 
     rules: Sequence[Rule]
     clock: Clock
-    given: Facts
-    early_given: Early
-    ahead_given: Early
+    facts: Facts
+    assumed_early: Early
+    assumed_ahead: Early
     limit: int
-    engine: Callable[[Circuit], Any] | None = None
+    engine: Callable[[Circuit], Engine] | None = None
     lowered: Lowered = field(init=False)
     events: dict[int, Rows] = field(factory=dict)
     times: list[int] = field(factory=list)
@@ -182,7 +184,8 @@ class Pass:
     messages: list[Message] = field(factory=list)
     arrived: set[tuple[int, str, Row]] = field(factory=set)
     visited: int = 0
-    told: int | None = None
+    last: int | None = None
+    """The last time at which the plan was stepped."""
 
     def __attrs_post_init__(self) -> None:
         self.clock.chosen.clear()
@@ -196,11 +199,11 @@ class Pass:
                     self.always.setdefault(rule.head.relation, set()).add(row)
                 elif isinstance(rule.head.time, int):
                     self.event(rule.head.time, rule.head.relation, row)
-        for time, relations in self.given.items():
+        for time, relations in self.facts.items():
             for name, rows in relations.items():
                 if rows:
                     self.at(time, name).update(rows)
-        for time, name, row in self.early_given:
+        for time, name, row in self.assumed_early:
             self.event(time, name, row)
         net = self.clock.schedule.net if self.clock.schedule is not None else None
         if net is not None and self.lowered.arities.get("crash") == 3:
@@ -277,9 +280,9 @@ class Pass:
     def missing(self, name: str, rows: set[Row], time: int) -> set[Row]:
         """Those rows of a relation that are not given to the plan at a time."""
         rest = rows.difference(self.support[name])  # one by one: at the cost of what is asked, not of what is there
-        for given in (self.always, self.here(time)):
-            if rest and name in given:
-                rest -= given[name]
+        for source in (self.always, self.here(time)):
+            if rest and name in source:
+                rest -= source[name]
         return rest
 
     def changing(self, name: str, rows: set[Row], time: int) -> tuple[set[Row], set[Row]]:
@@ -290,11 +293,11 @@ class Pass:
 
     def moving(self, time: int, touched: Rows) -> dict[str, tuple[set[Row], set[Row]]]:
         """What comes at a time, and what goes."""
-        here, found = self.here(time), {}
+        here, moving = self.here(time), {}
         for name, rows in {**touched, **here}.items():
             both = name in touched and name in here
-            found[name] = self.changing(name, touched[name] | rows if both else rows, time)
-        return found
+            moving[name] = self.changing(name, touched[name] | rows if both else rows, time)
+        return moving
 
     def changes(self, time: int, moving: Mapping[str, tuple[set[Row], set[Row]]]) -> dict[str, dict[Row, int]]:
         """What a plan is given at a time: what comes, what goes, and the time."""
@@ -302,10 +305,10 @@ class Pass:
             f"+{name}": {**dict.fromkeys(coming, 1), **dict.fromkeys(going, -1)}
             for name, (coming, going) in moving.items()
         }
-        self.tell_time(time, changes)
+        self.set_time(time, changes)
         return changes
 
-    def evaluate(self, time: int, changes: Mapping[str, Mapping[Row, int]]) -> Mapping[str, Any]:
+    def evaluate(self, time: int, changes: Mapping[str, Mapping[Row, int]]) -> Mapping[str, ZSet]:
         """What changes by a timestep in which the plan is given it; where it raises, the plan is as it was."""
         return stepped(self.lowered.plan, time, changes)
 
@@ -313,7 +316,7 @@ class Pass:
         """Evaluate a timestep; the result is which rows change in the next, if nothing else comes."""
         moving = self.moving(time, touched)
         out = self.evaluate(time, self.changes(time, moving))
-        self.told = time
+        self.last = time
         for name, (coming, going) in moving.items():
             self.present[name] |= coming
             self.present[name] -= going
@@ -347,7 +350,7 @@ class Pass:
                 del support[row]
         return rows
 
-    def note(self, time: int, out: Mapping[str, Any]) -> None:
+    def note(self, time: int, out: Mapping[str, ZSet]) -> None:
         """Take down what is true from a time on, and what no longer is."""
         begun = ((time, self.clock.until + 1),)
         for name, rows in self.intervals.items():
@@ -366,11 +369,11 @@ class Pass:
                 else:
                     spans += begun
 
-    def tell_time(self, time: int, changes: dict[str, dict[Row, int]]) -> None:
+    def set_time(self, time: int, changes: dict[str, dict[Row, int]]) -> None:
         """Set the clock, and what is read of constant times."""
         if not self.lowered.timed:
             return
-        before = self.told
+        before = self.last
         changes[NOW] = {(time,): 1} if before is None else {(before,): -1, (time,): 1}
         for name, times in self.lowered.constants.items():
             for constant in times:
@@ -380,9 +383,9 @@ class Pass:
                     changes[f"+{name}@{constant}"] = {row: 1 if row in rows else -1 for row in rows ^ rows_before}
 
     def read(self, name: str, constant: int, time: int) -> set[Row]:
-        """What is given at a time about a constant one: found if it is over, assumed if it is to come."""
+        """What is given at a time about a constant one: what was true if it is over, assumed if it is to come."""
         if time < constant:
-            return {row for at, of, row in self.ahead_given if (of, at) == (name, constant)}
+            return {row for at, of, row in self.assumed_ahead if (of, at) == (name, constant)}
         held = self.intervals[name].items() if time > constant else ()
         return {row for row, spans in held if any(since <= constant < to for since, to in spans)}
 
@@ -419,8 +422,8 @@ class Pass:
         ]
 
     def model(self) -> Model:
-        """What was found."""
+        """What was true."""
         choices = self.choices()
         net = self.clock.schedule.net if self.clock.schedule is not None else None
         start, until, messages = self.clock.start, self.clock.until, self.messages
-        return Model(self.intervals, start, until, messages, self.visited, choices, self.rules, self.given, net)
+        return Model(self.intervals, start, until, messages, self.visited, choices, self.rules, self.facts, net)

@@ -35,7 +35,7 @@ Source: PomoLogic; ``docs/design/plan.md``, "Relations and rules".
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, Final
+from typing import Final, Protocol
 
 from attrs import define
 
@@ -55,6 +55,23 @@ Facts = Given
 _ONLY_TUPLES: Final = frozenset({tuple})
 
 
+class Change(Protocol):
+    """What changed of an output, in an engine's own form."""
+
+    def to_zset(self) -> ZSet:
+        """As a Z-set in memory."""
+
+
+class Engine(Protocol):
+    """What runs a circuit in place of the local engine, such as :class:`syndicate.spark.SparkEngine`."""
+
+    def step(self, deltas: Mapping[str, ZSet]) -> Mapping[str, Change]:
+        """One epoch."""
+
+    def close(self) -> None:
+        """Let it go."""
+
+
 @define(eq=False)
 class Plan:
     """A program and its circuit.
@@ -65,7 +82,7 @@ class Plan:
 
     program: Rules
     circuit: Circuit
-    engine: Any = None
+    engine: Engine | None = None
 
     @classmethod
     def of(
@@ -74,7 +91,7 @@ class Plan:
         *,
         bag: bool = False,
         limit: int = MAX_ITERATIONS,
-        engine: Callable[[Circuit], Any] | None = None,
+        engine: Callable[[Circuit], Engine] | None = None,
     ) -> Plan:
         """The program lowered; see :meth:`Program.plan`."""
         try:
@@ -86,7 +103,7 @@ class Plan:
             ) from None
         return cls(program, circuit, None if engine is None else engine(circuit))
 
-    def step(self, changes: Mapping[str, Facts] | None = None) -> Mapping[str, Any]:
+    def step(self, changes: Mapping[str, Facts] | None = None) -> Mapping[str, ZSet]:
         """One epoch: changes of given relations in, changes of outputs out, as ZSets by name.
 
         Raises :class:`FactError` for what fits no given relation; what
@@ -102,9 +119,9 @@ class Plan:
         self,
         ds: Ref,
         *,
-        inputs: Mapping[str, Any],
+        inputs: Mapping[str, object],
         outputs: Mapping[str, type | None],
-        messages: Mapping[str, Any],
+        messages: Mapping[str, object],
     ) -> Callable[[], None]:
         """A view of its circuit, whose elements are tuples: see :func:`syndicate.hosting.host.host`."""
         return self.circuit.__host__(ds, inputs=inputs, outputs=outputs, messages=messages, tuples=True)
@@ -143,7 +160,7 @@ class Program(Rules):
         *,
         bag: bool = False,
         limit: int = MAX_ITERATIONS,
-        engine: Callable[[Circuit], Any] | None = None,
+        engine: Callable[[Circuit], Engine] | None = None,
     ) -> Plan:
         """The program as a circuit that can be stepped; see :class:`Plan`.
 
@@ -159,7 +176,7 @@ class Program(Rules):
         return self.plan(bag=bag).circuit
 
 
-def _fit(name: str, heading: Heading, facts: Collection[Any]) -> None:
+def _fit(name: str, heading: Heading, facts: Collection[Element]) -> None:
     if set(map(type, facts)) <= _ONLY_TUPLES and set(map(len, facts)) <= {len(heading)}:
         return
     for fact in facts:
@@ -176,5 +193,5 @@ def evaluate(program: Rules, facts: Mapping[str, Facts] | None = None) -> dict[s
     The sets of the result are Python's own, which confuse ``1`` and ``True``; a :class:`Plan` does not.
     """
     plan = Plan.of(program)
-    found = plan.step(facts)
-    return {name: frozenset(found[name]) for name in program.outputs}
+    changed = plan.step(facts)
+    return {name: frozenset(changed[name]) for name in program.outputs}

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from relay import connect
 from relay.cli.rules import dedalus
 from syndicate import Record, Ref, assert_, capture, on_asserted, react, run, send, stop, stop_actor
-from syndicate.dedalus import Agent, Diary, Program, together
+from syndicate.dedalus import Agent, EventLog, Program, together
 from syndicate.dedalus.ast import Atom, Constant
 from syndicate.dedalus.live import Fact, Packet
 from tests.relay.commands import Server, Start, command, end
@@ -83,7 +83,7 @@ def words(model: Any, time: int, place: str) -> list[str]:
 
 
 def test_live_and_in_one_place(server: Server, node: Node, file: Path, tmp_path: Path) -> None:
-    """Three processes gossip by way of a server; their diaries together are a run with equal contents."""
+    """Three processes gossip by way of a server; their event logs together are a run with equal contents."""
     _, address = server
     program = Program.load(file)
     places, shown = ("a", "b", "c"), ("words", "lucky", "heard", "has")
@@ -102,8 +102,8 @@ def test_live_and_in_one_place(server: Server, node: Node, file: Path, tmp_path:
     for place in places:
         nodes[place].leave()
 
-    diaries = [Diary.load(tmp_path / place) for place in places]
-    model = program.run(**together(diaries))
+    logs = [EventLog.load(tmp_path / place) for place in places]
+    model = program.run(**together(logs))
     assert model.until > 5
     for place in places:
         told = by_time(nodes[place], model.until)
@@ -125,14 +125,14 @@ def test_live_within_and_without(server: Server, node: Node, file: Path, tmp_pat
     other.say('said("b", "one")')
     other.wait_for(r'\+ known\("b", "one"\)')
     agent = Agent(program, "a", every=0.05, recorded=True, outputs=["has"], inputs={"said": Record("say", [capture()])})
-    lives: list[Any] = []
+    instances: list[Any] = []
 
     def boot() -> None:
-        lives.append(agent())
+        instances.append(agent())
 
         @connect(address, attempts=1)
         def connected(ds: Ref) -> None:
-            lives[0].join(ds)
+            instances[0].join(ds)
 
         @connect(address, attempts=1)
         def person(ds: Ref) -> None:
@@ -151,7 +151,7 @@ def test_live_within_and_without(server: Server, node: Node, file: Path, tmp_pat
     other.wait_for("three")
     other.leave()
     assert other.process.wait(PATIENCE) == 0
-    ours, theirs = lives[0].diary(), Diary.load(tmp_path / "b")
+    ours, theirs = instances[0].event_log(), EventLog.load(tmp_path / "b")
     model = program.run(**together([ours, theirs]))
     assert words(model, model.until, "a") == ["one", "three", "two"]
     relations = ("said", "known", "heard", "has", "ack", "first", "words", "lucky")
@@ -246,15 +246,15 @@ def test_ctrl_c(server: Server, node: Node, tmp_path: Path) -> None:
     one.process.send_signal(signal.SIGINT)
     assert one.process.wait(PATIENCE) == 130
     assert "Traceback" not in "".join(one.errors)
-    arrived = Diary.load(tmp_path / "a").arrivals
+    arrived = EventLog.load(tmp_path / "a").arrivals
     assert [(one.relation, one.row) for one in arrived] == [("said", ("a", "hi"))]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
-def test_a_diary_survives_its_process(
+def test_an_event_log_survives_its_process(
     server: Server, node: Node, file: Path, tmp_path: Path, number: signal.Signals
 ) -> None:
-    """Whatever ends the process, the diary has all that was printed; a place without one is named, nothing is lost."""
+    """Whatever ends the process, the event log has all that was printed; a place without one is named."""
     _, address = server
     show = [word for name in ("known", "heard") for word in ("--show", name)]
     one = node("a", address, *show, "--record", str(tmp_path / "a"), "--every", "0.05")
@@ -263,14 +263,14 @@ def test_a_diary_survives_its_process(
         one.wait_for(rf'\+ known\("a", "{word}"\)')
     one.process.send_signal(number)
     one.process.wait(PATIENCE)
-    diary = Diary.load(tmp_path / "a")
-    assert [arrived.row for arrived in diary.arrivals] == [("a", "hi"), ("a", "ho")]
+    log = EventLog.load(tmp_path / "a")
+    assert [arrived.row for arrived in log.arrivals] == [("a", "hi"), ("a", "ho")]
     done = CliRunner().invoke(dedalus, ["together", str(file), str(tmp_path / "a")])
     assert done.exit_code == 0
     printed = [line.strip() for line in (*one.seen, *one._lines.queue)]
     assert len(printed) >= 2
     assert set(printed) <= set(done.stdout.splitlines())
-    assert "no diary is of b" in done.stderr
+    assert "no event log is of b" in done.stderr
     assert "lost" not in done.stdout
 
 
@@ -293,11 +293,11 @@ def test_mistakes(file: Path, options: list[str], code: int, why: str) -> None:
     assert "Traceback" not in done.output
 
 
-def test_diaries_that_are_none(file: Path, tmp_path: Path) -> None:
-    """What is no diary is named."""
+def test_event_logs_that_are_none(file: Path, tmp_path: Path) -> None:
+    """What is no event log is named."""
     (tmp_path / "x").write_text("[]")
     (tmp_path / "y").write_text("no json")
-    for name, why in (("x", "no diary"), ("y", "no diary"), ("z", "cannot read")):
+    for name, why in (("x", "no event log"), ("y", "no event log"), ("z", "cannot read")):
         done = CliRunner().invoke(dedalus, ["together", str(file), str(tmp_path / name)])
         assert done.exit_code == 1
         assert why in done.output

@@ -77,7 +77,7 @@ CALLS: dict[tuple[str, str], list[list[str]]] = {
         ["lamp.ded", "--eot", "4", "--eff", "2", "--nodes", "l,m", "--invariant", "on"],
     ],
     ("dedalus", "live"): [["lamp.ded", "--at", "l", "--connect", "frob"], ["nothing.ded", "--at", "l"]],
-    ("dedalus", "together"): [["lamp.ded", "nothing.diary"]],
+    ("dedalus", "together"): [["lamp.ded", "nothing.log"]],
 }
 
 

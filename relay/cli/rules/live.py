@@ -21,11 +21,11 @@ from relay.client import connect
 from syndicate.actors.system import run
 from syndicate.actors.verbs import current_facet, linked_task, stop_actor
 from syndicate.bloom.agent.console import read_lines
-from syndicate.dedalus import Agent, Diary, Program
+from syndicate.dedalus import Agent, EventLog, Program
 from syndicate.dedalus import together as together_of
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
-from syndicate.dedalus.live import Life
-from syndicate.dedalus.live.event_log import Writing
+from syndicate.dedalus.live import Instance
+from syndicate.dedalus.live.event_log import LogWriter
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import nodes_of
 from syndicate.dedalus.parse import parse
@@ -45,8 +45,8 @@ Examples:
   syndicate rules live gossip.ded --at a --connect tcp://127.0.0.1:8001
   syndicate rules live gossip.ded --at b --connect tcp://127.0.0.1:8001 --show known --every 0.1 --until 100
   echo 'said("a", "hi")' | syndicate rules live gossip.ded --at a --connect tcp://127.0.0.1:8001 --stdin
-  syndicate rules live gossip.ded --at a --connect tcp://127.0.0.1:8001 --record a.diary
-  syndicate rules together gossip.ded a.diary b.diary     (what was recorded, run again in one place)
+  syndicate rules live gossip.ded --at a --connect tcp://127.0.0.1:8001 --record a.log
+  syndicate rules together gossip.ded a.log b.log     (what was recorded, run again in one place)
 """
 
 
@@ -107,20 +107,20 @@ def live_dedalus(
         specification=specification,
     )
     relations = [name for name in shown or derived(agent.placement.rules) if agent.arity(name) >= 0]
-    diary = None if record is None else Writing(record, place)
-    if diary is not None:
-        agent.recorded = diary.write
-        if diary.former is not None:
-            _note(f"what {record} had of a life before is {diary.former} now")
-    lives: list[Life] = []
+    log = None if record is None else LogWriter(record, place)
+    if log is not None:
+        agent.recorded = log.write
+        if log.former is not None:
+            _note(f"what {record} had of an agent before is {log.former} now")
+    instances: list[Instance] = []
     show = as_json_line if as_json else as_text
     try:
-        run(partial(_boot, agent, target, lives, relations, show, until, reads))
+        run(partial(_boot, agent, target, instances, relations, show, until, reads))
     finally:
-        if diary is not None:
-            if lives:
-                diary.write(lives[0].local.last())
-            diary.close()
+        if log is not None:
+            if instances:
+                log.write(instances[0].local.last())
+            log.close()
 
 
 def _note(text: str) -> None:
@@ -133,46 +133,46 @@ def _note(text: str) -> None:
 def _boot(
     agent: Agent,
     target: Target,
-    lives: list[Life],
+    instances: list[Instance],
     relations: list[str],
     show: Callable[[int, str, Row, bool], str],
     until: int | None,
     reads: bool,
 ) -> None:
-    life = agent()
-    lives.append(life)
+    instance = agent()
+    instances.append(instance)
     over: list[bool] = []
 
     def tell() -> None:
         for name in relations:
-            for row, weight in sorted(life.changed(name), key=lambda change: (change[1], order(change[0]))):
-                click.echo(show(life.time, name, row, weight > 0))
+            for row, weight in sorted(instance.changed(name), key=lambda change: (change[1], order(change[0]))):
+                click.echo(show(instance.time, name, row, weight > 0))
         sys.stdout.flush()
-        if (until is not None and life.time >= until) or (over and life.resting):
+        if (until is not None and instance.time >= until) or (over and instance.resting):
             stop_actor()
 
-    life.on_timestep(tell)
+    instance.on_timestep(tell)
 
     @connect(str(target.address), target.cap, attempts=3, **target.options)
     def connected(ds: Ref) -> None:
-        life.join(ds)
+        instance.join(ds)
 
     if reads:
         facet = current_facet()
 
         def end() -> None:
             over.append(True)
-            if life.resting:
+            if instance.resting:
                 stop_actor()
 
         async def listen() -> None:
-            await read_lines(lambda line: facet.enter(partial(_typed, life, line)))
+            await read_lines(lambda line: facet.enter(partial(_typed, instance, line)))
             facet.enter(end)
 
         linked_task(listen)
 
 
-def _typed(life: Life, line: str) -> None:
+def _typed(instance: Instance, line: str) -> None:
     """Let facts be events; what is none is told, and nothing else happens."""
     text = line.strip()
     try:
@@ -182,34 +182,34 @@ def _typed(life: Life, line: str) -> None:
                 click.echo(f'standard input: {statement} is no event: type facts, such as said("a", 1)', err=True)
                 continue
             row: tuple[Value, ...] = tuple(term.value for term in constants)
-            life.insert(statement.head.relation, row)
+            instance.insert(statement.head.relation, row)
     except SyndicateError as error:
         click.echo(str(error), err=True)
 
 
 _TOGETHER: Final = """\b
 Examples:
-  syndicate rules together gossip.ded a.diary b.diary
-  syndicate rules together gossip.ded a.diary b.diary --json | jq .known
+  syndicate rules together gossip.ded a.log b.log
+  syndicate rules together gossip.ded a.log b.log --json | jq .known
 """
 
 
 @together.program("dedalus", _TOGETHER)
 @click.argument("program", metavar="FILE")
-@click.argument("diaries", nargs=-1, required=True)
+@click.argument("files", metavar="LOG...", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: {relation: {time: rows}}.")
-def together_dedalus(program: str, diaries: tuple[str, ...], as_json: bool) -> None:
+def together_dedalus(program: str, files: tuple[str, ...], as_json: bool) -> None:
     """Run a program as it ran live, in one place: by what `live --record` wrote at all locations.
 
-    Prints what came (+) and went (-), as `live` did, and what was sent.  Nothing is known of a location without a
-    diary, which stderr says.
+    Prints what came (+) and went (-), as `live` did, and what was sent.  Nothing is known of a location without an
+    event log, which stderr says.
     """
     loaded = find_dedalus(program)
-    logs = list(map(Diary.load, diaries))
+    logs = list(map(EventLog.load, files))
     model = loaded.run(**together_of(logs))
-    for place in sorted(_unknown(loaded, model, {diary.location for diary in logs}), key=repr):
+    for place in sorted(_unknown(loaded, model, {log.location for log in logs}), key=repr):
         reason = "what happened there, and when it got what was sent to it, is unknown"
-        _note(f"no diary is of {place}: {reason}")
+        _note(f"no event log is of {place}: {reason}")
     if as_json:
         click.echo(json.dumps(model.to_json()))
         return
@@ -218,7 +218,7 @@ def together_dedalus(program: str, diaries: tuple[str, ...], as_json: bool) -> N
 
 
 def _unknown(program: Program, model: Model, known: set[Value]) -> set[Value]:
-    """The locations that a program or its messages name, and that have no diary."""
+    """The locations that a program or its messages name, and that have no event log."""
     placement = Placement(program.statements, apart=False)
     rows = [(message.relation, message.row) for message in model.messages]
     heads = [rule.head for rule in program.core() if rule.fact]

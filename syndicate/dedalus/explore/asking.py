@@ -4,25 +4,39 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TypedDict
 
 from syndicate.dedalus.ast import Rule
-from syndicate.dedalus.explore.explorer import Explorer
+from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer, Progress
 from syndicate.dedalus.explore.outcome import MODES, Mode
 from syndicate.dedalus.lower import arities
+from syndicate.dedalus.run import Facts
 from syndicate.dedalus.schedule import Clock
 from syndicate.errors import FactError, ScheduleError
+
+
+class Question(TypedDict, total=False):
+    """What :meth:`syndicate.dedalus.Program.explore` takes besides what a run takes."""
+
+    relations: Iterable[str] | None
+    mode: Mode
+    final: int | None
+    lossless: bool | None
+    limit: int
+    progress: Progress | None
 
 
 def explorer(
     rules: Sequence[Rule],
     clock: Clock,
+    events: Facts,
     *,
     relations: Iterable[str] | None = None,
     mode: Mode = "all-models",
     final: int | None = None,
     lossless: bool | None = None,
-    **options: Any,
+    limit: int = MOST_STEPS,
+    progress: Progress | None = None,
 ) -> Explorer:
     """An exploration that was asked for; raises :class:`ScheduleError`, :class:`FactError`."""
     columns = arities(rules)
@@ -41,4 +55,4 @@ def explorer(
     if net is not None and net.crash and net.stop == "all":
         raise ScheduleError("exploring knows crashes that stop sending alone: leave out 'stop', or run by seeds")
     whole = mode == "confluence" if lossless is None else lossless
-    return Explorer(rules, clock, asked, mode, final, whole, **options)
+    return Explorer(rules, clock, asked, mode, final, whole, events, limit, progress)

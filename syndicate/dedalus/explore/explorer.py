@@ -45,6 +45,8 @@ from syndicate.dedalus.schedule import Clock, Send
 from syndicate.errors import ExplorationTooLarge, ScheduleError
 
 MOST_STEPS: Final = 200_000
+Progress: TypeAlias = "Callable[[Explorer], None]"
+"""Called now and then."""
 Assumed: TypeAlias = tuple[frozenset[Early], Facts]
 """Arrivals in the past, and what is read of constant times before they come."""
 
@@ -70,7 +72,7 @@ class Explorer:
     lossless: bool
     events: Events = field(factory=dict)
     limit: int = MOST_STEPS
-    progress: Callable[[Explorer], None] | None = None
+    progress: Progress | None = None
     steps: int = 0
     time: int = 0
     outcomes: dict[Projection, Decisions] = field(factory=dict)

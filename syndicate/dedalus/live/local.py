@@ -1,6 +1,6 @@
 """One location's part of a program, run by itself: a step at a time, while others send it messages.
 
-Its clock is its own.  It moves on when something waits: a message, something given or taken away, a fact at a time, or
+Its clock is its own.  It moves on when something waits: a message, a row asserted or retracted, a fact at a time, or
 what rules derive for the next timestep; it jumps over what is at rest.  A message says when it was sent, and arrives
 later than that: if need be, the clock waits for it, or jumps.  So clocks are Lamport clocks, and all messages are
 ``@later``.
@@ -20,7 +20,7 @@ later than that: if need be, the clock waits for it, or jumps.  So clocks are La
 ([], [('b', 'hi')], None)
 
 Contract: nothing is kept of timesteps that are over, but what is true now, unless *recorded*; what comes from outside,
-or is taken away, cannot make the timestep fail in which it comes, or goes.
+or is retracted, cannot make the timestep fail in which it comes, or goes.
 
 Source: Alvaro et al. 2011b, "Lamport Clocks" and "Distribution Model"; ``docs/design/dedalus.md``, "Delivery".
 """
@@ -29,17 +29,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from attrs import define, field
 
-from syndicate.dedalus.ast import Row, Value, normal
-from syndicate.dedalus.live.event_log import Arrival, Diary, Entry, Standing
+from syndicate.dedalus.ast import Row, Rule, Value, normal
+from syndicate.dedalus.live.event_log import Arrival, Entry, EventLog, Presence
 from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.run import Pass, Rows, stepped
 from syndicate.dedalus.schedule import Clock, Send
 from syndicate.dedalus.timeline import Message, order
 from syndicate.errors import RowMisfit, SyndicateError, short
+from syndicate.flow.zset import ZSet
 from syndicate.hosting.refusals import quarantine
 
 LAST: Final = 2**62
@@ -50,7 +51,7 @@ FURTHEST: Final = 2**32
 
 Fact: TypeAlias = tuple[str, Row]
 Recording: TypeAlias = Callable[[Entry], object]
-"""What is told each entry of a diary, before anybody hears of what was sent."""
+"""Called with each entry of an event log, before anybody hears of what was sent."""
 Port: TypeAlias = dict[Row, None]
 """Rows in the order in which they came from outside."""
 Change: TypeAlias = tuple[Port, Fact, bool]
@@ -72,87 +73,89 @@ class Local:
     ) -> None:
         """Before its first timestep, *start*; *seed* is that of ``choose``.
 
-        If it is *recorded* it keeps its diary; *record* is told each entry.
+        If it is *recorded* it keeps its event log; *record* is called with each entry.
         """
         self.placement, self.location, self.recorded, self.record = placement, location, recorded, record
-        self.telling = recorded or record is not None
+        self.noting = recorded or record is not None
         self.time, self.start = start - 1, start
         self.refused: list[str] = []
         self.blame: Callable[[str, Exception], object] = self._blame
-        """Told what was refused, and why."""
+        """Called with what was refused, and why."""
         self.clock = _Alone(start, LAST, seed, location=location, placement=placement)
         self.part = _Part(placement.at(location), self.clock, {}, frozenset(), frozenset(), LAST)
         self.touched = {name: set(rows) for name, rows in self.part.always.items()}
         self.entries: list[Entry] = []
         self.coming: dict[int, list[Arrival]] = {}
         self.fresh: dict[Fact, None] = {}
-        self.given: dict[Fact, list[int]] = {}
-        self.taken: dict[Fact, int] = {}
+        self.asserted: dict[Fact, list[int]] = {}
+        """Since when a row is asserted, and how often."""
+        self.retracted: dict[Fact, int] = {}
+        """Since when a row was, that is no longer asserted from the next timestep on."""
 
     def _blame(self, text: str, error: Exception) -> None:
         self.refused.append(f"{text} makes a timestep fail: {error}")
 
     # ------------------------------------------------------------------------------------------------ what comes in
 
-    def row(self, relation: Any, row: Any) -> Row:
+    def row(self, relation: object, row: object) -> Row:
         """A row that somebody else made up; raises :class:`RowMisfit` unless it can be here."""
         arity = self.placement.arities.get(relation) if type(relation) is str else None
-        if arity is None:
+        if arity is None or not isinstance(relation, str):
             raise RowMisfit(f"the program has no relation {short(relation)}")
         if type(row) is not tuple or len(row) != arity:
             raise RowMisfit(f"{short(row)} is no row of {relation}: a sequence of {arity}")
         for value in row:
             if type(value) not in (str, int, float) or (type(value) is float and not math.isfinite(value)):
                 raise RowMisfit(f"{short(row)} is no row of {relation}: {short(value)} is no string and no number")
-        made = tuple(map(normal, row))
-        place = self.placement.of(relation, made)
+        normalised = tuple(map(normal, row))
+        place = self.placement.of(relation, normalised)
         if place is None:
             raise RowMisfit(f"{relation} is the same everywhere, and nobody can add to it")
         if place != self.location:
             raise RowMisfit(f"{short(row)} of {relation} is at {place!r}, not at {self.location!r}")
-        return made
+        return normalised
 
-    def arrive(self, relation: Any, row: Any, sent: Any = 0) -> int:
-        """Let a row that was sent be there once, in a timestep after that; answer which; raises :class:`RowMisfit`."""
-        made = self.row(relation, row)
+    def arrive(self, relation: str, row: object, sent: object = 0) -> int:
+        """Let a row that was sent be there once, in a timestep after that; return which; raises :class:`RowMisfit`."""
+        fitting = self.row(relation, row)
         if type(sent) is not int or not 0 <= sent < LAST or sent - self.time > FURTHEST:
             raise RowMisfit(f"{short(sent)} is no time of sending: a timestep, at most {FURTHEST} ahead of {self.time}")
         at = max(self.time, sent) + 1
         self.part.visit(at)
-        self.part.arriving.setdefault(at, {}).setdefault(relation, {})[made] = None
-        if self.telling:
-            self.coming.setdefault(at, []).append(Arrival(relation, made, sent, at))
+        self.part.arriving.setdefault(at, {}).setdefault(relation, {})[fitting] = None
+        if self.noting:
+            self.coming.setdefault(at, []).append(Arrival(relation, fitting, sent, at))
         return at
 
-    def give(self, relation: Any, row: Any) -> Row:
-        """Let a row be there from the next timestep on, until it is taken as often as given; answer it in its one form.
+    def assert_(self, relation: str, row: object) -> Row:
+        """Let a row be there from the next timestep on, until it is retracted as often; return it in its one form.
 
         Raises :class:`RowMisfit`.
         """
-        made = self.row(relation, row)
-        fact = (relation, made)
-        if fact in self.given:
-            self.given[fact][1] += 1
+        fitting = self.row(relation, row)
+        fact = (relation, fitting)
+        if fact in self.asserted:
+            self.asserted[fact][1] += 1
         else:
-            self.given[fact] = [self.taken.pop(fact, self.time + 1), 1]
-            if self.telling:
+            self.asserted[fact] = [self.retracted.pop(fact, self.time + 1), 1]
+            if self.noting:
                 self.fresh[fact] = None
-            self.part.standing.setdefault(relation, {})[made] = None
-            self.touched.setdefault(relation, set()).add(made)
-        return made
+            self.part.asserted.setdefault(relation, {})[fitting] = None
+            self.touched.setdefault(relation, set()).add(fitting)
+        return fitting
 
-    def take(self, relation: str, row: Row) -> None:
-        """Take a row away that was given: from the next timestep on it is no longer there."""
+    def retract(self, relation: str, row: Row) -> None:
+        """Take a row back that was asserted: from the next timestep on it is no longer there."""
         fact = (relation, row)
-        since, count = self.given[fact]
+        since, count = self.asserted[fact]
         if count > 1:
-            self.given[fact][1] -= 1
+            self.asserted[fact][1] -= 1
             return
-        del self.given[fact]
-        self.part.standing[relation].pop(row, None)
+        del self.asserted[fact]
+        self.part.asserted[relation].pop(row, None)
         self.touched.setdefault(relation, set()).add(row)
         if since <= self.time:
-            self.taken[fact] = since
+            self.retracted[fact] = since
 
     # -------------------------------------------------------------------------------------------------------- steps
 
@@ -163,9 +166,9 @@ class Local:
         return self.part.next(self.time, self.touched)
 
     def step(self, time: int | None = None) -> list[Message]:
-        """Evaluate the timestep that is due, if it is known, or else the next; answer what is sent to others.
+        """Evaluate the timestep that is due, or else the next; return what is sent to others.
 
-        What has come from outside, and makes it fail, is left out, and what was taken, and it fails without, stays:
+        What has come from outside, and makes it fail, is left out, and what was retracted, and it fails without, stays:
         *refused* says what and why.  Raises :class:`DedalusArithmetic`, :class:`DedalusEndless` where it fails so, too.
         """
         part, time = self.part, time or self.due() or self.time + 1
@@ -186,14 +189,14 @@ class Local:
         return sent
 
     def _tick(self, time: int) -> None:
-        """Let it be another time, and tell what happened then, and what ended before."""
-        ended = [Standing(*fact, since, self.time) for fact, since in self.taken.items()]
-        self.time, self.taken = time, {}
-        if self.telling:
-            self._tell(ended)
+        """Let it be another time, and note what happened then, and what ended before."""
+        ended = [Presence(*fact, since, self.time) for fact, since in self.retracted.items()]
+        self.time, self.retracted = time, {}
+        if self.noting:
+            self._note(ended)
 
-    def _tell(self, ended: list[Standing]) -> None:
-        begun = [Standing(*fact, self.given[fact][0], None) for fact in self.fresh if fact in self.given]
+    def _note(self, ended: list[Presence]) -> None:
+        begun = [Presence(*fact, self.asserted[fact][0], None) for fact in self.fresh if fact in self.asserted]
         entry = Entry(
             self.time,
             self.due() is None,
@@ -212,12 +215,12 @@ class Local:
     def pass_by(self) -> list[Message]:
         """Let one timestep pass by, whether or not anything changes, or those up to one that a message waits for.
 
-        Answer what is sent to others; raises as :meth:`step` does.
+        Return what is sent to others; raises as :meth:`step` does.
         """
         due = self.due()
         if due == self.time + 1 or due in self.part.arriving:
             return self.step()
-        if self.taken or self.fresh:
+        if self.retracted or self.fresh:
             self._tick(self.time + 1)
         else:
             self.time += 1
@@ -226,22 +229,21 @@ class Local:
 
     def rows(self, relation: str) -> list[Row]:
         """What is there now."""
-        known = self.part.intervals[relation].items()
-        return sorted((row for row, spans in known if spans[-1][1] > self.time), key=order)
+        rows = self.part.intervals[relation].items()
+        return sorted((row for row, spans in rows if spans[-1][1] > self.time), key=order)
 
     def changed(self, relation: str) -> Iterable[tuple[Row, int]]:
         """What the last timestep changed: rows that are there now (1), or no longer (-1)."""
-        delta: Iterable[tuple[Row, int]] = self.part.changed[relation].items() if self.part.changed else ()
-        return delta
+        return self.part.changed[relation].items() if self.part.changed else ()
 
-    def diary(self) -> Diary:
+    def event_log(self) -> EventLog:
         """All that came and went, if it was recorded."""
         intervals = {name: rows for name, rows in self.part.intervals.items() if name in self.placement.arities}
-        return Diary.of_entries(self.location, self.start, [*self.entries, self.last()], intervals)
+        return EventLog.of_entries(self.location, self.start, [*self.entries, self.last()], intervals)
 
     def last(self) -> Entry:
-        """The last entry of a diary: what is, and has ended, without another timestep."""
-        ended = [Standing(*fact, since, self.time) for fact, since in self.taken.items()]
+        """The last entry of an event log: what is, and has ended, without another timestep."""
+        ended = [Presence(*fact, since, self.time) for fact, since in self.retracted.items()]
         return Entry(self.time, self.due() is None, ended=ended)
 
 
@@ -262,12 +264,12 @@ class _Timestep:
     def strangers(self) -> list[Change]:
         """What is there for the first time, or no longer, and is nothing of ours."""
         local = self.local
-        sent, standing = local.part.arriving.get(self.time, {}), local.part.standing
-        given = [fact for fact, (since, _) in local.given.items() if local.time < since < LAST]
+        sent, asserted = local.part.arriving.get(self.time, {}), local.part.asserted
+        begun = [fact for fact, (since, _) in local.asserted.items() if local.time < since < LAST]
         return [
             *((rows, (name, row), True) for name, rows in sent.items() for row in rows),
-            *((standing[name], (name, row), False) for name, row in local.taken),
-            *((standing[name], (name, row), True) for name, row in given),
+            *((asserted[name], (name, row), False) for name, row in local.retracted),
+            *((asserted[name], (name, row), True) for name, row in begun),
         ]
 
     def give(self, items: Sequence[Change]) -> None:
@@ -284,9 +286,9 @@ class _Timestep:
         """Leave a change out."""
         local, (port, (name, row), comes) = self.local, item
         if not comes:
-            local.given[name, row] = [local.taken.pop((name, row)), 0]
-        elif port is local.part.standing.get(name):
-            local.given[name, row][0] = LAST
+            local.asserted[name, row] = [local.retracted.pop((name, row)), 0]
+        elif port is local.part.asserted.get(name):
+            local.asserted[name, row][0] = LAST
         else:
             coming = local.coming.get(self.time, [])
             coming[:] = [one for one in coming if (one.relation, one.row) != (name, row)]
@@ -309,23 +311,23 @@ class _Alone(Clock):
 class _Part(Pass):
     """A pass without an end."""
 
-    standing: dict[str, Port] = field(factory=dict)
+    asserted: dict[str, Port] = field(factory=dict)
     arriving: dict[int, dict[str, Port]] = field(factory=dict)
     out: list[Message] = field(factory=list)
-    changed: Mapping[str, Any] = field(factory=dict)
-    inspect: Callable[[Mapping[str, Any]], object] | None = None
-    """Told what a timestep changes before it has happened: if it raises, that fails."""
+    changed: Mapping[str, ZSet] = field(factory=dict)
+    inspect: Callable[[Mapping[str, ZSet]], object] | None = None
+    """Called with what a timestep changes before it has happened: if it raises, that fails."""
 
     def missing(self, name: str, rows: set[Row], time: int) -> set[Row]:
         """Those rows of a relation that are not given to the plan at a time."""
-        return Pass.missing(self, name, rows, time).difference(self.standing.get(name, ()))
+        return Pass.missing(self, name, rows, time).difference(self.asserted.get(name, ()))
 
     def here(self, time: int) -> Rows:
         """What is there at one time, and what was sent."""
         own, sent = Pass.here(self, time), self.arriving.get(time, {})
         return {**own, **{name: own.get(name, set()).union(rows) for name, rows in sent.items()}} if sent else own
 
-    def evaluate(self, time: int, changes: Mapping[str, Mapping[Row, int]]) -> Mapping[str, Any]:
+    def evaluate(self, time: int, changes: Mapping[str, Mapping[Row, int]]) -> Mapping[str, ZSet]:
         """What changes by a timestep; *inspect* may raise for it."""
         out = stepped(self.lowered.plan, time, changes)
         if self.inspect is not None:
@@ -350,15 +352,15 @@ class _Part(Pass):
         return None
 
     def _take_back(self, changes: Mapping[str, Mapping[Row, int]]) -> None:
-        """What a plan derives depends on nothing but the sum of what it was told."""
+        """What a plan derives depends on nothing but the sum of what it was given."""
         self.lowered.plan.step({name: {row: -n for row, n in rows.items()} for name, rows in changes.items()})
 
-    def note(self, time: int, out: Mapping[str, Any]) -> None:
+    def note(self, time: int, out: Mapping[str, ZSet]) -> None:
         """Take down what is true from a time on, and what no longer is."""
         Pass.note(self, time, out)
         self.changed = out
 
-    def send(self, time: int, number: int, rule: Any, changed: Iterable[tuple[Row, int]]) -> None:
+    def send(self, time: int, number: int, rule: Rule, changed: Iterable[tuple[Row, int]]) -> None:
         """Send what a rule derives at a time; each tuple once, however many rules derive it."""
         before = len(self.messages)
         Pass.send(self, time, number, rule, changed)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from syndicate import dataspace, send, spawn
 from syndicate.dedalus import Agent, Program, Verdict
 from syndicate.dedalus.library import names
-from syndicate.dedalus.live import Life, Packet
+from syndicate.dedalus.live import Instance, Packet
 from syndicate.dedalus.live.local import Local
 from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.timeline import Message
@@ -231,7 +231,7 @@ def test_all_who_want_the_token_get_it(wanting: set[tuple[str, int]], how_long: 
     locations = {place: Local(TOKENS, place) for place in PLACES}
     flying: list[Message] = []
     for who in wanting:
-        locations[who[0]].give("ring_want", who)
+        locations[who[0]].assert_("ring_want", who)
     for time in range(1, 12 + len(wanting) * (how_long + 4)):
         arriving, flying = flying, []
         for message in arriving:
@@ -241,7 +241,7 @@ def test_all_who_want_the_token_get_it(wanting: set[tuple[str, int]], how_long: 
             for row in one.rows("ring_hold"):
                 had[row].append(time)
                 if len(had[row]) == how_long:
-                    one.take("ring_want", row)
+                    one.retract("ring_want", row)
     assert {who: len(times) for who, times in had.items()} == dict.fromkeys(wanting, how_long)
     spans = sorted(tuple(times) for times in had.values())
     assert all(list(times) == list(range(times[0], times[0] + how_long)) for times in spans)
@@ -285,17 +285,17 @@ def test_all_run_live(name: str) -> None:
 def test_commit_live() -> None:
     """Two-phase commit among actors in a dataspace: all come to one decision, and to rest."""
     program = Program.parse(COMMIT + 'tpc_can("b", "x")@1;')
-    lives: dict[str, Life] = {}
+    instances: dict[str, Instance] = {}
 
     def boot() -> None:
         ds = dataspace()
         for place in PLACES:
-            spawn(lambda place=place: lives.update({place: Agent(program, place)(ds)}))
+            spawn(lambda place=place: instances.update({place: Agent(program, place)(ds)}))
         spaces.append(ds)
 
     spaces: list[Any] = []
     system = settled(boot)
     system.spawn(send, spaces[0], Packet("c", "tpc_begin", ("c", "y"), 0))
     system.drain()
-    for place, life in lives.items():
-        assert life.rows("tpc_decided") == [(place, "x", "commit"), (place, "y", "abort")]
+    for place, instance in instances.items():
+        assert instance.rows("tpc_decided") == [(place, "x", "commit"), (place, "y", "abort")]

@@ -25,8 +25,8 @@ from syndicate import (
 )
 from syndicate.actors.system import System
 from syndicate.dedalus import Agent, Program, together
-from syndicate.dedalus.live import Fact, Life, Packet
-from syndicate.dedalus.live.instance import BUSY
+from syndicate.dedalus.live import Fact, Instance, Packet
+from syndicate.dedalus.live.agent import BUSY
 from syndicate.errors import DedalusArithmetic, DedalusRejected, FactError, ProgramStopped, SyndicateError
 from syndicate.testing import Seen, settled, watch
 
@@ -53,14 +53,14 @@ class Lamp:
 def test_locations_talk_in_a_dataspace() -> None:
     """What one location learns, all learn; and all of it is a run in one place."""
     program = Program.parse(GOSSIP)
-    lives: list[Life] = []
+    instances: list[Instance] = []
     seen: list[Seen] = []
 
     def boot() -> None:
         ds = dataspace()
         seen.append(watch(ds, Fact(capture(), "known", capture())))
         for place in ("a", "b", "c"):
-            spawn(lambda place=place: lives.append(Agent(program, place, outputs=["known"], recorded=True)(ds)))
+            spawn(lambda place=place: instances.append(Agent(program, place, outputs=["known"], recorded=True)(ds)))
         told.append(ds)
 
     told: list[Ref] = []
@@ -69,17 +69,17 @@ def test_locations_talk_in_a_dataspace() -> None:
         system.spawn(send, told[0], packet)
         system.drain()
     assert sorted(seen[0]) == sorted(("+", place, (place, word)) for place in ("a", "b", "c") for word in ("hi", "ho"))
-    diaries = [life.diary() for life in lives]
-    model = program.run(**together(diaries))
+    logs = [instance.event_log() for instance in instances]
+    model = program.run(**together(logs))
     assert model.until > 71
     last = model.at(model.until)["known"]
-    assert last == sorted(row for life in lives for row in life.rows("known"))
+    assert last == sorted(row for instance in instances for row in instance.rows("known"))
     assert len(last) == 6
-    for diary in diaries:
+    for log in logs:
         for time in range(1, model.until + 1):
             for name in ("heard", "fresh", "known"):
-                there = [row for row in model.at(time)[name] if row[0] == diary.location]
-                assert there == diary.at(name, time)
+                there = [row for row in model.at(time)[name] if row[0] == log.location]
+                assert there == log.at(name, time)
 
 
 def test_assertions_are_inputs_and_outputs() -> None:
@@ -93,12 +93,12 @@ def test_assertions_are_inputs_and_outputs() -> None:
     )
     seen: list[Seen] = []
     facets: dict[str, Any] = {}
-    lives: list[Life] = []
+    instances: list[Instance] = []
 
     def boot() -> None:
         ds = dataspace()
         seen.append(watch(ds, capture(Record("dark", [ANY, ANY]))))
-        lives.append(agent(ds))
+        instances.append(agent(ds))
         for key, value in (
             ("one", Lamp("hall", "one")),
             ("cellar", Lamp("cellar", "two")),
@@ -108,33 +108,33 @@ def test_assertions_are_inputs_and_outputs() -> None:
 
     system = settled(boot)
     dark = Record("dark", ["hall", "one"])
-    assert lives[0].rows("lamp") == [("hall", "one")]
+    assert instances[0].rows("lamp") == [("hall", "one")]
     del seen[0][:]
     for key in ("power", "one"):
         facets[key].enter(stop)
         system.drain()
     assert seen == [[("+", dark), ("-", dark)]]
-    assert lives[0].rows("lamp") == []
+    assert instances[0].rows("lamp") == []
 
 
 def test_messages_are_there_for_one_timestep() -> None:
     """Messages that match a pattern are events, as are rows that are inserted."""
     program = Program.parse('got(L, X, N)@next :- in(L, X)@N; persist[got, 3]; in("a", 0)@1;')
-    lives: list[Life] = []
+    instances: list[Instance] = []
     kept: list[Ref] = []
 
     def boot() -> None:
         kept.append(dataspace())
-        lives.append(Agent(program, "a", messages={"in": Record("tell", [capture()])})(kept[0]))
+        instances.append(Agent(program, "a", messages={"in": Record("tell", [capture()])})(kept[0]))
 
     system = settled(boot)
-    life = lives[0]
-    for act in (lambda: send(kept[0], Record("tell", [7])), lambda: life.insert("in", ("a", 8), ["a", 9])):
-        life.facet.enter(act)
+    instance = instances[0]
+    for act in (lambda: send(kept[0], Record("tell", [7])), lambda: instance.insert("in", ("a", 8), ["a", 9])):
+        instance.facet.enter(act)
         system.drain()
-    assert life.rows("got") == [("a", 0, 1), ("a", 7, 3), ("a", 8, 5), ("a", 9, 5)]
+    assert instance.rows("got") == [("a", 0, 1), ("a", 7, 3), ("a", 8, 5), ("a", 9, 5)]
     with pytest.raises(SyndicateError, match="is for turns of"):
-        life.insert("in", ("a", 1))
+        instance.insert("in", ("a", 1))
 
 
 def test_strangers_are_refused(logs: list[MutableMapping[str, Any]]) -> None:
@@ -246,32 +246,32 @@ async def test_time_by_the_clock(system: System, settle: Settle, clock: trio.tes
         ready(L, N) :- left(L, 0)@N;
         """
     )
-    lives: list[Life] = []
+    instances: list[Instance] = []
     spaces: list[Ref] = []
 
     def boot() -> None:
         spaces.append(dataspace())
-        lives.append(Agent(program, "pan", every=0.5, outputs=["ready"])(spaces[0]))
+        instances.append(Agent(program, "pan", every=0.5, outputs=["ready"])(spaces[0]))
         seen.append(watch(spaces[0], Fact("pan", "ready", capture())))
 
     seen: list[Seen] = []
     system.spawn(boot)
     await settle()
     await trio.sleep(10.1)
-    life = lives[0]
-    assert life.time == 20
-    life.facet.enter(lambda: life.insert("egg", ("pan", 4)))
+    instance = instances[0]
+    assert instance.time == 20
+    instance.facet.enter(lambda: instance.insert("egg", ("pan", 4)))
     await settle()
-    assert life.time == 20
+    assert instance.time == 20
     await trio.sleep(2)
-    assert (life.time, life.rows("left"), seen[0]) == (24, [("pan", 1)], [])
+    assert (instance.time, instance.rows("left"), seen[0]) == (24, [("pan", 1)], [])
     await trio.sleep(0.5)
     assert seen == [[("+", ("pan", 25))]]
-    life.facet.enter(lambda: send(spaces[0], Packet("pan", "egg", ("pan", 1), 1000)))
+    instance.facet.enter(lambda: send(spaces[0], Packet("pan", "egg", ("pan", 1), 1000)))
     await trio.sleep(0.5)
     await trio.sleep(0.5)
-    assert life.time in (1001, 1002)
-    assert life.rows("egg") == ([("pan", 1)] if life.time == 1001 else [])
+    assert instance.time in (1001, 1002)
+    assert instance.rows("egg") == ([("pan", 1)] if instance.time == 1001 else [])
 
 
 def test_who_does_not_rest_is_told(logs: list[MutableMapping[str, Any]]) -> None:
@@ -282,13 +282,13 @@ def test_who_does_not_rest_is_told(logs: list[MutableMapping[str, Any]]) -> None
         m(L, X)@async :- mine(L, X), n(L, {BUSY // 2});  mine("a", 7)@1;  persist[mine, 2];
         """
     )
-    lives: dict[str, Life] = {}
+    instances: dict[str, Instance] = {}
 
     def boot() -> None:
         for place in ("a", "b"):
-            lives[place] = Agent(program, place)(dataspace())
-        lives["a"].insert("go", ("a", 0))
-        lives["b"].insert("go", ("b", 2 * BUSY + 100))
+            instances[place] = Agent(program, place)(dataspace())
+        instances["a"].insert("go", ("a", 0))
+        instances["b"].insert("go", ("b", 2 * BUSY + 100))
 
     settled(boot)
     (told,) = [entry for entry in logs if "not been at rest" in entry["event"]]
@@ -296,7 +296,7 @@ def test_who_does_not_rest_is_told(logs: list[MutableMapping[str, Any]]) -> None
         "a",
         "n may change at every timestep: no atom of the body is an event that ends",
     )
-    assert lives["a"].time > 3 * BUSY
+    assert instances["a"].time > 3 * BUSY
 
 
 def test_dataspaces_come_and_go() -> None:
@@ -311,42 +311,42 @@ def test_dataspaces_come_and_go() -> None:
 
     def boot() -> None:
         first, second = dataspace(), dataspace()
-        life = parts["life"] = Agent(program, "a", inputs={"one": one, "two": two}, outputs=["both", "kept"])()
+        instance = parts["instance"] = Agent(program, "a", inputs={"one": one, "two": two}, outputs=["both", "kept"])()
         seen.extend(watch(ds, Fact("a", capture(), ANY)) for ds in (first, second))
         there.extend(watch(ds, Packet("b", "go", capture(), ANY)) for ds in (first, second))
         assert_(first, one)
         assert_(second, two)
-        parts["first"] = react(lambda: life.join(first))
-        parts["second"] = react(lambda: life.join(second, "b"))
+        parts["first"] = react(lambda: instance.join(first))
+        parts["second"] = react(lambda: instance.join(second, "b"))
 
     system = settled(boot)
-    life: Life = parts["life"]
-    assert (life.rows("both"), [len(each) for each in seen]) == ([("a",)], [2, 2])
+    instance: Instance = parts["instance"]
+    assert (instance.rows("both"), [len(each) for each in seen]) == ([("a",)], [2, 2])
     for number, leaving in enumerate(("second", "first", None)):
-        life.facet.enter(partial(life.insert, "tell", ("a", number)))
+        instance.facet.enter(partial(instance.insert, "tell", ("a", number)))
         system.drain()
         if leaving is not None:
             parts[leaving].enter(stop)
             system.drain()
     assert there == [[("!", ("b", 1))], [("!", ("b", 0))]]
-    assert (life.rows("both"), life.rows("kept"), life.rows("one")) == ([], [("a", 1)], [])
+    assert (instance.rows("both"), instance.rows("kept"), instance.rows("one")) == ([], [("a", 1)], [])
     assert [sorted(sign for sign, _ in each) for each in seen] == [["+", "+", "-", "-"]] * 2
 
 
 def test_a_function_that_has_worked_is_not_to_blame(logs: list[MutableMapping[str, Any]]) -> None:
     """What an output's function has made in one dataspace counts in the next: whoever comes first there is refused."""
     program = Program.parse("out(L, N) :- in(L, N);")
-    lives: list[Life] = []
+    instances: list[Instance] = []
     spaces: list[Ref] = []
 
     def boot() -> None:
-        lives.append(Agent(program, "a", outputs={"out": lambda _, n: ["out", 12 // n]})())
+        instances.append(Agent(program, "a", outputs={"out": lambda _, n: ["out", 12 // n]})())
         spaces.append(dataspace())
 
     system = settled(boot)
     facets: list[Any] = []
     for n in (3, 0):
-        lives[0].facet.enter(lambda: facets.append(react(partial(lives[0].join, spaces[0]))))
+        instances[0].facet.enter(lambda: facets.append(react(partial(instances[0].join, spaces[0]))))
         system.drain()
         system.spawn(send, spaces[0], Packet("a", "in", ("a", n), 0))
         system.drain()
@@ -386,39 +386,39 @@ def test_specifications_are_nobodys() -> None:
     """What a program is verified against looks at all locations, and runs at none."""
     text = GOSSIP + "pre(X) :- known(_, X); post(X) :- known(L, X), notin missing(X); missing(X) :- known(L, X), "
     program = Program.parse(text + "friend(M, L), notin known(M, X);")
-    assert "missing" not in Agent(program, "a").known
+    assert "missing" not in Agent(program, "a").arities
     with pytest.raises(DedalusRejected):
         Agent(program, "a", specification=())
-    with pytest.raises(FactError, match="no diary"):
-        settled(lambda: Agent(program, "a")(dataspace()).diary())
+    with pytest.raises(FactError, match="no event log"):
+        settled(lambda: Agent(program, "a")(dataspace()).event_log())
 
 
 def test_a_life_that_is_over() -> None:
     """After its facet has stopped, an agent takes nothing, shows nothing, and joins nothing."""
     program = Program.parse("persist[p, 2];")
-    lives: list[Life] = []
+    instances: list[Instance] = []
     spaces: list[Ref] = []
     seen: list[Seen] = []
 
     def boot() -> None:
         spaces.append(dataspace())
         seen.append(watch(spaces[0], Fact("a", "p", capture())))
-        lives.append(Agent(program, "a", outputs=["p"], inputs=["p"])())
-        react(lambda: lives[0].join(spaces[0]))
+        instances.append(Agent(program, "a", outputs=["p"], inputs=["p"])())
+        react(lambda: instances[0].join(spaces[0]))
 
     system = settled(boot)
-    actor = lives[0].facet.actor
+    actor = instances[0].facet.actor
     for number in (1, 2):
         system.spawn(send, spaces[0], Packet("a", "p", ("a", number), 0))
         system.drain()
-        lives[0].facet.enter(stop)
+        instances[0].facet.enter(stop)
         system.drain()
     assert seen == [[("+", ("a", 1)), ("-", ("a", 1))]]
     errors: list[str] = []
 
     def late() -> None:
         try:
-            lives[0].join(spaces[0])
+            instances[0].join(spaces[0])
         except ProgramStopped as error:
             errors.append(str(error))
 

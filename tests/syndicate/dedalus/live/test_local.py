@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndicate.dedalus import Program
-from syndicate.dedalus.live.event_log import Diary, Entry, Writing, together
+from syndicate.dedalus.live.event_log import Entry, EventLog, LogWriter, together
 from syndicate.dedalus.live.local import FURTHEST, Local
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.placement import Placement
@@ -53,7 +53,7 @@ def world(rules: list[str]) -> Program:
     return Program.parse(f"{facts} {given} {mentioned} {' '.join(rules)}")
 
 
-def live(program: Program, rng: random.Random, steps: int) -> list[Diary]:
+def live(program: Program, rng: random.Random, steps: int) -> list[EventLog]:
     """Run the locations apart: messages overtake each other, get lost, come twice; rows come and go from outside."""
     placement = Placement(program.statements)
     locals_ = {place: Local(placement, place, recorded=True) for place in PLACES}
@@ -67,11 +67,11 @@ def live(program: Program, rng: random.Random, steps: int) -> list[Diary]:
                 one.arrive("e", (place, rng.randrange(3)))
             case 1:
                 row = (place, rng.randrange(4))
-                one.give("d", row)
+                one.assert_("d", row)
                 held.append((place, row))
             case 2 if held:
                 at, row = held.pop(rng.randrange(len(held)))
-                locals_[at].take("d", row)
+                locals_[at].retract("d", row)
             case 3 if flying:
                 message = flying[rng.randrange(len(flying))]
                 if rng.random() < 0.8:
@@ -86,19 +86,19 @@ def live(program: Program, rng: random.Random, steps: int) -> list[Diary]:
     for one in locals_.values():
         if one.time < 1:
             one.step()
-    return [one.diary() for one in locals_.values()]
+    return [one.event_log() for one in locals_.values()]
 
 
-def differences(program: Program, diaries: list[Diary], model: Model) -> list[Any]:
-    """Where a run in one place is not what the diaries tell."""
+def differences(program: Program, logs: list[EventLog], model: Model) -> list[Any]:
+    """Where a run in one place is not what the event logs tell."""
     placement = Placement(program.statements)
     found = []
     for time in range(model.start, model.until + 1):
         for name, rows in model.at(time).items():
-            for diary in diaries:
-                told = [row for row in rows if placement.of(name, row) in (None, diary.location)]
-                if sorted(told, key=repr) != diary.at(name, time):
-                    found.append((time, name, diary.location, told, diary.at(name, time)))
+            for log in logs:
+                told = [row for row in rows if placement.of(name, row) in (None, log.location)]
+                if sorted(told, key=repr) != log.at(name, time):
+                    found.append((time, name, log.location, told, log.at(name, time)))
     return found
 
 
@@ -107,21 +107,22 @@ def differences(program: Program, diaries: list[Diary], model: Model) -> list[An
 def test_apart_and_together(rules: set[str], seed: int) -> None:
     """What happens at locations that run apart is a run of the program in one place, choices and losses included."""
     program = world(sorted(rules))
-    diaries = live(program, random.Random(seed), 50)
-    again = [Diary.of(diary.to_json()) for diary in diaries]
-    assert again == diaries
+    logs = live(program, random.Random(seed), 50)
+    again = [EventLog.of(log.to_json()) for log in logs]
+    assert again == logs
     model = program.run(**together(again))
-    assert differences(program, diaries, model) == []
+    assert differences(program, logs, model) == []
 
 
 def test_the_comparison_can_fail() -> None:
     """The test above notices a message that arrived at another time."""
     program = world(HEADS[:12])
-    diaries = live(program, random.Random(5), 60)
-    recorded = together(diaries)
-    entry = next(e for e in recorded["schedule"]["schedule"] if isinstance(e["arrive"], int) and e["tuple"][0] != "c")
+    logs = live(program, random.Random(5), 60)
+    recorded = together(logs)
+    entries: Any = recorded["schedule"]["schedule"]
+    entry = next(e for e in entries if isinstance(e["arrive"], int) and e["tuple"][0] != "c")
     entry["arrive"] = "never"
-    assert differences(program, diaries, program.run(**recorded)) != []
+    assert differences(program, logs, program.run(**recorded)) != []
 
 
 # ------------------------------------------------------------------------------------------------------ one location
@@ -199,12 +200,12 @@ def test_what_others_make_up_is_refused(relation: Any, row: Any, sent: Any, why:
         one.arrive(relation, row, sent)
     if "time of" not in why:
         with pytest.raises(RowMisfit, match=why):
-            one.give(relation, row)
+            one.assert_(relation, row)
     assert (one.due(), one.rows("p")) == (None, [])
 
 
 def test_nothing_is_kept_of_the_past() -> None:
-    """An agent is as large after a thousand messages as after a few, also if it tells its diary; unless it keeps it."""
+    """An agent is as large after a thousand messages as after a few, even if it hands its log over."""
     text = """
         seen(L, X)@next :- in(L, X); first(L, X) :- in(L, X)@1, seen(L, _); all(L, X)@async :- seen(L, X);
         one(L, X)@next :- in(L, X), choose((L), (X)); out("b", X)@async :- seen(L, X);
@@ -234,7 +235,7 @@ def test_nothing_is_kept_of_the_past() -> None:
     assert max(sizes["nothing"]) == sizes["nothing"][2] < 20
     assert sizes["told"] == sizes["nothing"]
     assert sizes["kept"][-1] > 4 * 60
-    assert Diary.of_entries("a", 1, told) == one.diary()
+    assert EventLog.of_entries("a", 1, told) == one.event_log()
 
 
 FAILING = [
@@ -275,9 +276,9 @@ def test_what_makes_a_timestep_fail_is_refused(rules: set[str], turns: list[list
                 if what == "s":
                     one.arrive("r", ("a", value))
                 elif what != "t" and what not in held:
-                    held[what] = one.give(name, ("a", value))
+                    held[what] = one.assert_(name, ("a", value))
                 elif what == "t" and "r" in held:
-                    one.take("r", held.pop("r"))
+                    one.retract("r", held.pop("r"))
             one.step()
             while one.due() is not None and one.time < 99:
                 one.step()
@@ -290,9 +291,9 @@ def test_what_makes_a_timestep_fail_is_refused(rules: set[str], turns: list[list
     except DedalusArithmetic:
         assert not one.part.arriving.get(one.due() or 0)
         return
-    recorded = together([Diary.of(one.diary().to_json())])
+    recorded = together([EventLog.of(one.event_log().to_json())])
     model = program.run(**recorded)
-    assert differences(program, [one.diary()], model) == []
+    assert differences(program, [one.event_log()], model) == []
     for time, name, row in refused:
         events = {**recorded["events"], time: {**recorded["events"].get(time, {})}}
         events[time][name] = {*events[time].get(name, ()), row}
@@ -306,7 +307,7 @@ def test_one_of_many_makes_a_timestep_fail() -> None:
     one.step()
     for value in (2, "two", 4, "four", 6):
         one.arrive("p", ("a", value))
-    one.give("p", ("a", "given"))
+    one.assert_("p", ("a", "given"))
     one.step()
     assert one.rows("d") == [("a", 1), ("a", 2), ("a", 3)]
     assert [told.partition(":")[0] for told in one.refused] == [
@@ -316,7 +317,7 @@ def test_one_of_many_makes_a_timestep_fail() -> None:
         "program:1:1: at time 2: 'two' / 2 needs numbers, and 'two' is text\n    d(L, X / 2) :- p(L, X);"
         in one.refused[0]
     )
-    one.take("p", ("a", "given"))
+    one.retract("p", ("a", "given"))
     to_rest(one)
     one.arrive("q", ("a", 0))
     one.step()
@@ -332,20 +333,20 @@ def test_an_end_makes_a_timestep_fail() -> None:
     """What a rule cannot do without stays until it is given, and taken, again; what goes along with it goes."""
     one = local('n("a", count<W>) :- here("a", W); share("a", 12 / (N - 1)) :- n("a", N);', recorded=True)
     for who in "xyz":
-        one.give("here", ("a", who))
+        one.assert_("here", ("a", who))
     to_rest(one)
-    one.take("here", ("a", "y"))
-    one.take("here", ("a", "z"))
+    one.retract("here", ("a", "y"))
+    one.retract("here", ("a", "z"))
     to_rest(one)
     assert (one.rows("here"), one.rows("share")) == ([("a", "x"), ("a", "z")], [("a", 12)])
     assert [told.partition(":")[0] for told in one.refused] == ["the end of ('a', 'z') of here makes a timestep fail"]
-    assert {(stands.row[1], stands.until is None) for stands in one.diary().standing} == {
+    assert {(stands.row[1], stands.until is None) for stands in one.event_log().asserted} == {
         ("x", True), ("y", False), ("z", True),
     }  # fmt: skip
-    one.give("here", ("a", "z"))
-    one.give("here", ("a", "w"))
+    one.assert_("here", ("a", "z"))
+    one.assert_("here", ("a", "w"))
     to_rest(one)
-    one.take("here", ("a", "z"))
+    one.retract("here", ("a", "z"))
     to_rest(one)
     assert (one.rows("here"), one.rows("share")) == ([("a", "w"), ("a", "x")], [("a", 12)])
 
@@ -411,58 +412,58 @@ def test_subprograms() -> None:
     client.arrive(answer.relation, answer.row, answer.sent)
     to_rest(client)
     assert client.rows("answer") == [("tea", 3)]
-    diaries = [client.diary(), server.diary()]
-    assert differences(program, diaries, program.run(**together(diaries))) == []
+    logs = [client.event_log(), server.event_log()]
+    assert differences(program, logs, program.run(**together(logs))) == []
 
 
-def test_a_diary_is_what_was_written(tmp_path: Path) -> None:
+def test_an_event_log_is_what_was_written(tmp_path: Path) -> None:
     """Whatever has happened, and whenever the writing ends, a file has all entries whose lines are whole."""
-    path = tmp_path / "a.diary"
-    writing = Writing(path, "a")
+    path = tmp_path / "a.log"
+    writing = LogWriter(path, "a")
     rules = 'n("a", count<W>) :- here("a", W); m("b", X)@async :- in("a", X), choose((), (X)); persist[n, 2];'
     one = local(f"{rules} here(L, X)@next :- none(L, X);", recorded=True, record=writing.write)
-    whole: dict[int, Diary] = {path.stat().st_size: Diary.of_entries("a", 1, [])}
+    whole: dict[int, EventLog] = {path.stat().st_size: EventLog.of_entries("a", 1, [])}
     for number in range(6):
         one.arrive("in", ("a", f"{number} \n ä"), 3 * number)
         if number % 2:
-            one.give("here", ("a", number))
+            one.assert_("here", ("a", number))
         elif number:
-            one.take("here", ("a", number - 1))
+            one.retract("here", ("a", number - 1))
         while one.due() is not None:
             one.step()
-            whole[path.stat().st_size] = Diary.of_entries("a", 1, one.entries)
-    one.take("here", ("a", 5))
+            whole[path.stat().st_size] = EventLog.of_entries("a", 1, one.entries)
+    one.retract("here", ("a", 5))
     end = path.stat().st_size
     writing.write(one.last())
     writing.close()
-    whole[path.stat().st_size] = one.diary()
-    assert Diary.load(path) == one.diary()
+    whole[path.stat().st_size] = one.event_log()
+    assert EventLog.load(path) == one.event_log()
     data = path.read_bytes()
     for size in range(len(data)):
         path.write_bytes(data[:size])
-        known = [diary for at, diary in whole.items() if at <= size + 1]  # a line is whole but for its end
+        known = [log for at, log in whole.items() if at <= size + 1]  # a line is whole but for its end
         if known:
-            assert Diary.load(path) == known[-1]
+            assert EventLog.load(path) == known[-1]
         else:
-            with pytest.raises(ScheduleError, match="no diary"):
-                Diary.load(path)
+            with pytest.raises(ScheduleError, match="no event log"):
+                EventLog.load(path)
     for at in range(0, end, 7):
         path.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
         with pytest.raises(ScheduleError, match="not what was written"):
-            Diary.load(path)
+            EventLog.load(path)
 
 
-def test_a_diary_of_a_life_before_is_kept(tmp_path: Path) -> None:
+def test_an_event_log_of_a_life_before_is_kept(tmp_path: Path) -> None:
     """A location that is started again begins again, and does not write over what happened before."""
-    path = tmp_path / "a.diary"
-    lives = []
-    for life in range(3):
-        writing = Writing(path, "a")
-        writing.write(Entry(life + 1, True))
+    path = tmp_path / "a.log"
+    instances = []
+    for instance in range(3):
+        writing = LogWriter(path, "a")
+        writing.write(Entry(instance + 1, True))
         writing.close()
-        lives.append(writing.former)
-    assert lives == [None, tmp_path / "a.diary.1", tmp_path / "a.diary.2"]
-    assert [Diary.load(one or path).time for one in [*lives[1:], None]] == [1, 2, 3]
+        instances.append(writing.former)
+    assert instances == [None, tmp_path / "a.log.1", tmp_path / "a.log.2"]
+    assert [EventLog.load(one or path).time for one in [*instances[1:], None]] == [1, 2, 3]
 
 
 LONELY = """
@@ -473,7 +474,7 @@ LONELY = """
 
 
 @pytest.mark.parametrize("agents", [False, True])
-def test_of_a_place_without_a_diary_nothing_is_known(agents: bool) -> None:
+def test_of_a_place_without_an_event_log_nothing_is_known(agents: bool) -> None:
     """Its rows and messages are not made up, what it sent has arrived, and what went there is unknown, not lost."""
     text = LONELY
     if agents:  # the same as subprograms: b's relations are those of an agent
@@ -488,10 +489,10 @@ def test_of_a_place_without_a_diary_nothing_is_known(agents: bool) -> None:
     to_rest(one)
     one.arrive("heard", ("a", "ho"), 6)
     to_rest(one)
-    again = json.loads(json.dumps(together([one.diary()]) | {"events": None}))
-    events = together([one.diary()])["events"]
+    again = json.loads(json.dumps(together([one.event_log()]) | {"events": None}))
+    events = together([one.event_log()])["events"]
     model = program.run(**{**again, "events": events})
-    assert differences(program, [one.diary()], model) == []
+    assert differences(program, [one.event_log()], model) == []
     assert model.at(model.until)["heard"] == [("a", "ho")]
     assert model.at(model.until)["said"] == [("a", "hi")]
     assert all(not rows for name in ("ask", "got") if agents for rows in model.intervals[name].values())
@@ -508,10 +509,10 @@ def test_of_a_place_without_a_diary_nothing_is_known(agents: bool) -> None:
     assert [message.unknown for message in repeated.messages] == [message.unknown for message in model.messages]
 
 
-def test_diaries_that_do_not_belong_together() -> None:
-    """Two lives of one location make no run, nor do none, nor different beginnings; nor is anything a diary."""
-    one, other = local("p(X)@next :- p(X);", recorded=True).diary(), Diary("b", 3, 3, True)
-    for wrong, why in (([one, one], "two diaries"), ([one, other], "begin at the same time"), ([], "none")):
+def test_event_logs_that_do_not_belong_together() -> None:
+    """Two lives of one location make no run, nor do none, nor different beginnings; nor is anything an event log."""
+    one, other = local("p(X)@next :- p(X);", recorded=True).event_log(), EventLog("b", 3, 3, True)
+    for wrong, why in (([one, one], "two event logs"), ([one, other], "begin at the same time"), ([], "none")):
         with pytest.raises(ScheduleError, match=why):
             together(wrong)
     wrong_ones: tuple[Any, ...] = (
@@ -522,5 +523,5 @@ def test_diaries_that_do_not_belong_together() -> None:
         {**one.to_json(), "messages": 3},
     )
     for made in wrong_ones:
-        with pytest.raises(ScheduleError, match="no diary"):
-            Diary.of(made)
+        with pytest.raises(ScheduleError, match="no event log"):
+            EventLog.of(made)

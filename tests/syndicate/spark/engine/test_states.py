@@ -279,8 +279,9 @@ def test_columns_stay_in_the_jvm(spark: SparkSession) -> None:
         "price": [("tea", 4), ("jam", 7)],
     }
     plans: list[str] = []
-    on_spark = program.plan(engine=lambda circuit: SparkEngine(circuit, spark, small=0))
-    with on_spark.engine as engine:
+    engine = SparkEngine(plan.circuit, spark, small=0)
+    on_spark = program.plan(engine=lambda _: engine)
+    with engine:
         watch(engine, plans)
         assert on_spark.step(facts)["paid"] == plan.step(facts)["paid"] == ZSet.of(("a", "tea", 12), ("b", "tea", 20))
     assert len(plans) > 2
