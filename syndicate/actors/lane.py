@@ -40,7 +40,7 @@ class Lane:
         self.actor = actor
         self._events: list[Event] | None = events
         self._at = 0
-        self.place: list[Event] = []  # its entry in the run queue; another one there is out of date
+        self.place: list[Event] = []  # its entry in the run queue, which is empty and found by its identity
         self._suspended: tuple[Value, ...] | None = None
         self._waiting: deque[list[Event] | Callable[[], None]] = deque()
 

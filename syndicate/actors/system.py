@@ -60,6 +60,8 @@ class System:
         self.taken = 0
         """Events that were handled so far."""
         self.lanes: dict[Actor, Lane] = {}
+        self._outdated: set[int] = set()
+        """The identities of entries of the queue whose lanes have gone first meanwhile."""
         self.turn = Turn(self.queue, self)
         self.actors: dict[Actor, None] = {}
         self._tracers: list[Tracer] = []
@@ -210,7 +212,7 @@ class System:
         """Run turns until none is left, or about *seconds* have passed."""
         queue, turn = self.queue, self.turn
         end = perf_counter() + seconds
-        most = -1 if self.lanes else LARGE
+        most = -1 if self.lanes or self._outdated else LARGE
         outer, here.turn = here.turn, turn
         try:
             while perf_counter() < end:
@@ -223,7 +225,7 @@ class System:
                     size = len(events)
                     if size > most:
                         left -= self._take_aside(actor, events)
-                        most = -1 if self.lanes else LARGE
+                        most = -1 if self.lanes or self._outdated else LARGE
                     else:
                         actor.take(turn, events)
                         left -= size
@@ -231,34 +233,34 @@ class System:
         finally:
             here.turn = outer
 
-    def _take_aside(self, actor: Any, events: list[Event]) -> int:
+    def _take_aside(self, actor: Actor, events: list[Event]) -> int:
         """Handle a batch while there are lanes, or one that needs a lane; returns how many events, or 1 for none."""
-        if type(actor) is Lane:
-            lane = actor
-            if events is not lane.place:  # it has gone first meanwhile
-                self.taken -= 1
-                return 1
-        elif actor in self.lanes:
-            lane = self.lanes[actor]
-            lane.put(events)
-            lane.place = []
-            self.queue.appendleft((lane, lane.place))
+        if id(events) in self._outdated:
+            self._outdated.remove(id(events))
             self.taken -= 1
             return 1
-        elif len(events) > LARGE:
+        lane = self.lanes.get(actor)
+        if lane is None:
+            if len(events) <= LARGE:
+                actor.take(self.turn, events)
+                return len(events)
             lane = self.lanes[actor] = Lane(actor, events)
-        else:
-            actor.take(self.turn, events)
-            return len(events)
+        elif events is not lane.place:
+            lane.put(events)
+            self._outdated.add(id(lane.place))  # unique while it waits in the queue
+            lane.place = []
+            self.queue.appendleft((actor, lane.place))
+            self.taken -= 1
+            return 1
         try:
             return lane.take(self.turn)
         finally:
             if lane.over:
-                del self.lanes[lane.actor]
+                del self.lanes[actor]
             elif lane.behind:
-                self.queue.appendleft((lane, lane.place))
+                self.queue.appendleft((actor, lane.place))
             else:
-                self.queue.append((lane, lane.place))
+                self.queue.append((actor, lane.place))
 
     def when_handled(self, then: Callable[[], None]) -> None:
         """Call *then*, between turns, once each turn that is underway now and what waits behind it has been handled."""

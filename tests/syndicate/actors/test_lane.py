@@ -195,6 +195,33 @@ def test_what_comes_meanwhile_waits_in_order() -> None:
     assert not stage.system.lanes
 
 
+def test_a_call_at_the_end_of_a_turn_comes_though_its_lane_has_gone_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A batch moves its lane to the front, and a call waits behind both: what is left at the back is for nobody."""
+    heard: list[int] = []
+    handled: list[int] = []
+    stage = Stage(lambda ds: on_message(ds, P(capture()))(heard.append))
+    system = stage.system
+
+    def act(count: int) -> Callable[[Ref], None]:
+        def do(ds: Ref) -> None:
+            for n in range(count):
+                send(ds, P(n))
+
+        return do
+
+    def ask() -> None:
+        if not handled and any(lane.behind for lane in system.lanes.values()):
+            handled.append(0)
+            system.when_handled(lambda: handled.append(system.taken))
+
+    stage.act(act(2000))
+    stage.act(act(5))
+    stage.drain(monkeypatch, ask)
+    assert len(heard) == 2005
+    assert len(handled) == 2
+    assert not system.lanes
+
+
 @pytest.mark.parametrize("at", [0, 300, MANY - 1])
 def test_a_crash_in_a_large_turn_undoes_all_of_it(at: int) -> None:
     """What earlier slices have noted is not seen, either; what waits in the lane is for nobody."""
