@@ -38,7 +38,7 @@ def generation(skeletons: int, count: int) -> dict[str, float]:
         pattern: list[Any] = [ANY] * _ITEMS
         pattern[constant], pattern[captured] = "constant", capture()
         index = Index(_silent)
-        index.observe(*analyse(pattern), Ref(None, None))
+        index.observe(*analyse(pattern), Ref.unbound())
         form = freeze(["constant"] * _ITEMS)
         first = []
         for _ in range(2 * HOT):

@@ -34,7 +34,8 @@ patterns match.
   observer sees those ``Inbound(v)`` that somebody else asked for.  ``Inbound(capture())`` asks for everything
   outside.
 
->>> from syndicate import assert_, capture, dataspace, on_asserted, run
+>>> from syndicate.actors.actor import actor_of
+from syndicate import assert_, capture, dataspace, on_asserted, run
 >>> def child(inner):
 ...     assert_(inner, Outbound(["present", "Alice"]))
 ...     on_asserted(inner, Inbound(["weather", capture()]))(lambda what: print("inside:", what))
@@ -75,6 +76,7 @@ from syndicate import (
     stop_actor,
     sync,
 )
+from syndicate.actors.actor import actor_of
 from syndicate.actors.turn import Handle, current, expect_ref
 from syndicate.actors.verbs import Lifeline
 from syndicate.errors import PatternError
@@ -121,7 +123,7 @@ def nested(outer: Ref, boot: Callable[..., object] | None = None, *args: Any, na
 
     @react
     def relay() -> None:
-        link(inner.facet.actor)
+        link(actor_of(inner))
         _observe(inner, Outbound(capture()), _Carrier(outer, _asserted_as_such))
         interests = _Interests(outer, inner)
         for asking in (Record("group", [Record("rec", [INBOUND]), ANY]), Record("bind", [ANY])):

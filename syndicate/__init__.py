@@ -26,7 +26,7 @@ lets rules of each live in a dataspace.
 
 from __future__ import annotations
 
-from syndicate.actors.actor import Actor
+from syndicate.actors.actor import Actor, Timer
 from syndicate.actors.dataspace import dataspace
 from syndicate.actors.during import during, on_asserted, on_message, on_retracted, stop_when
 from syndicate.actors.facet import Facet
@@ -34,7 +34,7 @@ from syndicate.actors.field import Field, dataflow, field
 from syndicate.actors.query import query_count, query_hash, query_set, query_value
 from syndicate.actors.supervise import supervise
 from syndicate.actors.system import open_system, run
-from syndicate.actors.timer import LaterThan, Timer, after, every, timer_driver
+from syndicate.actors.timer import LaterThan, after, every, timer_driver
 from syndicate.actors.turn import Entity, Handle
 from syndicate.actors.verbs import (
     assert_,

@@ -49,7 +49,7 @@ class Subject:
     """What a reference in a value refers to: nothing that ever gets an event."""
 
 
-REFS: Final = tuple(Ref(None, Subject()) for _ in range(2))
+REFS: Final = tuple(Ref.unbound(Subject()) for _ in range(2))
 
 ATOMS: Final = (
     *(0, 1, -1, -2, 2, MERSENNE - 1, MERSENNE, -MERSENNE, 2 * MERSENNE, 3 * MERSENNE, 10**40),

@@ -52,6 +52,7 @@ from syndicate.actors.verbs import ref
 from syndicate.index.interest import interest
 from syndicate.testing import settled
 from syndicate.values.value import Frozen, Symbol, freeze, is_record, label_of, thaw
+from tests.inside import index_of
 from tests.relay.wire import End
 from tests.world import Author, Op, Step, Watch, World, core, echo, marker, shown, size, tells_of_interest
 
@@ -131,7 +132,7 @@ class Real:
     def standing(self) -> dict[int, set[Frozen]]:
         """What is in each dataspace."""
         return {
-            number: set(self.refs[number].entity.index)
+            number: set(index_of(self.refs[number]))
             for number, place in enumerate(self.author.places)
             if place.kind != "peer"
         }
@@ -197,7 +198,7 @@ class Real:
         """All that the facet did before is in the dataspace, and all that it took back is not."""
         self.answers.setdefault(facet, []).append(name)
         ds = next(self.refs[n] for n, place in enumerate(self.author.places) if place.space == space)
-        markers = [form[2] for form in ds.entity.index if form[:2] == (Symbol("marker"), facet)]
+        markers = [form[2] for form in index_of(ds) if form[:2] == (Symbol("marker"), facet)]
         assert min(markers) >= name, "an answer came too early"
 
     def do_observe(self, facet: int, place: int, name: int, kind: str, pattern: Any, wrap: int) -> None:

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 import secrets
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, Literal
 
 from attrs import define
@@ -41,7 +41,7 @@ from relay.protocol.limits import DEFAULT, Limits
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Handle, Turn, current
 from syndicate.errors import CaveatError, NotAValue
-from syndicate.values.value import DICT, Dictionary, Frozen, Record, Ref, Symbol, Value, freeze, thaw
+from syndicate.values.value import DICT, Assertion, Dictionary, Frozen, Record, Ref, Symbol, Value, freeze, thaw
 
 Replies = Literal["accepted", "ok"]
 """The words of an answer: ``accepted`` and ``rejected``, as syndicate-py 0.19.3 and rs up to 0.50 know them, or ``ok``
@@ -97,7 +97,7 @@ class _Bound:
 
     oid: Frozen
     key: bytes
-    given: Ref
+    ref: Ref
 
 
 class _Revocable(Passage):
@@ -132,7 +132,7 @@ class BindSpace(Entity):
 
     def __init__(self, bindings: Mapping[Value, tuple[bytes, Ref]] | None = None) -> None:
         self._names: dict[Frozen, list[_Bound]] = {}
-        self._binds: dict[Any, tuple[_Bound, Handle | None]] = {}
+        self._binds: dict[Assertion, tuple[_Bound, Callable[[], None], Handle | None]] = {}
         self._waiting: dict[Frozen, dict[_Question, None]] = {}
         for name, (key, ref) in (bindings or {}).items():
             oid = freeze(name)
@@ -156,16 +156,17 @@ class BindSpace(Entity):
             return
         turn = current("bind")
         reply = turn.assert_(observer, Record("bound", [ref])) if type(observer) is Ref else None
-        bound = _Bound(oid, key, Ref(target.facet, _Revocable(target), True))
+        passage = _Revocable(target)
+        bound = _Bound(oid, key, Ref(target.facet, passage, True))
         self._names.setdefault(oid, []).append(bound)
-        self._binds[handle] = bound, reply
+        self._binds[handle] = bound, passage.revoke, reply
         self._answer(turn, oid)
 
     def retract(self, handle: Any) -> None:
         """Withdraw a bind: its references end."""
-        bound, reply = self._binds.pop(handle, (None, None))
-        if bound is None:
+        if handle not in self._binds:
             return
+        bound, revoke, reply = self._binds.pop(handle)
         turn = current("bind")
         names = self._names[bound.oid]
         names.remove(bound)
@@ -174,7 +175,7 @@ class BindSpace(Entity):
         if reply is not None:
             turn.retract(reply)
         self._answer(turn, bound.oid)
-        bound.given.facet.enter(bound.given.entity.revoke)
+        bound.ref.facet.enter(revoke)
 
     def find(self, asked: Claim) -> Ref | None:
         """What *asked* stands for, if it holds.  Where nothing has its name, a key that nobody knows is tried, so that
@@ -184,7 +185,7 @@ class BindSpace(Entity):
         if names is None:
             asked.holds(secrets.token_bytes(16))
             return None
-        return next((bound.given for bound in names if asked.holds(bound.key)), None)
+        return next((bound.ref for bound in names if asked.holds(bound.key)), None)
 
     def wait(self, question: _Question) -> None:
         """Have *question* answered again whenever something of its name is bound or withdrawn."""

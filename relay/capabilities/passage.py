@@ -31,9 +31,10 @@ from typing import Any, ClassVar
 
 from relay.protocol.observer import heard
 from syndicate.actors.dataspace import Dataspace
+from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Handle
 from syndicate.index.interest import OBSERVE
-from syndicate.values.value import Frozen, Record, Ref, freeze, thaw
+from syndicate.values.value import Assertion, Frozen, Record, Ref, freeze, thaw
 
 
 class Passage(Entity):
@@ -46,7 +47,7 @@ class Passage(Entity):
 
     def __init__(self, target: Ref) -> None:
         self.target = target
-        self._passed: dict[Any, Any] = {}
+        self._passed: dict[Assertion, Handle] = {}
 
     def pass_on(self, form: Frozen) -> Frozen | None:
         """What the target gets; None if nothing."""
@@ -58,11 +59,11 @@ class Passage(Entity):
         if passed is None or not heard(target, passed):
             return
         if passed is not form or type(handle) is not Handle:  # the target must find by the handle what it has got
-            handle, known_as = Handle(getattr(handle, "facet", target.facet), target, passed), handle
-            self._passed[known_as] = handle
+            owner: Facet = getattr(handle, "facet", target.facet)  # type: ignore[arg-type]  # as in Actor.take
+            own = self._passed[handle] = Handle(owner, target, passed)
         else:
-            self._passed[handle] = handle
-        target.entity.assert_(passed if target.raw else thaw(passed), handle)
+            own = self._passed[handle] = handle
+        target.entity.assert_(passed if target.raw else thaw(passed), own)
 
     def retract(self, handle: Any) -> None:
         """Hand on, if the assertion was."""

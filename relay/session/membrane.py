@@ -206,7 +206,8 @@ class Membrane:
         oid = self._number(ref)
         if oid is not None:  # a proxy that was forgotten here, and kept by somebody
             return self.imports.get(oid) or self._cross(self.imports, Crossing(ref, WireRef(YOURS, oid)))
-        if ref.facet is not None and ref.facet.actor.system is not self._inert.facet.actor.system:
+        bound: bool = ref.facet is not None  # as Ref.unbound() is not
+        if bound and ref.facet.actor.system is not self._inert.facet.actor.system:
             raise NotAValue(f"{ref!r} cannot cross: {foreign(ref.facet.actor)}")
         self._next += 1
         crossing = self._cross(self.exports, Crossing(ref, WireRef(MINE, self._next - 1)))

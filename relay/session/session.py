@@ -557,7 +557,8 @@ class Session:
         """Let go of everything: the connection is gone.  Whoever still holds a proxy holds nothing else."""
         self._silent = True
         for crossing in self.membrane.imports.values():
-            crossing.ref.entity.sent.clear()
+            if isinstance(crossing.ref.entity, Proxy):
+                crossing.ref.entity.sent.clear()
         self.membrane = Membrane(self._proxy, self._number, Ref(self.facet, Entity()))
         self.standing = PeerAssertions(0, 0)
         self.outbox.clear()

@@ -170,7 +170,7 @@ class Recorded:
     @property
     def text(self) -> str:
         """The value as text."""
-        return unparse(self.value, lambda ref: f"#:{unparse(ref.entity.name)}")
+        return unparse(self.value, lambda ref: f"#:{unparse(ref.entity.name)}")  # type: ignore[attr-defined]  # a _Then
 
 
 class _Then(Entity):
@@ -242,7 +242,7 @@ def _event(line: str, where: str) -> Recorded:
 
     def embedded(name: Value) -> Ref:
         bound.append(name)
-        return Ref(None, _Then(name))
+        return Ref.unbound(_Then(name))
 
     try:
         said = json.loads(line)

@@ -12,17 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import trio
 
 from syndicate.actors.facet import Facet, settle_facets
 from syndicate.actors.trace import Started, Stopped
-from syndicate.actors.turn import Turn
-from syndicate.errors import NotCallable, cut_traceback
+from syndicate.actors.turn import Turn, current
+from syndicate.errors import NotCallable, WrongActor, cut_traceback
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.log import logger
-from syndicate.values.value import Ref, Value
+from syndicate.values.value import Assertion, Owner, Ref, Value
 
 if TYPE_CHECKING:
     from syndicate.actors.system import System
@@ -74,23 +74,23 @@ class Actor:
                 if type(target) is Ref:
                     facet = target.facet
                     if facet.alive:
-                        turn.facet = facet
+                        turn.facet = facet  # type: ignore[assignment]  # values know facets by a protocol only
                         if kind == MESSAGE:
                             target.entity.message(value)
                         elif kind == ASSERT:
-                            target.entity.assert_(value, handle)
+                            target.entity.assert_(value, handle)  # type: ignore[arg-type]  # it has one
                         elif kind == RETRACT:
-                            target.entity.retract(handle)
+                            target.entity.retract(handle)  # type: ignore[arg-type]  # as above
                         else:
                             target.entity.sync(value)
                     elif kind in (ASSERT, SYNC):
                         self._refuse(turn, kind, target, value, handle)
                 elif kind == ENTER:
-                    if target.alive:
-                        turn.facet = target
+                    if target.alive:  # type: ignore[union-attr]  # of this kind, it is a facet
+                        turn.facet = target  # type: ignore[assignment]
                         value()
                 else:
-                    self._take_each(turn, kind, target, value, handle)
+                    self._take_each(turn, kind, target, value, handle)  # type: ignore[arg-type]  # now they are many
             if not last:
                 return True
             if turn.damaged or turn.suspects:
@@ -107,7 +107,7 @@ class Actor:
             elif turn.pending:  # the rest of Turn.commit, without a call: most turns end here
                 if turn.late:
                     turn.seal()
-                turn.queue.extend(turn.pending.items())
+                turn.queue.extend(turn.pending.items())  # type: ignore[arg-type]  # as in Turn.commit
                 turn.pending = {}
         finally:
             turn.facet = turn.actor = None  # type: ignore[assignment]  # as in Turn
@@ -124,12 +124,12 @@ class Actor:
             if not isinstance(error, Exception):
                 raise
 
-    def _take_each(self, turn: Turn, kind: int, refs: tuple[Ref, ...], value: Value, handle: Any) -> None:
+    def _take_each(self, turn: Turn, kind: int, refs: tuple[Ref, ...], value: Value, handle: Assertion) -> None:
         """Handle one event that is for several references."""
         for ref in refs:
             facet = ref.facet
             if facet.alive:
-                turn.facet = facet
+                turn.facet = facet  # type: ignore[assignment]  # as in take
                 if kind == MESSAGE:
                     ref.entity.message(value)
                 elif kind == ASSERT:
@@ -137,11 +137,11 @@ class Actor:
                 else:
                     ref.entity.retract(handle)
 
-    def _refuse(self, turn: Turn, kind: int, target: Ref, value: Value, handle: Any) -> None:
+    def _refuse(self, turn: Turn, kind: int, target: Ref, value: Value, handle: Assertion | None) -> None:
         """Its facet had ended before *value* came to *target*: notify who asked, and an entity that cares, such as a
         link or a dataspace.
         """
-        turn.facet = target.facet
+        turn.facet = target.facet  # type: ignore[assignment]  # as in take
         if kind == SYNC:
             turn.send(value, False)
         elif (unheard := getattr(target.entity, "unheard", None)) is not None:
@@ -175,9 +175,9 @@ class Actor:
                 turn.defer(actor, event)
         unborn = [actor.root for pending in undone for actor in pending if not actor.born]  # who was to take some over
         for facet in [*self.root.below(), *unborn]:
-            for handle in facet.handles:
-                if handle not in unseen:
-                    turn.defer(handle.target.facet.actor, (RETRACT, handle.target, None, handle))
+            for own in facet.handles:
+                if own not in unseen:
+                    turn.defer(own.target.facet.actor, (RETRACT, own.target, None, own))
         for facet in self.root.below():
             facet.alive, facet.stopping = False, True
             facet.handles.clear()
@@ -194,14 +194,14 @@ class Actor:
         turn.commit()
         self.system.crashed(self, error)
 
-    def _clean_up(self, turn: Turn) -> list[dict[Any, list[Event]]]:
+    def _clean_up(self, turn: Turn) -> list[dict[Actor, list[Event]]]:
         """Run the handlers of ``on_stop_or_crash``; return what those had noted that raised."""
         facets = self.root.below()
         for facet in facets:
             facet.stopping = True
         undone = []
-        pending: dict[Any, list[Event]] = {}
-        late: dict[Any, list[Event]] = {}
+        pending: dict[Owner, list[Event]] = {}
+        late: dict[Owner, list[Event]] = {}
         afterwards: list[Callable[[], None]] = []
         hooks = [(facet.parent or facet, hook) for facet in facets for hook, on_crash in facet.hooks if on_crash]
         for context, hook in hooks:
@@ -227,12 +227,59 @@ class Actor:
         return f"<actor {self.name}{state}>"
 
 
+def actor_of(ref: Ref) -> Actor:
+    """The actor that handles the events for *ref*."""
+    assert isinstance(ref.facet.actor, Actor), f"{ref!r} is not of an actor system"
+    return ref.facet.actor
+
+
+class Timer:
+    """A running timer; :meth:`cancel` ends it."""
+
+    __slots__ = ("active", "facet", "fn", "period")
+
+    def __init__(self, facet: Facet, fn: Callable[[], object], period: float | None) -> None:
+        self.facet = facet
+        self.fn = fn
+        self.period = period
+        self.active = True
+        facet.preventers += 1
+
+    @property
+    def live(self) -> bool:
+        """Whether it may still fire."""
+        return self.active and self.facet.alive
+
+    def cancel(self) -> None:
+        """End it; its facet may become inert by that."""
+        turn = current("cancel")
+        if self.active:
+            if turn.actor is not self.facet.actor:
+                raise WrongActor(f"a timer of {self.facet.actor!r} can be cancelled by that actor only")
+            self.active = False
+            self.fn = int  # what it would have run need not wait for the deadline
+            self.facet.preventers -= 1
+            turn.suspects[self.facet] = None
+
+    def fire(self, deadline: float) -> None:
+        """In a turn of its facet: run, and go on or end."""
+        if not self.active:
+            return
+        system, fn = self.facet.actor.system, self.fn
+        if self.period is None:
+            self.cancel()
+        else:  # from the deadline, so that it does not drift; missed ticks are left out
+            missed = (system.now() - deadline) // self.period
+            system.set_timer(deadline + (missed + 1) * self.period, self)
+        fn()
+
+
 class Task:
     """A trio task that belongs to a facet."""
 
     __slots__ = ("args", "facet", "fn", "scope")
 
-    def __init__(self, facet: Facet, fn: Callable[..., Awaitable[Any]], args: tuple[object, ...]) -> None:
+    def __init__(self, facet: Facet, fn: Callable[..., Awaitable[object]], args: tuple[object, ...]) -> None:
         self.facet = facet
         self.fn = fn
         self.args = args
@@ -249,11 +296,11 @@ class Task:
 
     async def run(self) -> None:
         """Run to the end, and notify the facet in a turn of its actor."""
-        keep: Any = False
+        keep: object = False
         failure: Exception | None = None
         with self.scope:
             try:
-                awaitable: Any = self.fn(*self.args)
+                awaitable = self.fn(*self.args)
                 if not isawaitable(awaitable):
                     raise NotCallable(
                         f"linked_task() needs an async function, and {self.fn!r} is not one: for work that blocks use "
@@ -271,7 +318,7 @@ class Task:
             return
         self.facet.enter(lambda: self._done(keep, failure))
 
-    def _done(self, keep: Any, failure: Exception | None) -> None:
+    def _done(self, keep: object, failure: Exception | None) -> None:
         if failure is not None:
             raise failure
         turn = self.facet.actor.system.turn

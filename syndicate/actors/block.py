@@ -19,15 +19,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Protocol
 from weakref import WeakSet
 
 from syndicate.errors import DataflowLoop
-from syndicate.values.value import Value
 
 if TYPE_CHECKING:
     from syndicate.actors.facet import Facet
-    from syndicate.actors.field import Field
     from syndicate.actors.turn import Turn
 
 LIMIT: Final = 10_000
@@ -35,6 +33,14 @@ LIMIT: Final = 10_000
 
 ABOVE_ALL: Final = 1 << 62
 """The height of blocks that only show what others have settled: computed assertions."""
+
+
+class Source(Protocol):
+    """What blocks read and set: a :class:`~syndicate.actors.field.Field`."""
+
+    name: str
+    readers: dict[Block, None]
+    writers: dict[Block, None]
 
 
 class Block:
@@ -49,8 +55,8 @@ class Block:
         self.queued = False  # if it is damaged and has its place in the order of a settling
         self.running = False
         self.unordered = False  # if it runs when it was not its turn: it is new, or another needs it
-        self.reads: dict[Field[Value], None] = {}
-        self.writes: WeakSet[Field[Value]] | None = None  # None: none yet, as with most
+        self.reads: dict[Source, None] = {}
+        self.writes: WeakSet[Source] | None = None  # None: none yet, as with most
 
     # ------------------------------------------------------------------------------------------------ its runs
 
@@ -98,7 +104,7 @@ class Block:
 
     # ------------------------------------------------------------------------------------------------ its height
 
-    def wrote(self, field: Field[Value]) -> None:
+    def wrote(self, field: Source) -> None:
         """Note that it sets a field which it never set before: it comes before those who read that."""
         if self.writes is None:
             self.writes = WeakSet()

@@ -30,7 +30,6 @@ Source: Garnock-Jones 2018; ``docs/design/actors.md``, "What a dataspace tells".
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from syndicate.actors.actor import Actor
 from syndicate.actors.facet import Facet
@@ -40,7 +39,7 @@ from syndicate.index.interest import INTEREST
 from syndicate.index.skeleton import Index
 from syndicate.index.trie import Captures, Handler, Notice
 from syndicate.log import logger
-from syndicate.values.value import SEQ, Frozen, Ref, Value
+from syndicate.values.value import SEQ, Assertion, Frozen, Ref, Value
 
 
 class Ended:
@@ -52,7 +51,7 @@ class Ended:
         self.what = what
         self.count = 0
 
-    def note(self, form: Frozen, handle: Any) -> None:
+    def note(self, form: Frozen, handle: Assertion) -> None:
         """*form* was asserted, and nobody will see it."""
         self.count += 1
         if self.count & (self.count - 1) == 0:
@@ -78,7 +77,7 @@ class Dataspace:
 
     # ------------------------------------------------------------------------------------------------ an entity
 
-    def assert_(self, form: Frozen, handle: Handle) -> None:
+    def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Add a value; if it is a new ``Observe``, add its observer."""
         if self.index.add(form) and type(form) is tuple and form[0] is INTEREST:
             _, skeleton, constants, observer = form
@@ -89,7 +88,7 @@ class Dataspace:
                 return
             self._tell(ASSERT, observer, self.index.observe(skeleton, constants, observer))
 
-    def retract(self, handle: Handle) -> None:
+    def retract(self, handle: Assertion) -> None:
         """Remove a value; if it was the last copy of an ``Observe``, take back all that its observer was notified
         of.
         """
@@ -103,7 +102,7 @@ class Dataspace:
         """Reply that everything earlier was handled."""
         self.turn.send(peer, True)
 
-    def unheard(self, form: Frozen, handle: Any) -> None:
+    def unheard(self, form: Frozen, handle: Assertion) -> None:
         """Say that *form* was asserted when the dataspace had ended: the first time, the second, the fourth ..."""
         self.ended.note(form, handle)
 
@@ -115,7 +114,8 @@ class Dataspace:
 
     def _reaches(self, observer: Ref) -> bool:
         """Whether events for *observer* arrive in a turn of this system."""
-        return observer.facet is not None and observer.facet.actor.system is self.turn.system
+        bound: bool = observer.facet is not None  # as Ref.unbound() is not
+        return bound and observer.facet.actor.system is self.turn.system
 
     def _tell(self, kind: int, observer: Ref, notices: Iterable[Notice]) -> None:
         raw = observer.raw
@@ -151,8 +151,8 @@ def dataspace(name: str = "dataspace") -> Ref:
     turn = current("dataspace")
     actor = Actor(turn.actor.system, name, daemon=True)
     entity = Dataspace(turn)
-    ref = Ref(Facet(actor, actor.root), entity, True)
-    ref.facet.preventers = 1
-    ref.facet.hooks.append((entity.retire, True))
+    facet = Facet(actor, actor.root)
+    facet.preventers = 1
+    facet.hooks.append((entity.retire, True))
     actor.boot(turn, lambda: None)
-    return ref
+    return Ref(facet, entity, True)

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any, Literal, TypeVar
+from typing import Literal, TypeVar
 
 from syndicate.actors.actor import Actor
 from syndicate.actors.facet import Facet
@@ -33,9 +33,9 @@ from syndicate.actors.turn import Entity, Turn, current, decorator, expect_funct
 from syndicate.actors.verbs import Lifeline
 from syndicate.errors import ArgumentError
 from syndicate.index.interest import interest
-from syndicate.values.value import TRUE, Ref, Value
+from syndicate.values.value import TRUE, Assertion, Ref, Value
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 class _OnMessage(Entity):
@@ -54,7 +54,7 @@ class _OnAsserted(Entity):
     def __init__(self, fn: Callable[..., Value]) -> None:
         self.fn = fn
 
-    def assert_(self, value: Value, handle: Any) -> None:
+    def assert_(self, value: Value, handle: Assertion) -> None:
         self.fn(*value)
 
 
@@ -63,12 +63,12 @@ class _OnRetracted(Entity):
 
     def __init__(self, fn: Callable[..., Value]) -> None:
         self.fn = fn
-        self.known: dict[Any, Any] = {}
+        self.known: dict[Assertion, Value] = {}
 
-    def assert_(self, value: Value, handle: Any) -> None:
+    def assert_(self, value: Value, handle: Assertion) -> None:
         self.known[handle] = value
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         self.fn(*self.known.pop(handle))
 
 
@@ -78,9 +78,9 @@ class _During(Entity):
     def __init__(self, turn: Turn, fn: Callable[..., Value]) -> None:
         self.turn = turn
         self.fn = fn
-        self.instances: dict[Any, Facet] = {}
+        self.instances: dict[Assertion, Facet] = {}
 
-    def assert_(self, value: Value, handle: Any) -> None:
+    def assert_(self, value: Value, handle: Assertion) -> None:
         turn = self.turn
         facet = self.instances[handle] = Facet(turn.actor, turn.facet)
         facet.lasting = True  # as long as the assertion, even with nothing in it
@@ -91,7 +91,7 @@ class _During(Entity):
         if callable(undo):
             facet.hooks.append((undo, False))
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         self.instances.pop(handle).stop(self.turn)
 
 
@@ -109,7 +109,7 @@ class _DuringSpawn(_During):
         self.turn.assert_form(facet, Ref(actor.root, Lifeline(actor.root)), TRUE)
 
 
-def observe(what: str, ds: Ref, pattern: Any, entity: Entity, *fns: Callable[..., Any] | None) -> None:
+def observe(what: str, ds: Ref, pattern: Value, entity: Entity, *fns: Callable[..., object] | None) -> None:
     """Notify an entity of what matches *pattern*, as long as the current facet lives.
 
     *what* is how errors name it, and *fns* are to take what is captured.
@@ -125,7 +125,7 @@ def observe(what: str, ds: Ref, pattern: Any, entity: Entity, *fns: Callable[...
     turn.assert_form(facet, ds, form)
 
 
-def on_message(ds: Ref, pattern: Any) -> Callable[[F], F]:
+def on_message(ds: Ref, pattern: Value) -> Callable[[F], F]:
     """Call the decorated function for each message that matches *pattern*; raises
     :class:`~syndicate.errors.PatternError`.
     """
@@ -137,7 +137,7 @@ def on_message(ds: Ref, pattern: Any) -> Callable[[F], F]:
     return decorator("on_message", install)
 
 
-def on_asserted(ds: Ref, pattern: Any) -> Callable[[F], F]:
+def on_asserted(ds: Ref, pattern: Value) -> Callable[[F], F]:
     """Call the decorated function once for each distinct tuple of captures that appears, or is there already."""
 
     def install(fn: F) -> F:
@@ -147,7 +147,7 @@ def on_asserted(ds: Ref, pattern: Any) -> Callable[[F], F]:
     return decorator("on_asserted", install)
 
 
-def on_retracted(ds: Ref, pattern: Any) -> Callable[[F], F]:
+def on_retracted(ds: Ref, pattern: Value) -> Callable[[F], F]:
     """Call the decorated function once for each distinct tuple of captures that disappears."""
 
     def install(fn: F) -> F:
@@ -157,7 +157,7 @@ def on_retracted(ds: Ref, pattern: Any) -> Callable[[F], F]:
     return decorator("on_retracted", install)
 
 
-def during(ds: Ref, pattern: Any, *, spawn: bool = False, name: str | None = None) -> Callable[[F], F]:
+def during(ds: Ref, pattern: Value, *, spawn: bool = False, name: str | None = None) -> Callable[[F], F]:
     """Run the decorated function in a facet of its own for each distinct tuple of captures, for as long as that is
     asserted.
 
@@ -175,7 +175,7 @@ def during(ds: Ref, pattern: Any, *, spawn: bool = False, name: str | None = Non
 
 
 def stop_when(
-    ds: Ref, pattern: Any, *, on: Literal["asserted", "retracted", "message"] = "asserted"
+    ds: Ref, pattern: Value, *, on: Literal["asserted", "retracted", "message"] = "asserted"
 ) -> Callable[[F], F]:
     """Stop the current facet at the first such event, and run the decorated function last, in the parent's context.
 

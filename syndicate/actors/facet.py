@@ -14,7 +14,7 @@ Source: ``docs/design/actors.md``, "Facets".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, Protocol
 from weakref import ref
 
 from syndicate.actors.block import ABOVE_ALL, Block, Settling
@@ -24,6 +24,14 @@ from syndicate.index.event import ENTER
 
 if TYPE_CHECKING:
     from syndicate.actors.actor import Actor
+
+
+class Cancellable(Protocol):
+    """What ends with a facet without being asked."""
+
+    def cancel(self) -> None:
+        """Its facet has ended."""
+
 
 _ROUNDS: Final = 10_000
 """How often stopping facets may start further facets in one turn, before we say that they do so without end."""
@@ -61,7 +69,7 @@ class Facet:
         self.handles: dict[Handle, None] = {}
         self.blocks: dict[ref[Block], None] = {}  # the fields that they read keep them
         self.hooks: list[tuple[Callable[[], object], bool]] = []
-        self.tasks: dict[Any, None] = {}
+        self.tasks: dict[Cancellable, None] = {}
         if parent is not None:
             parent.children[self] = None
 
@@ -202,7 +210,7 @@ class Facet:
         """
         expect_function("enter", fn)
         turn = here.turn
-        if turn is not None and turn.actor is not None and turn.actor.system is self.actor.system:
+        if turn is not None and turn.actor is not None and turn.actor.system is self.actor.system:  # type: ignore[redundant-expr]  # between turns it is None
             turn.enqueue(self.actor, (ENTER, self, fn, None))  # an action like any other: not if this turn fails
         else:
             self.actor.system.schedule(self.actor, (ENTER, self, fn, None))

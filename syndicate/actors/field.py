@@ -23,12 +23,12 @@ Source: Garnock-Jones 2017, section 7.3; ``docs/design/dataflow.md``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from syndicate.actors.block import Block
 from syndicate.actors.turn import Turn, current, expect_function, here
 from syndicate.errors import NotAValue, NotInTurn, WrongActor
-from syndicate.values.value import Ref, Symbol, Value, freeze_as, identical, immutable
+from syndicate.values.value import Frozen, Ref, Symbol, Value, freeze_as, identical, immutable
 
 if TYPE_CHECKING:
     from syndicate.actors.facet import Facet
@@ -116,7 +116,7 @@ class Field(Generic[T]):
         return f"<Field {self.name} = {self._value!r}>"
 
 
-def _unchanged(old: Any, new: Any) -> bool:
+def _unchanged(old: object, new: object) -> bool:
     """Whether *new* is the same value as *old*, and neither can have changed inside: a list may have."""
     if type(new) in _ATOMS or type(old) in _ATOMS or not (immutable(old) and immutable(new)):
         return False
@@ -126,7 +126,7 @@ def _unchanged(old: Any, new: Any) -> bool:
         return False
 
 
-def _refuse_field(field: Field[Value], depth: int) -> Any:
+def _refuse_field(field: Field[Value], depth: int) -> Frozen:
     raise NotAValue(f"{field!r} is a field, and not a value: give what is in it, assert_(ds, lambda: Box(field.value))")
 
 

@@ -22,14 +22,13 @@ Source: ``docs/design/actors.md``, "Reacting to a dataspace".
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from syndicate.actors.during import observe
 from syndicate.actors.field import Field
 from syndicate.actors.turn import Entity, current
 from syndicate.errors import PatternError
 from syndicate.index.analysis import analyse
-from syndicate.values.value import Dictionary, Frozen, Ref, Value, ValueSet, freeze, freeze_as, freezers
+from syndicate.values.value import Assertion, Dictionary, Frozen, Ref, Value, ValueSet, freeze, freeze_as, freezers
 
 Hook = Callable[..., object] | None
 
@@ -82,7 +81,7 @@ class _Query(Entity):
         self.remove = remove
         self.on_add = on_add
         self.on_remove = on_remove
-        self.known: dict[Any, Any] = {}
+        self.known: dict[Assertion, Value] = {}
 
     def cancel(self) -> None:
         """Its facet has ended: nothing is known any more, such as through a connection that is lost."""
@@ -92,14 +91,14 @@ class _Query(Entity):
         if known:
             self.followed.changed()
 
-    def assert_(self, value: Value, handle: Any) -> None:
+    def assert_(self, value: Value, handle: Assertion) -> None:
         self.known[handle] = value
         self.add(value)
         self.followed.changed()
         if self.on_add is not None:
             self.on_add(*value)
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         value = self.known.pop(handle)
         self.remove(value)
         self.followed.changed()
@@ -107,7 +106,7 @@ class _Query(Entity):
             self.on_remove(*value)
 
 
-def _follow(what: str, ds: Ref, pattern: Any, query: _Query) -> None:
+def _follow(what: str, ds: Ref, pattern: Value, query: _Query) -> None:
     """Let a query follow what matches, as long as the current facet lives."""
     observe(what, ds, pattern, query, query.on_add, query.on_remove)
     facet = current(what).facet
@@ -124,13 +123,13 @@ def _field(what: str, value: Value) -> Field[Value]:
     return Field(current(what), value, what)
 
 
-def _expect_captures(what: str, pattern: Any, count: int) -> None:
+def _expect_captures(what: str, pattern: Value, count: int) -> None:
     found = len(analyse(pattern)[0].captures)
     if found < count:
         raise PatternError(f"{what}() needs a pattern with at least {count} captures, not {found}: {pattern!r}")
 
 
-def query_set(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None) -> Field[ValueSet]:
+def query_set(ds: Ref, pattern: Value, on_add: Hook = None, on_remove: Hook = None) -> Field[ValueSet]:
     """A field with the set of captures: bare where the pattern has one capture, tuples where it has more."""
     values = _LiveSet()
     followed = _field("query_set", values)
@@ -146,12 +145,12 @@ def query_set(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None
 
 
 def query_value(
-    ds: Ref, pattern: Any, default: Value = None, on_add: Hook = None, on_remove: Hook = None
+    ds: Ref, pattern: Value, default: Value = None, on_add: Hook = None, on_remove: Hook = None
 ) -> Field[Value]:
     """A field with the captures of the assertion that matches, the newest if there are several, *default* if there is
     none.
     """
-    values: dict[Any, Value] = {}
+    values: dict[Frozen, Value] = {}
     followed = _field("query_value", default)
 
     def add(captures: Value) -> None:
@@ -165,14 +164,14 @@ def query_value(
     return followed
 
 
-def query_hash(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = None) -> Field[Dictionary]:
+def query_hash(ds: Ref, pattern: Value, on_add: Hook = None, on_remove: Hook = None) -> Field[Dictionary]:
     """A field with a dictionary from the first capture to the others (bare if there is one other); the newest value
     of a key wins.
 
     The pattern needs at least two captures; raises :class:`~syndicate.errors.PatternError`.
     """
     _expect_captures("query_hash", pattern, 2)
-    all_known: dict[Any, dict[Any, Value]] = {}
+    all_known: dict[Frozen, dict[Frozen, Value]] = {}
     entries = _LiveDictionary()
     followed = _field("query_hash", entries)
 
@@ -196,7 +195,7 @@ def query_hash(ds: Ref, pattern: Any, on_add: Hook = None, on_remove: Hook = Non
 
 
 def query_count(
-    ds: Ref, pattern: Any, key: Callable[..., Value] | None = None, on_add: Hook = None, on_remove: Hook = None
+    ds: Ref, pattern: Value, key: Callable[..., Value] | None = None, on_add: Hook = None, on_remove: Hook = None
 ) -> Field[Dictionary]:
     """A field with a dictionary from a key to the number of distinct captures with it; a key goes when its count is 0.
 
@@ -206,7 +205,7 @@ def query_count(
     numbers: dict[Frozen, int] = {}
     followed = _field("query_count", counts)
 
-    keys: dict[Any, Value] = {}  # as chosen when they came: *key* may return another one when they go
+    keys: dict[Frozen, Value] = {}  # as chosen when they came: *key* may return another one when they go
 
     def change(chosen: Value, by: int) -> None:
         form = freeze(chosen)

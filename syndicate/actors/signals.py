@@ -28,9 +28,8 @@ from contextlib import suppress
 from pathlib import Path
 from time import perf_counter
 from types import FrameType, TracebackType
-from typing import Any, Final, NoReturn, Self
+from typing import Final, NoReturn, Self, TypeAlias
 
-from syndicate.actors.turn import here
 from syndicate.log import logger
 
 ENDING: Final = tuple(
@@ -41,21 +40,26 @@ ENDING: Final = tuple(
 SAME: Final = 0.1
 """Seconds in which a signal that is repeated is the same one."""
 
+Handler: TypeAlias = "Callable[[int, FrameType | None], object] | signal.Handlers | int"
+"""What the operating system calls for a signal: a function, or one of its own ways; None: it is not Python's."""
+
 at_once: Final[list[Callable[[], object]]] = []
 """What must be undone even where the program ends at once, such as the mode of a terminal."""
 
 
 class Signals:
     """Those that come while a ``with`` block runs; :meth:`act` is to be called between turns, where *wake* leads to.
+    *busy* says whether this thread is in a turn.
 
     Has no effect but in the main thread.
     """
 
-    def __init__(self, wake: Callable[[], object]) -> None:
+    def __init__(self, wake: Callable[[], object], busy: Callable[[], bool]) -> None:
         self.noted: dict[int, None] = {}
         """What has come and was not acted on."""
         self._wake = wake
-        self._before: dict[int, Any] = {}
+        self._busy = busy
+        self._before: dict[int, Handler] = {}
         self._last = 0.0
         self._ending = False
         self._open = False
@@ -88,7 +92,7 @@ class Signals:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         before = self._before[number]
-        if not self._open or (here.turn is None and _is_trio(before)):  # trio itself knows where it may strike
+        if not self._open or (not self._busy() and _is_trio(before)):  # trio itself knows where it may strike
             _deliver(number, before, frame)
             return
         now = perf_counter()
@@ -98,13 +102,13 @@ class Signals:
             self._wake()
         elif now - self._last < SAME:
             self.noted[number] = None
-        elif _is_default(before):
+        elif _is_default(before) or not callable(before):
             end_at_once(number, frame)
         else:
             self.noted.pop(number, None)
             before(number, frame)
 
-    def _beneath(self, number: int) -> Any:
+    def _beneath(self, number: int) -> Handler:
         """The handler that was there before, though not one of a system that has ended meanwhile."""
         before = self._before[number]
         below = getattr(before, "__self__", None)
@@ -120,7 +124,7 @@ class Signals:
                 if before is signal.default_int_handler:
                     _be_short()
                     raise KeyboardInterrupt
-                if before is signal.SIG_DFL:
+                if not callable(before):  # the system's own way
                     raise SystemExit(128 + number)
                 before(number, sys._getframe())
             except BaseException:
@@ -139,7 +143,7 @@ def end_at_once(number: int, frame: FrameType | None) -> NoReturn:
     os._exit(128 + number)
 
 
-def _deliver(number: int, handler: Any, frame: FrameType | None) -> None:
+def _deliver(number: int, handler: Handler, frame: FrameType | None) -> None:
     """As if the signal had just come to *handler*."""
     if callable(handler):
         handler(number, frame)

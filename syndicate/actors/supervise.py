@@ -24,7 +24,7 @@ from __future__ import annotations
 import functools
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 from syndicate.actors.actor import Actor
 from syndicate.actors.facet import Facet
@@ -39,7 +39,7 @@ from syndicate.values.value import TRUE, Ref
 
 def supervise(
     boot: Callable[..., object],
-    *args: Any,
+    *args: object,
     restart: Literal["always", "on-error"] = "on-error",
     intensity: int = 1,
     period: float = 5.0,

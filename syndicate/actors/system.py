@@ -26,21 +26,20 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from time import perf_counter
-from typing import Any, Final
+from typing import Final
 
 import trio
 
-from syndicate.actors.actor import Actor
+from syndicate.actors.actor import Actor, Timer
 from syndicate.actors.lane import LARGE, Lane
 from syndicate.actors.signals import Signals
-from syndicate.actors.timer import Timer
 from syndicate.actors.trace import Action, Started, Stopped, Trace, Tracer, Turned
-from syndicate.actors.turn import Handle, Turn, expect_function, here
+from syndicate.actors.turn import Batch, Turn, expect_function, here
 from syndicate.collector import seldom
 from syndicate.errors import AlreadyRunning, SystemStopped
-from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Batch, Event
+from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.log import logger
-from syndicate.values.value import thaw
+from syndicate.values.value import Owner, Ref, Value, thaw
 
 SLICE: Final = 0.005
 """Seconds of turns before other trio tasks get their chance."""
@@ -76,7 +75,7 @@ class System:
         self.ending_others = False
         """Whether it ends, and its daemons are to stay until all others have ended."""
         self.interrupt: BaseException | None = None
-        self.signals = Signals(self._look)
+        self.signals = Signals(self._look, lambda: here.turn is not None)
         self._timers: list[tuple[float, int, Timer]] = []
         self._many = 100
         self._numbers = itertools.count()
@@ -117,7 +116,7 @@ class System:
         if self._parked:
             self._wake.set()
 
-    def spawn(self, boot: Callable[..., object], *args: Any, name: str | None = None, daemon: bool = False) -> Actor:
+    def spawn(self, boot: Callable[..., object], *args: object, name: str | None = None, daemon: bool = False) -> Actor:
         """Start an actor from outside any turn; raises :class:`SystemStopped`."""
         if self.stopped:
             raise SystemStopped("the actor system has ended: open another one")
@@ -390,16 +389,16 @@ def interrupt_in(error: BaseException) -> BaseException | None:
     return error if isinstance(error, (KeyboardInterrupt, SystemExit)) else None
 
 
-def describe(actor: Actor, events: list[Event]) -> Iterator[tuple[str, str, Any]]:
+def describe(actor: Owner, events: list[Event]) -> Iterator[tuple[str, str, Value]]:
     """The actions (kind, target, value) that a turn noted for an actor."""
     kinds = {MESSAGE: "message", ASSERT: "assert", RETRACT: "retract", SYNC: "sync"}
     for kind, target, value, handle in events:
-        if kind == ENTER:
-            yield "enter" if actor.born else "spawn", actor.name, ""
+        refs = target if isinstance(target, tuple) else (target,) if isinstance(target, Ref) else ()
+        if not refs:  # a function, in a facet
+            yield "spawn" if isinstance(actor, Actor) and not actor.born else "enter", actor.name, ""
             continue
-        refs = target if type(target) is tuple else (target,)
-        if kind == RETRACT:
-            shown = handle.value if isinstance(handle, Handle) else handle.values
+        if handle is not None and kind == RETRACT:
+            shown = thaw(handle.form)
         elif kind == SYNC:
             shown = True
         else:
@@ -441,7 +440,7 @@ def _bare_interrupts() -> Iterator[None]:
 @asynccontextmanager
 @trio.lowlevel.enable_ki_protection
 async def open_system(
-    boot: Callable[..., object] | None = None, *args: Any, name: str | None = None
+    boot: Callable[..., object] | None = None, *args: object, name: str | None = None
 ) -> AsyncIterator[System]:
     """An actor system inside a trio program.  Actors are stopped in order when the block ends.
 
@@ -499,7 +498,9 @@ async def _serve(system: System, nursery: trio.Nursery) -> None:
     nursery.cancel_scope.cancel()
 
 
-def run(boot: Callable[..., object], *args: Any, name: str | None = None, clock: trio.abc.Clock | None = None) -> None:
+def run(
+    boot: Callable[..., object], *args: object, name: str | None = None, clock: trio.abc.Clock | None = None
+) -> None:
     """Run ``boot(*args)`` as the first actor of a new system, until the system ends (see the module's text).
 
     Raises what the first actor has failed by: its own error, or that of an actor which it is linked to; others only

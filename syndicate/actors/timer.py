@@ -20,19 +20,17 @@ s>``).
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar, overload
+from typing import Final, TypeVar, overload
 
+from syndicate.actors.actor import Timer
 from syndicate.actors.during import during
 from syndicate.actors.turn import current, decorator, expect_function
 from syndicate.actors.verbs import assert_
-from syndicate.errors import ArgumentError, WrongActor
+from syndicate.errors import ArgumentError
 from syndicate.index.interest import Observe
 from syndicate.values.pattern import ANY, capture, quote, unquote
 from syndicate.values.record import record
-from syndicate.values.value import Record, Ref
-
-if TYPE_CHECKING:
-    from syndicate.actors.facet import Facet
+from syndicate.values.value import Record, Ref, Value
 
 F = TypeVar("F", bound=Callable[[], object])
 
@@ -48,49 +46,17 @@ _NEVER: Final = 1e15
 """A deadline that is too far away to wait for: nan, infinity and thirty million years."""
 
 
-_BELOW: Final[Any] = object()
-"""The default of *fn*: the function is below the decorator.  None would hide that ``after(1, f())`` has called it."""
+class _Below:
+    """The default of *fn*: it is below the decorator.  None would hide that ``after(1, f())`` has called it."""
+
+    def __call__(self) -> None:
+        """Never called."""
+
+    def __repr__(self) -> str:
+        return "..."
 
 
-class Timer:
-    """A running timer; :meth:`cancel` ends it."""
-
-    __slots__ = ("active", "facet", "fn", "period")
-
-    def __init__(self, facet: Facet, fn: Callable[[], object], period: float | None) -> None:
-        self.facet = facet
-        self.fn = fn
-        self.period = period
-        self.active = True
-        facet.preventers += 1
-
-    @property
-    def live(self) -> bool:
-        """Whether it may still fire."""
-        return self.active and self.facet.alive
-
-    def cancel(self) -> None:
-        """End it; its facet may become inert by that."""
-        turn = current("cancel")
-        if self.active:
-            if turn.actor is not self.facet.actor:
-                raise WrongActor(f"a timer of {self.facet.actor!r} can be cancelled by that actor only")
-            self.active = False
-            self.fn = int  # what it would have run need not wait for the deadline
-            self.facet.preventers -= 1
-            turn.suspects[self.facet] = None
-
-    def fire(self, deadline: float) -> None:
-        """In a turn of its facet: run, and go on or end."""
-        if not self.active:
-            return
-        system, fn = self.facet.actor.system, self.fn
-        if self.period is None:
-            self.cancel()
-        else:  # from the deadline, so that it does not drift; missed ticks are left out
-            missed = (system.now() - deadline) // self.period
-            system.set_timer(deadline + (missed + 1) * self.period, self)
-        fn()
+_below: Final = _Below()
 
 
 def _start(what: str, seconds: float, fn: Callable[[], object]) -> Timer:
@@ -111,12 +77,12 @@ def _start(what: str, seconds: float, fn: Callable[[], object]) -> Timer:
 def after(seconds: float) -> Callable[[Callable[[], object]], Timer]: ...
 @overload
 def after(seconds: float, fn: Callable[[], object]) -> Timer: ...
-def after(seconds: float, fn: Callable[[], object] = _BELOW) -> Any:
+def after(seconds: float, fn: Callable[[], object] = _below) -> Timer | Callable[[Callable[[], object]], Timer]:
     """Call *fn* once, *seconds* from now, in the current facet; returns the :class:`Timer`.
 
     Without *fn* a decorator.  Raises :class:`~syndicate.errors.ArgumentError` for seconds that are not a number.
     """
-    if fn is not _BELOW:
+    if fn is not _below:
         return _start("after", seconds, fn)
     return decorator("after", lambda later: _start("after", seconds, later))
 
@@ -125,20 +91,19 @@ def after(seconds: float, fn: Callable[[], object] = _BELOW) -> Any:
 def every(seconds: float) -> Callable[[Callable[[], object]], Timer]: ...
 @overload
 def every(seconds: float, fn: Callable[[], object]) -> Timer: ...
-def every(seconds: float, fn: Callable[[], object] = _BELOW) -> Any:
+def every(seconds: float, fn: Callable[[], object] = _below) -> Timer | Callable[[Callable[[], object]], Timer]:
     """Call *fn* each *seconds*, first after that time, in the current facet; returns the :class:`Timer`.
 
     Without *fn* a decorator.  Raises :class:`~syndicate.errors.ArgumentError` for seconds that are not a number.
     """
-    if fn is not _BELOW:
+    if fn is not _below:
         return _start("every", seconds, fn)
     return decorator("every", lambda each: _start("every", seconds, each))
 
 
 def now() -> float:
     """The seconds of the system's clock, by which ``LaterThan`` counts."""
-    seconds: float = current("now").actor.system.now()
-    return seconds
+    return current("now").actor.system.now()
 
 
 def timer_driver(ds: Ref) -> None:
@@ -152,5 +117,5 @@ def timer_driver(ds: Ref) -> None:
         after(max(0.0, seconds - now()) if seconds > 0 else 0.0, lambda: assert_(ds, LaterThan(seconds)))
 
 
-def _literal(pattern: Any) -> Any:
+def _literal(pattern: Value) -> Value:
     return Record("lit", [pattern])

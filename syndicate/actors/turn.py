@@ -29,20 +29,24 @@ from collections.abc import Callable
 from functools import partial
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE, CO_GENERATOR, CO_VARARGS
 from types import FrameType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
 
 from syndicate.actors.block import Settling
 from syndicate.errors import NotAValue, NotCallable, NotInTurn, WrongActor, WrongSystem
-from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC, Batch, Event
-from syndicate.values.value import Frozen, Ref, Value, freeze, thaw
+from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC, Event
+from syndicate.values.value import Assertion, Frozen, Owner, Ref, Value, freeze, thaw
 
 if TYPE_CHECKING:
+    from syndicate.actors.actor import Actor
     from syndicate.actors.block import Block
     from syndicate.actors.facet import Facet
     from syndicate.actors.system import System
     from syndicate.index.analysis import Skeleton
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
+
+Batch: TypeAlias = "tuple[Actor, list[Event]]"
+"""A target actor and its events."""
 
 
 class Entity:
@@ -56,10 +60,10 @@ class Entity:
     asked: Skeleton | None = None
     """What a handler's entity has asked a dataspace for: the relay lets nothing else reach it."""
 
-    def assert_(self, value: Value, handle: Any) -> None:
+    def assert_(self, value: Value, handle: Assertion) -> None:
         """*value* was asserted, and lasts until ``retract(handle)``."""
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         """What was asserted with *handle* is gone."""
 
     def message(self, value: Value) -> None:
@@ -165,10 +169,10 @@ class Turn:
         self._begin()
 
     def _begin(self) -> None:
-        self.actor: Any = None
+        self.actor: Actor = None  # type: ignore[assignment]  # none between turns, as with the facet
         self.facet: Facet = None  # type: ignore[assignment]  # none between turns, when nobody can look
-        self.pending: dict[Any, list[Event]] = {}
-        self.late: dict[Any, list[Event]] = {}
+        self.pending: dict[Owner, list[Event]] = {}
+        self.late: dict[Owner, list[Event]] = {}
         self.damaged: dict[Block, None] = {}
         self.block: Block | None = None  # that reads
         self.writer: Block | None = None  # that sets fields, in a facet below it too
@@ -177,7 +181,7 @@ class Turn:
 
     # ------------------------------------------------------------------------------------------------ actions
 
-    def enqueue(self, actor: Any, event: Event) -> None:
+    def enqueue(self, actor: Owner, event: Event) -> None:
         """Note an event for an actor."""
         if actor in self.pending:
             self.pending[actor].append(event)
@@ -186,7 +190,7 @@ class Turn:
                 raise foreign(actor)
             self.pending[actor] = [event]
 
-    def defer(self, actor: Any, event: Event) -> None:
+    def defer(self, actor: Owner, event: Event) -> None:
         """Note an event for an actor that it is to handle after all those that are not deferred."""
         if actor in self.late:
             self.late[actor].append(event)
@@ -274,7 +278,7 @@ class Turn:
         if self.late:
             self.seal()
         if self.pending:
-            self.queue.extend(self.pending.items())
+            self.queue.extend(self.pending.items())  # type: ignore[arg-type]  # values know actors by a protocol only
             self.pending = {}
 
     def hand_over(self) -> None:
@@ -285,7 +289,7 @@ class Turn:
             self.tracing(self, [])
         self.commit()
 
-    def discard(self) -> dict[Any, list[Event]]:
+    def discard(self) -> dict[Actor, list[Event]]:
         """Forget what was noted; return the events by actor, so that a crash can see what had not happened yet."""
         if self.late:
             self.seal()
@@ -294,7 +298,7 @@ class Turn:
         self.suspects.clear()
         self.block = self.writer = None
         self.settling = Settling(self)
-        return pending
+        return pending  # type: ignore[return-value]  # as in commit
 
 
 _NOTED: Final = tuple([name for name in Turn.__slots__ if name not in ("queue", "settling", "system", "tracing")])
@@ -323,7 +327,7 @@ def current(what: str) -> Turn:
     return turn
 
 
-def foreign(actor: Any) -> WrongSystem:
+def foreign(actor: Owner) -> WrongSystem:
     """The error of code that sends something to an actor of another system; it is found when its batch is opened."""
     return WrongSystem(
         f"a reference to {actor!r} of another open system was used, whose turns are its own: use facet.enter(fn) with "
@@ -383,21 +387,21 @@ def decorator(what: str, install: F) -> F:
     return cast("F", apply)
 
 
-def expect_function(what: str, fn: Any, count: int = 0, pattern: Any = None) -> None:
+def expect_function(what: str, fn: object, count: int = 0, pattern: Value = None) -> None:
     """Raise :class:`NotCallable`, with the remedy, unless *what* can call *fn* in a turn with *given* arguments.
 
     These are the captures of *pattern*, if there is one.  The arguments of plain functions and methods alone are
     counted, since to look into others costs more than to install a handler.
     """
+    function: object
     function, own = (fn.__func__, 1) if type(fn) is MethodType else (fn, 0)
     if type(function) is not FunctionType:
         if not callable(fn):
             raise NotCallable(
                 f"{what}() needs a function, not {fn!r}: name the function without calling it, f and not f()"
             )
-        while type(fn) is partial:
-            fn = fn.func
-            function = fn.__func__ if type(fn) is MethodType else fn
+        while type(function) is partial:
+            function = function.func.__func__ if type(function.func) is MethodType else function.func
         if type(function) is FunctionType and function.__code__.co_flags & _LATER:
             raise _waits(what, function)
         return

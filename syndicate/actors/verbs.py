@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, overload
+from typing import overload
 
 from syndicate.actors.actor import Actor, Task
 from syndicate.actors.block import ABOVE_ALL
@@ -30,7 +30,7 @@ from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Handle, Turn, current, expect_function, expect_ref, foreign, here
 from syndicate.errors import ArgumentError, NotCallable, NotInTurn, TargetEnded, WrongActor
 from syndicate.index.event import ASSERT, MESSAGE, Event
-from syndicate.values.value import Frozen, Ref, Value, freeze, freezers, thaw
+from syndicate.values.value import Assertion, Frozen, Ref, Value, freeze, freezers, thaw
 
 # ---------------------------------------------------------------------------------------------------- sending
 
@@ -293,7 +293,7 @@ def current_facet() -> Facet:
 
 def spawn(
     boot: Callable[..., object],
-    *args: Any,
+    *args: object,
     name: str | None = None,
     daemon: bool = False,
     linked: bool = False,
@@ -353,16 +353,17 @@ class Lifeline(Entity):
     def __init__(self, root: Facet) -> None:
         self.root = root
 
-    def assert_(self, value: Value, handle: Any) -> None:
+    def assert_(self, value: Value, handle: Assertion) -> None:
         """Hold on; if *value* is the other side's reference, assert something to it for as long as this actor lives."""
         if isinstance(value, Ref):
             current("link").assert_(value, True)
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         """The other side is gone."""
+        assert isinstance(handle, Handle)
         self.root.fail(current("link"), handle.facet.actor.failure)
 
-    def unheard(self, value: Value, handle: Any) -> None:
+    def unheard(self, value: Value, handle: Assertion) -> None:
         """This actor had ended before the assertion came."""
         if isinstance(value, Ref):
             current_turn(self.root).send(value, False)
@@ -384,7 +385,10 @@ class _Linked(Entity):
         self.other = other
         self.only_failure = only_failure
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
+        self._lose()
+
+    def _lose(self) -> None:
         turn = current("link")
         if not self.only_failure or self.other.failure is not None:
             self.facet.fail(turn, self.other.failure)
@@ -394,7 +398,7 @@ class _Linked(Entity):
 
     def message(self, value: Value) -> None:
         """The other actor had ended before this one could be linked to it."""
-        self.retract(None)
+        self._lose()
 
 
 def current_turn(facet: Facet) -> Turn:
@@ -403,7 +407,7 @@ def current_turn(facet: Facet) -> Turn:
     return turn
 
 
-def linked_task(fn: Callable[..., Awaitable[Any]], *args: Any) -> Task:
+def linked_task(fn: Callable[..., Awaitable[object]], *args: object) -> Task:
     """Run an async function as a trio task that is cancelled when the current facet ends.
 
     Its end stops the facet, unless it returns True; an exception in it crashes the actor.  Inside it use

@@ -17,7 +17,7 @@ atom classes" (classes of atoms are checks, too).
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from weakref import WeakValueDictionary
 
 from attrs import define
@@ -46,7 +46,7 @@ from syndicate.values.value import (
 Check: TypeAlias = tuple[Path, str | None]
 """A place that must exist, or must hold an atom of the named class."""
 
-Constants: TypeAlias = Any
+Constants: TypeAlias = Frozen
 """The frozen forms that a pattern demands at its skeleton's places: bare if there is one place, otherwise a tuple."""
 
 _TAGS: Final[dict[str, Tag]] = {"Boolean": BOOL, "Double": DOUBLE, "Set": SET}
@@ -84,7 +84,7 @@ class Skeleton:
 _skeletons: WeakValueDictionary[tuple[Value, ...], Skeleton] = WeakValueDictionary()
 
 
-def analyse(written: Any) -> tuple[Skeleton, Constants]:
+def analyse(written: Value) -> tuple[Skeleton, Constants]:
     """The skeleton of a pattern and the constants for its places; raises :class:`PatternError`.
 
     >>> analyse([1, 2])[0] is analyse([3, 4])[0], analyse([1, 2])[1], analyse([1])[1]
@@ -133,7 +133,7 @@ def analyse(written: Any) -> tuple[Skeleton, Constants]:
     return skeleton, forms[0] if len(forms) == 1 else forms
 
 
-def _step(kind: str, key: Any, depth: int) -> Step:
+def _step(kind: str, key: Value, depth: int) -> Step:
     return key if kind != "dict" and type(key) is int and key >= 0 else Key(_form(key, depth))
 
 
@@ -196,7 +196,7 @@ def synthesise(skeleton: Skeleton, constants: Constants) -> Pattern:
         below.setdefault(path[:-1], []).append(path)
 
     def build(path: Path) -> Pattern:
-        inner: Pattern = leaves.get(path, ANY)
+        inner: Pattern = leaves[path] if path in leaves else ANY  # noqa: SIM401  # ANY has a value's type
         if path in heads:
             head = heads[path]
             entries = tuple([(_key(p[-1]), build(p)) for p in below.get(path, ())])
@@ -214,9 +214,9 @@ def synthesise(skeleton: Skeleton, constants: Constants) -> Pattern:
     return build(())
 
 
-def _key(step: Step) -> Any:
+def _key(step: Step) -> Value:
     return step if isinstance(step, int) else thaw(step.form)
 
 
-def _by_keys(path: Path) -> list[Any]:
+def _by_keys(path: Path) -> list[tuple[Value, ...]]:
     return [order(step if isinstance(step, int) else step.form) for step in path]

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final, cast
 
 from syndicate.index.analysis import Check, is_of_class
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT
@@ -27,7 +27,7 @@ from syndicate.values.value import Frozen, Value, thaw
 HOT: Final = 128
 
 
-def interpret(form: Frozen, paths: tuple[Path, ...], checks: tuple[Check, ...] = ()) -> Any:
+def interpret(form: Frozen, paths: tuple[Path, ...], checks: tuple[Check, ...] = ()) -> Frozen:
     """What is at *paths* as a tuple, or MISSING if a path or a check fails: the specification of what is generated.
 
     >>> from syndicate.values.value import freeze
@@ -156,8 +156,7 @@ def factory(
         drop=_indent(2, drop),
     )
     exec(compile(source, "<table>", "exec"), writer.scope)
-    build: Callable[..., tuple[Callable[..., None], ...]] = writer.scope["factory"]
-    return build
+    return cast("Callable[..., tuple[Callable[..., None], ...]]", writer.scope["factory"])
 
 
 def _indent(depth: int, lines: list[str], skip: str = "") -> str:
@@ -174,7 +173,7 @@ class _Writer:
     """
 
     def __init__(self) -> None:
-        self.scope: dict[str, Any] = {
+        self.scope: dict[str, object] = {
             "MISSING": MISSING,
             "child": child,
             "is_of_class": is_of_class,

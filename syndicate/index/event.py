@@ -10,7 +10,9 @@ Source: Garnock-Jones 2018 (``EventType ::= "+" | "-" | "!"``); ``docs/design/ac
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
+
+from syndicate.values.value import Assertion, Home, Ref, Value
 
 MESSAGE: Final = 0
 """``!``: a value was sent."""
@@ -27,7 +29,4 @@ SYNC: Final = 3
 ENTER: Final = 4
 """A function, in the value's place, is to run in a facet, in the reference's place."""
 
-Event: TypeAlias = tuple[int, Any, Any, Any]
-
-Batch: TypeAlias = tuple[Any, list[Event]]
-"""A target actor and its events."""
+Event: TypeAlias = tuple[int, Ref | tuple[Ref, ...] | Home, Value, Assertion | None]

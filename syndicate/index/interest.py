@@ -6,7 +6,7 @@ observer)``.  :func:`expand` gives the long form when the index meets somebody w
 
 >>> from syndicate.values.pattern import capture
 >>> from syndicate.values.value import Record
->>> ref = Ref(None, None)
+>>> ref = Ref.unbound()
 >>> form = freeze(Observe([1, capture()], ref)); form[2], form[3] is ref
 (1, True)
 >>> thaw(form).pattern.label, thaw(form).observer is ref
@@ -17,13 +17,13 @@ True
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from syndicate.errors import PatternError
 from syndicate.index.analysis import analyse, synthesise
 from syndicate.values.pattern import decode, encode, pattern_of
 from syndicate.values.record import record
-from syndicate.values.value import Frozen, Ref, Symbol, Tag, compact_as, freeze, freeze_as, thaw
+from syndicate.values.value import Frozen, Ref, Symbol, Tag, Value, compact_as, freeze, freeze_as, thaw
 
 OBSERVE: Final = Symbol("Observe")
 
@@ -36,8 +36,8 @@ class Observe:
     *pattern* is written as for :func:`~syndicate.actors.during.on_message`, or is data of the published schema.
     """
 
-    pattern: Any
-    observer: Any
+    pattern: Value
+    observer: Value
 
 
 def expand(form: Frozen, depth: int = 0) -> Frozen:
@@ -49,7 +49,7 @@ def expand(form: Frozen, depth: int = 0) -> Frozen:
 INTEREST: Final = Tag("INTEREST", 6, expand)
 
 
-def interest(pattern: Any, observer: Ref) -> Frozen:
+def interest(pattern: Value, observer: Ref) -> Frozen:
     """The compact frozen form of ``Observe(pattern, observer)``; raises :class:`PatternError`."""
     skeleton, constants = analyse(pattern)
     return (INTEREST, skeleton, constants, observer)

@@ -9,7 +9,7 @@ Source: Garnock-Jones 2018, "Skeletons" (``project``, ``classof``) and "From pat
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from attrs import frozen
 
@@ -36,7 +36,7 @@ class Missing:
         return "MISSING"
 
 
-MISSING: Final[Any] = Missing()
+MISSING: Final[Frozen] = Missing()
 
 
 def child(form: Frozen, step: Step) -> Frozen:

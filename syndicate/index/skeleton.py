@@ -20,7 +20,7 @@ Source: Garnock-Jones 2018, "The index" (``extend``, ``addHandler``, ``removeHan
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from typing import Any, Final
+from typing import Final, TypeAlias
 
 from attrs import frozen
 
@@ -28,8 +28,8 @@ from syndicate.errors import InternalError
 from syndicate.index.analysis import Constants, Skeleton
 from syndicate.index.bag import Bag
 from syndicate.index.interest import INTEREST, OBSERVE, expand
-from syndicate.index.path import Move, child, class_of, move
-from syndicate.index.trie import NO_TABLES, Handler, Node, Notice, Table, Tell
+from syndicate.index.path import Move, Path, child, class_of, move
+from syndicate.index.trie import NO_TABLES, Handler, Kept, Node, Notice, Table, Tell
 from syndicate.values.value import Frozen, Ref, Value
 
 
@@ -45,6 +45,9 @@ class Statistics:
 
 _TO_ROOT: Final[Move] = (0, ())
 
+Trail: TypeAlias = "tuple[Frozen, Trail | None]"
+"""A part of a value, and what it is a part of, up to the whole."""
+
 
 class Index:
     """The index of one dataspace.
@@ -53,7 +56,7 @@ class Index:
     >>> from syndicate.index.analysis import analyse
     >>> from syndicate.values.value import freeze
     >>> index = Index(lambda kind, handler, captures, values, notice: print("!+-"[kind], values))
-    >>> index.observe(*analyse(["present", capture()]), Ref(None, None))
+    >>> index.observe(*analyse(["present", capture()]), Ref.unbound())
     []
     >>> first = index.add(freeze(["present", "Alice"])); index.send(freeze(["present", "Bob"]))
     + ('Alice',)
@@ -103,9 +106,9 @@ class Index:
         if node is not None:
             self._add(node, form, (form, None))
 
-    def _add(self, node: Node, form: Frozen, stack: Any) -> None:
+    def _add(self, node: Node, form: Frozen, stack: Trail) -> None:
         if type(node.kept) is dict:
-            node.kept[form] = None
+            node.kept[form] = None  # type: ignore[assignment]  # a bag is the index's own to change
         for table in node.tables:
             table.add(form)
         for further, below in _moves(node, stack):
@@ -139,7 +142,7 @@ class Index:
         if node is not None:
             self._remove(node, form, (form, None))
 
-    def _remove(self, node: Node, form: Frozen, stack: Any) -> None:
+    def _remove(self, node: Node, form: Frozen, stack: Trail) -> None:
         if type(node.kept) is dict:
             node.kept.pop(form, None)
         for table in node.tables:
@@ -166,7 +169,7 @@ class Index:
         if node is not None:
             self._send(node, form, (form, None))
 
-    def _send(self, node: Node, form: Frozen, stack: Any) -> None:
+    def _send(self, node: Node, form: Frozen, stack: Trail) -> None:
         for table in node.tables:
             table.send(form)
         for further, below in _moves(node, stack):
@@ -189,7 +192,7 @@ class Index:
         count = sum([table.audience(form) for table in self._root.tables])
         return count if node is None else count + self._audience(node, form, (form, None))
 
-    def _audience(self, node: Node, form: Frozen, stack: Any) -> int:
+    def _audience(self, node: Node, form: Frozen, stack: Trail) -> int:
         count = sum([table.audience(form) for table in node.tables])
         return count + sum([self._audience(further, form, below) for further, below in _moves(node, stack)])
 
@@ -260,7 +263,7 @@ class Index:
             node, here = further, path
         return node
 
-    def _kept(self, node: Node, path: Any, head: Frozen) -> Any:
+    def _kept(self, node: Node, path: Path, head: Frozen) -> Kept:
         """The values of *node* whose constructor at *path* is *head*."""
         if path:
             return {form: None for form in node.kept if _class_at(form, path) == head}
@@ -321,19 +324,19 @@ class Index:
         )
 
 
-def _moves(node: Node, stack: Any) -> Iterator[tuple[Node, Any]]:
+def _moves(node: Node, stack: Trail) -> Iterator[tuple[Node, Trail]]:
     """The nodes that a value's constructors lead to from *node*; *stack* is the trail of its parts, innermost first."""
     for (up, down), classes in node.moves.items():
         above = stack
         for _ in range(up):
-            above = above[1]
+            above = above[1]  # type: ignore[assignment]  # no move goes above the root
         part = child(above[0], down[0])
         further = classes.get(class_of(part))
         if further is not None:
             yield further, (part, above)
 
 
-def _class_at(form: Frozen, path: Any) -> Frozen:
+def _class_at(form: Frozen, path: Path) -> Frozen:
     for step in path:
         form = child(form, step)
     return class_of(form)

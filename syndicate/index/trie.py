@@ -21,20 +21,24 @@ Source: Garnock-Jones 2018, "The index".
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from syndicate.index.analysis import Constants, Skeleton
+from syndicate.index.bag import Bag
 from syndicate.index.compiled import HOT, factory, interpret, values_of
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT
 from syndicate.index.path import MISSING, Move
-from syndicate.values.value import SEQ, Frozen, Ref, Value
+from syndicate.values.value import SEQ, Frozen, Owner, Ref, Value
 
 Captures: TypeAlias = tuple[Frozen, ...]
+
+Kept: TypeAlias = dict[Frozen, None] | Bag
+"""The values at a node: those of a constructor are the bag that the index has of them anyway."""
 
 _TOGETHER: Final = 64
 """The most observers that one event is for."""
 
-Group: TypeAlias = tuple[Any, bool, tuple[Ref, ...]]
+Group: TypeAlias = tuple[Owner, bool, tuple[Ref, ...]]
 """Observers that are served alike: their actor, whether they want frozen forms, and the references."""
 
 
@@ -111,7 +115,7 @@ class Handler:
         Rebuilt after a change only when somebody is to be notified, which costs as much anyway.
         """
         if self._groups is None:
-            by_actor: dict[tuple[Any, bool], list[Ref]] = {}
+            by_actor: dict[tuple[Owner, bool], list[Ref]] = {}
             members = (
                 self.observers if isinstance(self.observers, dict) else {self.observers: None} if self.observers else {}
             )
@@ -145,7 +149,7 @@ class Table:
         self._tell = tell
         self._uses = 0
         self.handlers: dict[Constants, Handler] = {}
-        self.kept: dict[Constants, Any] = {}
+        self.kept: dict[Constants, Frozen | dict[Frozen, None]] = {}
         self.add: Callable[[Frozen], None] = self._add
         self.remove: Callable[[Frozen], None] = self._remove
         self.send: Callable[[Frozen], None] = self._send
@@ -279,8 +283,8 @@ class Node:
 
     __slots__ = ("_by_skeleton", "kept", "moves", "tables", "users")
 
-    def __init__(self, kept: Any) -> None:
-        self.kept: dict[Frozen, Any] = kept
+    def __init__(self, kept: Kept) -> None:
+        self.kept = kept
         self.tables = NO_TABLES
         self._by_skeleton: dict[Skeleton, Table] = {}
         self.moves: dict[Move, dict[Frozen, Node]] = {}

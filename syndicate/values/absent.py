@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, Final
+from typing import Final
 
 from syndicate.errors import NotAValue
 from syndicate.values.value import (
@@ -41,7 +41,7 @@ ABSENT: Final = Symbol("null")
 _FLAT: Final = frozenset({str, int, float, bool, bytes})
 
 
-def inward(value: Value) -> Any:
+def inward(value: Value) -> Value:
     """A value as rules and circuits see it: None for :data:`ABSENT`, in sequences and dictionaries too.
 
     What is inside of records and sets stays as it is.  Costs one look at each item of a row of atoms.

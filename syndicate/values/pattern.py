@@ -18,9 +18,9 @@ Source: Garnock-Jones 2018, "Patterns"; Syndicate schemas, ``dataspacePatterns``
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from typing import Literal as OneOf
 
 from attrs import field, fields, frozen
@@ -28,6 +28,7 @@ from attrs import field, fields, frozen
 from syndicate.errors import NotAValue, PatternError
 from syndicate.values.value import (
     Dictionary,
+    Frozen,
     Record,
     Ref,
     Symbol,
@@ -93,12 +94,12 @@ class Group:
 class Unquote:
     """A hole in a quoted pattern: see :func:`quote`."""
 
-    pattern: Any
+    pattern: Value
 
 
 Pattern: TypeAlias = Discard | Capture | Literal | Kind | Group | Unquote
 
-ANY: Final[Any] = Discard()
+ANY: Final[Value] = Discard()
 
 _KINDS: Final[dict[type, Kind]] = {
     bool: Kind("Boolean"),
@@ -118,7 +119,7 @@ _DICTIONARY: Final = Group("dict", None, ())
 _REC, _ARR, _DICT = Symbol("rec"), Symbol("arr"), Symbol("dict")
 
 
-def _refuse(pattern: Pattern, depth: int) -> Any:
+def _refuse(pattern: Pattern, depth: int) -> Frozen:
     raise NotAValue(f"{pattern!r} belongs in a pattern: it is not a value, and cannot be asserted or sent")
 
 
@@ -126,7 +127,7 @@ for _kind in (Discard, Capture, Literal, Kind, Group, Unquote):
     freeze_as(_kind, _refuse)
 
 
-def capture(pattern: Any = ANY) -> Value:
+def capture(pattern: Value = ANY) -> Value:
     """A hole whose content goes to the handler; *pattern* (a pattern or a class) restricts it.
 
     >>> capture(), capture(int), match(capture(int), True)
@@ -149,7 +150,7 @@ def capture(pattern: Any = ANY) -> Value:
     return Capture(pattern_of(pattern))
 
 
-def pattern_of(written: Any) -> Pattern:
+def pattern_of(written: Value) -> Pattern:
     """The pattern that *written* means; raises :class:`PatternError` where it has a set, a class or no value in
     it.
 
@@ -162,7 +163,7 @@ def pattern_of(written: Any) -> Pattern:
         raise PatternError("a pattern that is cyclic, or nested too deeply: flatten it") from None
 
 
-def _pattern_of(written: Any) -> Pattern:
+def _pattern_of(written: Value) -> Pattern:
     if isinstance(written, (Discard, Capture, Literal, Kind, Group, Unquote)):
         return written
     if is_record(written):
@@ -196,14 +197,14 @@ def _pattern_of(written: Any) -> Pattern:
     return Literal(written)
 
 
-def _places(items: Any) -> tuple[tuple[int, Pattern], ...]:
+def _places(items: Iterable[Value]) -> tuple[tuple[int, Pattern], ...]:
     return tuple([(i, _pattern_of(item)) for i, item in enumerate(items)])
 
 
 # ---------------------------------------------------------------------------------------------------- the specification
 
 
-def match(pattern: Any, value: Value) -> tuple[Value, ...] | None:
+def match(pattern: Value, value: Value) -> tuple[Value, ...] | None:
     """The captures of *pattern* in *value*, in pre-order, or None if it does not match.
 
     >>> match({"a": capture(), 1: ANY}, {1: 0, "a": 5, "b": 6}), match(1, True)
@@ -249,7 +250,7 @@ def kind_of(value: Value) -> str | None:
 # ------------------------------------------------------------------------------------------------- patterns as values
 
 
-def quote(written: Any) -> Value:
+def quote(written: Value) -> Value:
     """A pattern as data, to observe observers: ``Observe(quote(Present(unquote(capture()))), ANY)``.
 
     ``quote(p)`` is the value (in the published schema) that an ``Observe`` of *p* carries; ``unquote(q)`` inside
@@ -261,12 +262,12 @@ def quote(written: Any) -> Value:
     return encode(pattern_of(written))
 
 
-def unquote(pattern: Any) -> Value:
+def unquote(pattern: Value) -> Value:
     """A hole in :func:`quote`, to be matched by *pattern* itself."""
     return Unquote(pattern)
 
 
-def encode(pattern: Pattern) -> Any:
+def encode(pattern: Pattern) -> Value:
     """The value of a pattern in the published schema; a :class:`Kind` becomes its class symbol.
 
     >>> encode(pattern_of([capture()]))

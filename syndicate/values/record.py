@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast, dataclass_transform, overload
 import attrs
 
 from syndicate.errors import NotAValue, RecordDefinition
-from syndicate.values.value import PLAIN, SMALL, Frozen, Symbol, freeze, freeze_as, hash_of, same, thaw_as
+from syndicate.values.value import PLAIN, SMALL, Frozen, Symbol, Value, freeze, freeze_as, hash_of, same, thaw_as
 
 C = TypeVar("C", bound=type)
 
@@ -26,7 +26,7 @@ def record(label: C) -> C: ...
 @overload
 def record(label: str | Symbol | None = None) -> Callable[[C], C]: ...
 @dataclass_transform(frozen_default=True, eq_default=True, field_specifiers=(attrs.field,))
-def record(label: Any = None) -> Any:
+def record(label: C | str | Symbol | None = None) -> C | Callable[[C], C]:
     """Make an attrs class whose instances are records: ``@record`` or ``@record("box-state")``.
 
     The class is frozen and slotted; its fields, in order, are the record's.  Instances are equal if they are the same
@@ -45,7 +45,7 @@ def record(label: Any = None) -> Any:
     return lambda cls: _make_record(cls, Symbol(cls.__name__ if label is None else str(label)))
 
 
-def _make_record(cls: type, label: Symbol) -> type:
+def _make_record(cls: C, label: Symbol) -> C:
     _expect_annotations(cls)
     record_class: Any = attrs.frozen(cls, eq=False, slots=True, auto_attribs=True)
     names = [a.name for a in attrs.fields(record_class)]
@@ -62,7 +62,7 @@ def _make_record(cls: type, label: Symbol) -> type:
         old_names = [a.name for a in attrs.fields(old)]
         if old_names != names:
             record_class.__getattr__ = _explain(record_class, f"{old.__module__}.{old.__qualname__}", old_names)
-    return cast(type, record_class)
+    return cast(C, record_class)
 
 
 def _expect_annotations(cls: type) -> None:
@@ -78,10 +78,10 @@ def _expect_annotations(cls: type) -> None:
         )
 
 
-def _explain(cls: type, old: str, old_names: list[str]) -> Callable[[Any, str], Any]:
+def _explain(cls: type, old: str, old_names: list[str]) -> Callable[[object, str], object]:
     """What says, where the names of a replaced class are looked for in vain, why they are."""
 
-    def missing(self: object, name: str) -> Any:
+    def missing(self: object, name: str) -> object:
         why = ""
         if name in old_names:
             why = (
@@ -100,10 +100,10 @@ def _has_hooks(cls: type) -> bool:
     )
 
 
-def _fast_init(cls: Any) -> Callable[..., None]:
+def _fast_init(cls: type) -> Callable[..., None]:
     """An ``__init__`` that stores through the slots' descriptors: a quarter faster than attrs' frozen one."""
     fields = attrs.fields(cls)
-    scope: dict[str, Any] = {}
+    scope: dict[str, object] = {}
     params, body = [], []
     for i, a in enumerate(fields):
         scope[f"set{i}__"] = getattr(cls, a.name).__set__
@@ -113,7 +113,7 @@ def _fast_init(cls: Any) -> Callable[..., None]:
         elif type(a.default) is attrs.Factory:
             scope[f"factory{i}__"] = a.default.factory if not a.default.takes_self else None
             if a.default.takes_self:
-                return cast(Callable[..., None], cls.__init__)
+                return cast(Callable[..., None], vars(cls)["__init__"])
             params.append(f"{a.alias}=nothing__")
             body.append(f" set{i}__(self, factory{i}__() if {a.alias} is nothing__ else {a.alias})")
         else:
@@ -121,7 +121,7 @@ def _fast_init(cls: Any) -> Callable[..., None]:
             params.append(f"{a.alias}=default{i}__")
             body.append(f" set{i}__(self, {a.alias})")
     scope["nothing__"] = attrs.NOTHING
-    old = cls.__init__
+    old = vars(cls)["__init__"]
     exec(f"def __init__({', '.join(['self', *params])}):\n" + "\n".join(body or [" pass"]), scope)
     init = cast(Callable[..., None], scope["__init__"])
     init.__annotations__ = old.__annotations__
@@ -136,7 +136,7 @@ def _missing(cls: str, name: str) -> Frozen:
     )
 
 
-def _record_freezer(cls: type, label: Symbol, names: list[str]) -> Callable[[Any, int], Frozen]:
+def _record_freezer(cls: type, label: Symbol, names: list[str]) -> Callable[[Value, int], Frozen]:
     """A function from an instance to its frozen form, unrolled: a send spends a fifth of its time here."""
     lines = ["def freezer(self, depth):"]
     for i, name in enumerate(names):
@@ -148,7 +148,7 @@ def _record_freezer(cls: type, label: Symbol, names: list[str]) -> Callable[[Any
             f" elif t not in plain: x{i} = missing(cls, {name!r}) if x{i} is None else freeze(x{i}, depth + 1)",
         ]
     lines.append(f" return ({', '.join(['label', *(f'x{i}' for i in range(len(names)))])},)")
-    scope: dict[str, Any] = {
+    scope: dict[str, object] = {
         "label": label,
         "freeze": freeze,
         "plain": PLAIN,
@@ -156,7 +156,7 @@ def _record_freezer(cls: type, label: Symbol, names: list[str]) -> Callable[[Any
         "cls": cls.__name__,
     }
     exec("\n".join(lines), scope)
-    return cast(Callable[[Any, int], Frozen], scope["freezer"])
+    return cast(Callable[[Value, int], Frozen], scope["freezer"])
 
 
 def is_record_class(written: object) -> bool:

@@ -23,7 +23,7 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import preserves
 from preserves.text import Parser
@@ -114,7 +114,7 @@ class _Reader(Parser):  # type: ignore[misc]  # the package has no types
             self.index = comment.end()
             super().skip_whitespace(skip_commas)
 
-    def next(self) -> Any:
+    def next(self) -> Value:
         """One value, with the annotations and white space before it."""
         self.skip_whitespace()
         if self.depth > MAX_DEPTH:
@@ -160,7 +160,7 @@ class _Reader(Parser):  # type: ignore[misc]  # the package has no types
         self.index += 2
         return self.parse_reference(thaw(freeze(self.next())))
 
-    def read_raw_symbol_or_number(self, acc: list[str]) -> Any:
+    def read_raw_symbol_or_number(self, acc: list[str]) -> Value:
         """A number of ASCII digits, a symbol or a hole."""
         self.index -= 1
         text = _RAW.match(self.input_buffer, self.index).group()  # type: ignore[union-attr]  # a character stands here
@@ -177,7 +177,7 @@ class _Reader(Parser):  # type: ignore[misc]  # the package has no types
         self.index += len(text)
         return value
 
-    def read_set(self) -> Any:
+    def read_set(self) -> Value:
         """A set by value identity."""
         items = self.upto("}", True)
         if self.holes:
@@ -187,7 +187,7 @@ class _Reader(Parser):  # type: ignore[misc]  # the package has no types
             raise preserves.DecodeError("Duplicate value in set")
         return result
 
-    def read_dictionary(self) -> Any:
+    def read_dictionary(self) -> Value:
         """A dictionary by value identity."""
         pairs: list[tuple[Value, Value]] = []
         while True:
@@ -205,7 +205,7 @@ class _Reader(Parser):  # type: ignore[misc]  # the package has no types
             raise preserves.DecodeError("Duplicate key")
         return result
 
-    def wrap(self, v: Any) -> Any:
+    def wrap(self, v: Value) -> Value:
         """Called with each value that the package has read: its records become ours."""
         if not isinstance(v, preserves.Record):
             return v
@@ -218,11 +218,11 @@ class _Reader(Parser):  # type: ignore[misc]  # the package has no types
         return Record.labelled(label, fields)
 
 
-def _hole(text: str) -> Any:
+def _hole(text: str) -> Value:
     return Capture(ANY) if text.startswith("$") else Symbol(text)
 
 
-def _read(reader: _Reader) -> Any:
+def _read(reader: _Reader) -> Value:
     try:
         value = reader.next()
         reader.skip_whitespace()

@@ -38,7 +38,7 @@ import struct
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
 from weakref import WeakValueDictionary
 
 import attrs
@@ -64,7 +64,7 @@ class Tag:
 
     __slots__ = ("expand", "name", "rank")
 
-    def __init__(self, name: str, rank: int, expand: Callable[[Any], Any] | None = None) -> None:
+    def __init__(self, name: str, rank: int, expand: Callable[[Frozen], Frozen] | None = None) -> None:
         self.name = name
         self.rank = rank
         self.expand = expand
@@ -124,6 +124,59 @@ class Symbol:
         return self.name
 
 
+class Assertion(Protocol):
+    """What an entity knows an assertion by: its handle."""
+
+    @property
+    def form(self) -> Frozen:
+        """What is asserted, frozen."""
+
+    def __hash__(self) -> int: ...
+
+
+class Receiver(Protocol):
+    """What a reference stands for: an entity, as :class:`~syndicate.actors.turn.Entity` is one."""
+
+    def assert_(self, value: Value, handle: Assertion, /) -> None:
+        """*value* was asserted."""
+
+    def retract(self, handle: Assertion, /) -> None:
+        """What was asserted with *handle* is gone."""
+
+    def message(self, value: Value, /) -> None:
+        """*value* was sent."""
+
+    def sync(self, peer: Ref, /) -> None:
+        """All earlier events were handled."""
+
+
+class Owner(Protocol):
+    """What values know of an actor."""
+
+    @property
+    def name(self) -> str:
+        """As it was named when it was spawned."""
+
+    @property
+    def system(self) -> object:
+        """That of its turns."""
+
+
+class Home(Protocol):
+    """What values know of a facet."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether events still run in it."""
+
+    @property
+    def actor(self) -> Owner:
+        """Whose facet it is."""
+
+    def enter(self, fn: Callable[[], object]) -> None:
+        """Run *fn* in it, in a turn of its own, soon."""
+
+
 @attrs.define(eq=False, repr=False, weakref_slot=True)
 class Ref:
     """A reference to an entity, bound to the facet in which the entity's events run.  Equal only to itself.
@@ -131,9 +184,14 @@ class Ref:
     ``raw`` says that the entity wants frozen forms (a dataspace, a relay's proxy) instead of values.
     """
 
-    facet: Any
-    entity: Any
+    facet: Home
+    entity: Receiver
     raw: bool = False
+
+    @classmethod
+    def unbound(cls, entity: object = None) -> Ref:
+        """A reference that no event can reach, as in a recording: it has an identity, and that is all."""
+        return cls(None, entity)  # type: ignore[arg-type]  # nobody but who made it looks at what it is bound to
 
     def __repr__(self) -> str:
         return f"<Ref {type(self.entity).__name__} of {self.facet!r}>"
@@ -165,7 +223,7 @@ class Record:
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a record cannot be changed: {self!r}")
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> bool:
         return same(self, other)
 
     def __hash__(self) -> int:
@@ -261,12 +319,12 @@ def is_record(value: object) -> bool:
     return type(value) is Record or hasattr(type(value), "__label__")
 
 
-def label_of(value: Any) -> Value:
+def label_of(value: Value) -> Value:
     """The label of a record."""
     return value.label if type(value) is Record else type(value).__label__
 
 
-def fields_of(value: Any) -> tuple[Value, ...]:
+def fields_of(value: Value) -> tuple[Value, ...]:
     """The fields of a record, in order.
 
     >>> fields_of(Record("pair", [1, 2]))
@@ -311,13 +369,13 @@ def thaw(form: Frozen) -> Value:
     cls = _classes.get((head, len(form) - 1))
     if cls is None:
         return Record.labelled(thaw(head), map(thaw, form[1:]))
-    instance: Any = object.__new__(cls)
+    instance = object.__new__(cls)
     for store, item in zip(cls.__setters__, form[1:], strict=True):
         store(instance, thaw(item) if type(item) is tuple else item)
     return instance
 
 
-def freeze_as(cls: type, freezer: Callable[[Any, int], Frozen]) -> None:
+def freeze_as(cls: type, freezer: Callable[[Value, int], Frozen]) -> None:
     """Let *freezer(instance, depth)* make the frozen forms of the instances of *cls*."""
     freezers[cls] = freezer
 
@@ -375,7 +433,7 @@ _classes: Final[dict[tuple[Frozen, int], type[Any]]] = {}
 _compactors: dict[Frozen, Callable[[Frozen], Frozen]] = {}
 PLAIN: Final = frozenset({str, bytes, Symbol, Ref})
 _ATOMS: Final = PLAIN | {int, bool, float}
-freezers: dict[type, Callable[[Any, int], Frozen]] = {
+freezers: dict[type, Callable[[Value, int], Frozen]] = {
     **dict.fromkeys(PLAIN, lambda value, depth: value),
     int: _freeze_int,
     bool: lambda value, depth: TRUE if value else FALSE,
@@ -401,7 +459,7 @@ _thawers: dict[Tag, Callable[[Frozen], Value]] = {
     SET: lambda form: ValueSet(thaw(item) for item in form[1:]),
     DICT: lambda form: Dictionary((thaw(k), thaw(v)) for k, v in zip(form[1], form[2], strict=True)),
 }
-_SUBCLASSES: Final[list[tuple[type, Callable[[Any, int], Frozen]]]] = [
+_SUBCLASSES: Final[list[tuple[type, Callable[[Value, int], Frozen]]]] = [
     (str, lambda value, depth: str.__str__(value)),
     (int, lambda value, depth: _freeze_int(int(value), depth)),
     (float, lambda value, depth: (DOUBLE, _PACK.pack(value))),
@@ -414,7 +472,7 @@ _SUBCLASSES: Final[list[tuple[type, Callable[[Any, int], Frozen]]]] = [
 ]
 
 
-def _freezer_of_subclass(value: Value) -> Callable[[Any, int], Frozen]:
+def _freezer_of_subclass(value: Value) -> Callable[[Value, int], Frozen]:
     for base, freezer in _SUBCLASSES:
         if isinstance(value, base):
             return freezer
@@ -474,16 +532,16 @@ def immutable(value: object) -> bool:
     return True
 
 
-def same(self: object, other: object) -> Any:
+def same(self: object, other: object) -> bool:
     """``__eq__`` of all compounds of ours: equal are those that are the same value."""
     if self is other:
         return True
     if not (is_record(other) or isinstance(other, (Dictionary, ValueSet, Mapping, AbstractSet))):
-        return NotImplemented
+        return NotImplemented  # type: ignore[no-any-return]  # as all __eq__ do
     try:
         return bool(freeze(self) == freeze(other))
     except (NotAValue, PatternError):  # a pattern, or a row with None: it holds what no value holds
-        return type(self) is type(other) and _parts(self) == _parts(other)
+        return type(self) is type(other) and bool(_parts(self) == _parts(other))
 
 
 def hash_of(self: object) -> int:
@@ -494,12 +552,12 @@ def hash_of(self: object) -> int:
         return hash(fields_of(self) if is_record(self) else frozenset(_parts(self)))
 
 
-def _parts(compound: Any) -> Any:
+def _parts(compound: Value) -> tuple[Value, ...] | dict[Frozen, Value]:
     """What tells a compound that is no value from others of its type."""
     return fields_of(compound) if is_record(compound) else dict(compound._entries)
 
 
-def order(form: Frozen) -> tuple[Any, ...]:
+def order(form: Frozen) -> tuple[Value, ...]:
     """A sort key of a frozen form: the total order of Preserves, with references last, by their place in memory.
 
     >>> [thaw(f) for f in sorted(map(freeze, ["b", 2, True, Symbol("a"), 1.5, [0]]), key=order)]

@@ -13,6 +13,7 @@ from collections.abc import Set as AbstractSet
 from random import Random
 from typing import Any, TypeAlias
 
+from relay.capabilities.caveats import Attenuated
 from syndicate import Dictionary, Record, Ref, Symbol, ValueSet
 from syndicate.values.value import fields_of, is_record, label_of
 
@@ -40,7 +41,7 @@ def model(value: Any) -> Model:
     if isinstance(value, Symbol):
         return ("Symbol", value.name)
     if isinstance(value, Ref):
-        if type(value.entity).__name__ == "Attenuated":
+        if isinstance(value.entity, Attenuated):
             return ("Embedded", id(value.entity.target), *[model(thawed(form)) for form, _ in value.entity.caveats])
         return ("Embedded", id(value))
     if is_record(value):

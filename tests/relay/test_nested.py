@@ -46,6 +46,7 @@ from syndicate.errors import NotAValue, NotInTurn
 from syndicate.testing import Seen, Watcher, settled, watch
 from syndicate.values.pattern import Group, Kind, match
 from syndicate.values.value import MAX_DEPTH, freeze
+from tests.inside import index_of
 
 
 @record
@@ -113,7 +114,7 @@ class Scene:
 
     def interests(self) -> int:
         """How many interests stand in the outer dataspace."""
-        return sum(1 for form in self.spaces[0].entity.index if type(form) is tuple and str(form[0]) == "INTEREST")
+        return sum(1 for form in index_of(self.spaces[0]) if type(form) is tuple and str(form[0]) == "INTEREST")
 
     @property
     def sound(self) -> bool:
@@ -672,7 +673,7 @@ class Ends:
     @property
     def outside(self) -> list[Any]:
         """All that is in the outer dataspace but the watching interest."""
-        return list(self.ds.entity.index)[1:]
+        return list(index_of(self.ds))[1:]
 
 
 def fail() -> None:
@@ -757,7 +758,7 @@ def test_in_a_facet_that_has_stopped() -> None:
 def test_misuse() -> None:
     """Outside a turn, or with something else than a reference, the error says what to do."""
     with pytest.raises(NotInTurn, match=r"facet\.enter"):
-        nested(Ref(None, None))
+        nested(Ref.unbound())
     with pytest.raises(NotAValue, match="dataspace"):
         settled(lambda: nested("outer"))  # type: ignore[arg-type]
 
@@ -921,4 +922,4 @@ def test_against_the_naive_matcher(levels: int, rounds: list[Any]) -> None:
         model.round(turns)
     model.round([(True, [("unobserve", 0)] * len(model.observers))])
     assert model.scene.interests() == empty
-    assert not [form for form in model.scene.spaces[levels].entity.index if form[0] == Symbol("inbound")]
+    assert not [form for form in index_of(model.scene.spaces[levels]) if form[0] == Symbol("inbound")]

@@ -9,7 +9,7 @@ from typing import Any
 from relay.protocol.codec import Codec, Msgpack
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import Packet, Turn, read, write
-from relay.session.session import Session
+from relay.session.session import Proxy, Session
 from syndicate import Ref, prevent_inert_check, spawn
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import System
@@ -79,7 +79,7 @@ class End:
         """Exports, imports, the peer's handles, and our handles that the peer knows."""
         membrane = self.session.membrane
         proxies = [crossing.ref.entity for crossing in membrane.imports.values()]
-        told = sum(len(proxy.sent) for proxy in proxies)
+        told = sum(len(proxy.sent) for proxy in proxies if isinstance(proxy, Proxy))
         return len(membrane.exports), len(membrane.imports), len(self.session.standing), told
 
 

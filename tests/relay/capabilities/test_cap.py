@@ -114,7 +114,7 @@ def test_only_and_watch() -> None:
     ref = run("attenuate", DEFAULT, "--only", '<Says "alice" _>', "--only", "[$n <_ String>]", "--watch", "Says").stdout
     caveats = [*parse_ref(ref).caveats]
     assert len(caveats) == 1
-    observer = Ref(None, None)
+    observer = Ref.unbound()
     value: Any
     for value in (
         Record("Says", ["alice", 5]),

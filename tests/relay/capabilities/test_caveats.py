@@ -35,6 +35,7 @@ from syndicate import (
     stop,
     sync,
 )
+from syndicate.actors.actor import actor_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import System
 from syndicate.actors.turn import Handle
@@ -42,6 +43,7 @@ from syndicate.errors import CaveatError, TextError
 from syndicate.testing import Seen, settled, watch
 from syndicate.values.text import parse
 from syndicate.values.value import MAX_DEPTH, SEQ, freeze, identical, thaw
+from tests.inside import index_of
 from tests.relay.caveat_oracle import Chance, Malformed, check, model, run
 from tests.relay.session.test_session import EMPTY, Probe, crossings, send_all
 from tests.relay.wire import Wire
@@ -371,7 +373,7 @@ def test_what_is_dropped_is_never_retracted(place: Place) -> None:
 
 def test_a_rewritten_assertion_in_a_dataspace(place: Place) -> None:
     """What a dataspace has got is what it is rid of: the rewritten value."""
-    before = place.ds.entity.index.statistics()
+    before = index_of(place.ds).statistics()
     narrow = attenuate(place.ds, ALICE, '<reject <rec Says [<_> <lit "no">]>>')
     seen = place.act(lambda: watch(place.ds, Record("Says", [capture(), capture()])))
     handles: list[Handle] = place.act(
@@ -380,7 +382,7 @@ def test_a_rewritten_assertion_in_a_dataspace(place: Place) -> None:
     for handle in handles:
         place.act(handle.retract)
     assert seen == [("+", "alice", "hi"), ("-", "alice", "hi")]
-    assert place.ds.entity.index.statistics().values == before.values + 1  # the watcher's interest
+    assert index_of(place.ds).statistics().values == before.values + 1  # the watcher's interest
 
 
 def test_sync_passes(place: Place) -> None:
@@ -422,7 +424,7 @@ WATCH_SAYS = "<or [<rewrite <bind <rec Observe [<rec group [<rec rec [<lit Says>
 def test_interest_is_seen_as_published(place: Place) -> None:
     """A caveat may allow one interest and drop another; the allowed one works as any other, and ends."""
     narrow = attenuate(place.ds, WATCH_SAYS)
-    before = place.ds.entity.index.statistics()
+    before = index_of(place.ds).statistics()
     facet = place.act(current_facet)
     seen: list[Seen] = []
 
@@ -437,7 +439,7 @@ def test_interest_is_seen_as_published(place: Place) -> None:
     assert seen == [[("!", "a")], [], []]
     watcher.root.enter(lambda: watcher.root.stop(place.system.turn))
     place.system.drain()
-    assert place.ds.entity.index.statistics() == before
+    assert index_of(place.ds).statistics() == before
     assert facet.alive
 
 
@@ -465,8 +467,8 @@ def test_a_dataspace_cannot_be_made_its_own_observer(place: Place) -> None:
     for observer in (place.ds, attenuate(place.ds, doubling)):
         place.act(partial(assert_, attenuate(place.ds, loop), [Symbol("loop"), observer]))
         place.act(partial(send, place.ds, ["begin"]))
-        assert place.ds.facet.actor.running
-        assert place.ds.entity.index.statistics().handlers == 0
+        assert actor_of(place.ds).running
+        assert index_of(place.ds).statistics().handlers == 0
 
 
 # ---------------------------------------------------------------------------------------------------- across a session
@@ -617,7 +619,7 @@ def test_a_peer_may_send_any_caveats(seed: int) -> None:
         on_message(ds, ["by", capture()])(others.ever.append)
 
     wire.act(wire.right, lambda: spawn(bystander))
-    before = ds.entity.index.statistics()
+    before = index_of(ds).statistics()
     for handle in range(1, 41):
         caveats = [chance.caveat(chance.value(2)) for _ in range(rng.randrange(3))]
         if rng.randrange(2):
@@ -635,9 +637,9 @@ def test_a_peer_may_send_any_caveats(seed: int) -> None:
     assert wire.right.session.reason is None
     wire.act(wire.right, lambda: spawn(lambda: send(ds, ["by", "still here"])))
     assert others.ever == ["still here"]
-    assert ds.facet.actor.running
+    assert actor_of(ds).running
     wire.act(wire.right, stop)
-    assert ds.entity.index.statistics() == before
+    assert index_of(ds).statistics() == before
 
 
 def test_a_narrowed_dataspace_is_no_observer_either() -> None:
@@ -648,8 +650,8 @@ def test_a_narrowed_dataspace_is_no_observer_either() -> None:
     inject(wire, (A, (Symbol("Observe"), everything, WireRef(YOURS, 0, (doubling,))), 1), (M, "go"))
     ds = wire.right.published
     assert ds is not None
-    assert ds.entity.index.statistics().handlers == 0
-    assert ds.facet.actor.running
+    assert index_of(ds).statistics().handlers == 0
+    assert actor_of(ds).running
 
 
 def test_observing_through_a_narrowed_reference() -> None:

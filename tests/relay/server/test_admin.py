@@ -26,6 +26,7 @@ from syndicate import ANY, Record, Ref, assert_, capture, on_message, open_syste
 from syndicate.actors.system import System
 from syndicate.errors import ConnectError, ListenError, ServerMissing
 from syndicate.testing import Seen, watch
+from tests.inside import index_of
 from tests.work import PATIENCE
 
 
@@ -99,8 +100,8 @@ async def test_counts_only_while_observed() -> None:
         assert admin is not None
 
         def counted() -> int:
-            return len(admin.entity.index.bags.get("session", ())) + sum(
-                1 for value in admin.entity.index if type(value) is tuple and str(value[0]) == "session"
+            return len(index_of(admin).bags.get("session", ())) + sum(
+                1 for value in index_of(admin) if type(value) is tuple and str(value[0]) == "session"
             )
 
         async with open_system(observer(broker, Record("peer", [capture(), ANY, ANY]), seen)):

@@ -42,6 +42,7 @@ from syndicate.errors import AddressError, ConnectError, ListenError, TextError
 from syndicate.testing import Seen, watch
 from syndicate.values.pattern import encode, pattern_of
 from syndicate.values.value import SEQ, freeze
+from tests.inside import index_of
 from tests.work import PATIENCE
 
 KEY = b"sixteen bytes!!!"
@@ -391,7 +392,7 @@ async def test_a_disconnect_at_any_byte_leaves_nothing(tmp_path: Path, logs: lis
     async with serving(f"unix://{tmp_path}/s") as server:
         seen = server.watch(["present", capture()])
         assert server.broker.ds is not None
-        index = server.broker.ds.entity.index
+        index = index_of(server.broker.ds)
 
         def state() -> tuple[Any, ...]:
             return index.statistics(), len(server.system.actors), len([*Path("/proc/self/fd").iterdir()])

@@ -34,6 +34,7 @@ from syndicate import (
     spawn,
     stop,
 )
+from syndicate.actors.actor import actor_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import System, open_system
 from syndicate.actors.turn import Entity, Handle, current
@@ -348,7 +349,7 @@ def test_answers_keep_their_order() -> None:
             order.append(self.name)
 
     first, second = (Ref(house.facet, Asker(name)) for name in ("first", "second"))
-    house.system.schedule(house.ref.facet.actor, (SYNC, house.ref, second, None))
+    house.system.schedule(actor_of(house.ref), (SYNC, house.ref, second, None))
     house.entity._tell([first])
     house.system.drain()
     assert order == ["first", "second"]

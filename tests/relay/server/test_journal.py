@@ -94,7 +94,7 @@ def test_a_live_reference_is_refused(tmp_path: Path) -> None:
     """What is bound to this process cannot be stored; nothing of it is noted."""
     journal = opened(tmp_path)
     with pytest.raises(NotAValue):
-        journal.keep(freeze(["x", Ref(None, None)]))
+        journal.keep(freeze(["x", Ref.unbound()]))
     assert not journal.noted
     journal.close()
 

@@ -145,7 +145,7 @@ def test_no_event_causes_more_than_it_was_charged(patterns: list[Any], there: li
 
     entity = Place()
     entity.index = index  # type: ignore[attr-defined]
-    target = Ref(None, entity)
+    target = Ref.unbound(entity)
     observers = iter(range(1000))
 
     def done(kind: int, form: Any) -> None:
@@ -155,7 +155,7 @@ def test_no_event_causes_more_than_it_was_charged(patterns: list[Any], there: li
             causes[0] += len(index.observe(form[1], form[2], form[3]))
 
     for pattern in patterns:
-        done(ASSERT, interest(pattern, Ref(None, next(observers))))
+        done(ASSERT, interest(pattern, Ref.unbound(next(observers))))
     for value in there:
         done(ASSERT, freeze(value))
     acts = []
@@ -163,7 +163,7 @@ def test_no_event_causes_more_than_it_was_charged(patterns: list[Any], there: li
         try:
             form = freeze(value)
         except NotAValue:
-            form = interest(value, Ref(None, next(observers)))
+            form = interest(value, Ref.unbound(next(observers)))
         acts.append((ASSERT if assertion else MESSAGE, target, form, None))
     for enough in (10**9, 0):
         reach = Reach(enough)

@@ -41,6 +41,7 @@ from syndicate import (
     send,
     sync,
 )
+from syndicate.actors.actor import actor_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import System
 from syndicate.actors.turn import Handle, current
@@ -48,6 +49,7 @@ from syndicate.actors.verbs import on_stop_or_crash
 from syndicate.testing import Seen
 from syndicate.values.pattern import encode, pattern_of
 from syndicate.values.value import freeze
+from tests.inside import index_of
 from tests.work import PATIENCE
 
 
@@ -701,7 +703,8 @@ async def test_a_server_that_is_lost_at_any_byte_leaves_nothing(
                 stream.socket.setsockopt(trio.socket.SOL_SOCKET, trio.socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
 
     async with open_system() as system, trio.open_nursery() as nursery:
-        facet = published(system, Entity()).facet
+        publication = published(system, Entity())
+        facet = publication.facet
         spaces: list[Ref] = []
         facet.enter(lambda: spaces.append(dataspace()))
         await system.settle()
@@ -710,9 +713,9 @@ async def test_a_server_that_is_lost_at_any_byte_leaves_nothing(
         address = Address("tcp", "127.0.0.1", listeners[0].socket.getsockname()[1])
 
         def residue() -> tuple[Any, ...]:
-            facets_left = len(facet.actor.root.below())
+            facets_left = len(actor_of(publication).root.below())
             tasks = trio.lowlevel.current_statistics().tasks_living
-            return here.entity.index.statistics(), facets_left, tasks, len(descriptors()), len(system.actors)
+            return index_of(here).statistics(), facets_left, tasks, len(descriptors()), len(system.actors)
 
         before = residue()
         reached = 0

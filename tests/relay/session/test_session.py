@@ -40,12 +40,14 @@ from syndicate import (
     stop,
     sync,
 )
+from syndicate.actors.actor import actor_of
 from syndicate.actors.turn import Handle
 from syndicate.index.interest import interest
 from syndicate.testing import Seen, Watcher, watch
 from syndicate.values.pattern import encode, match, pattern_of
 from syndicate.values.text import parse_pattern
 from syndicate.values.value import FALSE, MAX_DEPTH, SEQ, Frozen, freeze
+from tests.inside import index_of
 from tests.relay.wire import End, Wire
 from tests.strategies import patterns, patterns_like, values
 
@@ -684,14 +686,14 @@ def test_a_peer_may_send_anything(sent: list[Turn]) -> None:
         prevent_inert_check()
 
     wire.act(wire.right, lambda: spawn(bystander))
-    index = ds.entity.index
+    index = index_of(ds)
     values_before = index.statistics()
     for packet in sent:
         wire.right.inject(packet)
         wire.system.drain()
     wire.act(wire.right, lambda: spawn(lambda: send(ds, ["by", "still here"])))
     assert wire.right.facet.actor.error is None
-    assert ds.facet.actor.running
+    assert actor_of(ds).running
     if wire.right.facet.alive:
         assert ("!", "still here") in seen[0]
         wire.act(wire.right, stop)

@@ -18,7 +18,7 @@ from relay.protocol.codec import Msgpack
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import MINE, A, Error, Event, M, Nop, R, Turn, WireRef, read, write
 from relay.protocol.packets import S as SYNCED
-from relay.session.session import Session
+from relay.session.session import Proxy, Session
 from syndicate import (
     Entity,
     Observe,
@@ -486,6 +486,7 @@ def test_forget(wire: Wire, probe: Probe) -> None:
     session = wire.left.session
     session.forget()
     assert wire.left.crossings == (0, 0, 0, 0)
+    assert isinstance(wire.remote.entity, Proxy)
     assert wire.remote.entity.sent == {}
     assert session.take(100) == []
     wire.act(wire.left, lambda: send(wire.remote, 2))

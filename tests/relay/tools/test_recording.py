@@ -16,6 +16,7 @@ from hypothesis import given
 
 from relay.tools.recording import Recorder, header, read, replayed
 from syndicate import ANY, Record, Ref, after, capture, dataspace, on_message, run, spawn, stop_actor, sync
+from syndicate.actors.actor import actor_of
 from syndicate.errors import RecordingError
 from syndicate.testing import Seen, watch
 from syndicate.values.text import parse, unparse
@@ -158,7 +159,7 @@ def test_a_long_replay_does_not_run_ahead(tmp_path: Path) -> None:
 
     def boot() -> None:
         ds = dataspace()
-        system = ds.facet.actor.system
+        system = actor_of(ds).system
 
         @on_message(ds, capture(int))
         def number(value: int) -> None:

@@ -35,6 +35,7 @@ from syndicate import (
     stop_actor,
     sync,
 )
+from syndicate.actors.actor import actor_of
 from syndicate.actors.system import System
 from syndicate.actors.turn import Handle
 from syndicate.errors import NotAValue
@@ -61,7 +62,7 @@ class Stage:
         self.facet.enter(lambda: answers.append(outcome.capture(fn, self.ds)))
         self.system.drain()
         assert self.facet.actor.running
-        assert self.ds.facet.actor.error is None
+        assert actor_of(self.ds).error is None
         return answers[0].unwrap()
 
     def forget(self) -> None:
@@ -129,7 +130,7 @@ def test_references_are_equal_only_to_themselves() -> None:
     """Two references to one entity are two values (row 1)."""
     stage = Stage(P(capture()))
     entity = Entity()
-    for value in (REFS[0], REFS[0], REFS[1], Ref(None, entity), Ref(None, entity)):
+    for value in (REFS[0], REFS[0], REFS[1], Ref.unbound(entity), Ref.unbound(entity)):
         stage.act(lambda ds, value=value: assert_(ds, P(value)))
     assert len(stage.seen[0]) == 4
 

@@ -41,6 +41,7 @@ from syndicate.actors.facet import Facet
 from syndicate.actors.system import System
 from syndicate.actors.turn import Handle
 from syndicate.testing import watch
+from tests.inside import index_of
 from tests.strategies import PP, P
 from tests.syndicate.actors.test_actor import SITES
 
@@ -148,7 +149,7 @@ async def test_ten_thousand_faults_leave_nothing(system: System, settle: Settle)
     theatre = Theatre(Random(20_211_204))
     system.spawn(theatre.boot)
     await settle()
-    index = theatre.ds.entity.index
+    index = index_of(theatre.ds)
     before = index.statistics(), len(system.actors), facets()
     while theatre.faults < FAULTS:
         theatre.facet.enter(lambda: theatre.wave(400))

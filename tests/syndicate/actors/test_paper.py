@@ -17,7 +17,7 @@ from syndicate.index.skeleton import Index
 from syndicate.testing import Seen, settled, watch
 from syndicate.values.value import freeze
 
-OBSERVERS = [Ref(None, Entity()) for _ in range(6)]
+OBSERVERS = [Ref.unbound(Entity()) for _ in range(6)]
 A, B, C, X, Y, Z, W = (Record(name, []).label for name in "abcxyzw")
 
 

@@ -33,6 +33,7 @@ from syndicate import (
     stop_actor,
     sync,
 )
+from syndicate.actors.actor import actor_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle
 from syndicate.errors import TargetEnded, WrongSystem
@@ -48,7 +49,7 @@ FOREIGN: dict[str, Callable[[Ref], object]] = {
     "during": lambda it: during(it, ANY)(print),
     "query_set": lambda it: query_set(it, capture()),
     "sync": lambda it: sync(it, stop_actor),
-    "link": lambda it: link(it.facet.actor),
+    "link": lambda it: link(actor_of(it)),
     "embedded": lambda it: send(thaw(freeze(["ref", it]))[1], 1),
 }
 
@@ -126,7 +127,7 @@ def test_an_observer_of_no_actor_is_told_nothing() -> None:
 
     def boot() -> None:
         ds = dataspace()
-        assert_(ds, Observe(capture(), Ref(None, Entity())))
+        assert_(ds, Observe(capture(), Ref.unbound(Entity())))
         on_asserted(ds, capture(str))(heard.append)
         assert_(ds, "hello")
 

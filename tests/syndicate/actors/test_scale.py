@@ -34,6 +34,7 @@ from syndicate import (
     spawn,
     stop,
 )
+from syndicate.actors.actor import actor_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import System
 from syndicate.testing import settled
@@ -86,8 +87,8 @@ class Stage:
         answers: list[Any] = []
         self.facets[actor].enter(lambda: answers.append(fn()))
         self.system.drain()
-        for facet in (*self.facets, self.ds.facet):
-            assert facet.actor.error is None
+        for each in (*[facet.actor for facet in self.facets], actor_of(self.ds)):
+            assert each.error is None
         return answers[0]
 
     def observe(self, *patterns: Any) -> list[Any]:

@@ -39,6 +39,7 @@ from syndicate import (
 from syndicate.actors.signals import ENDING
 from syndicate.actors.turn import here
 from syndicate.values.value import Ref
+from tests.inside import index_of
 
 INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
 each_signal = pytest.mark.parametrize("number", [INT, TERM, HUP])
@@ -84,7 +85,7 @@ class Load:
 
     def check(self) -> None:
         """Each has stopped once, and the index holds nothing any more, and not by accident: it counts right."""
-        index = self.ds.entity.index
+        index = index_of(self.ds)
         assert self.stops == [1] * WORKERS
         assert list(index) == []
         assert index.statistics().tables == 0

@@ -35,6 +35,7 @@ from syndicate import (
     stop,
     unquote,
 )
+from syndicate.actors.actor import actor_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle
 from syndicate.index import analysis, compiled
@@ -45,6 +46,7 @@ from syndicate.index.skeleton import Index, Statistics
 from syndicate.testing import Seen, settled, watch
 from syndicate.values.pattern import Capture, Group, Pattern, match, pattern_of
 from syndicate.values.value import Frozen, freeze, thaw
+from tests.inside import index_of
 from tests.strategies import REFS, P, patterns, patterns_like, values
 
 
@@ -226,7 +228,7 @@ class Machine(RuleBasedStateMachine):
         self.refs += [Ref(current_facet(), observer, observer.raw) for observer in observers]
 
     def statistics(self) -> Statistics:
-        index: Index = self.ds.entity.index
+        index: Index = index_of(self.ds)
         return index.statistics()
 
     # ------------------------------------------------------------------------------------------------ the model
@@ -297,7 +299,7 @@ class Machine(RuleBasedStateMachine):
         self.system.drain()
         groups += [retracted() for retracted in self.late]
         assert self.system.first is not None
-        for actor in (self.system.first, self.ds.facet.actor, *(ref.facet.actor for ref in self.refs)):
+        for actor in (self.system.first, actor_of(self.ds), *(actor_of(ref) for ref in self.refs)):
             if actor.error is not None:
                 raise actor.error
         for n, observer in enumerate(self.observers):
@@ -430,7 +432,7 @@ def test_ever_new_labels_and_shapes_leave_nothing(watched: bool) -> None:
 
     def size() -> tuple[Any, ...]:
         gc.collect()
-        return ds.entity.index.statistics(), len(Symbol._known), len(analysis._skeletons)
+        return index_of(ds).statistics(), len(Symbol._known), len(analysis._skeletons)
 
     rounds(range(400))  # what is hot is compiled by now
     before = size()
@@ -440,7 +442,7 @@ def test_ever_new_labels_and_shapes_leave_nothing(watched: bool) -> None:
     assert sys.getallocatedblocks() - blocks < 500
     assert system.first is not None
     assert system.first.running
-    assert ds.facet.actor.running
+    assert actor_of(ds).running
 
 
 # ---------------------------------------------------------------------------------------- interests as values
@@ -493,10 +495,11 @@ def test_a_malformed_observe_is_a_plain_assertion(malformed: Callable[[Ref], Any
 
     def boot() -> None:
         ds = dataspace()
-        me = Ref(current_facet(), Observer(raw=False))
+        observer = Observer(raw=False)
+        me = Ref(current_facet(), observer)
         value = malformed(me)
         seen.append(watch(ds, Record(value.label, [capture()])))
-        nothing.append(me.entity)
+        nothing.append(observer)
         handle = assert_(ds, value)
         other = dataspace("where nobody has looked yet")
         assert_(other, value)
