@@ -9,7 +9,8 @@ Called with a function, ``sum`` and its like take what the function makes of eac
 Floats and decimals are summed exactly, and floats rounded once, so that the order of changes does not matter and a
 retraction leaves nothing behind.  A user's aggregate is :func:`linear` if a change of the group is all that it needs,
 and so costs what ``sum`` does whatever the group's size; or else a function of the group, ``{value: weight}``
-(:func:`user`), where None means no row.  Both must be pure.
+(:func:`user`), where None means no row.  Both must be pure.  A class of lattices is an aggregate as well: the values of
+positive weight, each made an element of it, are merged (:func:`lattice`).
 
 >>> sum(lambda row: row[1]).of({("a", 2): 1, ("b", 5): 2}), min.of({3: 1, 2: -1}), count.of({})
 (12, 3, None)
@@ -23,11 +24,12 @@ from __future__ import annotations
 
 import builtins
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Inexact, localcontext
-from typing import Any, Final, TypeAlias
+from functools import reduce
+from typing import Any, Final, Protocol, Self, TypeAlias, cast
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from syndicate.errors import CircuitError
 from syndicate.flow.comparison import natural_order
@@ -55,9 +57,25 @@ class Fold:
         return total if self.result is None else self.result(total)
 
 
+class Merging(Protocol):
+    """Elements with a merge that is associative, commutative and idempotent, as those of a lattice are."""
+
+    @classmethod
+    def of(cls, element: Element, /) -> Self:
+        """The element for one value of a group."""
+        ...
+
+    def merge(self, other: Self, /) -> Self:
+        """The least upper bound of the two."""
+        ...
+
+
 @frozen
 class Aggregate:
-    """What is computed of a group: *form* is ``count sum avg min max top linear`` or ``user``."""
+    """What is computed of a group: *form* is ``count sum avg min max top lattice linear`` or ``user``.
+
+    *lattice* is the class of what the values of a group are made; without one they are such elements already.
+    """
 
     form: str
     by: Callable[[Element], Element] | None = None
@@ -65,6 +83,7 @@ class Aggregate:
     size: int = 0
     name: str = field(default="")
     fold: Fold | None = None
+    lattice: type[Merging] | None = None
 
     def __call__(self, by: Callable[[Element], Element]) -> Aggregate:
         """The same of what *by* makes of each value."""
@@ -72,7 +91,7 @@ class Aggregate:
             raise CircuitError(f"{self} takes no function: index_with(key, value) chooses what is aggregated")
         if not callable(by):
             raise CircuitError(f"{self} takes a function of each value, not {by!r}: {self}(lambda row: row[1])")
-        return Aggregate(self.form, by)
+        return evolve(self, by=by)
 
     def of(self, group: Group) -> Element:
         """The result for one group, None for no row."""
@@ -93,6 +112,8 @@ class Aggregate:
                 total.add(value if by is None else by(value), weight)
             return total.result() if self.form == "sum" else total.mean(number)
         present = [value for value, weight in group.items() if weight > 0]
+        if self.form == "lattice":
+            return self.merged(None, present)
         if not present:
             return None
         if self.form == "top":
@@ -104,6 +125,21 @@ class Aggregate:
         best = builtins.min(present, key=self.place)
         return best if by is None else by(best)
 
+    def merged(self, so_far: Any, values: Iterable[Element]) -> Any:
+        """*so_far* with more values of a group merged into it; None where there is nothing, and for None."""
+        elements = [element for value in values if (element := self.element(value)) is not None]
+        if so_far is None:
+            return reduce(_merge, elements) if elements else None
+        return reduce(_merge, elements, so_far)
+
+    def element(self, value: Element) -> Any:
+        """The element of the lattice for one value; None for None."""
+        if self.by is not None:
+            value = self.by(value)
+        if value is None or self.lattice is None or isinstance(value, self.lattice):
+            return value
+        return self.lattice.of(value)
+
     def place(self, value: Element) -> tuple[Element, ...]:
         """The sort key by which the first value is the best."""
         by = self.by
@@ -114,6 +150,10 @@ class Aggregate:
 
     def __str__(self) -> str:
         return self.name or self.form
+
+
+def _merge(one: Any, other: Any) -> Any:
+    return one.merge(other)
 
 
 class Descending:
@@ -242,6 +282,26 @@ def top_k(size: int, by: Callable[[Element], Element] | None = None) -> Aggregat
     return Aggregate("top", by, size=size)
 
 
+def lattice(cls: type[Merging] | None = None) -> Aggregate:
+    """The values of positive weight as elements of a lattice, merged.
+
+    None is left out, and a group without elements has no row.  What comes is merged into what there is; when a value
+    goes, those that are left are merged again, in a large group only along the path from that value to the root of a
+    tree.  ``stream.aggregate(Min)`` means the same.  Without a class the values are elements of some lattice already.
+
+    >>> from syndicate.lattice import Min, Set
+    >>> lattice(Min).of({5: 1, 3: 2, 2: -1}), lattice(Set)(lambda row: row[0]).of({("a", 1): 1})
+    (Min(3), Set(['a']))
+    """
+    if cls is not None and not _is_lattice(cls):
+        raise CircuitError(f"lattice() takes a class with of() and merge(), as syndicate.lattice has, not {cls!r}")
+    return Aggregate("lattice", name="lattice" if cls is None else cls.__name__, lattice=cls)
+
+
+def _is_lattice(given: object) -> bool:
+    return isinstance(given, type) and callable(getattr(given, "of", None)) and callable(getattr(given, "merge", None))
+
+
 def linear(
     add: Callable[[Any, Any, int], Any],
     zero: Any = 0,
@@ -279,14 +339,16 @@ def user(function: Callable[[Group], Element], name: str = "") -> Aggregate:
     return Aggregate("user", function=function, name=name or getattr(function, "__name__", "user"))
 
 
-def aggregate_of(aggregate: Aggregate | Callable[[Group], Element]) -> Aggregate:
-    """An aggregate as the user writes it: one of these, or a function."""
+def aggregate_of(aggregate: Aggregate | type[Merging] | Callable[[Group], Element]) -> Aggregate:
+    """An aggregate as the user writes it: one of these, a class of lattices, or a function."""
     if isinstance(aggregate, Aggregate):
         return aggregate
     builtin = {builtins.sum: sum, builtins.min: min, builtins.max: max}
     if aggregate in builtin:
         return builtin[aggregate]
-    makers: tuple[Element, ...] = (top_k, user, linear)
+    if _is_lattice(aggregate):
+        return lattice(cast("type[Merging]", aggregate))
+    makers: tuple[Element, ...] = (top_k, user, linear, lattice)
     if aggregate in makers or not callable(aggregate):
         raise CircuitError(
             f"{aggregate!r} is no aggregate: use one of syndicate.flow.aggregates, or a function of a group"

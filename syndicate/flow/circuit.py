@@ -22,7 +22,7 @@ Source: PomoFlow, 2.6 to 2.8; ``docs/design/flow.md``, "Loops".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, Final
 
 from syndicate.errors import CircuitError, SyndicateError
@@ -136,8 +136,11 @@ class Circuit(Wiring):
         bodies: Callable[[dict[str, Stream]], Mapping[str, Stream]],
         *,
         limit: int = MAX_ITERATIONS,
+        sets: Collection[str] = (),
     ) -> dict[str, Stream]:
         """Several collections that depend on each other: from a stream for each name to a body for each name.
+
+        A body gets a ``distinct``, unless *sets* says that it is a set as it is, as what ends in an aggregate.
 
         >>> c = Circuit(); start = c.source("start")
         >>> both = c.recursive_many(["even", "odd"], lambda r: {
@@ -150,7 +153,7 @@ class Circuit(Wiring):
         child = self.child(", ".join(names), limit=limit)
         loops = {name: child.feedback().named(name) for name in names}
         try:
-            return self._recursion(child, loops, bodies)
+            return self._recursion(child, loops, bodies, sets)
         except BaseException:
             for loop in loops.values():  # an empty loop, so that the circuit is still good for another try
                 if not loop.node.inputs:
@@ -158,7 +161,11 @@ class Circuit(Wiring):
             raise
 
     def _recursion(
-        self, child: Circuit, loops: dict[str, Stream], bodies: Callable[[dict[str, Stream]], Mapping[str, Stream]]
+        self,
+        child: Circuit,
+        loops: dict[str, Stream],
+        bodies: Callable[[dict[str, Stream]], Mapping[str, Stream]],
+        sets: Collection[str],
     ) -> dict[str, Stream]:
         child._building.append(child)
         try:
@@ -171,9 +178,12 @@ class Circuit(Wiring):
         for name, loop in loops.items():
             inner = child.bring(streams[name], "recursive")
             inner.need("recursive", Carries.ZSET)
-            node = child.add(Kind.OPERATOR, "distinct", [inner.port], [Carries.ZSET], {}, share=False)
-            node.name = name
-            stream = Stream(child, Port(node.id))
+            if name in sets:
+                stream = inner
+            else:
+                node = child.add(Kind.OPERATOR, "distinct", [inner.port], [Carries.ZSET], {}, share=False)
+                stream = Stream(child, Port(node.id))
+            stream.named(name)
             loop.connect(stream)
             results[name] = child.export(stream)
         return results

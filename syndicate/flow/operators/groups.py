@@ -3,7 +3,9 @@
 ``count``, ``sum``, ``avg`` and ``linear`` keep a number or two a group, or the user's total.  All others keep the
 group's values with their weights, since a retraction may make an older value the best again; of large groups the values
 are also kept sorted (:class:`syndicate.flow.operators.ranking.Ranking`), so that neither the best nor its successor is
-searched for.
+searched for.  A fold into a lattice merges what comes into the result.  What goes cannot be taken out of a merge: of a
+small group the rest is merged again, of a large one what lies above the value in a tree of merges, which is made when
+the first value goes (:class:`syndicate.flow.operators.ranking.Merges`).
 
 Contract: a group whose result stays the same gives nothing; a group that lost its last value only retracts, and takes
 no room any more.
@@ -24,7 +26,7 @@ from syndicate.flow.comparison import same
 from syndicate.flow.element import ATOMS, Element, Key, MixedRows, Typed, add_up, key_of, meet, mixed, natural
 from syndicate.flow.node import Node
 from syndicate.flow.operators.arrangement import Index, add_rows, meet_rows
-from syndicate.flow.operators.ranking import LARGE_GROUP, Ranking
+from syndicate.flow.operators.ranking import LARGE_GROUP, Merges, Ranking
 from syndicate.flow.undo import note_groups
 
 if TYPE_CHECKING:
@@ -70,6 +72,8 @@ def make_flat_aggregate(scope: Context, node: Node) -> Step:
         return _make_folded(scope, node, aggregate.fold)
     if aggregate.form in LINEAR:
         return _make_linear(scope, node, aggregate)
+    if aggregate.form == "lattice":
+        return _make_lattice(scope, node, aggregate)
     return _make_grouped(scope, node, aggregate)
 
 
@@ -373,5 +377,76 @@ def _make_grouped(scope: Context, node: Node, aggregate: Aggregate) -> Step:
     def forget(arrived: Index) -> None:
         for key in arrived:
             rankings.pop(key, None)
+
+    return step
+
+
+def _make_lattice(scope: Context, node: Node, aggregate: Aggregate) -> Step:
+    """A fold into a lattice: of each group the values with their weights, and the merge of those above 0."""
+    cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
+    groups: Index = scope.state(node, {})
+    results: dict[Key, Element] = scope.state(node, {})
+    trees: dict[Key, Merges] = scope.cache(node, {})
+    restore = _restorer(results)
+    typed = scope.flag(node)
+    merged, element = aggregate.merged, aggregate.element
+
+    def compute(key: Key, old: Element, come: list[Key], gone: list[Key]) -> Element:
+        tree = trees.get(key)
+        if tree is None:
+            if not gone:
+                return merged(old, map(natural, come))
+            group = groups[key]
+            if len(group) <= LARGE_GROUP:
+                return merged(None, [natural(value) for value, weight in group.items() if weight > 0])
+            tree = trees[key] = Merges()
+            come, gone = [value for value, weight in group.items() if weight > 0], []
+        for value in gone:
+            tree.drop(value)
+        for value in come:
+            tree.put(value, element(natural(value)))
+        return tree.result()
+
+    def step() -> object:
+        rows = cells[i]
+        if type(rows) is MixedRows:
+            typed.value = True
+        arrived = by_key(rows)
+        if typed.value:
+            meet_rows(arrived, groups)
+            meet(arrived, results, trees)
+        saved: list[tuple[Key, Element]] = []
+        note_groups(undo, groups, arrived)
+        undo.append((forget, arrived))
+        undo.append((restore, saved))
+        changed: list[tuple[Key, Element, Element]] = []
+        for key, change in arrived.items():
+            group = groups.setdefault(key, {})
+            come = [
+                value for value, weight in change.items() if group.get(value, 0) <= 0 < group.get(value, 0) + weight
+            ]
+            gone = [
+                value for value, weight in change.items() if group.get(value, 0) + weight <= 0 < group.get(value, 0)
+            ]
+            add_up(group, change.items())
+            old = results.get(key)
+            new = compute(key, old, come, gone) if come or gone else old
+            if len(group) <= LARGE_GROUP // 4:
+                trees.pop(key, None)
+            if not group:
+                del groups[key]
+            if new is not old and not same(old, new):
+                saved.append((key, old))
+                changed.append((key, old, new))
+        for key, _, new in changed:
+            if new is None:
+                del results[key]
+            else:
+                results[key] = new
+        return changes(changed)
+
+    def forget(arrived: Index) -> None:
+        for key in arrived:
+            trees.pop(key, None)
 
     return step

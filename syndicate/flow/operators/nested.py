@@ -199,6 +199,11 @@ def make_nested_aggregate(scope: Context, node: Node) -> Step:
         later: dict[Inner, dict[Key, None]] = {}
         for key in {**arrived, **wanted.pop(scope.now, {})}:
             past, now = history.past.get(key, {}), history.now.get(key, {})
+            if not past and len(now) == 1 and time in now:  # seen here for the first time
+                result = aggregate.of(GroupView(now[time]))
+                if result is not None:
+                    out[keyed_result(key, result)] = 1
+                continue
             for sign, seen_before, seen_now in at_corners(past, now, time, cube):
                 before: dict[Key, int] = {}
                 for group in seen_before:

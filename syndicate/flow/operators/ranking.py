@@ -1,12 +1,21 @@
-"""A ranking: the values of a large group, sorted, so that the best after a retraction costs a look and not a search.
+"""What is kept of a large group, so that a retraction does not look at all of it.
 
-A list of short sorted lists: inserting moves a block, not the whole.
+A ranking has the values sorted, so that the best after a retraction costs a look and not a search.  It is a list of
+short sorted lists: inserting moves a block, not the whole.
 
 >>> from syndicate.flow.aggregates import min
 >>> ranking = Ranking(min.place)
 >>> for n in (5, 3, 9): ranking.put(n, n, present=True)
 >>> ranking.put(3, 3, present=False); ranking.result(min)
 5
+
+Merges have the values of a lattice at the leaves of a tree, and at each node the merge of what lies below.
+
+>>> from syndicate.lattice import Max
+>>> merges = Merges()
+>>> for n in (5, 3, 9): merges.put(n, Max(n))
+>>> merges.drop(9); merges.result()
+Max(5)
 """
 
 from __future__ import annotations
@@ -91,3 +100,58 @@ class Ticket:
 
 def _place(entry: tuple[Any, Ticket]) -> Any:
     return entry[0]
+
+
+class Merges:
+    """The merge of some elements, from which each can be taken away: a change costs a merge at each level of a tree."""
+
+    __slots__ = ("free", "nodes", "places")
+
+    def __init__(self) -> None:
+        self.places: dict[Key, int] = {}
+        self.free: list[int] = []
+        self.nodes: list[Any] = [None, None]
+
+    def put(self, key: Key, element: Any) -> None:
+        """An element more, under a key that is not there yet."""
+        if self.free:
+            place = self.free.pop()
+        else:
+            place = len(self.places)
+            if place == len(self.nodes) // 2:
+                self._widen()
+        self.places[key] = place
+        self._set(place, element)
+
+    def drop(self, key: Key) -> None:
+        """The element of a key goes."""
+        place = self.places.pop(key)
+        self.free.append(place)
+        self._set(place, None)
+
+    def result(self) -> Any:
+        """The merge of all, None of nothing."""
+        return self.nodes[1]
+
+    def _set(self, place: int, element: Any) -> None:
+        nodes = self.nodes
+        at = len(nodes) // 2 + place
+        nodes[at] = element
+        while at > 1:
+            at //= 2
+            nodes[at] = _both(nodes[2 * at], nodes[2 * at + 1])
+
+    def _widen(self) -> None:
+        """Twice as many leaves: the old tree becomes the left half."""
+        leaves = len(self.nodes) // 2
+        nodes: list[Any] = [None] * (4 * leaves)
+        nodes[1] = self.nodes[1]
+        level = 1
+        while level <= leaves:
+            nodes[2 * level : 3 * level] = self.nodes[level : 2 * level]
+            level *= 2
+        self.nodes = nodes
+
+
+def _both(one: Any, other: Any) -> Any:
+    return other if one is None else one if other is None else one.merge(other)

@@ -8,6 +8,7 @@ from typing import Any
 
 from syndicate.flow import Circuit, Stream, ZSet
 from syndicate.flow import aggregates as agg
+from syndicate.lattice import Max, Set
 from tests.syndicate.flow.oracle import form
 
 ALIKE = (0, 1, True, 1.0, -0.0, 0.0, float("nan"), 2)
@@ -75,9 +76,15 @@ def odd_total(total: Any) -> Any:
     return None if total[0] % 5 == 4 else total
 
 
+def written(value: Any) -> Any:
+    """A text of any value, None for some."""
+    return None if value == (0, 0) else repr(value)
+
+
 LINEAR = agg.linear(weighed, (0, 0), odd_total)
 AGGREGATES = (
-    agg.count, agg.sum(second), agg.avg(second), agg.min(second), agg.max(second), agg.top_k(2), agg.user(len), LINEAR
+    agg.count, agg.sum(second), agg.avg(second), agg.min(second), agg.max(second), agg.top_k(2), agg.user(len), LINEAR,
+    agg.lattice(Max)(written), agg.lattice(Set),
 )  # fmt: skip
 KEYS: tuple[Callable[[Any], Any], ...] = (first, second)
 

@@ -8,6 +8,7 @@ A loop is run from nothing until its feedbacks stay the same.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
@@ -15,6 +16,7 @@ from typing import Any
 
 from syndicate.flow import Circuit, IndexedZSet, Kind, Node, Port, ZSet
 from syndicate.flow.node import Netlist
+from syndicate.lattice import Lattice
 from syndicate.values.value import is_record
 
 Form = Any
@@ -26,6 +28,8 @@ def form(value: Any) -> Form:
         return ("tuple", *[form(item) for item in value])
     if is_record(value):
         return ("record", value)
+    if isinstance(value, Lattice):
+        return (type(value).__name__, value)
     return (type(value).__name__, repr(value))
 
 
@@ -178,6 +182,9 @@ def summed_up(aggregate: Any, members: list[tuple[Any, int]]) -> Any:
     present = [value for value, weight in members if weight > 0]
     if not present:
         return None
+    if aggregate.form == "lattice":
+        elements = [aggregate.lattice.of(item) for item in map(by, present) if item is not None]
+        return functools.reduce(lambda a, b: a.merge(b), elements) if elements else None
     if aggregate.form == "top":
         return tuple(sorted(present, key=by, reverse=True)[: aggregate.size])
     return (min if aggregate.form == "min" else max)(map(by, present))
