@@ -42,8 +42,10 @@ from syndicate.explain.proof import Proof, Proofs
 from syndicate.explain.witness import Bound, Fact, Grouped, Witnesses, fits
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.plan import (
+    Agg,
     Expression,
     Fixpoint,
+    GroupBy,
     NaturalJoin,
     Plan,
     Program,
@@ -54,7 +56,7 @@ from syndicate.plan import (
     Union,
 )
 from syndicate.plan.program import Facts
-from syndicate.plan.rules import Rules
+from syndicate.plan.rules import Declared, Rules
 from syndicate.values.value import fields_of, is_record
 
 
@@ -193,14 +195,31 @@ class _Lifting:
 
     def __init__(self, program: Rules) -> None:
         self.program = Program()
+        heads = {name: name for name in program.declared}
         for name, declared in program.declared.items():
             if declared.given:
                 self.program.edb(name, *declared.relation.heading, bag=declared.bag, exact=declared.exact)
             else:
                 self.program.idb(name, *declared.relation.heading)
+            if declared.lattices:
+                heads[name] = self._merged(program, declared)
         for rule in program.rules:
-            self.program.rule(rule.head, self.lifted(rule.body, {}), origin=rule.origin)
+            self.program.rule(heads[rule.head], self.lifted(rule.body, {}), origin=rule.origin)
         self.program.output(*self.program.declared)
+
+    def _merged(self, program: Rules, declared: Declared) -> str:
+        """The name of a relation that has the rows of one with lattices as they are before they are merged."""
+        name, heading = declared.relation.name, declared.relation.heading
+        if declared.given or any(one.recursive and name in one.relations for one in program.strata()):
+            raise PlanError(
+                f"{name} has lattices, and {'is given' if declared.given else 'depends on itself'}: what its values "
+                "are merged of is not kept. Ask for reasons in a program without such a relation"
+            )
+        rows = self.program.idb(f"{name}, row by row", *heading)
+        by = [column for column in heading if column not in declared.lattices]
+        merged = GroupBy(rows, by, {column: Agg(cls, column) for column, cls in declared.lattices.items()})
+        self.program.rule(name, merged, origin=f"{', '.join(declared.lattices)} merged")
+        return rows.name
 
     def lifted(self, this: Expression, variables: Mapping[str, Relation]) -> Expression:
         """An expression in which relations stand for fixpoints, and *variables* for those around it."""

@@ -156,8 +156,9 @@ def _to_scalars(given: Any) -> tuple[Scalar, ...]:
 class Agg:
     """An aggregate of a scalar of each row: ``Agg(aggregates.sum, "price")``.
 
-    *aggregate* is one of :mod:`syndicate.flow.aggregates`, or a function of ``{value: how many rows}``.  With several
-    scalars the value is their tuple; with none it is None, which is all that ``count`` needs.
+    *aggregate* is one of :mod:`syndicate.flow.aggregates`, a lattice, whose elements the values are made and merged as
+    (``Agg(Min, "price")``), or a function of ``{value: how many rows}``.  With several scalars the value is their
+    tuple; with none it is None, which is all that ``count`` needs.
     """
 
     aggregate: Aggregate = field(converter=aggregate_of)
@@ -167,7 +168,7 @@ class Agg:
     )
 
     def __attrs_post_init__(self) -> None:
-        if not self.of and self.aggregate.form in ("sum", "avg", "min", "max", "top"):
+        if not self.of and self.aggregate.form in ("sum", "avg", "min", "max", "top", "lattice"):
             raise PlanError(f"{self.aggregate} is of something: write Agg({self.aggregate}, attribute)")
 
     def __str__(self) -> str:

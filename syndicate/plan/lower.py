@@ -9,7 +9,9 @@ semijoin                  the same with the keys of the other side, each once; a
 difference, antijoin      ``antijoin``
 group by                  ``index_with``, ``aggregate``, and a join by key where there are several aggregates
 literal rows              ``constant``
-a recursive component     ``recursive_many``: a loop with one feedback and one distinct for each relation
+a relation with lattices  ``index_with`` by its other columns, ``aggregate``
+a recursive component     ``recursive_many``: a loop with one feedback and one distinct for each relation; none where
+                          there is a fold, which makes sets
 ========================  ====================================================================================
 
 **Columns.** What is lowered is a :class:`View`: a stream of wider rows, and where in them the attributes are.  So
@@ -40,6 +42,7 @@ from syndicate.flow import Circuit, Stream, ZSet
 from syndicate.flow.element import Element
 from syndicate.flow.stream import itself, nothing
 from syndicate.plan.algebra import (
+    Agg,
     AntiJoin,
     Difference,
     Fixpoint,
@@ -172,7 +175,7 @@ class Lowering:
     # --------------------------------------------------------------------------------------------------- relations
 
     def _relation(self, name: str, rules: Sequence[Rule]) -> None:
-        if not rules and name in self.root.names:
+        if not rules and name in self.root.names and not self.program.declared[name].lattices:
             return
         heading = self.program[name].heading
         views = [self.root.names[name]] if name in self.root.names else []
@@ -182,8 +185,17 @@ class Lowering:
         if not views:
             views.append(self.lower(Literal(heading, ()), self.root))
         self.rule = None
-        view = self._sum(views, heading)
+        view = self._folded(name, self._sum(views, heading))
         self.root.names[name] = self.as_set(view, heading, name)
+
+    def _folded(self, name: str, view: View) -> View:
+        """The rows of a relation, those that agree on what is no lattice value as one; as they are if there is none."""
+        declared = self.program.declared[name]
+        if not declared.lattices:
+            return view
+        by = [one for one in declared.relation.heading if one not in declared.lattices]
+        fold = GroupBy(declared.relation, by, {column: Agg(cls, column) for column, cls in declared.lattices.items()})
+        return self._grouped(fold, view)
 
     def _loop(self, stratum: Stratum) -> None:
         names = stratum.relations
@@ -199,13 +211,17 @@ class Lowering:
                     if rule.head == name:
                         self.rule = rule
                         views.append(self.lower(self.bodies[rule], inside))
-                views_by_name[name] = self.as_rows(self._sum(views, headings[name]), headings[name])
+                self.rule = None
+                view = self._folded(name, self._sum(views, headings[name]))
+                views_by_name[name] = self.as_rows(view, headings[name])
             return views_by_name
 
-        results = self.circuit.recursive_many(names, bodies, limit=self.limit)
-        self.rule = None
+        folds = {name for name in names if self.program.declared[name].lattices}
+        results = self.circuit.recursive_many(names, bodies, limit=self.limit, sets=folds)
         for name in names:
-            self.root.names[name] = View.of(results[name], headings[name], headings[name])
+            lattices = self.program.declared[name].lattices
+            key = [one for one in headings[name] if one not in lattices]
+            self.root.names[name] = View.of(results[name], headings[name], key)
 
     def _hoist(self, bodies: Iterable[Expression], bound: set[str], scope: Scope) -> None:
         """Lower the loops within *bodies* that do not depend on *bound*: a loop is made where it is lowered."""

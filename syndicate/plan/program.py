@@ -29,6 +29,20 @@ ZSet({})
 
 A given relation is a set: see docs/design/flow.md.
 
+Columns may hold lattice values: rows that agree on the other columns are then one row, whose values are merged.  A
+relation of that kind may depend on itself, as the least costs of paths do; deletions are followed.
+
+>>> from syndicate.lattice import Min
+>>> from syndicate.plan import Arith, Attr
+>>> p = Program(); edge = p.edb("edge", "a", "b", "cost")
+>>> path = p.idb("path", "a", "b", "cost", lattices={"cost": Min})
+>>> _ = p.rule(path, edge)
+>>> longer = NaturalJoin(Rename(path, {"b": "x"}), Rename(edge, {"a": "x", "cost": "more"}))
+>>> _ = p.rule(path, Projection(longer, ("a", "b", ("cost", Arith("+", "cost", Attr("more"))))))
+>>> plan = p.plan(); _ = plan.step({"edge": [("x", "y", 1), ("y", "x", 1), ("y", "z", 2), ("x", "z", 7)]})
+>>> plan.step({"edge": {("y", "z", 2): -1}})["path"]
+ZSet({('x', 'z', Min(7)): 1, ('x', 'z', Min(3)): -1, ('y', 'z', Min(8)): 1, ('y', 'z', Min(2)): -1})
+
 Source: PomoLogic; ``docs/design/plan.md``, "Relations and rules".
 """
 

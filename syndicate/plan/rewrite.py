@@ -1,12 +1,13 @@
 """Rewriting: the same relation, cheaper to keep up to date.
 
-Two rewrites are done, both of them before anything is lowered:
+Three rewrites are done, all of them before anything is lowered:
 
 * **selections move down**, past projections, renames and unions, to the sides of joins and differences, into groups,
   until they are where the rows come from; what may raise (:func:`syndicate.plan.scalar.may_raise`) stays;
 * **joins of several sources are put in order**: first what is selected by constants, then always a source that shares
   attributes with those before, one whose attributes are all known first of all, since it only filters.  Conditions
-  over several sources are asked as soon as their attributes are there.
+  over several sources are asked as soon as their attributes are there;
+* **morphisms move below folds**: of a value that is merged of many, a morphism is the merge of what it makes of each.
 
 >>> from syndicate.plan.expression import Relation
 >>> p, q, r = Relation("p", ("x", "y")), Relation("q", ("z", "w")), Relation("r", ("y", "z"))
@@ -25,12 +26,16 @@ Source: ``docs/design/plan.md``, "Rewriting".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 
 from attrs import evolve
 
+from syndicate.flow.aggregates import Aggregate, lattice
+from syndicate.flow.element import Element
+from syndicate.lattice.method import Kind, mark_of
 from syndicate.plan.algebra import (
+    Agg,
     AntiJoin,
     Difference,
     EquiJoin,
@@ -49,7 +54,7 @@ from syndicate.plan.algebra import (
     Union,
 )
 from syndicate.plan.expression import Expression
-from syndicate.plan.scalar import Attr, Compare, Condition, Const, conjuncts, may_raise, substitute
+from syndicate.plan.scalar import Attr, Call, Compare, Condition, Const, Scalar, conjuncts, may_raise, substitute
 
 Conditions: TypeAlias = tuple[Condition, ...]
 
@@ -87,6 +92,9 @@ class _Rewriting:
         safe = tuple(condition for condition in asked if not may_raise(condition))
         staying = [condition for condition in asked if may_raise(condition)]
         match this:
+            case Projection() if isinstance(this.source, GroupBy) and (folds := _below(this.columns, this.source)):
+                groups = GroupBy(this.source.source, this.source.by, folds)
+                return self.push(Projection(groups, [(n, n if n in folds else s) for n, s in this.columns]), asked)
             case Projection():
                 values = dict(this.columns)
                 below = [(condition, substitute(condition, values)) for condition in safe]
@@ -152,6 +160,47 @@ class _Rewriting:
             across = [one for one in across if one not in ready]
             joined = _select(joined, ready)
         return joined
+
+
+class Morphism:
+    """A morphism as a function of one value that is to be merged; None for None, which is left out of the merge."""
+
+    __slots__ = ("aggregate", "function")
+
+    def __init__(self, aggregate: Aggregate, function: Callable[..., Element]) -> None:
+        self.aggregate, self.function = aggregate, function
+
+    def __call__(self, value: Element, *others: Element) -> Element:
+        """What the morphism makes of the element for a value."""
+        element = self.aggregate.element(value)
+        return None if element is None else self.function(element, *others)
+
+    @property
+    def __name__(self) -> str:
+        return f"{self.aggregate}.{getattr(self.function, '__name__', '')}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Morphism) and (self.aggregate, self.function) == (other.aggregate, other.function)
+
+    def __hash__(self) -> int:
+        return hash((self.aggregate, self.function))
+
+
+def _below(columns: Iterable[tuple[str, Scalar]], groups: GroupBy) -> dict[str, Agg]:
+    """The folds of what morphisms make, where nothing else is read of the groups but what they are grouped by."""
+    folds: dict[str, Agg] = {}
+    totals = dict(groups.aggregates)
+    for name, scalar in columns:
+        match scalar:
+            case Call(function, (Attr(read), *others)) if read in totals:
+                mark, agg = mark_of(function), totals[read]
+                plain = all(one in groups.by for other in others for one in other.attributes())
+                if mark is None or mark.kind is not Kind.MORPHISM or agg.aggregate.form != "lattice" or not plain:
+                    return {}
+                folds[name] = Agg(lattice(), Call(Morphism(agg.aggregate, function), *agg.of, *others))
+            case _ if any(one in totals for one in scalar.attributes()):
+                return {}
+    return folds
 
 
 def _fitness(source: Expression, known: set[str]) -> tuple[bool, bool, int, int]:

@@ -30,6 +30,8 @@ from attrs import frozen
 from syndicate.flow import rearranges
 from syndicate.flow.comparison import COMPARING
 from syndicate.flow.element import Element, Typed, key_of
+from syndicate.lattice import Bool
+from syndicate.lattice.method import mark_of
 from syndicate.plan.scalar import (
     AllOf,
     AnyOf,
@@ -49,6 +51,16 @@ Places: TypeAlias = Mapping[str, str]
 
 _PYTHONS: Final = frozenset({str, bytes, int})
 """Types within which Python's comparisons are those of values."""
+
+
+def reached(result: Element) -> bool:
+    """Whether a threshold is reached: what a method that is marked gives, a ``Bool`` or something true.
+
+    >>> from syndicate.lattice import Max
+    >>> reached(Max(3).gt(2)), reached(Max(3).gt(5))
+    (True, False)
+    """
+    return bool(result.content if isinstance(result, Bool) else result)
 
 
 @frozen
@@ -170,7 +182,8 @@ class _Text:
             case Compare():
                 return self.comparison(condition)
             case Holds():
-                return f"{self.bind(condition.function)}({', '.join(map(self.scalar, condition.arguments))})"
+                call = f"{self.bind(condition.function)}({', '.join(map(self.scalar, condition.arguments))})"
+                return f"{self.bind(reached)}({call})" if mark_of(condition.function) else call
             case AllOf():
                 return f"({self.all(condition.parts)})"
             case AnyOf():

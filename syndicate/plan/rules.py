@@ -7,14 +7,16 @@ Source: PomoLogic; ``docs/design/plan.md``, "Relations and rules".
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 from attrs import define, field
 
 from syndicate.errors import PlanError
+from syndicate.lattice import Lattice
 from syndicate.plan.expression import Expression, Relation, is_expression
+from syndicate.plan.growth import Growing
 from syndicate.plan.heading import Heading, heading_of, listed, meant
 from syndicate.plan.stratify import Edge, Rule, Stratum, edges, occurrences, strata
 
@@ -24,7 +26,8 @@ class Declared:
     """What a program knows of one relation.
 
     *key* is a set of attributes on which no two of its rows agree; *bag* says that a row may be given several times,
-    *exact* that whoever gives rows sees to it himself that none is.
+    *exact* that whoever gives rows sees to it himself that none is.  *lattices* are the columns that hold lattice
+    values: rows that agree on all others are one row, whose values are merged.
     """
 
     relation: Relation
@@ -32,6 +35,7 @@ class Declared:
     key: frozenset[str] | None = None
     bag: bool = False
     exact: bool = False
+    lattices: Mapping[str, type[Lattice]] = field(factory=dict)
     rules: list[Rule] = field(factory=list)
 
 
@@ -53,6 +57,7 @@ class Rules:
         key: Iterable[str] | None = None,
         bag: bool = False,
         exact: bool = False,
+        lattices: Mapping[str, type[Lattice]] | None = None,
     ) -> Relation:
         """A relation whose rows are given from outside: attributes, or a record class for its fields.
 
@@ -60,13 +65,13 @@ class Rules:
         there changes nothing.  With *bag*, weights are added, and a row is there as long as its weight is above 0.
         *exact* says that what is given are the very changes of a set, 1 for a row that was not there and -1 for one
         that was, which saves keeping the set to make them so.  *key* says that rows that agree on these attributes are
-        equal, which saves work.  Nobody checks *exact* and *key*.
+        equal, which saves work.  Nobody checks *exact* and *key*.  With *lattices*, see :meth:`idb`.
         """
         if bag and exact:
             raise PlanError(f"relation {name}: a bag takes every row that is given: leave exact= out")
         record = attributes[0] if len(attributes) == 1 and isinstance(attributes[0], type) else None
         heading = _fields(name, record) if record is not None else heading_of(f"relation {name}", attributes)
-        declared = self._declare(name, heading)
+        declared = self._declare(name, heading, lattices)
         declared.given = True
         declared.bag = bag
         declared.exact = exact
@@ -80,9 +85,14 @@ class Rules:
                 )
         return declared.relation
 
-    def idb(self, name: str, *attributes: str) -> Relation:
-        """A relation that rules derive.  Without rules, and if it is not given, it is empty."""
-        return self._declare(name, heading_of(f"relation {name}", attributes)).relation
+    def idb(self, name: str, *attributes: str, lattices: Mapping[str, type[Lattice]] | None = None) -> Relation:
+        """A relation that rules derive.  Without rules, and if it is not given, it is empty.
+
+        *lattices* names the columns that hold lattice values, ``{"cost": Min}``.  Rows that agree on all other columns
+        are one row, in which these values are merged; a plain value is made an element, and a row with None there is
+        none.  Such a relation may be read by its own rules, as long as they read the values in a monotone way.
+        """
+        return self._declare(name, heading_of(f"relation {name}", attributes), lattices).relation
 
     def rule(self, head: Relation | str, body: Expression, *, origin: str = "", text: str = "") -> Rule:
         """Let the rows of *body* be rows of *head*.
@@ -117,15 +127,25 @@ class Rules:
             self[name]
             self._outputs[name] = None
 
-    def _declare(self, name: str, heading: Heading) -> Declared:
+    def _declare(self, name: str, heading: Heading, lattices: Mapping[str, type[Lattice]] | None = None) -> Declared:
+        for column, cls in (lattices or {}).items():
+            if column not in heading:
+                raise PlanError(
+                    f"relation {name}: lattices has {column!r}, which is no attribute{meant(column, heading)}; the "
+                    f"attributes are {listed(heading)}"
+                )
+            if not _is_lattice(cls):
+                raise PlanError(f"relation {name}: {column} needs a lattice, a class of syndicate.lattice, not {cls!r}")
         known = self.declared.get(name)
         if known is None:
-            known = self.declared[name] = Declared(Relation(name, heading))
+            known = self.declared[name] = Declared(Relation(name, heading), lattices=dict(lattices or {}))
         elif known.relation.heading != heading:
             raise PlanError(
                 f"relation {name} has the attributes {listed(known.relation.heading)}: it cannot have "
                 f"{listed(heading)} as well"
             )
+        elif lattices is not None and known.lattices != lattices:
+            raise PlanError(f"relation {name} is declared already, with other lattices: name them the first time")
         return known
 
     # --------------------------------------------------------------------------------------------------- asking
@@ -145,7 +165,7 @@ class Rules:
 
     def edges(self) -> list[Edge]:
         """Which relation depends on which, by which rule."""
-        return edges(self.rules)
+        return edges(self.rules, *self._columns())
 
     def points_of_order(self) -> list[Edge]:
         """The dependencies that are not monotone: where a program must know all of its input.  None: confluent."""
@@ -170,7 +190,12 @@ class Rules:
                         f"{rule} reads {found.name} with the attributes {listed(found.heading)}, but it has "
                         f"{listed(known.relation.heading)}: rename them"
                     )
-        return strata(list(self.declared), self.rules)
+        return strata(self._columns()[0], self.rules, self._columns()[1])
+
+    def _columns(self) -> tuple[dict[str, Heading], dict[str, Growing]]:
+        """The heading of each relation, and the columns of some that hold lattice values."""
+        declared = self.declared.items()
+        return {name: one.relation.heading for name, one in declared}, {n: one.lattices for n, one in declared}
 
     def explain(self) -> str:
         """The strata, and each rule as a tree."""
@@ -188,3 +213,7 @@ def _fields(name: str, record: Any) -> Heading:
     if not hasattr(record, "__label__"):
         raise PlanError(f"relation {name}: {record.__name__} is no record class: decorate it with @record")
     return heading_of(f"relation {name}", (one.name for one in attrs.fields(record)))
+
+
+def _is_lattice(given: object) -> bool:
+    return isinstance(given, type) and issubclass(given, Lattice)

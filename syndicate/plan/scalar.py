@@ -152,7 +152,11 @@ class Compare(_Sided):
 
 @frozen(init=False)
 class Holds(_Applied):
-    """Whether a pure Python function of scalars gives something true."""
+    """Whether a pure Python function of scalars gives something true.
+
+    A method of a lattice that is marked morphism or monotone is a threshold: ``Holds(Max.gt_eq, "votes", 3)`` holds
+    from when its ``Bool`` is true.
+    """
 
     function: Callable[..., object]
     arguments: tuple[Scalar, ...]

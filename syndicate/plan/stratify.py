@@ -2,8 +2,9 @@
 
 A relation depends on those that its rules read.  Reading the right side of a difference or an antijoin, or what is
 grouped, is not *monotone*: more rows there may take rows away, so that these must be complete before they are read.
-Such a place is a point of order, as CALM analysis calls it; a program without any is confluent.  Relations that depend
-on each other are computed together, as one loop; if one of the dependencies in such a component is not monotone, the
+Such a place is a point of order, as CALM analysis calls it; a program without any is confluent.  A fold into a lattice
+is none, as long as its value is read in a monotone way (:mod:`syndicate.plan.growth`).  Relations that depend on each
+other are computed together, as one loop; if one of the dependencies in such a component is not monotone, the
 rows have no well-defined meaning, and the program is refused with the whole cycle in the message.
 
 >>> p, q = Relation("p", ("x",)), Relation("q", ("x",))
@@ -23,6 +24,7 @@ from syndicate.errors import Unstratifiable
 from syndicate.graph import components, shortest
 from syndicate.plan.algebra import AntiJoin, Difference, Fixpoint, GroupBy, NonMonotone
 from syndicate.plan.expression import Expression, Relation
+from syndicate.plan.growth import Growing, Growth
 from syndicate.plan.heading import Heading
 
 
@@ -86,11 +88,15 @@ class Stratum:
     recursive: bool
 
 
-def occurrences(expression: Expression) -> list[Occurrence]:
-    """Where an expression reads relations from outside, each place of another kind once."""
+def occurrences(expression: Expression, growth: Growth | None = None, why: str = "") -> list[Occurrence]:
+    """Where an expression reads relations from outside, each place of another kind once.
+
+    *growth* knows which columns of relations may grow; *why* says what is not monotone about how the rows are kept.
+    """
+    growth = Growth({}) if growth is None else growth
     result: dict[Occurrence, None] = {}
     seen: set[tuple[Expression, str, frozenset[str]]] = set()
-    pending: list[tuple[Expression, str, frozenset[str]]] = [(expression, "", frozenset())]
+    pending: list[tuple[Expression, str, frozenset[str]]] = [(expression, why, frozenset())]
     while pending:
         at = pending.pop()
         if at in seen:
@@ -102,12 +108,14 @@ def occurrences(expression: Expression) -> list[Occurrence]:
                 result[Occurrence(this.name, this.heading, why)] = None
             continue
         inner = bound | {this.name} if isinstance(this, Fixpoint) else bound
-        pending += [(part, why or how, inner) for part, how in reversed(list(ways(this)))]
+        grown = growth.why(this)
+        parts = reversed(list(ways(this)))
+        pending += [(part, why or how or (grown if growth.of(part) else ""), inner) for part, how in parts]
     return list(result)
 
 
 def ways(expression: Expression) -> Iterator[tuple[Expression, str]]:
-    """The parts, and what is not monotone about how they are read (empty if nothing)."""
+    """The parts, and what is not monotone about how their rows are read (empty if nothing)."""
     match expression:
         case Difference():
             yield expression.left, ""
@@ -116,7 +124,8 @@ def ways(expression: Expression) -> Iterator[tuple[Expression, str]]:
             yield expression.left, ""
             yield expression.right, "negation"
         case GroupBy():
-            yield expression.source, ", ".join(str(agg) for _, agg in expression.aggregates)
+            whole = [str(agg) for _, agg in expression.aggregates if agg.aggregate.form != "lattice"]
+            yield expression.source, ", ".join(whole)
         case NonMonotone():
             yield expression.source, expression.why
         case _:
@@ -124,16 +133,21 @@ def ways(expression: Expression) -> Iterator[tuple[Expression, str]]:
                 yield part, ""
 
 
-def edges(rules: Iterable[Rule]) -> list[Edge]:
-    """What depends on what."""
-    return [Edge(rule.head, found.name, found.why, rule) for rule in rules for found in occurrences(rule.body)]
+def edges(rules: Iterable[Rule], relations: Mapping[str, Heading], lattices: Mapping[str, Growing]) -> list[Edge]:
+    """What depends on what; *lattices* are the columns of relations that hold lattice values."""
+    growth = Growth(lattices)
+    result = []
+    for rule in rules:
+        why = growth.kept(rule.body, relations[rule.head], lattices.get(rule.head, {}))
+        result += [Edge(rule.head, one.name, one.why, rule) for one in occurrences(rule.body, growth, why)]
+    return result
 
 
-def strata(relations: Sequence[str], rules: Sequence[Rule]) -> list[Stratum]:
+def strata(relations: Mapping[str, Heading], rules: Sequence[Rule], lattices: Mapping[str, Growing]) -> list[Stratum]:
     """All relations, in an order in which they can be computed; raises :class:`Unstratifiable`."""
     for rule in rules:
-        _check_fixpoints(rule)
-    dependencies = edges(rules)
+        _check_fixpoints(rule, Growth(lattices))
+    dependencies = edges(rules, relations, lattices)
     below: dict[str, list[Edge]] = {name: [] for name in relations}
     for edge in dependencies:
         below[edge.head].append(edge)
@@ -176,7 +190,7 @@ def _step(edge: Edge) -> str:
     return f"{edge.head} -[{edge.why}]" if edge.why else edge.head
 
 
-def _check_fixpoints(rule: Rule) -> None:
+def _check_fixpoints(rule: Rule, growth: Growth) -> None:
     pending, seen = [rule.body], set()
     while pending:
         expression = pending.pop()
@@ -185,7 +199,8 @@ def _check_fixpoints(rule: Rule) -> None:
         seen.add(expression)
         pending += expression.parts()
         if isinstance(expression, Fixpoint):
-            for occurrence in occurrences(expression.body):
+            kept = growth.kept(expression.body, expression.heading, {})
+            for occurrence in occurrences(expression.body, growth, kept):
                 if occurrence.name == expression.name and occurrence.why:
                     raise Unstratifiable(
                         f"Fixpoint {occurrence.name} in {rule}: the body reads {occurrence.name} in a way that is not "

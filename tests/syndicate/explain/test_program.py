@@ -18,6 +18,7 @@ from syndicate.explain.lack import Failed
 from syndicate.explain.program import Conclusion, Conclusions
 from syndicate.flow import aggregates
 from syndicate.flow.element import natural
+from syndicate.lattice import Max
 from syndicate.values import record
 from tests.syndicate.flow.oracle import form
 from tests.syndicate.plan import naive
@@ -273,3 +274,25 @@ def test_mistakes() -> None:
     program.rule("odd", ra.Map(program.edb("n", "n"), ("n",), lambda row: (row[0] + next(numbers),)))
     with pytest.raises(PlanError, match="be pure"):
         Conclusions(program, {"n": [(1,)]}).why("odd", (1,))
+
+
+def test_a_value_that_was_merged_comes_of_the_rows_that_were() -> None:
+    """Row by row, where that is known: not where rows are merged with what they made."""
+    p = ra.Program()
+    bid = p.edb("bid", "item", "who", "price")
+    best = p.idb("best", "item", "price", lattices={"price": Max})
+    p.rule(best, ra.Projection(bid, ("item", "price")), origin="bids.ded:1")
+    facts = {"bid": [("hat", "ann", 3), ("hat", "bob", 5), ("cap", "ann", 1)]}
+    conclusions = Conclusions(p, facts)
+    assert str(conclusions.why("best", ("hat", Max(5)))).splitlines() == [
+        "best('hat', Max(5)): price merged",
+        "  Max(price) of 2 rows with item = 'hat':",
+        "    best, row by row('hat', 3): bids.ded:1",
+        "      bid('hat', 'ann', 3): given",
+        "    best, row by row('hat', 5): bids.ded:1",
+        "      bid('hat', 'bob', 5): given",
+    ]
+    assert not conclusions.why_not("best", ("shoe", ANY)).there
+    p.rule(best, best)
+    with pytest.raises(PlanError, match="best has lattices, and depends on itself"):
+        Conclusions(p, facts)

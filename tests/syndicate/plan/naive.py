@@ -6,11 +6,13 @@ evaluated stratum by stratum; within one, all rules are applied until nothing is
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from syndicate import plan as ra
+from syndicate.lattice import Bool
 from syndicate.values.value import freeze, order
 from tests.syndicate.flow.oracle import form
 
@@ -87,7 +89,8 @@ def holds(given: Any, row: Named) -> bool:
         case ra.Compare():
             return OPS[given.op](scalar(given.left, row), scalar(given.right, row))
         case ra.Holds():
-            return bool(given.function(*[scalar(one, row) for one in given.arguments]))
+            answer = given.function(*[scalar(one, row) for one in given.arguments])
+            return answer == Bool(True) if isinstance(answer, Bool) else bool(answer)
         case ra.AllOf():
             return all(holds(part, row) for part in given.parts)
         case ra.AnyOf():
@@ -119,10 +122,18 @@ def aggregate(agg: Any, rows: list[Named]) -> Any:
             return max(values, key=place)
         case "avg":
             return sum(values) / len(values)
+    if agg.aggregate.form == "lattice":
+        return merged(agg.aggregate.lattice, values)
     weights: dict[Any, int] = {}
     for value in values:
         weights[form(value)] = weights.get(form(value), 0) + 1
     return agg.aggregate.function(weights)
+
+
+def merged(lattice: Any, values: Iterable[Any]) -> Any:
+    """The merge of values in a lattice, None for no row."""
+    elements = [one if isinstance(one, lattice) else lattice.of(one) for one in values if one is not None]
+    return functools.reduce(lambda a, b: a.merge(b), elements) if elements else None
 
 
 def value(this: Any, env: Mapping[str, Rows]) -> Rows:
@@ -213,23 +224,45 @@ def reads(this: Any, *, negative: bool = False) -> Iterable[tuple[str, bool]]:
 
 
 def program(given: ra.Program, facts: Mapping[str, Iterable[tuple[Any, ...]]]) -> dict[str, set[Any]]:
-    """The outputs of a program for some facts, as forms of tuples."""
+    """The outputs of a program for some facts, as forms of tuples.
+
+    Of a relation with lattices the rows of one key are one, which grows as rules are applied; which level such a
+    program has where is not computed again here.
+    """
     names = list(given.declared)
     base = {name: [dict(zip(given[name].heading, row, strict=True)) for row in facts.get(name, ())] for name in names}
     level = dict.fromkeys(names, 0)
-    for _ in range(len(names) ** 2 + 1):
+    if any(one.lattices for one in given.declared.values()):
+        level = {name: stratum.level for stratum in given.strata() for name in stratum.relations}
+        names = []
+    for _ in range(len(names) ** 2 + 1 if names else 0):
         for rule in given.rules:
             for name, negative in reads(rule.body):
                 level[rule.head] = max(level[rule.head], level[name] + negative)
-    env = {name: Rows(base[name]) for name in names}
+    env = {name: _of_relation(given, name, base[name]) for name in base}
     for stratum in sorted(set(level.values())):
         rules = [rule for rule in given.rules if level[rule.head] == stratum]
         while True:
-            before = {name: len(rows) for name, rows in env.items()}
+            before = {name: rows.tuples(given[name].heading) for name, rows in env.items()}
             for rule in rules:
                 heading = given[rule.head].heading
                 new = [{name: row[name] for name in heading} for row in value(rule.body, env)]
-                env[rule.head] = Rows([*env[rule.head], *new])
-            if before == {name: len(rows) for name, rows in env.items()}:
+                env[rule.head] = _of_relation(given, rule.head, [*env[rule.head], *new])
+            if before == {name: rows.tuples(given[name].heading) for name, rows in env.items()}:
                 break
     return {name: env[name].tuples(given[name].heading) for name in given.outputs}
+
+
+def _of_relation(given: ra.Program, name: str, rows: Iterable[Named]) -> Rows:
+    lattices = given.declared[name].lattices
+    if not lattices:
+        return Rows(rows)
+    groups: dict[Any, list[Named]] = {}
+    by = [column for column in given[name].heading if column not in lattices]
+    for row in rows:
+        groups.setdefault(form(tuple(row[column] for column in by)), []).append(row)
+    whole = [
+        {**group[0], **{column: merged(cls, [row[column] for row in group]) for column, cls in lattices.items()}}
+        for group in groups.values()
+    ]
+    return Rows(row for row in whole if None not in [row[column] for column in lattices])
