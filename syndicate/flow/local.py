@@ -233,9 +233,10 @@ class LocalEngine(Engine):
             self.recover()
         self._busy = True
         try:
-            outputs = self._run(deltas)
-            self._busy = False
-            del self.undo[:]  # here the step happens
+            with self._pause:  # until the log is empty: the collector need not walk what is about to go
+                outputs = self._run(deltas)
+                self._busy = False
+                del self.undo[:]  # here the step happens
             return outputs
         except BaseException as error:
             self._roll_back()
@@ -254,22 +255,21 @@ class LocalEngine(Engine):
             self.measures.begin()
         outputs = self.outputs = Outputs(self._empties)
         self.keeps_columns = False
-        with self._pause:
-            for name, change in deltas.items():
-                batch = self._batch(name, change)
-                if batch:
-                    root.put(self._sources[name], batch)
-            if self.epoch == 0:
-                for slot, batch in self._constants:
-                    root.put(slot, batch)
-            for slot, batch in root.delayed.items():
+        for name, change in deltas.items():
+            batch = self._batch(name, change)
+            if batch:
+                root.put(self._sources[name], batch)
+        if self.epoch == 0:
+            for slot, batch in self._constants:
                 root.put(slot, batch)
-            root.run()
-            delayed = root.finish()
-            if self.inspect is not None:
-                self.inspect(outputs)
-            for changed in self.commits:
-                changed.commit(self.undo)
+        for slot, batch in root.delayed.items():
+            root.put(slot, batch)
+        root.run()
+        delayed = root.finish()
+        if self.inspect is not None:
+            self.inspect(outputs)
+        for changed in self.commits:
+            changed.commit(self.undo)
         self.commits.clear()
         self.outputs = _NO_OUTPUTS  # what a step gave is the caller's alone
         self.undo.append((self._put_back, (root.delayed, self.epoch)))

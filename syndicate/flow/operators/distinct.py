@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from syndicate.flow.element import Key, Mixed, MixedRows, Rows, collect_keys, key_of, meet, natural
 from syndicate.flow.node import Node
-from syndicate.flow.undo import note
+from syndicate.flow.undo import note_as_read
 
 if TYPE_CHECKING:
     from syndicate.flow.operators.context import Context, Step
@@ -85,13 +85,17 @@ def make_flat_distinct(scope: Context, node: Node) -> Step:
     """``distinct`` of a flat stream; gives pairs where the stream is indexed."""
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     state: dict[Key, int] = scope.state(node, {})
+    look = state.get
 
     def step() -> object:
         batch = paired(cells[i])
         out = like(batch)
         if type(batch) is Mixed:
             meet(batch, state)
-        for (key, weight), old in zip(batch.items(), note(undo, state, batch), strict=True):
+        remember = note_as_read(undo, state, batch)
+        for key, weight in batch.items():
+            old = look(key)
+            remember(old)
             if old is None:
                 state[key] = weight
                 if weight > 0:
@@ -140,11 +144,14 @@ def make_monotone_distinct(scope: Context, node: Node) -> Step:  # noqa: C901  #
         out = Mixed() if typed.value else {}
         later: dict[int, list[Key]] = {}
         look, since = derived.get, entered.get
-        profiles = list(map(look, batch))
+        profiles: list[Profile | None] = []
+        remember = profiles.append
         undo.append((take_back, (batch, profiles, out, now)))
         once = (now, 1)
         due = wanted.pop(now, {})
-        for (key, weight), profile in zip(batch.items(), profiles, strict=True):
+        for key, weight in batch.items():
+            profile = look(key)
+            remember(profile)
             if profile is None and key not in orphans:
                 if weight > 0:
                     out[key] = 1
@@ -203,7 +210,7 @@ def make_monotone_distinct(scope: Context, node: Node) -> Step:  # noqa: C901  #
 
     def take_back(what: tuple[dict[Key, int], Sequence[Profile | None], dict[Key, int], int]) -> None:
         batch, profiles, out, time = what
-        for key, profile in zip(batch, profiles, strict=True):
+        for key, profile in zip(batch, profiles, strict=False):  # those that it came to
             if profile is None:
                 derived.pop(key, None)
             else:
