@@ -62,7 +62,6 @@ Source: Budiu et al. 2023 (integrate, distinct); ``docs/design/values.md``, "Abs
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from syndicate.actors.turn import expect_ref
 from syndicate.errors import CircuitError
@@ -75,9 +74,9 @@ from syndicate.values.value import Ref
 def view(
     ds: Ref,
     circuit: Circuit | Plan,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, object],
     outputs: Mapping[str, type | None],
-    messages: Mapping[str, Any] | None = None,
+    messages: Mapping[str, object] | None = None,
 ) -> Start:
     """A boot function, for ``spawn`` and ``react``: keep in *ds* what *circuit* concludes from what is in *ds*.
 

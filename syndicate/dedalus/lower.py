@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from attrs import define, field
 
@@ -39,6 +39,7 @@ from syndicate.dedalus.ast import (
 )
 from syndicate.dedalus.desugar import grouped
 from syndicate.flow.circuit import MAX_ITERATIONS, Circuit
+from syndicate.flow.element import Element
 from syndicate.plan import (
     Agg,
     AntiJoin,
@@ -59,6 +60,7 @@ from syndicate.plan import (
     Selection,
     aggregates,
 )
+from syndicate.plan.program import Engine
 from syndicate.plan.scalar import Scalar
 
 NOW: Final = "now"
@@ -104,7 +106,7 @@ def levels(rules: Sequence[Rule]) -> dict[str, int]:
     return graph.levels(below)
 
 
-def lower(rules: Sequence[Rule], choose: Chooser, engine: Callable[[Circuit], Any] | None = None) -> Lowered:
+def lower(rules: Sequence[Rule], choose: Chooser, engine: Callable[[Circuit], Engine] | None = None) -> Lowered:
     """The plan of checked rules in short form, run by *engine*; facts are left out."""
     return _Lowering(rules, choose).run(engine)
 
@@ -120,7 +122,7 @@ class _Lowering:
         self.now = self.program.edb(NOW, "time", exact=True)
         self.timed = False
 
-    def run(self, engine: Callable[[Circuit], Any] | None) -> Lowered:
+    def run(self, engine: Callable[[Circuit], Engine] | None) -> Lowered:
         for name, arity in self.arities.items():
             relation = self.program.idb(name, *columns(arity))
             self.program.rule(
@@ -261,13 +263,13 @@ def _pick(
     number: int,
     choices: Sequence[Choice],
     names: Sequence[str],
-    group: Mapping[Any, int],
-) -> Any:
-    found = [value if isinstance(value, tuple) else (value,) for value, weight in group.items() if weight > 0]
-    return tuple(choose(number, found[0][0], choices, names, [row[1:] for row in found])) if found else None
+    group: Mapping[Element, int],
+) -> tuple[Row, ...] | None:
+    rows = [value if isinstance(value, tuple) else (value,) for value, weight in group.items() if weight > 0]
+    return tuple(choose(number, rows[0][0], choices, names, [row[1:] for row in rows])) if rows else None
 
 
-def _last(row: Any) -> Any:
+def _last(row: Sequence[Element]) -> Element:
     return row[-1]
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from attrs import field, frozen
 
@@ -27,6 +27,8 @@ from syndicate.errors import FactError, ScheduleError
 
 Stop: TypeAlias = Literal["sending", "all"]
 STOPS: Final = ("sending", "all")
+Passage: TypeAlias = tuple[Value, Value | None, int]
+"""A message as a fault names it: from, to, and when it was sent."""
 Drawing: TypeAlias = Callable[..., int]
 """The seed's number for something, of 64 bits."""
 
@@ -39,7 +41,7 @@ class Send:
     relation: str
     row: Row
     sent: int
-    senders: tuple[Any, ...] = ()
+    senders: tuple[Value, ...] = ()
     later: bool = False
 
     @property
@@ -48,23 +50,23 @@ class Send:
         return self.row[0] if self.row else None
 
 
-def _range(given: int | tuple[int, int] | list[int] | None) -> tuple[int, int] | None:
-    if given is None:
+def _range(delay: int | tuple[int, int] | list[int] | None) -> tuple[int, int] | None:
+    if delay is None:
         return None
-    low, high = (given, given) if isinstance(given, int) else given
+    low, high = (delay, delay) if isinstance(delay, int) else delay
     return int(low), int(high)
 
 
-def _nodes(given: Iterable[Value]) -> tuple[Value, ...]:
-    return tuple(given)
+def _nodes(nodes: Iterable[Value]) -> tuple[Value, ...]:
+    return tuple(nodes)
 
 
-def _drops(given: Iterable[tuple[Any, Any, int]]) -> frozenset[tuple[Any, Any, int]]:
-    return frozenset(given)
+def _drops(drops: Iterable[Passage]) -> frozenset[Passage]:
+    return frozenset(drops)
 
 
-def _lates(lates: Iterable[tuple[Any, Any, int, int]]) -> dict[tuple[Any, Any, int], int]:
-    result = {(one, other, int(sent)): int(by) for one, other, sent, by in lates}
+def _lates(lates: Iterable[tuple[Value, Value, int, int]]) -> dict[Passage, int]:
+    result: dict[Passage, int] = {(one, other, int(sent)): int(by) for one, other, sent, by in lates}
     if any(by < 1 for by in result.values()):
         raise ValueError("what is late is late by 1 timestep or more")
     return result
@@ -84,9 +86,9 @@ class Net:
     """
 
     nodes: tuple[Value, ...] = field(default=(), converter=_nodes)
-    drop: frozenset[tuple[Any, Any, int]] = field(default=frozenset(), converter=_drops)
-    crash: Mapping[Any, int] = field(factory=dict)
-    late: Mapping[tuple[Any, Any, int], int] = field(factory=dict, kw_only=True)
+    drop: frozenset[Passage] = field(default=frozenset(), converter=_drops)
+    crash: Mapping[Value, int] = field(factory=dict)
+    late: Mapping[Passage, int] = field(factory=dict, kw_only=True)
     delay: tuple[int, int] | None = field(default=None, converter=_range)
     loss: float = 0.0
     duplicate: float = 0.0
@@ -104,9 +106,11 @@ class Net:
             raise ScheduleError(f"a crash stops {' or '.join(STOPS)}, not {self.stop!r}")
 
     @classmethod
-    def of(cls, fields: Any) -> Net:
+    def of(cls, fields: object) -> Net:
         """From JSON, as ``net`` in a schedule, with the fields of this class; other keys are ignored."""
         try:
+            if not isinstance(fields, Mapping):
+                raise TypeError(f"{fields!r} is no object")
             fixed = fields.get("fixed") or {}
             drop = frozenset((one, other, int(sent)) for one, other, sent in fixed.get("drop") or ())
             crash = {node: int(at) for node, at in fixed.get("crash") or ()}
@@ -128,12 +132,12 @@ class Net:
                 f"[[from, to, sent, by], ..]}}}}, and perhaps delay, loss, duplicate, stop, eff: {error}"
             ) from None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """What :meth:`of` reads; what says nothing is left out."""
         drop = [list(one) for one in sorted(self.drop, key=lambda one: (one[2], repr(one)))]
         crash = [[node, at] for node, at in sorted(self.crash.items(), key=repr)]
         late = [[*key, by] for key, by in sorted(self.late.items(), key=lambda one: (one[0][2], repr(one)))]
-        fields: dict[str, Any] = {
+        fields: dict[str, object] = {
             "nodes": list(self.nodes),
             "fixed": {"drop": drop, "crash": crash, **({"late": late} if late else {})},
             "delay": list(self.delay) if self.delay else None,
@@ -144,11 +148,11 @@ class Net:
         }
         return {name: value for name, value in fields.items() if value or name in ("nodes", "fixed")}
 
-    def lost(self, sender: Any, receiver: Any, sent: int) -> bool:
+    def lost(self, sender: Value, receiver: Value | None, sent: int) -> bool:
         """Whether a message is lost by a fixed fault; one to oneself never is."""
         return self.cause(sender, receiver, sent) is not None
 
-    def cause(self, sender: Any, receiver: Any, sent: int) -> str | None:
+    def cause(self, sender: Value, receiver: Value | None, sent: int) -> str | None:
         """The fixed fault by which a message is lost, as it is written in verdicts; None if it is not."""
         if sender == receiver:
             return None
@@ -179,9 +183,9 @@ class Net:
             times.append(times[0] + 1 + draw("again", *key) % (high - low + 1))
         return self.received(receiver, times)
 
-    def received(self, receiver: Any, times: Iterable[int]) -> tuple[int, ...]:
+    def received(self, receiver: Value | None, times: Iterable[int]) -> tuple[int, ...]:
         """The times of arrival at which the receiver still receives."""
-        end = self.crash.get(receiver) if self.stop == "all" else None
+        end = self.crash.get(receiver) if self.stop == "all" and receiver is not None else None
         return tuple(time for time in times if end is None or time < end)
 
     def crashes(self) -> list[Row]:
@@ -189,25 +193,25 @@ class Net:
         return [(node, crashed, at) for node in self.nodes for crashed, at in sorted(self.crash.items(), key=repr)]
 
 
-def _drawn(chance: float, draw: Drawing, *of: Any) -> bool:
+def _drawn(chance: float, draw: Drawing, *of: object) -> bool:
     return chance > 0 and draw(*of) < chance * 2**64
 
 
-def _word(node: Any) -> str:
+def _word(node: Value | None) -> str:
     return f'"{node}"' if isinstance(node, str) else str(node)
 
 
-def dropping(sender: Any, receiver: Any, sent: int) -> str:
+def dropping(sender: Value, receiver: Value | None, sent: int) -> str:
     """An omission, as it is written: ``drop("a","b",1)``."""
     return f"drop({_word(sender)},{_word(receiver)},{sent})"
 
 
-def delaying(sender: Any, receiver: Any, sent: int, by: int) -> str:
+def delaying(sender: Value, receiver: Value | None, sent: int, by: int) -> str:
     """A delay, as it is written: ``late("a","b",1,2)``, two timesteps later than it was due."""
     return f"late({_word(sender)},{_word(receiver)},{sent},{by})"
 
 
-def crashing(node: Any, time: int) -> str:
+def crashing(node: Value, time: int) -> str:
     """A crash, as it is written: ``crash_at("a",3)``."""
     return f"crash_at({_word(node)},{time})"
 

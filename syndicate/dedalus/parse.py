@@ -17,7 +17,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final, cast
+from typing import Any, Final, TypeAlias, cast
 
 from lark import Token, Tree
 from lark.exceptions import UnexpectedCharacters, UnexpectedEOF, UnexpectedInput, UnexpectedToken
@@ -200,18 +200,22 @@ def _wrong(error: UnexpectedInput, text: str, file: str) -> DedalusSyntax:
     return DedalusSyntax(f"{file or 'program'}:{line}:{column}: {what}{hint}", line, column)
 
 
+Node: TypeAlias = Tree[Token] | Token
+Nodes: TypeAlias = list[Any]  # lark does not say which children of which rule are trees, tokens or None
+
+
 class _Reader:
     """From lark's trees to ours."""
 
     def __init__(self, file: str) -> None:
         self.file = file
 
-    def place(self, node: Tree[Token] | Token) -> Place:
+    def place(self, node: Node) -> Place:
         if isinstance(node, Token):
             return Place(node.line or 0, node.column or 0, self.file)
         return Place(node.meta.line, node.meta.column, self.file)
 
-    def wrong(self, node: Any, text: str) -> DedalusSyntax:
+    def wrong(self, node: Node, text: str) -> DedalusSyntax:
         place = self.place(node)
         return DedalusSyntax(f"{place}: {text}", place.line, place.column)
 
@@ -230,7 +234,7 @@ class _Reader:
         return self.rule(head, tuple(map(self.goal, body)))
 
     def rule(self, node: Tree[Token], body: tuple[Goal, ...]) -> Rule:
-        children: list[Any] = node.children
+        children: Nodes = node.children
         name, *columns, time = children
         relation = str(name.children[0])
         terms, located = self.columns([column for column in columns if column is not None])
@@ -246,7 +250,7 @@ class _Reader:
                 when = word
         return Rule(Atom(relation, terms, when, located=located, place=self.place(node)), kind, body)
 
-    def columns(self, nodes: list[Any]) -> tuple[tuple[Term | Aggregate, ...], bool]:
+    def columns(self, nodes: Nodes) -> tuple[tuple[Term | Aggregate, ...], bool]:
         located = False
         terms: list[Term | Aggregate] = []
         for number, node in enumerate(nodes):
@@ -265,7 +269,7 @@ class _Reader:
                 terms.append(self.term(node))
         return tuple(terms), located
 
-    def word(self, node: Any) -> str | int | Variable:
+    def word(self, node: Tree[Token]) -> str | int | Variable:
         _, *tokens = cast("list[Token]", node.children)
         match tokens[-1].type:
             case "INT":
@@ -277,12 +281,13 @@ class _Reader:
         return str(tokens[0])
 
     def goal(self, node: Tree[Token]) -> Goal:
-        children = cast("list[Any]", node.children)
+        children: Nodes = node.children
         place = self.place(node)
         match node.data:
             case "atom" | "negation":
                 inner = children[-1] if node.data == "negation" else node
-                name, *columns, time = inner.children
+                parts: Nodes = inner.children
+                name, *columns, time = parts
                 word = self.word(time) if time is not None else None
                 if isinstance(word, str):
                     raise self.wrong(time, f"'@{word}' stands in a head; in a body there is a variable or a number")
@@ -305,7 +310,7 @@ class _Reader:
     def term(self, node: Tree[Token], depth: int = 0) -> Term:
         if depth > DEEPEST_TERM:
             raise self.wrong(node, f"this term is nested more than {DEEPEST_TERM} deep: use several rules")
-        children = cast("list[Any]", node.children)
+        children: Nodes = node.children
         match node.data:
             case "variable":
                 return Variable(str(children[0]))

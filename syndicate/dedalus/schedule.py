@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, NotRequired, Required, TypeAlias, TypedDict, final
 
 from attrs import define, field, frozen
 
@@ -31,6 +31,37 @@ DELIVERIES: Final = ("free", "causal", "later")
 NEVER: Final = "never"
 UNKNOWN: Final = "unknown"
 """Of a message to a place of which nothing is recorded: as far as anybody knows it never arrives."""
+
+
+@final
+class MessageEntry(TypedDict):
+    """When a tuple that was sent at a time arrives, as JSON; *rule* says which one sent it, where several do."""
+
+    rel: str
+    tuple: list[Value]
+    sent: int
+    arrive: int | str | list[int]
+    rule: NotRequired[int]
+
+
+@final
+class ChoiceEntry(TypedDict):
+    """What a rule chose at a time, as JSON."""
+
+    rule: int
+    rel: str
+    time: int
+    chosen: list[list[Value]]
+
+
+class ScheduleFields(TypedDict, total=False):
+    """A schedule as JSON, with the fields of :class:`Schedule` that a run says."""
+
+    schedule: Required[list[MessageEntry]]
+    choices: list[ChoiceEntry]
+    net: dict[str, object]
+    locations: list[Value]
+
 
 __all__ = ["DELIVERIES", "NEVER", "UNKNOWN", "Clock", "Delivery", "Net", "Schedule", "Send"]
 
@@ -61,7 +92,7 @@ class Schedule:
         return not said and (self.net is None or self.net == Net(self.net.nodes))
 
     @classmethod
-    def of(cls, fields: Mapping[str, Any], *, default: int | None = 1) -> Schedule:
+    def of(cls, fields: Mapping[str, object], *, default: int | None = 1) -> Schedule:
         """From JSON, as for ``syndicate dedalus run --schedule``; raises :class:`ScheduleError`.
 
         *default* is the delay where the JSON has none; None is a free choice.
@@ -90,13 +121,14 @@ class Schedule:
                 arrive[key] = times
             else:
                 by_rule[*key, rule] = times
-        net = None if (said := fields.get("net")) is None else Net.of(said)
+        said = fields.get("net")
+        net = None if said is None else Net.of(said)
         delay = default if fields.get("default") is None else _delay(fields["default"])
-        choices = dict(_chosen(*each) for each in enumerate(fields.get("choices") or ()))
+        choices = dict(_chosen(*each) for each in enumerate(_iterable(fields.get("choices") or ())))
         return cls(arrive, delay, net, by_rule, choices, _places(fields.get("locations")), frozenset(unknown))
 
 
-def _entry(number: int, entry: Any) -> tuple[tuple[str, Row, int], tuple[int, ...]]:
+def _entry(number: int, entry: object) -> tuple[tuple[str, Row, int], tuple[int, ...]]:
     where = f"schedule[{number}]"
     if not isinstance(entry, Mapping) or not {"rel", "tuple", "sent", "arrive"} <= entry.keys():
         raise ScheduleError(f"{where} needs rel, tuple, sent and arrive, and is {json.dumps(entry, default=repr)}")
@@ -111,12 +143,12 @@ def _entry(number: int, entry: Any) -> tuple[tuple[str, Row, int], tuple[int, ..
     return (str(entry["rel"]), tuple(map(normal, row)), sent), tuple(sorted(set(times)))
 
 
-def _places(given: Any) -> frozenset[Value] | None:
-    if given is None:
+def _places(places: object) -> frozenset[Value] | None:
+    if places is None:
         return None
-    if not isinstance(given, list) or not all(type(place) in (str, int, float) for place in given):
-        raise ScheduleError(f"'locations' is a list of strings and numbers, not {given!r}")
-    return frozenset(map(normal, given))
+    if not isinstance(places, list) or not all(type(place) in (str, int, float) for place in places):
+        raise ScheduleError(f"'locations' is a list of strings and numbers, not {places!r}")
+    return frozenset(map(normal, places))
 
 
 def _chosen(number: int, entry: Any) -> tuple[tuple[int, int], tuple[Row, ...]]:
@@ -124,11 +156,17 @@ def _chosen(number: int, entry: Any) -> tuple[tuple[int, int], tuple[Row, ...]]:
         rows = tuple(tuple(map(normal, row)) for row in entry["chosen"])
         return (int(entry["rule"]), int(entry["time"])), rows
     except (TypeError, KeyError, ValueError):
-        told = json.dumps(entry, default=repr)
-        raise ScheduleError(f"choices[{number}] needs rule, time and chosen, a list of rows, and is {told}") from None
+        text = json.dumps(entry, default=repr)
+        raise ScheduleError(f"choices[{number}] needs rule, time and chosen, a list of rows, and is {text}") from None
 
 
-def _delay(default: Any) -> int | None:
+def _iterable(entries: object) -> Iterable[object]:
+    if not isinstance(entries, Iterable):
+        raise ScheduleError(f"'choices' is a list of {{rule, time, chosen}}, not {entries!r}")
+    return entries
+
+
+def _delay(default: object) -> int | None:
     if default == "any":
         return None
     delay = default.get("delay") if isinstance(default, Mapping) else None
@@ -150,7 +188,7 @@ class Clock:
     seed: int | None = None
     schedule: Schedule | None = None
     delivery: Delivery = "free"
-    used: set[Any] = field(factory=set)
+    used: set[tuple[str, Row, int] | tuple[str, Row, int, int]] = field(factory=set)
     chosen: dict[tuple[int, int], dict[Row, list[Row]]] = field(factory=dict)
     placed: Callable[[str, Row], Value | None] | None = None
 
@@ -213,8 +251,8 @@ class Clock:
         for time in times:
             if time < first:
                 why = "it must arrive later than it was sent" if later else f"the clock starts at {self.start}"
-                told = Atom(send.relation, tuple(map(Constant, send.row)))
-                raise ScheduleError(f"{told} sent at {send.sent} cannot arrive at {time}: {why}")
+                atom = Atom(send.relation, tuple(map(Constant, send.row)))
+                raise ScheduleError(f"{atom} sent at {send.sent} cannot arrive at {time}: {why}")
         return times
 
     def choose(
@@ -232,19 +270,19 @@ class Clock:
 
     def ranked(self, rule: int, time: int, values: Iterable[Row]) -> list[Row]:
         """Values in the order in which ``choose`` takes them: those that the schedule says, the others by the seed."""
-        found = sorted(values, key=repr)
-        order = {value: (self.number("choose", rule, value, time), number) for number, value in enumerate(found)}
+        candidates = sorted(values, key=repr)
+        order = {value: (self.number("choose", rule, value, time), number) for number, value in enumerate(candidates)}
         said = set(self.schedule.choices.get((rule, time), ())) if self.schedule is not None else set()
-        return sorted(found, key=lambda value: (value not in said, order[value]))
+        return sorted(candidates, key=lambda value: (value not in said, order[value]))
 
     def into_the_past(self) -> frozenset[tuple[int, str, Row]]:
         """What a schedule says of arrivals in the past: when, where, what."""
         if self.schedule is None:
             return frozenset()
-        said: list[tuple[Any, tuple[int, ...]]] = [*self.schedule.arrive.items(), *self.schedule.by_rule.items()]
-        return frozenset((at, key[0], key[1]) for key, times in said for at in times if self.start <= at <= key[2])
+        sends = [*self.schedule.arrive.items(), *((key[:3], times) for key, times in self.schedule.by_rule.items())]
+        return frozenset((at, key[0], key[1]) for key, times in sends for at in times if self.start <= at <= key[2])
 
-    def number(self, *of: Any) -> int:
+    def number(self, *of: object) -> int:
         """The seed's number for something."""
         text = json.dumps(of, ensure_ascii=True, default=list)
         key = str(self.seed or 0).encode()[:64]
@@ -254,6 +292,6 @@ class Clock:
         """The entries of the schedule that lie within the run, and name no send."""
         if self.schedule is None:
             return []
-        known: list[tuple[Any, tuple[str, Row, int]]] = [(key, key) for key in self.schedule.arrive]
-        known += [(key, key[:3]) for key in self.schedule.by_rule]
-        return [send for key, send in known if key not in self.used and self.start <= send[2] <= self.until]
+        unused = [key for key in self.schedule.arrive if key not in self.used]
+        unused += [key[:3] for key in self.schedule.by_rule if key not in self.used]
+        return [send for send in unused if self.start <= send[2] <= self.until]

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
 from syndicate.dedalus.ast import Row, Rule, Value
 from syndicate.dedalus.net import Net
-from syndicate.dedalus.schedule import NEVER, UNKNOWN
+from syndicate.dedalus.schedule import NEVER, UNKNOWN, ChoiceEntry, MessageEntry, ScheduleFields
 from syndicate.errors import FactError
 
 MOST_TOLD: Final = 10_000_000
@@ -44,10 +44,11 @@ class Message:
     senders: tuple[Value, ...] = ()
     unknown: bool = False
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> MessageEntry:
         """An entry of a schedule."""
-        nowhere = UNKNOWN if self.unknown else NEVER
-        arrive: Any = list(self.arrive) if len(self.arrive) > 1 else self.arrive[0] if self.arrive else nowhere
+        arrive: int | str | list[int] = list(self.arrive)
+        if len(self.arrive) < 2:
+            arrive = self.arrive[0] if self.arrive else UNKNOWN if self.unknown else NEVER
         return {"rel": self.relation, "tuple": list(self.row), "sent": self.sent, "arrive": arrive}
 
 
@@ -60,7 +61,7 @@ class Chosen:
     time: int
     rows: tuple[Row, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> ChoiceEntry:
         """An entry of a schedule's choices."""
         return {"rule": self.rule, "rel": self.relation, "time": self.time, "chosen": [list(row) for row in self.rows]}
 
@@ -142,14 +143,14 @@ class Timeline:
                 "written out: end the run earlier, or ask for single times by at(t)"
             )
 
-    def schedule(self) -> dict[str, Any]:
+    def schedule(self) -> ScheduleFields:
         """A schedule under which a run without a seed has the same messages and makes the same choices.
 
         A rule is named where several send the same tuple at the same time and fare differently, or where others
         could not fare so: no message of a rule with @later arrives in the past.
         """
         later = {rule.head.relation for rule in self.rules if rule.kind == "later"}
-        result: dict[str, Any] = {"schedule": _entries(self.messages, later)}
+        result: ScheduleFields = {"schedule": _entries(self.messages, later)}
         if self.choices:
             result["choices"] = [chosen.to_json() for chosen in self.choices]
         if self.net is not None and self.net.crash:
@@ -157,7 +158,7 @@ class Timeline:
         return result
 
 
-def _entries(messages: Iterable[Message], later: Container[str]) -> list[dict[str, Any]]:
+def _entries(messages: Iterable[Message], later: Container[str]) -> list[MessageEntry]:
     alike: dict[tuple[str, Row, int], list[Message]] = {}
     for message in messages:
         alike.setdefault((message.relation, message.row, message.sent), []).append(message)

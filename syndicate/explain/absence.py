@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
@@ -60,7 +60,7 @@ class Attempt:
         """Where the rule is written."""
         return ""
 
-    def details(self) -> dict[str, Any]:
+    def details(self) -> dict[str, object]:
         """What else is said as JSON."""
         return {}
 
@@ -71,7 +71,7 @@ class Attempt:
             below = self.because.told() if isinstance(self.because, WhyNot) else self.because.lines()
             yield from ("    " + line for line in below)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As data that can be written."""
         return {
             "stop": self.stop,
@@ -123,7 +123,7 @@ class WhyNot:
             return json.dumps(self.to_json(), indent=2, ensure_ascii=False, default=str)
         raise PlanError(f"what is not there is told as text or json, not as {form!r}")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As data that can be written."""
         return {
             "relation": self.relation,

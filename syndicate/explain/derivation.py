@@ -32,15 +32,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar, Final, Self, TypeAlias, cast
+from typing import ClassVar, Final, Self, TypeAlias, cast
 
 from attrs import frozen
 
 from syndicate.errors import PlanError
+from syndicate.flow.element import Element
 from syndicate.flow.graph import dot_text
 
-Row: TypeAlias = tuple[Any, ...]
-Columns: TypeAlias = tuple[tuple[str, Any], ...]
+Row: TypeAlias = tuple[Element, ...]
+Columns: TypeAlias = tuple[tuple[str, Element], ...]
 """Columns and their values."""
 
 SHOWN: Final = 10
@@ -52,7 +53,7 @@ def said(name: str, row: Row) -> str:
     return f"{name}({', '.join(map(repr, row))})"
 
 
-def where(columns: Sequence[tuple[str, Any]]) -> str:
+def where(columns: Sequence[tuple[str, Element]]) -> str:
     """Columns and their values in a sentence."""
     return f" with {', '.join(f'{name} = {value!r}' for name, value in columns)}" if columns else ""
 
@@ -81,7 +82,7 @@ class Holding:
     goal: object
     known: Columns
 
-    def write(self, value: Any) -> str:
+    def write(self, value: Element) -> str:
         """A value as the language writes it."""
         return repr(value)
 
@@ -139,7 +140,7 @@ class Derivation:
         """Where the rule is written, empty if it is not by a rule."""
         return ""
 
-    def details(self) -> dict[str, Any]:
+    def details(self) -> dict[str, object]:
         """What else is said as JSON."""
         return {}
 
@@ -241,7 +242,7 @@ class Derivation:
                     yield f"    {names[id(member)]} -> {name}_{number};"
         yield "}"
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def to_json(self) -> list[dict[str, object]]:
         """All conclusions, this one first; premises and members are numbers of others in the list."""
         numbers = {id(one): number for number, one in enumerate(self.walk())}
         return [

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from attrs import evolve, frozen
 
@@ -29,7 +29,7 @@ from syndicate.explain.absence import Attempt
 from syndicate.explain.derivation import Absence, named, said
 from syndicate.explain.witness import Bound, Fact, Witness, Witnesses, absence, facts_of
 from syndicate.flow.comparison import same
-from syndicate.flow.element import natural
+from syndicate.flow.element import Element, natural
 
 Stop: TypeAlias = Literal["missing", "present", "compared", "head", "written", "function", "total"]
 
@@ -137,7 +137,7 @@ def _lacks(rows: Witnesses, this: plan.Expression, bound: Bound) -> Iterator[Lac
 
 
 def _of_columns(rows: Witnesses, this: plan.Projection, bound: Bound) -> Iterator[Lack]:
-    below: dict[str, Any] = {}
+    below: dict[str, Element] = {}
     for name, scalar in this.columns:
         if name in bound:
             value = bound[name]
@@ -181,7 +181,7 @@ def _of_join(rows: Witnesses, sources: Sequence[plan.Expression], bound: Bound) 
             yield evolve(lack, seen=(seen, *lack.seen))
 
 
-def _on(source: plan.Expression, bound: Bound) -> dict[str, Any]:
+def _on(source: plan.Expression, bound: Bound) -> dict[str, Element]:
     return {name: bound[name] for name in source.heading if name in bound}
 
 

@@ -30,7 +30,6 @@ Source: ``docs/design/explain.md``.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from attrs import evolve, frozen
 
@@ -40,7 +39,7 @@ from syndicate.explain.derivation import Derivation, Row, said
 from syndicate.explain.lack import Failed, lacks
 from syndicate.explain.proof import Proof, Proofs
 from syndicate.explain.witness import Bound, Fact, Grouped, Witnesses, fits
-from syndicate.flow.element import Key, key_of, natural
+from syndicate.flow.element import Element, Key, key_of, natural
 from syndicate.plan import (
     Agg,
     Expression,
@@ -89,7 +88,7 @@ class Conclusions(Proofs[Rule, Conclusion]):
             name: {key_of(row) for row, weight in given.items() if weight > 0} for name, given in changes.items()
         }
         rows = plan.step(changes)
-        contents: dict[str, dict[Key, Any]] = {
+        contents: dict[str, dict[Key, object]] = {
             name: {key_of(row): None for row, weight in rows[name].items() if weight > 0}
             for name in self.program.declared
         }
@@ -98,18 +97,18 @@ class Conclusions(Proofs[Rule, Conclusion]):
             rules.setdefault(rule.head, []).append(rule)
         super().__init__(Witnesses(contents), rules)
 
-    def why(self, relation: str, row: Any) -> Conclusion:
+    def why(self, relation: str, row: Element) -> Conclusion:
         """A derivation of a row; raises :class:`FactError` if it is not there."""
         fact = self._fact(relation, row)
         if not self.search.prove(fact):
             raise _unproven(fact)
         return self.tree(fact)
 
-    def all_of(self, relation: str, row: Any) -> Iterator[Conclusion]:
+    def all_of(self, relation: str, row: Element) -> Iterator[Conclusion]:
         """A derivation for each way in which a rule makes a row, or it is given; none uses the row itself."""
         return self.every(self._fact(relation, row))
 
-    def why_not(self, relation: str, row: Any, *, depth: int = DEPTH_NOT) -> WhyNot:
+    def why_not(self, relation: str, row: Element, *, depth: int = DEPTH_NOT) -> WhyNot:
         """What each rule lacks to make a row, in which ``ANY`` is any value, *depth* levels of missing premises."""
         return self._why_not(relation, self._values(relation, row), depth, set())
 
@@ -147,7 +146,7 @@ class Conclusions(Proofs[Rule, Conclusion]):
 
     # -------------------------------------------------------------------------------------------------- what is asked
 
-    def _values(self, relation: str, row: Any) -> Bound:
+    def _values(self, relation: str, row: Element) -> Bound:
         heading = self.program[relation].heading
         values: Row = fields_of(row) if is_record(row) else row
         if type(values) is not tuple or len(values) != len(heading):
@@ -156,7 +155,7 @@ class Conclusions(Proofs[Rule, Conclusion]):
             )
         return {name: value for name, value in zip(heading, values, strict=True) if value is not ANY}
 
-    def _fact(self, relation: str, row: Any) -> Fact:
+    def _fact(self, relation: str, row: Element) -> Fact:
         bound = self._values(relation, row)
         if len(bound) == len(self.program[relation].heading):
             fact = Fact(relation, key_of(tuple(bound.values())))

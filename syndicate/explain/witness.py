@@ -21,7 +21,7 @@ Source: Buneman et al. 2001; ``docs/design/explain.md``.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from attrs import frozen
 
@@ -29,10 +29,10 @@ from syndicate import plan
 from syndicate.errors import PlanError
 from syndicate.explain.derivation import Absence, Group, Row
 from syndicate.flow.comparison import same
-from syndicate.flow.element import Key, key_of, natural
+from syndicate.flow.element import Element, Key, key_of, natural
 from syndicate.plan.rows import RowFunctions
 
-Bound: TypeAlias = Mapping[str, Any]
+Bound: TypeAlias = Mapping[str, Element]
 """Values that attributes must have."""
 
 
@@ -58,7 +58,7 @@ Found: TypeAlias = Iterator[tuple[Row, Witness]]
 class Witnesses:
     """Searches expressions over some contents."""
 
-    def __init__(self, contents: Mapping[str, Mapping[Key, Any]]) -> None:
+    def __init__(self, contents: Mapping[str, Mapping[Key, object]]) -> None:
         """Of the rows of relations, which must not change meanwhile."""
         self.contents = contents
         self._functions = RowFunctions()
@@ -163,7 +163,7 @@ class Witnesses:
         return iter(index.get(key_of(tuple(bound.values())), []))
 
     def _projected(self, this: plan.Projection, bound: Bound, told: bool) -> Found:
-        below: dict[str, Any] = {}
+        below: dict[str, Element] = {}
         for name, scalar in this.columns:
             if name in bound:
                 value = bound[name]
@@ -229,7 +229,7 @@ class Witnesses:
         _, seen = next(self.of(this, dict(zip(this.heading, natural(row), strict=True))))
         return facts_of(seen)
 
-    def _aggregate(self, this: plan.Agg, heading: Sequence[str], members: Iterable[Key]) -> Any:
+    def _aggregate(self, this: plan.Agg, heading: Sequence[str], members: Iterable[Key]) -> Element:
         read = self._functions.row(this.of, _places(heading)) if this.of else None
         group: dict[Key, int] = {}
         for member in members:
@@ -239,19 +239,19 @@ class Witnesses:
         return this.aggregate.of(_Values(group))
 
 
-class _Values(Mapping[Any, int]):
+class _Values(Mapping[Element, int]):
     """A group as an aggregate sees it: values that Python may confuse, each with its number."""
 
     def __init__(self, group: Mapping[Key, int]) -> None:
         self._group = group
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Element]:
         return map(natural, self._group)
 
     def __len__(self) -> int:
         return len(self._group)
 
-    def __getitem__(self, value: Any) -> int:
+    def __getitem__(self, value: Element) -> int:
         return self._group[key_of(value)]
 
 
@@ -304,5 +304,5 @@ def _arranged(row: Row, heading: Sequence[str], wanted: Sequence[str]) -> Row:
     return row if heading == wanted else tuple(row[heading.index(name)] for name in wanted)
 
 
-def _shared(row: Row, left: plan.Expression, right: plan.Expression) -> dict[str, Any]:
+def _shared(row: Row, left: plan.Expression, right: plan.Expression) -> dict[str, Element]:
     return {name: value for name, value in zip(left.heading, row, strict=True) if name in right.heading}

@@ -27,7 +27,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Context, Inexact, localcontext
 from functools import reduce
-from typing import Any, Final, Protocol, Self, TypeAlias, cast
+from typing import Final, Protocol, Self, TypeAlias, cast
 
 from attrs import evolve, field, frozen
 
@@ -46,11 +46,11 @@ LINEAR: Final = frozenset({"count", "sum", "avg", "linear"})
 class Fold:
     """What a linear aggregate keeps of a group: a total that begins at *zero*, changed by *add*, shown by *result*."""
 
-    zero: Any
-    add: Callable[[Any, Any, int], Any]
+    zero: Element
+    add: Callable[[Element, Element, int], Element]
     result: Callable[[Element], Element] | None = None
 
-    def shown(self, number: int, total: Any) -> Element:
+    def shown(self, number: int, total: Element) -> Element:
         """The result for a group of so many values; None for no row."""
         if not number:
             return None
@@ -125,14 +125,14 @@ class Aggregate:
         best = builtins.min(present, key=self.place)
         return best if by is None else by(best)
 
-    def merged(self, so_far: Any, values: Iterable[Element]) -> Any:
+    def merged(self, so_far: Element, values: Iterable[Element]) -> Element:
         """*so_far* with more values of a group merged into it; None where there is nothing, and for None."""
         elements = [element for value in values if (element := self.element(value)) is not None]
         if so_far is None:
             return reduce(_merge, elements) if elements else None
         return reduce(_merge, elements, so_far)
 
-    def element(self, value: Element) -> Any:
+    def element(self, value: Element) -> Element:
         """The element of the lattice for one value; None for None."""
         if self.by is not None:
             value = self.by(value)
@@ -152,7 +152,7 @@ class Aggregate:
         return self.name or self.form
 
 
-def _merge(one: Any, other: Any) -> Any:
+def _merge(one: Element, other: Element) -> Element:
     return one.merge(other)
 
 
@@ -161,7 +161,7 @@ class Descending:
 
     __slots__ = ("key",)
 
-    def __init__(self, key: Any) -> None:
+    def __init__(self, key: Element) -> None:
         self.key = key
 
     def __lt__(self, other: Descending) -> bool:
@@ -190,7 +190,7 @@ class Total:
         self.floats = 0
         self.scaled = 0
         self.odd: dict[str, int] = {}
-        self.other: Any = 0
+        self.other: Element = 0
 
     def add(self, value: Element, weight: int) -> None:
         """Add *value* *weight* times."""
@@ -246,7 +246,7 @@ class Total:
                 return self.whole + self.other if self.other else self.whole
         return _rounded(self._numerator(), 1 << _UNIT, self.odd) + self.other
 
-    def mean(self, number: int) -> Any:
+    def mean(self, number: int) -> Element:
         """The sum over *number*, rounded once."""
         if self.other:
             return self.result() / number
@@ -303,8 +303,8 @@ def _is_lattice(given: object) -> bool:
 
 
 def linear(
-    add: Callable[[Any, Any, int], Any],
-    zero: Any = 0,
+    add: Callable[[Element, Element, int], Element],
+    zero: Element = 0,
     result: Callable[[Element], Element] | None = None,
     *,
     name: str = "",
@@ -322,7 +322,7 @@ def linear(
     >>> mean_of_squares.of({1: 1, 3: 1}), mean_of_squares.of({})
     (5.0, None)
     """
-    functions: dict[str, Any] = {"add": add} if result is None else {"add": add, "result": result}
+    functions: dict[str, object] = {"add": add} if result is None else {"add": add, "result": result}
     for what, function in functions.items():
         if not callable(function):
             raise CircuitError(f"a linear aggregate needs a function for {what}=, not {function!r}")
@@ -339,11 +339,11 @@ def user(function: Callable[[Group], Element], name: str = "") -> Aggregate:
     return Aggregate("user", function=function, name=name or getattr(function, "__name__", "user"))
 
 
-def aggregate_of(aggregate: Aggregate | type[Merging] | Callable[[Group], Element]) -> Aggregate:
+def aggregate_of(aggregate: object) -> Aggregate:
     """An aggregate as the user writes it: one of these, a class of lattices, or a function."""
     if isinstance(aggregate, Aggregate):
         return aggregate
-    builtin = {builtins.sum: sum, builtins.min: min, builtins.max: max}
+    builtin: dict[object, Aggregate] = {builtins.sum: sum, builtins.min: min, builtins.max: max}
     if aggregate in builtin:
         return builtin[aggregate]
     if _is_lattice(aggregate):

@@ -252,9 +252,9 @@ class Circuit(Wiring):
         self,
         ds: Ref,
         *,
-        inputs: Mapping[str, Any],
+        inputs: Mapping[str, object],
         outputs: Mapping[str, type | None],
-        messages: Mapping[str, Any],
+        messages: Mapping[str, object],
         tuples: bool = False,
     ) -> Callable[[], None]:
         """A view: see :func:`syndicate.hosting.host.host` and :mod:`syndicate.views`.

@@ -9,8 +9,8 @@ Source: Budiu et al. 2023 (integrate, distinct); ``docs/design/hosting.md``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TypeAlias
 
 from syndicate.errors import CircuitError, PatternError, SyndicateError, UnknownStream, short
 from syndicate.flow.element import Element, Key, collect, key_of, natural
@@ -29,9 +29,9 @@ from syndicate.values.value import Frozen, Ref, Value
 def view_of(
     ds: Ref,
     circuit: Netlist,
-    inputs: Mapping[str, Any],
+    inputs: Mapping[str, object],
     outputs: Mapping[str, type | None],
-    messages: Mapping[str, Any],
+    messages: Mapping[str, object],
     *,
     tuples: bool,
 ) -> Callable[[], None]:
@@ -52,14 +52,14 @@ def view_of(
     return start
 
 
-def _pattern(name: str, written: Any) -> tuple[Element, int]:
+def _pattern(name: str, written: object) -> tuple[Element, int]:
     try:
         return pattern_for(written)
     except PatternError as error:
         raise PatternError(f"the source {name!r} of a view: {error}") from None
 
 
-def _check_sources(circuit: Netlist, asserted: Mapping[str, Any], sent: Mapping[str, Any]) -> None:
+def _check_sources(circuit: Netlist, asserted: Mapping[str, object], sent: Mapping[str, object]) -> None:
     for name in (*asserted, *sent):
         if name not in circuit.sources:
             sources = ", ".join(map(repr, sorted(circuit.sources))) or "none"
@@ -78,7 +78,7 @@ def _check_sources(circuit: Netlist, asserted: Mapping[str, Any], sent: Mapping[
         raise CircuitError(f"the source {missing[0]!r} would never get anything: give its pattern in inputs=")
 
 
-def check_sink(circuit: Netlist, name: str, cls: Any) -> None:
+def check_sink(circuit: Netlist, name: str, cls: object) -> None:
     """Raise :class:`UnknownStream` or :class:`CircuitError` unless a sink can be asserted as what *cls* says."""
     node = circuit.sinks.get(name)
     if node is None:
@@ -93,7 +93,7 @@ def check_sink(circuit: Netlist, name: str, cls: Any) -> None:
 # --------------------------------------------------------------------------------------------------- what comes in
 
 
-Change: TypeAlias = "tuple[Elements, Any, Value, int]"
+Change: TypeAlias = "tuple[Elements, Hashable, Value, int]"
 """An element that came or went, with its weight: of which port, and the handle of its assertion, None for a message."""
 
 
@@ -109,7 +109,7 @@ class Elements(Port["View"]):
         """How many there are of each, for a source that is a set: an element is in it while there is one."""
         self.changed: dict[Key, int] = {}
 
-    def take(self, captures: Value, handle: Any) -> Value:
+    def take(self, captures: Value, handle: Hashable) -> Value:
         """Add the element that was captured to the delta."""
         element = self.element(captures)
         self.note(handle, element, 1)
@@ -121,7 +121,7 @@ class Elements(Port["View"]):
         element: Value = inward(captures[0] if self.bare else captures)
         return element
 
-    def note(self, handle: Any, element: Value, weight: int) -> None:
+    def note(self, handle: Hashable, element: Value, weight: int) -> None:
         """Add to the delta."""
         self.changes.append((self, handle, element, weight))
 
@@ -148,7 +148,7 @@ class Elements(Port["View"]):
     def passing(self) -> None:
         """Begin the delta of the next step with the end of what was there for the last one only."""
 
-    def refused(self, handle: Any, element: Value, weight: int) -> None:
+    def refused(self, handle: Hashable, element: Value, weight: int) -> None:
         """No step with this change can happen."""
 
 
@@ -161,7 +161,7 @@ class AssertedElements(Elements, Asserted["View"]):
         self.left: dict[Key, int] = {}
         """Those whose end was refused, and that nobody asserts: whoever asserts one again has it."""
 
-    def take(self, captures: Value, handle: Any) -> Value:
+    def take(self, captures: Value, handle: Hashable) -> Value:
         """Add the element to the delta, unless it has stayed."""
         if self.left and self._stayed(key_of(element := self.element(captures))):
             return element
@@ -173,12 +173,12 @@ class AssertedElements(Elements, Asserted["View"]):
             self.left[key] = count - 1
         return count > 0
 
-    def leave(self, row: Value, handle: Any) -> None:
+    def leave(self, row: Value, handle: Hashable) -> None:
         """Add to the delta."""
         self.note(handle, row, -1)
         self.host.wake()
 
-    def refused(self, handle: Any, element: Value, weight: int) -> None:
+    def refused(self, handle: Hashable, element: Value, weight: int) -> None:
         """It counts for nothing as long as it is asserted; an element that cannot go stays."""
         if weight > 0:
             self.rows.pop(handle, None)
@@ -241,7 +241,7 @@ class View(Host):
         engine.inspect = self.inspect
         self.wake()  # what follows from constants alone is there from the start
 
-    def listen(self, port: Elements, pattern: Any) -> None:
+    def listen(self, port: Elements, pattern: Value) -> None:
         """Let what matches a pattern be the input of a source."""
         self.ports.append(port)
         port.observe(self.ds, pattern)

@@ -14,8 +14,8 @@ published table is corrected".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Self
+from collections.abc import Callable, Mapping, Sequence
+from typing import Self
 
 from syndicate.errors import short
 from syndicate.flow.element import Element, Key, key_of, natural
@@ -30,15 +30,15 @@ from syndicate.lattice.table import Table
 from syndicate.values.value import Value
 
 
-def _bags(values: Any) -> list[tuple[Value]]:
+def _bags(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(value,) for value in values]
 
 
-def _functions(values: Any) -> list[tuple[Value]]:
+def _functions(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(lambda e: 2 if e == 1 else e,), (lambda e: 0,), (lambda e: None if e == 2 else e,)]
 
 
-def _members(values: Any) -> list[tuple[Value]]:
+def _members(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(1,), (2,), (True,), ("a",)]
 
 

@@ -19,8 +19,8 @@ lattices".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Self
+from collections.abc import Mapping, Sequence
+from typing import Self
 
 from syndicate.errors import NotAValue, PatternError, short
 from syndicate.flow.element import Element, Key, key_of, natural, rank
@@ -36,11 +36,11 @@ from syndicate.lattice.table import Table
 from syndicate.values.value import Value, freeze
 
 
-def _clocks(values: Any) -> list[tuple[Value]]:
+def _clocks(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(value,) for value in values]
 
 
-def _nodes(values: Any) -> list[tuple[Value]]:
+def _nodes(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(natural(key),) for value in values for key in list(value.content.rows())[:1]] + [("new",)]
 
 

@@ -12,22 +12,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 from syndicate.errors import SyndicateError
 from syndicate.flow.element import key_of, natural, naturals
-from syndicate.lattice.table import NO_ENTRY, Table
+from syndicate.lattice.table import NO_ENTRY, Rows, Table
 from syndicate.values.value import Value
 
 
-def _rows_of(pairs: Iterable[tuple[Value, Value]]) -> dict[Any, Any] | None:
+def _rows_of(pairs: Iterable[tuple[Value, Value]]) -> Rows | None:
     try:
         return {key_of(key): value for key, value in pairs}
     except SyndicateError:
         return None
 
 
-class Elements(AbstractSet[Any]):
+class Elements(AbstractSet[Value]):
     """An immutable set of elements."""
 
     __slots__ = ("_table",)
@@ -36,7 +35,7 @@ class Elements(AbstractSet[Any]):
         self._table = table
 
     @classmethod
-    def _from_iterable(cls, items: Iterable[Any]) -> Elements:
+    def _from_iterable(cls, items: Iterable[Value]) -> Elements:
         return cls(Table({key_of(item): None for item in items}))
 
     def __contains__(self, item: object) -> bool:
@@ -45,7 +44,7 @@ class Elements(AbstractSet[Any]):
         except SyndicateError:
             return False
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Value]:
         return iter(naturals(self._table.rows()))
 
     def __len__(self) -> int:
@@ -63,7 +62,7 @@ class Elements(AbstractSet[Any]):
         return f"{{{', '.join(map(repr, self))}}}" if len(self) else "set()"
 
 
-class Entries(Mapping[Any, Any]):
+class Entries(Mapping[Value, Value]):
     """An immutable mapping."""
 
     __slots__ = ("_table",)
@@ -71,16 +70,16 @@ class Entries(Mapping[Any, Any]):
     def __init__(self, table: Table) -> None:
         self._table = table
 
-    def __getitem__(self, key: object) -> Any:
+    def __getitem__(self, key: object) -> Value:
         try:
-            found = self._table.rows().get(key_of(key), NO_ENTRY)
+            value = self._table.rows().get(key_of(key), NO_ENTRY)
         except SyndicateError:
-            found = NO_ENTRY
-        if found is NO_ENTRY:
+            value = NO_ENTRY
+        if value is NO_ENTRY:
             raise KeyError(key)
-        return found
+        return value
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Value]:
         return iter(naturals(self._table.rows()))
 
     def __len__(self) -> int:

@@ -29,7 +29,7 @@ Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Semi
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from attrs import define, frozen
 
@@ -100,7 +100,7 @@ def combine(a: Value, b: Value) -> Value:
     raise LatticeValue(f"{short(a)} and {short(b)} have no merge: a rule's block must return rows or a lattice value")
 
 
-def increment(name: str, receiver: Grown[Any] | Lattice, *arguments: Any, naive: bool = False) -> Value:
+def increment(name: str, receiver: Grown[L] | Lattice, *arguments: Value, naive: bool = False) -> Value:
     """What the method *name* adds to its result, when the receiver and arguments that are :class:`Grown` grew.
 
     A receiver or argument that did not grow is given as it is.  Returns None if nothing grew.  Raises

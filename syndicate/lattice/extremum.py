@@ -15,7 +15,7 @@ Source: Conway et al. 2012, "Builtin lattices"; ``docs/design/lattice.md``, "Whe
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from syndicate.errors import LatticeValue, short
 from syndicate.lattice.boolean import Bool
@@ -25,26 +25,26 @@ from syndicate.lattice.ordering import is_comparable, is_number, precedes
 from syndicate.values.value import Value
 
 
-def _thresholds(values: Any) -> list[tuple[Value]]:
+def _thresholds(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(value.content,) for value in values if value.content is not None]
 
 
-def _operands(values: Any) -> list[tuple[Value]]:
+def _operands(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(value,) for value in values] + [(1,), (-2,), (0.5,)]
 
 
-def _numbers(values: Any) -> list[tuple[Value]]:
+def _numbers(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(1,), (0,), (-2,), (0.5,)]
 
 
-def _checked(value: Lattice) -> Any:
+def _checked(value: Lattice) -> Value:
     content = value.content
     if content is not None and not is_number(content):
         raise LatticeValue(f"{short(value)} holds no number, and only numbers can be added: map it first")
     return content
 
 
-def _operand(owner: Lattice, other: Any, verb: str) -> Any:
+def _operand(owner: Lattice, other: Value, verb: str) -> Value:
     """The number that *other* is, or holds; None if it is a bottom."""
     if isinstance(other, Lattice):
         owner.same_lattice(other, verb)
@@ -105,14 +105,14 @@ class Max(Lattice):
         return Bool(self.content is None or not _compared(limit, self.content))
 
     @morph(argument=Kind.MORPHISM, tries=_operands)
-    def __add__(self, other: Any) -> Max:
+    def __add__(self, other: Value) -> Max:
         if type(other) is Max and type(self.content) is int and type(other.content) is int:  # by far the most
             return made(Max, self.content + other.content)
         a, b = _checked(self), _operand(self, other, "add")
         return made(Max, None if a is None or b is None else a + b)
 
     @morph(tries=_operands)
-    def __sub__(self, other: Any) -> Max:
+    def __sub__(self, other: Value) -> Max:
         a, b = _checked(self), _operand(self, other, "subtract")
         return made(Max, None if a is None or b is None else a - b)
 
@@ -166,14 +166,14 @@ class Min(Lattice):
         return Bool(self.content is None or not _compared(self.content, limit))
 
     @morph(argument=Kind.MORPHISM, tries=_operands)
-    def __add__(self, other: Any) -> Min:
+    def __add__(self, other: Value) -> Min:
         if type(other) is Min and type(self.content) is int and type(other.content) is int:  # by far the most
             return made(Min, self.content + other.content)
         a, b = _checked(self), _operand(self, other, "add")
         return made(Min, None if a is None or b is None else a + b)
 
     @morph(tries=_operands)
-    def __sub__(self, other: Any) -> Min:
+    def __sub__(self, other: Value) -> Min:
         a, b = _checked(self), _operand(self, other, "subtract")
         return made(Min, None if a is None or b is None else a - b)
 

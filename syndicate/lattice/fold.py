@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import reduce
-from typing import Any, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from syndicate.errors import KeyConflict, LatticeValue, short
 from syndicate.flow.element import Element, Key, key_of, natural
@@ -93,7 +93,7 @@ def merge_row(old: Row, new: Row, key: Sequence[int] = ()) -> Row:
         raise KeyConflict(
             f"two rows with one key have {len(old)} and {len(new)} columns: {short(old)} and {short(new)}"
         )
-    merged: list[Any] | None = None
+    merged: list[Value] | None = None
     for place, (mine, theirs) in enumerate(zip(old, new, strict=True)):
         if mine is theirs:
             continue

@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 from syndicate.errors import LatticeAsKey, LatticeDefinition, LatticeMismatch, LatticeValue, short
 from syndicate.flow.element import Element, Key, Typed, key_of, natural
@@ -77,7 +77,7 @@ class Lattice:
         _set_content(self, content)
         _set_hash(self, None)
 
-    def __init_subclass__(cls, *, family: bool = False, **options: Any) -> None:
+    def __init_subclass__(cls, *, family: bool = False, **options: object) -> None:
         super().__init_subclass__(**options)
         if family:  # not a lattice itself, but what several have in common
             return
@@ -165,7 +165,7 @@ class Lattice:
         return () if self.content is None else (self.content,)
 
     @classmethod
-    def _rebuilt(cls, *parts: Any) -> Self:
+    def _rebuilt(cls, *parts: Value) -> Self:
         return cls(*parts)
 
     # ------------------------------------------------------------------------------------------------ as values

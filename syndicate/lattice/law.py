@@ -9,7 +9,7 @@ Source: Conway et al. 2012, "Definitions"; ``docs/design/lattice.md``, "Marks an
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from attrs import frozen
 
@@ -164,7 +164,7 @@ LAWS: Final = (
 
 
 def method_laws(
-    method: Method, values_known: Sequence[Any], arguments: Iterable[tuple[Value, ...]] | None
+    method: Method, pool: Sequence[Value], arguments: Iterable[tuple[Value, ...]] | None
 ) -> tuple[list[Law], list[Law], list[str]]:
     """What the marks of *method* claim of its receiver, and of lattice arguments, for some argument tuples each.
 
@@ -172,7 +172,7 @@ def method_laws(
     """
     if not method.kind.is_monotone and not method.argument.is_monotone:
         return [], [], []
-    few = values_known[:: max(1, len(values_known) // 12)]
+    few = pool[:: max(1, len(pool) // 12)]
     if arguments is not None:
         calls = list(arguments)
     elif method.tries is not None:
@@ -183,7 +183,7 @@ def method_laws(
     problem: Exception | None = None
     for call in calls:
         taken = 0
-        for value in values_known:
+        for value in pool:
             try:
                 _call(method, value, call)
             except (TypeError, LatticeValue) as error:
@@ -211,7 +211,7 @@ def method_laws(
     return receiver, argument, []
 
 
-def _call(method: Method, receiver: Any, arguments: tuple[Value, ...]) -> Value:
+def _call(method: Method, receiver: Value, arguments: tuple[Value, ...]) -> Value:
     return getattr(receiver, method.name)(*arguments)
 
 
@@ -253,7 +253,7 @@ def _law(method: Method, kind: Kind, text: str, apply: Callable[[Value], Value])
     return Law(f"{method.symbol} is monotone", f"f(a) <= f(a merge b), f(a) = {text}", 2, growing, True)
 
 
-def _written(method: Method, receiver: str, arguments: Sequence[Any]) -> str:
+def _written(method: Method, receiver: str, arguments: Sequence[Value]) -> str:
     texts = [getattr(each, "__qualname__", None) if isinstance(each, type) else short(each) for each in arguments]
     if method.symbol != method.name:
         return f"{receiver} {method.symbol} {texts[0]}"
@@ -267,7 +267,7 @@ def same(a: Value, b: Value) -> bool:
     return type(a) is type(b) and bool(a == b)
 
 
-def _below(low: Any, high: Any) -> bool:
+def _below(low: Value, high: Value) -> bool:
     if low is None:
         return True
     if isinstance(low, list):

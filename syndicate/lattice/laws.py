@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from random import Random
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final, TypeAlias, TypedDict, Unpack, cast
 
 from attrs import field, frozen
 
@@ -37,6 +37,9 @@ from syndicate.lattice.lattice import Lattice
 from syndicate.lattice.law import LAWS, PURE, Law, Text, method_laws
 from syndicate.lattice.samples import seeds, tuples, weight, with_merges
 from syndicate.values.value import Value
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy  # which users need not have
 
 _REFUSALS: Final = (
     LatticeMismatch,
@@ -47,6 +50,18 @@ _REFUSALS: Final = (
     AttributeError,
     NotImplementedError,
 )
+
+
+Values: TypeAlias = "Iterable[Value] | SearchStrategy[Value] | None"
+"""Values of a lattice, or a hypothesis strategy of them; None for its own samples."""
+
+
+class Options(TypedDict, total=False):
+    """What :func:`check` takes besides."""
+
+    arguments: Mapping[str, Iterable[tuple[Value, ...]]] | None
+    examples: int
+    seed: int
 
 
 @frozen
@@ -79,7 +94,7 @@ class Report:
         """Whether no law is known to be broken."""
         return not self.broken
 
-    def as_data(self) -> dict[str, Any]:
+    def as_data(self) -> dict[str, Value]:
         """The report as JSON has it."""
         return {
             "lattice": self.lattice.__name__,
@@ -106,7 +121,7 @@ class Report:
 
 def check(
     lattice: type[Lattice],
-    values: Any = None,
+    values: Values = None,
     *,
     arguments: Mapping[str, Iterable[tuple[Value, ...]]] | None = None,
     examples: int = 150,
@@ -126,10 +141,11 @@ def check(
         LatticeValue: if no value other than the bottom is known.
     """
     random = Random(seed)
-    strategy = values if type(values).__module__.startswith("hypothesis.") else None
+    drawn = type(values).__module__.startswith("hypothesis.")
+    strategy = cast("SearchStrategy[Value]", values) if drawn else None
     first: Exception | None = None
     try:
-        pool = seeds(lattice, _drawn(strategy) if strategy is not None else values)
+        pool = seeds(lattice, _drawn(strategy) if strategy is not None else cast("Iterable[Value] | None", values))
     except _REFUSALS as error:
         pool, first = [], error
     if len(pool) < 2:
@@ -160,7 +176,7 @@ def check(
     return Report(lattice, tuple(checked), tuple(broken.values()), tuple(unchecked), len(pool))
 
 
-def assert_laws(lattice: type[Lattice], values: Any = None, **options: Any) -> None:
+def assert_laws(lattice: type[Lattice], values: Values = None, **options: Unpack[Options]) -> None:
     """:func:`check`, for a test suite: raises :class:`LawBroken` with the report if a law is broken."""
     report = check(lattice, values, **options)
     if not report.ok:
@@ -182,16 +198,16 @@ def _fails(law: Law, values: Sequence[Value]) -> bool:
 
 
 def _search(
-    group: Sequence[Law], known: Sequence[Any], examples: int, random: Random
+    group: Sequence[Law], pool: Sequence[Value], examples: int, random: Random
 ) -> tuple[Law, tuple[Value, ...]] | None:
     for law in group:
-        for values in tuples(known, law.size, examples, random):
+        for values in tuples(pool, law.size, examples, random):
             if _fails(law, values):
-                return law, _shrunk(law, values, known)
+                return law, _shrunk(law, values, pool)
     return None
 
 
-def _shrunk(law: Law, values: tuple[Value, ...], pool: Sequence[Any]) -> tuple[Value, ...]:
+def _shrunk(law: Law, values: tuple[Value, ...], pool: Sequence[Value]) -> tuple[Value, ...]:
     """The same counterexample with each value as small as the known ones allow."""
     smaller = True
     while smaller:
@@ -207,11 +223,11 @@ def _shrunk(law: Law, values: tuple[Value, ...], pool: Sequence[Any]) -> tuple[V
     return values
 
 
-def _drawn(strategy: Any) -> list[Any]:
+def _drawn(strategy: SearchStrategy[Value]) -> list[Value]:
     """Some values of a strategy, for the arguments of methods."""
     import hypothesis
 
-    drawn: list[Any] = []
+    drawn: list[Value] = []
 
     @hypothesis.settings(
         max_examples=30,
@@ -228,7 +244,9 @@ def _drawn(strategy: Any) -> list[Any]:
     return drawn
 
 
-def _falsify(group: Sequence[Law], strategy: Any, examples: int) -> tuple[Law, tuple[Value, ...]] | None:
+def _falsify(
+    group: Sequence[Law], strategy: SearchStrategy[Value], examples: int
+) -> tuple[Law, tuple[Value, ...]] | None:
     import hypothesis
     from hypothesis import strategies
 

@@ -17,8 +17,8 @@ Source: Conway et al. 2012, "Builtin lattices"; ``docs/design/lattice.md``, "The
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Self, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Self, TypeVar
 
 from syndicate.errors import LatticeMismatch, LatticeValue, short
 from syndicate.flow.element import Element, Key, key_of, natural
@@ -35,20 +35,20 @@ from syndicate.values.value import Value
 L = TypeVar("L", bound=Lattice)
 
 
-def _maps(values: Any) -> list[tuple[Value]]:
+def _maps(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(value,) for value in values]
 
 
-def _keys(values: Any) -> list[tuple[Value]]:
+def _keys(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(natural(key),) for value in values for key in list(value.content.rows())[:1]] + [("none",)]
 
 
-def _keys_and_classes(values: Any) -> list[tuple[Value, Value]]:
+def _keys_and_classes(values: Sequence[Value]) -> list[tuple[Value, Value]]:
     known = {key: type(value) for each in values for key, value in each.content.rows().items()}
     return [(natural(key), cls) for key, cls in known.items()]
 
 
-def _thresholds(values: Any) -> list[tuple[Value, ...]]:
+def _thresholds(values: Sequence[Value]) -> list[tuple[Value, ...]]:
     return [("gt", 1), ("contains", 1), ("merge", Bool(True))]
 
 
@@ -176,12 +176,12 @@ class Map(Keyed):
         return made(type(self), Table({key: value for key, value in rows.items() if value.content}))
 
     @morph(tries=_thresholds)
-    def apply_morph(self, name: str, *arguments: Any) -> Self:
+    def apply_morph(self, name: str, *arguments: Value) -> Self:
         """The map of what the values' method *name*, a morphism, returns; raises :class:`LatticeValue`."""
         return self._applied("apply_morph", name, arguments)
 
     @monotone(tries=_thresholds)
-    def apply(self, name: str, *arguments: Any) -> Self:
+    def apply(self, name: str, *arguments: Value) -> Self:
         """The same with a method that is monotone, or a morphism; raises :class:`LatticeValue`."""
         return self._applied("apply", name, arguments)
 

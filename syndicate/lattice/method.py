@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeAlias, TypeVar, overload
+from typing import Final, TypeAlias, TypeVar, overload
 
 from attrs import frozen
 
 from syndicate.values.value import Value
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Value])
 
-Tries: TypeAlias = Callable[[Sequence[Any]], Iterable[tuple[Value, ...]]]
+Tries: TypeAlias = Callable[[Sequence[Value]], Iterable[tuple[Value, ...]]]
 """From some values of the lattice to argument tuples with which the law checker calls a method."""
 
 OPERATORS: Final = {"__add__": "+", "__sub__": "-"}
@@ -74,17 +74,17 @@ class Mark:
     tries: Tries | None
 
 
-def mark_of(function: Any) -> Mark | None:
+def mark_of(function: object) -> Mark | None:
     """The mark of a function, if it has one."""
-    found = getattr(function, "__lattice__", None)
-    return found if isinstance(found, Mark) else None
+    mark = getattr(function, "__lattice__", None)
+    return mark if isinstance(mark, Mark) else None
 
 
-def _decorator(kind: Kind, function: Any, argument: Kind | None, tries: Tries | None) -> Any:
+def _decorator(kind: Kind, function: F | None, argument: Kind | None, tries: Tries | None) -> F | Callable[[F], F]:
     mark = Mark(kind, Kind.NON_MONOTONE if argument is None else argument, tries)
 
-    def note(marked: Any) -> Any:
-        marked.__lattice__ = mark
+    def note(marked: F) -> F:
+        marked.__lattice__ = mark  # type: ignore[attr-defined]  # any function takes attributes
         return marked
 
     return note if function is None else note(function)
@@ -94,7 +94,9 @@ def _decorator(kind: Kind, function: Any, argument: Kind | None, tries: Tries | 
 def morph(function: F) -> F: ...
 @overload
 def morph(*, argument: Kind | None = None, tries: Tries | None = None) -> Callable[[F], F]: ...
-def morph(function: Any = None, *, argument: Kind | None = None, tries: Tries | None = None) -> Any:
+def morph(
+    function: F | None = None, *, argument: Kind | None = None, tries: Tries | None = None
+) -> F | Callable[[F], F]:
     """Mark a method as a morphism in its receiver, and as *argument* in arguments that are lattice values.
 
     >>> @morph
@@ -109,7 +111,9 @@ def morph(function: Any = None, *, argument: Kind | None = None, tries: Tries | 
 def monotone(function: F) -> F: ...
 @overload
 def monotone(*, argument: Kind | None = None, tries: Tries | None = None) -> Callable[[F], F]: ...
-def monotone(function: Any = None, *, argument: Kind | None = None, tries: Tries | None = None) -> Any:
+def monotone(
+    function: F | None = None, *, argument: Kind | None = None, tries: Tries | None = None
+) -> F | Callable[[F], F]:
     """Mark a method as monotone in its receiver, though no morphism."""
     return _decorator(Kind.MONOTONE, function, argument, tries)
 
@@ -118,6 +122,8 @@ def monotone(function: Any = None, *, argument: Kind | None = None, tries: Tries
 def non_monotone(function: F) -> F: ...
 @overload
 def non_monotone(*, argument: Kind | None = None, tries: Tries | None = None) -> Callable[[F], F]: ...
-def non_monotone(function: Any = None, *, argument: Kind | None = None, tries: Tries | None = None) -> Any:
+def non_monotone(
+    function: F | None = None, *, argument: Kind | None = None, tries: Tries | None = None
+) -> F | Callable[[F], F]:
     """Mark a method as neither; *argument* may still say that it is monotone in its argument, as ``lt_eq`` is."""
     return _decorator(Kind.NON_MONOTONE, function, argument, tries)

@@ -23,9 +23,9 @@ published table is corrected".
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
-from typing import Any, Self, TypeVar
+from typing import Self, TypeVar
 
 from syndicate.errors import LatticeMismatch
 from syndicate.flow.element import Key, key_of, natural, naturals
@@ -38,15 +38,15 @@ from syndicate.values.value import Value
 L = TypeVar("L", bound=Lattice)
 
 
-def _classes(values: Any) -> list[tuple[Value]]:
+def _classes(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(type(value.content[0]),) for value in values if value.content][:1]
 
 
-def _second_classes(values: Any) -> list[tuple[Value]]:
+def _second_classes(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(type(value.content[1]),) for value in values if value.content][:1]
 
 
-def _key_classes(values: Any) -> list[tuple[Value]]:
+def _key_classes(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(type(natural(key)),) for value in values for key in value.content.rows()][:1]
 
 
@@ -125,7 +125,7 @@ class DomPair(Keyed):
     def __init__(self, content: tuple[Lattice, Lattice] | Mapping[Lattice, Lattice] | None = None) -> None:
         """Hold one version, ``(key, value)``, or several as a mapping; raises :class:`LatticeValue`."""
         if content is None:
-            pairs: list[Any] = []
+            pairs: list[tuple[Value, Value]] = []
         elif isinstance(content, Mapping):
             pairs = list(content.items())
         else:
@@ -155,7 +155,7 @@ class DomPair(Keyed):
         return _merged(list(self.content.rows().values()), bottom)
 
     @classmethod
-    def _rebuilt(cls, *parts: Any) -> Self:
+    def _rebuilt(cls, *parts: Value) -> Self:
         return made(cls, Table(_undominated(list(parts))))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 from syndicate.errors import SyndicateError
 from syndicate.lattice.boolean import Bool
@@ -43,12 +43,12 @@ def weight(value: Value) -> tuple[int, str]:
     return len(text), text
 
 
-def distinct(values: Iterable[Value]) -> list[Any]:
+def distinct(values: Iterable[Value]) -> list[Value]:
     """The values, each once as its text tells, smallest first (by text: equality is under test)."""
     return sorted({repr(value): value for value in values}.values(), key=weight)
 
 
-def seeds(cls: type[Lattice], values: Iterable[Value] | None) -> list[Any]:
+def seeds(cls: type[Lattice], values: Iterable[Value] | None) -> list[Value]:
     """Values of *cls*, smallest first: *given*, or its samples, or what its constructor accepts; and the bottom."""
     if values is not None:
         candidates = list(values)
@@ -59,12 +59,12 @@ def seeds(cls: type[Lattice], values: Iterable[Value] | None) -> list[Any]:
     return distinct([*candidates, cls.bottom()])
 
 
-def with_merges(found: Sequence[Any], random: Random) -> list[Any]:
+def with_merges(values: Sequence[Value], random: Random) -> list[Value]:
     """The values and some merges of them, smallest first."""
-    return distinct([*found, *_merges(found, random)])
+    return distinct([*values, *_merges(values, random)])
 
 
-def accepted(cls: type[Lattice], contents: Iterable[Any]) -> Iterable[Lattice]:
+def accepted(cls: type[Lattice], contents: Iterable[Value]) -> Iterable[Lattice]:
     """Elements of *cls* made of those *contents* that its constructor takes."""
     for content in contents:
         try:
@@ -75,7 +75,7 @@ def accepted(cls: type[Lattice], contents: Iterable[Any]) -> Iterable[Lattice]:
         yield element
 
 
-def _merges(seeds: Sequence[Any], random: Random) -> Iterable[Any]:
+def _merges(seeds: Sequence[Value], random: Random) -> Iterable[Lattice]:
     for _ in range(min(40, len(seeds) ** 2)):
         merged = random.choice(seeds)
         for _ in range(random.randint(1, 3)):

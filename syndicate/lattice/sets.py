@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from itertools import starmap
 from operator import attrgetter, itemgetter
-from typing import Any, Final, Self, TypeVar
+from typing import Final, Self, TypeVar
 
 from syndicate.errors import LatticeValue, short
 from syndicate.flow.element import Element, Key, key_of, keys_of, natural, naturals
@@ -46,19 +46,19 @@ S = TypeVar("S", bound="Set")
 EMPTY: Final = Table({})
 
 
-def _sets(values: Any) -> list[tuple[Value]]:
+def _sets(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(value,) for value in values]
 
 
-def _functions(values: Any) -> list[tuple[Value]]:
+def _functions(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(lambda e: 2 if e == 1 else e,), (lambda e: 0,), (lambda e: None if e == 2 else e,)]
 
 
-def _tests(values: Any) -> list[tuple[Value]]:
+def _tests(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(lambda e: e != 1,), (lambda e: False,)]
 
 
-def _members(values: Any) -> list[tuple[Value]]:
+def _members(values: Sequence[Value]) -> list[tuple[Value]]:
     return [(1,), (2,), (True,), ("a",)]
 
 
@@ -156,7 +156,7 @@ class Set(Tabled):
     def eqjoin(
         self,
         other: Set,
-        columns: Mapping[Any, Any] | Iterable[tuple[Value, Value]] = (),
+        columns: Mapping[Value, Value] | Iterable[tuple[Value, Value]] = (),
         to: Callable[[Value, Value], Element] | None = None,
     ) -> Set:
         """What *to* makes of the pairs that agree in *columns*; None, from *to*, leaves a pair out.
@@ -204,7 +204,7 @@ class Set(Tabled):
         return made(Max, len(self.content))
 
     @monotone(tries=lambda values: [([],)])
-    def group_count(self, columns: Sequence[Any]) -> Lattice:
+    def group_count(self, columns: Sequence[Value]) -> Lattice:
         """How many elements there are for each value of *columns*: an lmap of lmax, keyed by the tuple of columns.
 
         Raises :class:`LatticeValue` for an element without such a column.
@@ -221,7 +221,7 @@ class Set(Tabled):
         return tuple(naturals(self.content.rows()))
 
     @classmethod
-    def _rebuilt(cls, *parts: Any) -> Self:
+    def _rebuilt(cls, *parts: Value) -> Self:
         return cls(parts)
 
     def __repr__(self) -> str:
@@ -263,7 +263,7 @@ def _collected(cls: type[S], elements: Iterable[Element]) -> S:
 _TEXTS: Final = frozenset({str, bytes})
 
 
-def _column(names: list[Any], *, whole: bool = False) -> Callable[[Value], Key]:
+def _column(names: list[Value], *, whole: bool = False) -> Callable[[Value], Key]:
     """A function from an element to the key of its columns, each an index, an attribute or a function.
 
     The key is that of their tuple, but of a single column that of itself, unless *whole*: a join has no use for it.

@@ -20,8 +20,8 @@ Source: Baker 1991; Conway et al. 2012, "User-defined lattices" (versions should
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, TypeAlias
 
 from syndicate.flow.element import Key
 from syndicate.values.value import Value
@@ -48,7 +48,7 @@ class Table:
         self._later: Table | None = None
         self._undo: Rows = {}
         self._hash: int | None = None
-        self._indexes: dict[Any, tuple[Column, dict[Key, list[Key]]]] | None = None
+        self._indexes: dict[object, tuple[Column, dict[Key, list[Key]]]] | None = None
 
     def rows(self) -> Rows:
         """The dictionary: to be read, at once, and never to be changed or kept."""
@@ -74,7 +74,7 @@ class Table:
                 grown._hash = self._hash + sum(map(hash, changes.items())) - sum(map(hash, gone))
         return grown
 
-    def index(self, name: Any, column: Column) -> Mapping[Key, list[Key]]:
+    def index(self, name: object, column: Column) -> Mapping[Key, list[Key]]:
         """The keys by *column*: made once for each *name*, then kept up to date as the newest version grows."""
         if self._indexes is None:
             self._indexes = {}
@@ -126,11 +126,11 @@ class Table:
         return f"Table({self.rows()!r})"
 
 
-def _file(keys: Any, column: Column, index: dict[Key, list[Key]]) -> None:
+def _file(keys: Iterable[Key], column: Column, index: dict[Key, list[Key]]) -> None:
     for key in keys:
         filed = column(key)
-        known = index.get(filed)
-        if known is None:
+        entry = index.get(filed)
+        if entry is None:
             index[filed] = [key]
         else:
-            known.append(key)
+            entry.append(key)

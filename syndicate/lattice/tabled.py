@@ -5,7 +5,7 @@ Source: ``docs/design/lattice.md``, "The built-in lattices".
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.lattice.contents import Entries
@@ -54,5 +54,5 @@ class Keyed(Tabled, family=True):
         return tuple([(natural(key), value) for key, value in self.content.rows().items()])
 
     @classmethod
-    def _rebuilt(cls, *parts: Any) -> Self:
+    def _rebuilt(cls, *parts: Value) -> Self:
         return cls(Entries(Table({key_of(key): value for key, value in parts})))

@@ -26,7 +26,7 @@ Source: PomoRA; ``docs/design/plan.md``, "What PomoRA and PomoLogic leave open".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from attrs import field, frozen
 
@@ -60,8 +60,8 @@ class Selection(Expression):
         return " and ".join(map(str, self.conditions))
 
 
-def _columns(given: Iterable[str | tuple[str, Any]]) -> tuple[tuple[str, Scalar], ...]:
-    pairs = given.items() if isinstance(given, Mapping) else [(c, c) if isinstance(c, str) else c for c in given]
+def _columns(columns: Iterable[str | tuple[str, object]]) -> tuple[tuple[str, Scalar], ...]:
+    pairs = columns.items() if isinstance(columns, Mapping) else [(c, c) if isinstance(c, str) else c for c in columns]
     return tuple((name, to_scalar(scalar)) for name, scalar in pairs)
 
 
@@ -148,8 +148,8 @@ def _with_function(made: Map | FlatMap) -> None:
     made._has(made.attributes)
 
 
-def _to_scalars(given: Any) -> tuple[Scalar, ...]:
-    return tuple(map(to_scalar, given if isinstance(given, (tuple, list)) else (given,)))
+def _to_scalars(of: object) -> tuple[Scalar, ...]:
+    return tuple(map(to_scalar, of if isinstance(of, (tuple, list)) else (of,)))
 
 
 @frozen(repr=False)
@@ -177,8 +177,10 @@ class Agg:
     __repr__ = __str__
 
 
-def _aggs(given: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> tuple[tuple[str, Agg], ...]:
-    pairs = given.items() if isinstance(given, Mapping) else given
+def _aggs(
+    aggregates: Mapping[str, object] | Iterable[tuple[str, object]],
+) -> tuple[tuple[str, Agg], ...]:
+    pairs = aggregates.items() if isinstance(aggregates, Mapping) else aggregates
     return tuple((name, agg if isinstance(agg, Agg) else Agg(agg)) for name, agg in pairs)
 
 

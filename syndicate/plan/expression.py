@@ -14,7 +14,7 @@ Source: PomoRA, section 1.1; ``docs/design/plan.md``, "Relations and rules".
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from attrs import field, fields, frozen
 
@@ -30,7 +30,7 @@ def to_names(given: Iterable[str]) -> Heading:
     return tuple(given)
 
 
-def _to_keys(rows: Iterable[Iterable[Any]]) -> tuple[Key, ...]:
+def _to_keys(rows: Iterable[Iterable[Element]]) -> tuple[Key, ...]:
     return tuple(dict.fromkeys(key_of(tuple(row)) for row in rows))
 
 
@@ -97,9 +97,9 @@ def _short(expression: Expression) -> str:
     return expression.name if isinstance(expression, Relation) else type(expression).__name__
 
 
-def is_expression(what: str, *given: Any) -> None:
+def is_expression(what: str, *expressions: object) -> None:
     """Raise :class:`PlanError` for what is not an expression."""
-    for one in given:
+    for one in expressions:
         if not isinstance(one, Expression):
             raise PlanError(f"{what} is made of expressions, not of {one!r}: use Relation(name, heading), or Literal")
 

@@ -15,14 +15,15 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from syndicate.errors import PlanError
+from syndicate.flow.element import Element
 
 Heading: TypeAlias = tuple[str, ...]
 
 
-def heading_of(what: str, names: Iterable[Any]) -> Heading:
+def heading_of(what: str, names: Iterable[Element]) -> Heading:
     """The heading made of *names*; raises :class:`PlanError` where one is no string, empty, or there twice."""
     if isinstance(names, str):
         raise PlanError(f"{what}: a heading is a sequence of names, not the string {names!r}: write ({names!r},)")

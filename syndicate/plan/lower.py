@@ -31,9 +31,9 @@ Source: PomoLogic, section 3; ``docs/design/plan.md``, "From algebra to a circui
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, cast
+from typing import cast
 
 from attrs import define, evolve, field, frozen
 
@@ -480,18 +480,18 @@ class _Checked:
 
     __slots__ = ("function", "heading")
 
-    def __init__(self, function: Any, heading: Heading) -> None:
+    def __init__(self, function: Callable[..., Element], heading: Heading) -> None:
         self.function = function
         self.heading = heading
 
-    def row(self, row: Element) -> Any:
+    def row(self, row: Element) -> Element:
         """The one row that is made."""
         made = self.function(row)
         if type(made) is not tuple or len(made) != len(self.heading):
             raise self._refusal(made)
         return made
 
-    def rows(self, row: Element) -> Any:
+    def rows(self, row: Element) -> Element:
         """The rows that are made."""
         made = list(self.function(row))
         width = len(self.heading)
@@ -500,6 +500,6 @@ class _Checked:
                 raise self._refusal(one)
         return made
 
-    def _refusal(self, made: Any) -> PlanError:
+    def _refusal(self, made: Element) -> PlanError:
         name = getattr(self.function, "__name__", repr(self.function))
         return PlanError(f"{name} gave {made!r}, not a tuple of {len(self.heading)}: {', '.join(self.heading)}")

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from attrs import frozen
 
@@ -72,7 +72,7 @@ class Meaning:
     places: Places
 
 
-def _meaning(function: Callable[..., Element], meaning: Meaning) -> Callable[..., Any]:
+def _meaning(function: Callable[..., Element], meaning: Meaning) -> Callable[..., Element]:
     function.meaning = meaning  # type: ignore[attr-defined]  # a function has any that one sets
     return function
 
@@ -82,9 +82,9 @@ class RowFunctions:
 
     def __init__(self) -> None:
         """Nothing made yet."""
-        self._made: dict[tuple[str, tuple[Element, ...]], Callable[..., Any]] = {}
+        self._made: dict[tuple[str, tuple[Element, ...]], Callable[..., Element]] = {}
 
-    def row(self, scalars: Sequence[Scalar], places: Places, arguments: str = "r") -> Callable[..., Any]:
+    def row(self, scalars: Sequence[Scalar], places: Places, arguments: str = "r") -> Callable[..., Element]:
         """A function that gives the tuple of some scalars."""
         text = _Text(places)
         items = [text.scalar(scalar) for scalar in scalars]
@@ -106,11 +106,11 @@ class RowFunctions:
         asked = tuple(conditions)
         return _meaning(self._function("r", text.all(asked), text, plain=False), Meaning("test", asked, places))
 
-    def rearranging(self, arguments: str, expression: str) -> Callable[..., Any]:
+    def rearranging(self, arguments: str, expression: str) -> Callable[..., Element]:
         """A function whose text is written by this module."""
         return self._function(arguments, expression, _Text({}), plain=True)
 
-    def _function(self, arguments: str, expression: str, text: _Text, *, plain: bool) -> Callable[..., Any]:
+    def _function(self, arguments: str, expression: str, text: _Text, *, plain: bool) -> Callable[..., Element]:
         written = f"lambda {arguments}: {expression}"
         bound = (plain, *text.identities())
         function = self._made.get((written, bound))
@@ -140,8 +140,8 @@ class _Text:
 
     def __init__(self, places: Places) -> None:
         self.places = places
-        self.names: dict[str, Any] = {"__builtins__": {"type": type, "int": int, "str": str, "bytes": bytes}}
-        self.bound: list[Any] = []
+        self.names: dict[str, object] = {"__builtins__": {"type": type, "int": int, "str": str, "bytes": bytes}}
+        self.bound: list[Element] = []
 
     def identities(self) -> tuple[Element, ...]:
         """What tells two functions of the same text apart."""

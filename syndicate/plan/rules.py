@@ -8,7 +8,6 @@ Source: PomoLogic; ``docs/design/plan.md``, "Relations and rules".
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 import attrs
 from attrs import define, field
@@ -209,7 +208,7 @@ class Rules:
         return "\n".join(lines)
 
 
-def _fields(name: str, record: Any) -> Heading:
+def _fields(name: str, record: type) -> Heading:
     if not hasattr(record, "__label__"):
         raise PlanError(f"relation {name}: {record.__name__} is no record class: decorate it with @record")
     return heading_of(f"relation {name}", (one.name for one in attrs.fields(record)))

@@ -19,7 +19,7 @@ What was decided about comparisons says docs/design/flow.md.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar, overload
 
 from attrs import field, frozen
 
@@ -29,6 +29,9 @@ from syndicate.flow.element import Element, key_of
 
 ARITHMETIC: Final = ("+", "-", "*", "/", "//", "%")
 COMPARISONS: Final = tuple(COMPARING)
+
+
+F = TypeVar("F", bound=Callable[..., object])
 
 
 @frozen
@@ -59,22 +62,22 @@ class Const:
         return repr(self.value)
 
 
-def to_scalar(given: Any) -> Scalar:
+def to_scalar(value: object) -> Scalar:
     """The scalar where an attribute is expected: a string is an attribute's name."""
-    return Attr(given) if isinstance(given, str) else to_operand(given)
+    return Attr(value) if isinstance(value, str) else to_operand(value)
 
 
-def to_operand(given: Any) -> Scalar:
+def to_operand(value: object) -> Scalar:
     """The scalar on the right of an operator: anything that is no scalar is a constant."""
-    return given if isinstance(given, SCALARS) else Const(given)
+    return value if isinstance(value, SCALARS) else Const(value)
 
 
-def _to_scalars(given: tuple[Element, ...]) -> tuple[Scalar, ...]:
-    return tuple(map(to_scalar, given))
+def _to_scalars(values: tuple[object, ...]) -> tuple[Scalar, ...]:
+    return tuple(map(to_scalar, values))
 
 
-def _is_operator(operators: tuple[str, ...]) -> Callable[[Any, Any, str], None]:
-    def check(instance: Any, attribute: Any, op: str) -> None:
+def _is_operator(operators: tuple[str, ...]) -> Callable[[object, object, str], None]:
+    def check(instance: object, attribute: object, op: str) -> None:
         if op not in operators:
             raise PlanError(f"{type(instance).__name__}: there is no operator {op!r}; there are {' '.join(operators)}")
 
@@ -132,7 +135,7 @@ class Call(_Applied):
     function: Callable[..., Element]
     arguments: tuple[Scalar, ...]
 
-    def __init__(self, function: Callable[..., Element], *arguments: Any) -> None:
+    def __init__(self, function: Callable[..., Element], *arguments: object) -> None:
         """Strings among *arguments* are attributes, other things that are no scalars constants."""
         self.__attrs_init__(_callable("Call", function), _to_scalars(arguments))
 
@@ -161,7 +164,7 @@ class Holds(_Applied):
     function: Callable[..., object]
     arguments: tuple[Scalar, ...]
 
-    def __init__(self, function: Callable[..., object], *arguments: Any) -> None:
+    def __init__(self, function: Callable[..., object], *arguments: object) -> None:
         """Strings among *arguments* are attributes, other things that are no scalars constants."""
         self.__attrs_init__(_callable("Holds", function), _to_scalars(arguments))
 
@@ -222,12 +225,12 @@ Condition: TypeAlias = Compare | Holds | AllOf | AnyOf | Not
 CONDITIONS: Final = (Compare, Holds, AllOf, AnyOf, Not)
 
 
-def to_condition(given: Any) -> Condition:
+def to_condition(value: object) -> Condition:
     """A condition, if it is one; raises :class:`PlanError`."""
-    if isinstance(given, CONDITIONS):
-        return given
+    if isinstance(value, CONDITIONS):
+        return value
     raise PlanError(
-        f"{given!r} is no condition: use Compare(attribute, operator, value), or Holds(function, *attributes)"
+        f"{value!r} is no condition: use Compare(attribute, operator, value), or Holds(function, *attributes)"
     )
 
 
@@ -246,7 +249,11 @@ def may_raise(scalar: Scalar | Condition) -> bool:
             return True
 
 
-def substitute(scalar: Any, values: Mapping[str, Scalar]) -> Any:
+@overload
+def substitute(scalar: Scalar, values: Mapping[str, Scalar]) -> Scalar: ...
+@overload
+def substitute(scalar: Condition, values: Mapping[str, Scalar]) -> Condition: ...
+def substitute(scalar: Scalar | Condition, values: Mapping[str, Scalar]) -> Scalar | Condition:
     """A scalar or condition with other scalars in place of attributes."""
     match scalar:
         case Attr():
@@ -283,7 +290,7 @@ def _name(function: Callable[..., Element]) -> str:
     return getattr(function, "__name__", type(function).__name__)
 
 
-def _callable(what: str, function: Any) -> Any:
+def _callable(what: str, function: F) -> F:
     if not callable(function):
         raise PlanError(f"{what} needs a function, not {function!r}")
     return function

@@ -15,7 +15,7 @@ from relay.cli.rules.program import find_dedalus, read_schedule, write
 from relay.cli.rules.verb import Verb
 from syndicate.dedalus.ast import Atom, Constant, Rule
 from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer
-from syndicate.dedalus.explore.outcome import MODES, Difference, Exploration, Outcome
+from syndicate.dedalus.explore.outcome import MODES, Difference, Entry, Exploration, Outcome
 from syndicate.dedalus.schedule import DELIVERIES, NEVER
 from syndicate.errors import ExplorationTooLarge, FactError
 
@@ -186,20 +186,26 @@ def _show_difference(difference: Difference, exploration: Exploration) -> None:
     click.echo("two runs that end differently, and all in which they differ:")
     for one, other in sorted(difference.entries(), key=lambda pair: None in pair):  # what follows from others is last
         entry = one or other
-        chooses = "chosen" in entry
-        what = f"{entry['rel']} chooses" if chooses else str(Atom(entry["rel"], tuple(map(Constant, entry["tuple"]))))
-        when = f"at {entry['time']}" if chooses else f"sent at {entry['sent']}"
         if one and other:
-            click.echo(f"  {what} {when}: {'' if chooses else 'arrives '}{_said(one)}, or {_said(other)}")
+            fates = f"{'' if 'chosen' in one else 'arrives '}{_said(one)}, or {_said(other)}"
         else:
-            click.echo(f"  {what} {when}: in the {'first' if one else 'second'} alone")
+            fates = f"in the {'first' if one else 'second'} alone"
+        if entry:
+            click.echo(f"  {_named(entry)}: {fates}")
     for outcome in (difference.one, difference.other):
         outcome.projection = exploration.project(outcome.model)
         click.echo(f"  {' '.join(_facts(outcome, timed=False)) or '(nothing)'}")
         click.echo(f"    --schedule: {json.dumps(outcome.schedule())}")
 
 
-def _said(entry: dict[str, Any]) -> str:
+def _named(entry: Entry) -> str:
+    """What an entry of a schedule is about."""
+    if "chosen" in entry:
+        return f"{entry['rel']} chooses at {entry['time']}"
+    return f"{Atom(entry['rel'], tuple(map(Constant, entry['tuple'])))} sent at {entry['sent']}"
+
+
+def _said(entry: Entry) -> str:
     if "chosen" in entry:
         return "; ".join(str(tuple(row)) for row in entry["chosen"])
     arrive = entry["arrive"]

@@ -20,15 +20,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import product
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from attrs import define, field
 
-from syndicate.dedalus.ast import Constant, Rule, Variable
+from syndicate.dedalus.ast import Constant, Row, Rule, Value, Variable
 from syndicate.dedalus.explore.space import Fact, Facts, Space, StepResult
 from syndicate.dedalus.explore.state import Sent, State, Step, divided
 from syndicate.dedalus.timeline import order
 
+Sending: TypeAlias = tuple[int, Row, tuple[Value, ...]]
+"""The number of the rule, the row, the senders."""
+Rank: TypeAlias = tuple[str, list[tuple[int, Value]]]
 Share: TypeAlias = tuple[tuple[Sent, ...], tuple[Sent, ...]]
 """The copies of a message that arrive now, and those that do not."""
 
@@ -47,7 +50,7 @@ class Arrivals:
     lossless: bool
     local: bool
     count: Callable[[int], None]
-    ranks: dict[Fact, Any] = field(factory=dict)
+    ranks: dict[Fact, Rank] = field(factory=dict)
 
     def ways(
         self, state: State, held: Facts, *, named: bool, watched: Sequence[str] | None
@@ -91,12 +94,12 @@ class Arrivals:
                         way = Step(way, ("arrive", rule, fact[1], sent, state.time, senders))
             yield frozenset(arriving), flight, way
 
-    def _rank(self, fact: Fact) -> Any:
+    def _rank(self, fact: Fact) -> Rank:
         """A sort key for facts."""
-        known = self.ranks.get(fact)
-        if known is None:
-            known = self.ranks[fact] = fact[0], order(fact[1])
-        return known
+        rank = self.ranks.get(fact)
+        if rank is None:
+            rank = self.ranks[fact] = fact[0], order(fact[1])
+        return rank
 
     def _idle(self, state: State, held: Facts, option: Iterable[tuple[Fact, Share]], watched: Sequence[str]) -> bool:
         """Whether something arrives without effect, so that it might as well not."""
@@ -123,7 +126,7 @@ class Arrivals:
             return False
         return one.sends == less.sends or self._new(one, less, flight) == self._new(less, one, flight)
 
-    def _new(self, step: StepResult, other: StepResult, flight: Mapping[Fact, object]) -> list[tuple[Any, ...]]:
+    def _new(self, step: StepResult, other: StepResult, flight: Mapping[Fact, object]) -> list[Sending]:
         """What is sent, but for what is under way or there for good."""
         sends = []
         for send in step.sends:

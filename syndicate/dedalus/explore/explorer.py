@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from itertools import product
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from attrs import define, field
 
@@ -42,6 +42,7 @@ from syndicate.dedalus.explore.stability import Early, Run, StabilityCheck, idli
 from syndicate.dedalus.explore.state import Lane, Met, Sent, State, Step, decided, is_causal, steps_of
 from syndicate.dedalus.run import Facts as Events
 from syndicate.dedalus.schedule import Clock, Send
+from syndicate.dedalus.timeline import Timeline
 from syndicate.errors import ExplorationTooLarge, ScheduleError
 
 MOST_STEPS: Final = 200_000
@@ -143,7 +144,7 @@ class Explorer:
             self.mode, self.relations, start, until, self.final, outcomes, self.steps, complete, self.project
         )
 
-    def project(self, model: Any) -> Projection:
+    def project(self, model: Timeline) -> Projection:
         """The outcome that a whole model has."""
         times = [self.final] if self.mode == "confluence" else range(model.start, model.until + 1)
         made = []

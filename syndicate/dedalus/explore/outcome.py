@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from attrs import define, field
 
 from syndicate.dedalus.ast import Row, Value
 from syndicate.dedalus.explore.space import Facts
 from syndicate.dedalus.model import Model
+from syndicate.dedalus.schedule import ChoiceEntry, MessageEntry, ScheduleFields
 from syndicate.dedalus.timeline import order
 from syndicate.errors import DedalusParadox, ScheduleError
 
@@ -31,11 +32,12 @@ Projection: TypeAlias = tuple[tuple[int, Facts], ...]
 """What is true of the relations that are asked for, by time; times without rows are left out."""
 
 
-def by_rows(projection: Projection) -> Any:
+def by_rows(projection: Projection) -> list[tuple[str, int, list[tuple[int, Value]]]]:
     """A sort key for outcomes."""
     return sorted((name, time, order(row)) for time, facts in projection for name, row in facts)
 
 
+Entry: TypeAlias = MessageEntry | ChoiceEntry
 MessageKey: TypeAlias = tuple[int, Row, int]
 """The rule, the row, the time of sending."""
 
@@ -65,17 +67,17 @@ class Outcome:
         """A whole model with this outcome."""
         return self.replay(self.decisions)
 
-    def schedule(self) -> dict[str, Any]:
+    def schedule(self) -> ScheduleFields:
         """A schedule, as JSON, under which ``run`` has this outcome, with the same events and delivery."""
         return self.model.schedule()
 
     def times(self) -> dict[str, dict[str, list[list[Value]]]]:
         """``{relation: {time: rows}}``."""
-        made: dict[str, dict[str, list[list[Value]]]] = {}
+        times: dict[str, dict[str, list[list[Value]]]] = {}
         for time, facts in self.projection:
             for name, row in sorted(facts, key=lambda fact: (fact[0], order(fact[1]))):
-                made.setdefault(name, {}).setdefault(str(time), []).append(list(row))
-        return {name: made[name] for name in sorted(made)}
+                times.setdefault(name, {}).setdefault(str(time), []).append(list(row))
+        return {name: times[name] for name in sorted(times)}
 
     def rows(self) -> dict[str, list[list[Value]]]:
         """``{relation: rows}``, whatever the time."""
@@ -89,19 +91,15 @@ class Difference:
     one: Outcome
     other: Outcome
 
-    def entries(self) -> list[tuple[Any, Any]]:
+    def entries(self) -> list[tuple[Entry | None, Entry | None]]:
         """What differs: entries of the two schedules, None where one has no such entry."""
-        found = []
         sides = [_entries(outcome.model) for outcome in (self.one, self.other)]
-        for key in sorted({*sides[0], *sides[1]}, key=repr):
-            pair = tuple(side.get(key) for side in sides)
-            if pair[0] != pair[1]:
-                found.append((pair[0], pair[1]))
-        return found
+        pairs = [(sides[0].get(key), sides[1].get(key)) for key in sorted({*sides[0], *sides[1]}, key=repr)]
+        return [pair for pair in pairs if pair[0] != pair[1]]
 
 
-def _entries(model: Model) -> dict[Any, Any]:
-    messages = {("m", one.rule, one.row, one.sent): one.to_json() for one in model.messages}
+def _entries(model: Model) -> dict[object, Entry]:
+    messages: dict[object, Entry] = {("m", one.rule, one.row, one.sent): one.to_json() for one in model.messages}
     return {**messages, **{("c", one.rule, one.time): one.to_json() for one in model.choices}}
 
 
@@ -127,14 +125,14 @@ class Exploration:
         """Whether there is one outcome at most; None if that is not known."""
         return False if len(self.outcomes) > 1 else True if self.complete else None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """As JSON: ``models``, or ``finals`` and ``confluent``; ``complete`` where it is not."""
-        made: dict[str, Any]
+        data: dict[str, object]
         if self.mode == "all-models":
-            made = {"models": [outcome.times() for outcome in self.outcomes]}
+            data = {"models": [outcome.times() for outcome in self.outcomes]}
         else:
-            made = {"finals": [outcome.rows() for outcome in self.outcomes], "confluent": self.confluent}
-        return made if self.complete else {**made, "complete": False}
+            data = {"finals": [outcome.rows() for outcome in self.outcomes], "confluent": self.confluent}
+        return data if self.complete else {**data, "complete": False}
 
     def difference(self) -> Difference | None:
         """Two schedules that end differently and differ in as little as can be; None if all end alike.
@@ -157,7 +155,7 @@ class Exploration:
         goal, tried = _decided(difference.other.model), _decided(difference.one.model)
         before: Outcome | None = difference.one
         for kind in ("arrive", "choices"):
-            wanted: Mapping[Any, Any] = getattr(goal, kind)
+            wanted: Mapping[object, object] = getattr(goal, kind)
             for key in sorted(wanted, key=repr):
                 if getattr(tried, kind).get(key) == wanted[key]:
                     continue
@@ -175,19 +173,19 @@ class Exploration:
 
     def _outcome(self, decisions: Decisions, like: Outcome) -> Outcome | None:
         """What decisions lead to, if that is a run."""
-        made = Outcome((), decisions, like.replay)
+        outcome = Outcome((), decisions, like.replay)
         try:
-            made.projection = self.project(made.model)
+            outcome.projection = self.project(outcome.model)
         except (DedalusParadox, ScheduleError):
             return None
-        return made
+        return outcome
 
     def _smaller(self, difference: Difference) -> Difference | None:
         mine, theirs = difference.one.model, difference.other.model
         goal, now = _decided(mine), _decided(theirs)
         size = len(difference.entries())
         for kind in ("arrive", "choices"):
-            wanted: Mapping[Any, Any] = getattr(goal, kind)
+            wanted: Mapping[object, object] = getattr(goal, kind)
             for key, value in getattr(now, kind).items():
                 if wanted.get(key, value) == value:
                     continue

@@ -8,17 +8,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from itertools import product
-from typing import Any, TypeAlias
+from typing import Literal, TypeAlias
 
 from attrs import evolve, frozen
 
 from syndicate.dedalus.ast import Row, Value
 from syndicate.dedalus.causality import check_causality
 from syndicate.dedalus.explore.outcome import MessageKey, Projection
-from syndicate.dedalus.explore.space import Fact, Facts
+from syndicate.dedalus.explore.space import Fact, Facts, StepResult
 from syndicate.dedalus.explore.stability import Early
 from syndicate.dedalus.timeline import Message, order
 from syndicate.errors import ScheduleError
@@ -27,12 +27,21 @@ Sent: TypeAlias = tuple[int, int, tuple[Value, ...]]
 """Of a message under way: the rule, the time of sending, the senders."""
 
 
+Arrived: TypeAlias = tuple[Literal["arrive"], int, Row, int, int, tuple[Value, ...]]
+"""A message arrives: its rule, the row, the time of sending and that of arrival, the senders."""
+Choosing: TypeAlias = tuple[Literal["choose"], int, int, AbstractSet[Row]]
+"""A choice is made: the rule, the time, the values."""
+Evaluated: TypeAlias = tuple[Literal["found"], int, StepResult]
+"""A timestep: the time, and what is true then."""
+Decision: TypeAlias = Arrived | Choosing | Evaluated
+
+
 @frozen(eq=False)
 class Step:
     """The path to a state, last step first."""
 
     before: Step | None
-    entry: tuple[Any, ...]
+    entry: Decision
 
 
 @frozen
@@ -75,7 +84,7 @@ class State:
     way: Step | None
     void: bool = False
 
-    def key(self, *, lossless: bool) -> tuple[Any, ...]:
+    def key(self, *, lossless: bool) -> Hashable:
         """Of two states with equal keys, the one with more copies under way reaches all that the other does.
 
         Where all messages must arrive, no copy at all is not fewer than one.
@@ -93,11 +102,11 @@ class Met:
 
     def __init__(self) -> None:
         """None."""
-        self.known: dict[tuple[Any, ...], list[dict[Fact, int]]] = {}
+        self.copies: dict[Hashable, list[dict[Fact, int]]] = {}
 
-    def new(self, key: tuple[Any, ...], copies: dict[Fact, int]) -> bool:
+    def new(self, key: Hashable, copies: dict[Fact, int]) -> bool:
         """Take down a state, unless one was met from which all its outcomes are reached."""
-        same = self.known.setdefault(key, [])
+        same = self.copies.setdefault(key, [])
         if any(all(other.get(fact, 0) >= count for fact, count in copies.items()) for other in same):
             return False
         same[:] = [other for other in same if any(copies.get(fact, 0) < count for fact, count in other.items())]
@@ -131,34 +140,34 @@ def divided(
     return [((), copies), *([] if held else [(copies[:1], copies[1:])])]
 
 
-def steps_of(way: Step | None) -> list[tuple[Any, ...]]:
+def steps_of(way: Step | None) -> list[Decision]:
     """The entries on a path, first step first."""
-    found = []
+    entries = []
     while way is not None:
-        found.append(way.entry)
+        entries.append(way.entry)
         way = way.before
-    return found[::-1]
+    return entries[::-1]
 
 
 def decided(
-    steps: Iterable[tuple[Any, ...]],
+    steps: Iterable[Decision],
 ) -> tuple[dict[MessageKey, tuple[int, ...]], dict[tuple[int, int], tuple[Row, ...]]]:
     """When messages arrived on a path, and what was chosen, by rule and time."""
     arrive: dict[MessageKey, list[int]] = defaultdict(list)
     choices: dict[tuple[int, int], tuple[Row, ...]] = {}
     for step in steps:
         if step[0] == "arrive":
-            arrive[step[1:4]].append(step[4])
+            arrive[step[1], step[2], step[3]].append(step[4])
         elif step[0] == "choose":
             choices[step[1], step[2]] = tuple(sorted(step[3], key=order))
     return {key: tuple(sorted(times)) for key, times in arrive.items()}, choices
 
 
-def is_causal(steps: Iterable[tuple[Any, ...]]) -> bool:
+def is_causal(steps: Iterable[Decision]) -> bool:
     """Whether no message on a path comes before its cause."""
     messages = [
         Message("", row, sent, (at,), number, senders)
-        for kind, number, row, sent, at, senders in (step for step in steps if step[0] == "arrive")
+        for _, number, row, sent, at, senders in (step for step in steps if step[0] == "arrive")
     ]
     try:
         check_causality(messages)

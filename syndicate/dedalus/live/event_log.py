@@ -34,7 +34,7 @@ from zlib import crc32
 from attrs import asdict, evolve, field, frozen
 
 from syndicate.dedalus.ast import Row, Value, normal
-from syndicate.dedalus.schedule import NEVER
+from syndicate.dedalus.schedule import NEVER, ScheduleFields
 from syndicate.dedalus.timeline import Chosen, Intervals, Message
 from syndicate.errors import ScheduleError
 
@@ -217,7 +217,7 @@ class Rerun(TypedDict):
 
     start: int
     until: int
-    schedule: dict[str, object]
+    schedule: ScheduleFields
     events: dict[int, dict[str, set[Row]]]
 
 
@@ -247,7 +247,7 @@ def together(logs: Iterable[EventLog]) -> Rerun:
             end = until if presence.until is None else min(until, presence.until)
             for time in range(presence.since, end + 1):
                 _add(events, time, presence.relation, presence.row)
-    schedule: dict[str, object] = {
+    schedule: ScheduleFields = {
         "schedule": [
             {"rel": name, "tuple": list(row), "sent": sent, "arrive": _arrive(times)}
             for (name, row, sent), times in arrivals.items()

@@ -24,7 +24,7 @@ from attrs import define, field, frozen
 
 from syndicate.dedalus.ast import Row, Value
 from syndicate.dedalus.choice import Dependencies
-from syndicate.dedalus.net import Net, crashing, delaying, dropping
+from syndicate.dedalus.net import Net, Passage, crashing, delaying, dropping
 
 
 @frozen
@@ -165,10 +165,10 @@ class Faults:
 
     def net(self, chosen: int) -> Net:
         """The network with these faults."""
-        found = list(self.of(chosen))
-        drop = frozenset((f.sender, f.receiver, f.sent) for f in found if isinstance(f, Drop))
-        late = {(f.sender, f.receiver, f.sent): f.by for f in found if isinstance(f, Late)}
-        return Net(self.nodes, drop, {f.node: f.time for f in found if isinstance(f, Crash)}, late=late)
+        faults = list(self.of(chosen))
+        drop = frozenset((f.sender, f.receiver, f.sent) for f in faults if isinstance(f, Drop))
+        late: dict[Passage, int] = {(f.sender, f.receiver, f.sent): f.by for f in faults if isinstance(f, Late)}
+        return Net(self.nodes, drop, {f.node: f.time for f in faults if isinstance(f, Crash)}, late=late)
 
 
 def bits_of(mask: int) -> Iterator[int]:

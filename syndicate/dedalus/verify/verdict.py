@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, Final, Required, TypedDict
+from typing import Final, Required, TypedDict
 
 from attrs import define, evolve, field, frozen
 
@@ -106,7 +106,7 @@ class Verdict:
         """Whether something was promised, and no faults break it."""
         return not self.violation_exists and self.vacuous == ""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The verdict, with null where nothing was found.
 
         ``choices_tried`` is ``"all"``, or the seed whose choices were; null for a program that has none to make.
@@ -122,7 +122,7 @@ class Verdict:
             "choices_tried": "all" if self.open else self.seed,
         }
 
-    def schedule(self) -> dict[str, Any]:
+    def schedule(self) -> dict[str, object]:
         """The schedule under which a run shows the first counterexample."""
         return {
             "net": self.net.to_json(),

@@ -22,7 +22,7 @@ log("b", "ho") is not there at 2
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
@@ -98,7 +98,7 @@ class Attempt(explain.Attempt):
         """Where the rule is written."""
         return str(self.rule.place)
 
-    def details(self) -> dict[str, Any]:
+    def details(self) -> dict[str, object]:
         """The time, and the binding that got furthest."""
         return {"at": self.at, "binding": dict(self.binding)}
 

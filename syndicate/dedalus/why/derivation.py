@@ -21,7 +21,7 @@ Contract: each step is an instance of its rule in the model, and nothing rests o
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, ClassVar, Final, Literal, TypeAlias
+from typing import ClassVar, Final, Literal, TypeAlias
 
 from attrs import define, evolve, field, frozen
 
@@ -154,7 +154,7 @@ class Why(derivation.Derivation):
         """Where the rule is written."""
         return str(self.rule.place) if self.rule is not None else ""
 
-    def details(self) -> dict[str, Any]:
+    def details(self) -> dict[str, object]:
         """Its times, and who sent it."""
         return {"time": self.time, "since": self.since, "at": self.at, "senders": [*self.senders]}
 

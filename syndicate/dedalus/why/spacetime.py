@@ -17,7 +17,7 @@ A node that has crashed is drawn with dots from then on, and what it would have 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from syndicate.dedalus.ast import Atom, Constant, Value
 from syndicate.dedalus.net import delaying
@@ -47,12 +47,12 @@ def diagram(model: Timeline, form: Form = "text") -> str:
     return SpaceTime(
         {node: str(node) for node in sorted(nodes, key=lambda node: (isinstance(node, str), node))},
         sorted(marks, key=lambda mark: (mark.time, rank[mark.what])),
-        crashes,
+        dict(crashes.items()),
         model.until,
     ).draw(form)
 
 
-def _marks(model: Timeline, message: Message, crashes: dict[Value, int]) -> Iterator[Mark]:
+def _marks(model: Timeline, message: Message, crashes: Mapping[Value, int]) -> Iterator[Mark]:
     """A message from each of its senders, and its arrivals that are not in the next timestep."""
     row = str(Atom(message.relation, tuple(map(Constant, message.row))))
     receiver = message.row[0] if message.row else None
