@@ -39,14 +39,15 @@ class Pause:
         self._ageing = ageing
         self._works = False  # whether the collector is to work again at the end
 
-    def __enter__(self) -> None:
+    def begin(self) -> None:
+        """Let the collector rest."""
         # It may rest because of another thread's pause, which may end just now: so it is asked about twice.
         if gc.isenabled() or _pauses or gc.isenabled():
             self._works = True
             _pauses.add(self)
             gc.disable()
 
-    def end(self, *_: object) -> None:
+    def end(self) -> None:
         """Let the collector work again, if it did before."""
         if self._works:
             if self._ageing and gc.get_count()[0] > MANY_OBJECTS and not gc.get_freeze_count():
@@ -56,7 +57,11 @@ class Pause:
             _pauses.discard(self)
             self._works = False
 
-    __exit__ = end
+    def __enter__(self) -> None:
+        self.begin()
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
 
 
 _pauses: Final[set[Pause]] = set()

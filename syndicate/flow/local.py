@@ -233,10 +233,11 @@ class LocalEngine(Engine):
             self.recover()
         self._busy = True
         try:
-            with self._pause:  # until the log is empty: the collector need not walk what is about to go
-                outputs = self._run(deltas)
-                self._busy = False
-                del self.undo[:]  # here the step happens
+            self._pause.begin()
+            outputs = self._run(deltas)
+            self._pause.end()  # it looks when something is made next: when the log has gone
+            self._busy = False
+            del self.undo[:]  # here the step happens
             return outputs
         except BaseException as error:
             self._roll_back()
