@@ -23,9 +23,10 @@ Source: PomoFlow, 2.6 to 2.8; ``docs/design/flow.md``, "Loops".
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 from syndicate.errors import CircuitError, SyndicateError
+from syndicate.flow.columns import Columns
 from syndicate.flow.contents import integral
 from syndicate.flow.element import Element
 from syndicate.flow.graph import explain, graph
@@ -36,7 +37,7 @@ from syndicate.flow.snapshot import restored, snapshot
 from syndicate.flow.stream import Stream, Wiring
 from syndicate.flow.trace import Trace
 from syndicate.flow.view import view_of
-from syndicate.flow.zset import IndexedZSet, ZSet
+from syndicate.flow.zset import Given, IndexedZSet, ZSet
 from syndicate.values.value import Ref
 
 MAX_ITERATIONS: Final = 10_000
@@ -75,13 +76,15 @@ class Circuit(Wiring):
             raise CircuitError(f"the key of the source {name!r} is a function of its elements, not {key!r}")
         if name in self.sources:
             raise CircuitError(f"the circuit has a source {name!r} already: use the stream that source({name!r}) gave")
-        params: dict[str, Any] = {"key": key} if key else {"unique": True} if unique else {}
+        params: dict[str, Element] = {"key": key} if key else {"unique": True} if unique else {}
         node = self.add(Kind.SOURCE, "source", [], [Carries.ZSET], params, share=False)
         node.name = name
         self.sources[name] = node
         return Stream(self, Port(node.id))
 
-    def constant(self, zset: Any, *, name: str = "constant") -> Stream:
+    def constant(
+        self, zset: ZSet | Mapping[Element, int] | Iterable[tuple[Element, int]], *, name: str = "constant"
+    ) -> Stream:
         """A collection that is there from the first step on: a ZSet, or ``{element: weight}``.
 
         >>> c = Circuit(); c.sink("all", c.constant({"a": 1}) + c.source("more")); c.step()["all"], c.step()["all"]
@@ -234,7 +237,7 @@ class Circuit(Wiring):
             self._engine.watch(on=self._watched)
         return self._engine
 
-    def step(self, deltas: Mapping[str, Any] | None = None) -> Outputs:
+    def step(self, deltas: Mapping[str, Given | Columns] | None = None) -> Outputs:
         """One epoch on the local engine: deltas of sources in, changes of sinks out.
 
         Raises :class:`UnknownStream` for a name that is no source, :class:`StepFailed` if a function of the circuit

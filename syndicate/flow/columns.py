@@ -40,7 +40,7 @@ class Columns:
 
     __slots__ = ("arrays", "single", "weights")
 
-    def __init__(self, columns: Any, weights: Any = None) -> None:
+    def __init__(self, columns: object, weights: object = None) -> None:
         import numpy as np
 
         self.single = isinstance(columns, np.ndarray)
@@ -85,7 +85,7 @@ def _can_be_column(values: list[Element]) -> bool:
     return type(None) not in set(map(type, values)) and all_plain(values)
 
 
-def _parts(columns: Any) -> Sequence[Any]:
+def _parts(columns: Any) -> Sequence[object]:
     if hasattr(columns, "column_names"):  # pyarrow
         return [each.to_pylist() if each.null_count else each.to_numpy() for each in columns.itercolumns()]
     if hasattr(columns, "to_numpy") and hasattr(columns, "items"):  # pandas
@@ -97,7 +97,7 @@ def _parts(columns: Any) -> Sequence[Any]:
     raise CircuitError(f"Columns takes arrays, not a {type(columns).__name__}")
 
 
-_PLAIN: Final[dict[type, Any]] = {int: "int64", float: "float64", bool: "bool"}
+_PLAIN: Final[dict[type, str]] = {int: "int64", float: "float64", bool: "bool"}
 _KEPT: Final = {"i": "int64", "f": "float64", "b": "bool", "O": "object", "U": "object", "S": "object", "T": "object"}
 
 
@@ -142,15 +142,15 @@ def _from_list(values: list[Element]) -> Array:
 def _objects(values: list[Element]) -> Array:
     import numpy as np
 
-    made = np.empty(len(values), dtype=object)
-    made[:] = values
-    return made
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
 
 
-def _weights(given: Any) -> Array:
+def _weights(counts: object) -> Array:
     import numpy as np
 
-    weights = given if isinstance(given, np.ndarray) else _array(given)
+    weights = counts if isinstance(counts, np.ndarray) else _array(counts)
     if (weights.dtype.kind == "u" and weights.dtype.itemsize == 8) or (weights.dtype.kind not in "iu" and len(weights)):
         raise WeightError("the weights of Columns must be integers of 64 bits: they count, 1 inserts, -1 deletes")
     return np.array(weights, dtype=np.int64)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import define, frozen
 
@@ -43,7 +43,7 @@ class Delayed:
     slot: int
 
 
-Held = dict[tuple["GlobalId", int], Any]
+Held = dict[tuple["GlobalId", int], Element]
 
 
 def kept(engine: LocalEngine) -> Held:
@@ -78,10 +78,10 @@ def scopes(scope: Scope) -> Iterator[Scope]:
 class Content:
     """The entries of a state: nested dictionaries, or rows; *typed* where there are typed keys among them."""
 
-    entries: Any
+    entries: Element
     typed: bool
 
-    def batch(self) -> Any:
+    def batch(self) -> Element:
         """As a stream carries it."""
         if isinstance(self.entries, list):
             return MixedRows(self.entries) if self.typed else Rows(self.entries)
@@ -99,55 +99,55 @@ class StateFormat:
     kind: str
     levels: Callable[[Element], str]
     entries: Callable[[Element], Element]
-    put: Callable[[Any, Content, Any], None]
+    put: Callable[[Element, Content, Element], None]
     note: Callable[[Element], Element] = lambda _: None
 
 
-def _levels_of(entries: Mapping[Any, Any]) -> str:
+def _levels_of(entries: Mapping[Element, Element]) -> str:
     """Of a dictionary that may hold groups, integers or elements."""
     kinds = set(map(type, entries.values()))
     return "kkw" if kinds & {dict, Mixed} else "kw" if kinds <= {int} else "ke"
 
 
-def _history_levels(history: History[Any]) -> str:
+def _history_levels(history: History[Element]) -> str:
     content = next(chain.from_iterable(map(dict.values, history.past.values())), 0)
     return "ktkw" if isinstance(content, dict) else "ktw"
 
 
-def _put_arrangement(state: Arrangement | TimedArrangement, content: Content, note: Any) -> None:
+def _put_arrangement(state: Arrangement | TimedArrangement, content: Content, note: Element) -> None:
     state.index = content.entries
     state.mixed = bool(note) or content.typed
 
 
-def _put_history(state: History[Any], content: Content, _: Any) -> None:
+def _put_history(state: History[Element], content: Content, _: Element) -> None:
     state.past = content.entries
 
 
-def _put_trace(state: Trace, content: Content, _: Any) -> None:
+def _put_trace(state: Trace, content: Content, _: Element) -> None:
     state.groups = content.entries
 
 
-def _put_cell(state: Cell, content: Content, note: Any) -> None:
+def _put_cell(state: Cell, content: Content, note: Element) -> None:
     state.value = content.batch() if note is None else bool(note)
 
 
-def _put_upserts(state: Upserts, content: Content, _: Any) -> None:
+def _put_upserts(state: Upserts, content: Content, _: Element) -> None:
     state.current = content.entries
 
 
-def _put_unique(state: Unique, content: Content, _: Any) -> None:
+def _put_unique(state: Unique, content: Content, _: Element) -> None:
     state.held = content.entries
 
 
-def _put_integral(state: Integral, content: Content, _: Any) -> None:
+def _put_integral(state: Integral, content: Content, _: Element) -> None:
     state.total = content.batch()
 
 
-def _put_restart(state: Restart, _: Content, note: Any) -> None:
+def _put_restart(state: Restart, _: Content, note: Element) -> None:
     state.rows_each = float(note)
 
 
-def _put_delayed(state: Delayed, content: Content, _: Any) -> None:
+def _put_delayed(state: Delayed, content: Content, _: Element) -> None:
     if content.entries:
         state.root.delayed[state.slot] = content.batch()
 
@@ -183,11 +183,11 @@ PAIRED: Final = frozenset({dict, Cell, History, Integral})
 """Of an indexed stream, these are keyed by pairs."""
 
 
-def size_of(state: Any) -> int:
+def size_of(state: Element) -> int:
     """How many entries a state has: pairs of an index, times of an element in a loop, groups of an aggregate."""
     state_format = STATE_FORMATS[type(state)]
     entries = state_format.entries(state)
-    maps: list[Any] = [entries]
+    maps: list[Element] = [entries]
     for _ in state_format.levels(state)[1:-1] if isinstance(entries, dict) else ():
         maps = list(chain.from_iterable(map(dict.values, maps)))
     return sum(map(len, maps))
@@ -264,8 +264,8 @@ def _integral(engine: LocalEngine, circuit: Netlist, port: Port) -> ZSet | Index
     return ZSet.adopt(batch)
 
 
-def _rows(taker: Arrangement | TimedArrangement) -> Iterator[tuple[Any, Any, int]]:
-    index: dict[Any, Any] = taker.index
+def _rows(taker: Arrangement | TimedArrangement) -> Iterator[tuple[Element, Element, int]]:
+    index: dict[Element, Element] = taker.index
     for key, inside in index.items():
         groups = [inside] if isinstance(taker, Arrangement) else inside.values()
         yield from ((key, value, weight) for group in groups for value, weight in group.items())
@@ -290,7 +290,7 @@ def _kept_behind(engine: LocalEngine, scope: Scope, port: Port) -> Mixed | None:
     return None
 
 
-def _read_distinct(_: Node, states: list[Any]) -> Mixed:
+def _read_distinct(_: Node, states: list[Element]) -> Mixed:
     if isinstance(states[0], History):
         past = states[0].past.items()
         return Mixed((key, 1) for key, times in past if sum(times.values()) > 0)
@@ -300,7 +300,7 @@ def _read_distinct(_: Node, states: list[Any]) -> Mixed:
     return Mixed((key, 1) for key, weight in held[0].items() if weight > 0)
 
 
-def _read_aggregate(node: Node, states: list[Any]) -> Mixed:
+def _read_aggregate(node: Node, states: list[Element]) -> Mixed:
     aggregate: Aggregate = node.params["aggregate"]
     held = [state for state in states if isinstance(state, dict)]
     results: Iterator[tuple[Element, Element]]
@@ -316,7 +316,7 @@ def _read_aggregate(node: Node, states: list[Any]) -> Mixed:
     return Mixed((keyed_result(key, result), 1) for key, result in results if result is not None)
 
 
-def _read_source(_: Node, states: list[Any]) -> Mixed:
+def _read_source(_: Node, states: list[Element]) -> Mixed:
     if isinstance(states[0], Unique):
         return Mixed(states[0].held)
     return add_up(Mixed(), ((element, 1) for element in states[0].current.values()))
@@ -326,7 +326,7 @@ def _sum(groups: Iterable[dict[Element, int]]) -> dict[Element, int]:
     return add_up({}, chain.from_iterable(map(dict.items, groups)))
 
 
-_READ: Final[dict[str, Callable[[Node, list[Any]], Mixed | None]]] = {
+_READ: Final[dict[str, Callable[[Node, list[Element]], Mixed | None]]] = {
     "distinct": _read_distinct,
     "aggregate": _read_aggregate,
     "source": _read_source,

@@ -69,7 +69,7 @@ class Typed:
 
     __slots__ = ("form", "hashed", "value")
 
-    def __init__(self, value: Element, form: Any) -> None:
+    def __init__(self, value: Element, form: object) -> None:
         self.value = value
         self.form = form
         self.hashed = hash(form)
@@ -114,6 +114,10 @@ class MixedRows(Rows):
     __slots__ = ()
 
 
+Batch: TypeAlias = dict[Key, int] | Rows
+"""What a stream carries in a tick: weights by key, or the rows of an indexed stream."""
+
+
 def rearranges(function: F) -> F:
     """Mark a function that makes its results of nothing but its arguments' parts: plain in, plain out, no check.
 
@@ -127,7 +131,7 @@ def rearranges(function: F) -> F:
     return function
 
 
-def is_rearranging(function: Any) -> bool:
+def is_rearranging(function: object) -> bool:
     """Whether *function* was marked, or is an ``itemgetter``."""
     return type(function) is itemgetter or getattr(function, "rearranges", False) is True
 
@@ -188,7 +192,7 @@ def keys_of(elements: list[Element]) -> tuple[list[Key], bool]:
     return [key_of(element) for element in elements], True
 
 
-def _form(element: Element, depth: int) -> Any:
+def _form(element: Element, depth: int) -> Key:
     """A hashable with the right identity: *element* itself if it is plain."""
     kind = type(element)
     if kind in ATOMS:
@@ -304,7 +308,7 @@ def negated(batch: dict[Key, int]) -> dict[Key, int]:
     return Mixed(made) if type(batch) is Mixed else made
 
 
-def rank(element: Element) -> tuple[Any, ...]:
+def rank(element: Element) -> tuple[Element, ...]:
     """A sort key: the total order of :mod:`syndicate.values.value`, with ``None`` first and what is no value last.
 
     >>> sorted(["b", 2, True, None, (0,), 1.5], key=rank)

@@ -24,7 +24,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -95,17 +95,17 @@ def decoded(data: bytes) -> tuple[Element, ...]:
 # ------------------------------------------------------------------------------------------------------------ columns
 
 
-def packed(content: Any) -> bytes:
+def packed(content: Element) -> bytes:
     """What :func:`written` made, or any tree of it, as bytes."""
     made: bytes = msgpack.packb(content, default=_big, unicode_errors="surrogatepass")
     return made
 
 
-def unpacked(data: bytes) -> tuple[Any, bool]:
+def unpacked(data: bytes) -> tuple[Element, bool]:
     """The tree, with marks in it, and whether there are any; lists come back as tuples."""
     marked = False
 
-    def extension(code: int, content: bytes) -> Any:
+    def extension(code: int, content: bytes) -> Element:
         nonlocal marked
         if code == _BIG:
             return int.from_bytes(content, "big", signed=True)
@@ -123,7 +123,7 @@ def unpacked(data: bytes) -> tuple[Any, bool]:
     return decoded, marked
 
 
-def written(column: Sequence[Element]) -> Sequence[Any]:
+def written(column: Sequence[Element]) -> Sequence[Element]:
     """A column as msgpack writes it: itself, if all that is in it is simple."""
     return column if is_simple(column) else [_write(element, 0) for element in column]
 
@@ -161,7 +161,7 @@ def _write(element: Element, depth: int) -> Element:
     return [msgpack.ExtType(_MARK, form.name.encode()), _write(form.write(element), depth + 1)]
 
 
-def read(content: Any, depth: int = 0) -> Element:
+def read(content: Element, depth: int = 0) -> Element:
     """An element of what was unpacked, with its marks replaced."""
     if type(content) is not tuple:
         if type(content) in ATOMS:
@@ -191,7 +191,7 @@ def read(content: Any, depth: int = 0) -> Element:
         ) from error
 
 
-def _refuse(_: Any) -> Any:
+def _refuse(_: Element) -> Element:
     raise SnapshotDamaged("the snapshot holds a map, which nothing in it is")
 
 
@@ -209,11 +209,11 @@ def _write_record(value: Element) -> Element:
     return (label_of(value), cls, fields_of(value))
 
 
-def _read_record(parts: Any) -> Element:
+def _read_record(parts: Element) -> Element:
     label, name, fields = parts
     if not name:
         return Record.labelled(label, fields)
-    cls: Any = type(thaw((label, *[0] * len(fields))))
+    cls: Element = type(thaw((label, *[0] * len(fields))))
     if cls is Record or cls.__qualname__ != name:
         there = "there is no such class here" if cls is Record else f"here that is the class {cls.__qualname__}"
         raise SnapshotMismatch(
@@ -230,7 +230,7 @@ def _write_moment(value: dt.datetime) -> Element:
     return (value.replace(tzinfo=None, fold=0).isoformat(), value.fold, _write_zone(value.tzinfo))
 
 
-def _read_moment(parts: Any) -> dt.datetime:
+def _read_moment(parts: Element) -> dt.datetime:
     text, fold, zone = parts
     return dt.datetime.fromisoformat(text).replace(fold=fold, tzinfo=_read_zone(zone))
 
@@ -239,7 +239,7 @@ def _write_time(value: dt.time) -> Element:
     return (value.replace(tzinfo=None, fold=0).isoformat(), value.fold, _write_zone(value.tzinfo))
 
 
-def _read_time(parts: Any) -> dt.time:
+def _read_time(parts: Element) -> dt.time:
     text, fold, zone = parts
     return dt.time.fromisoformat(text).replace(fold=fold, tzinfo=_read_zone(zone))
 
@@ -254,7 +254,7 @@ def _write_zone(zone: dt.tzinfo | None) -> Element:
     raise UnwritableElement(f"a snapshot cannot hold a time in the zone {zone!r}: use zoneinfo.ZoneInfo(name)")
 
 
-def _read_zone(zone: Any) -> dt.tzinfo | None:
+def _read_zone(zone: Element) -> dt.tzinfo | None:
     if zone is None:
         return None
     return ZoneInfo(zone) if type(zone) is str else dt.timezone(_read_span(zone))
@@ -264,7 +264,7 @@ def _write_span(value: dt.timedelta) -> Element:
     return (value.days, value.seconds, value.microseconds)
 
 
-def _read_span(parts: Any) -> dt.timedelta:
+def _read_span(parts: Element) -> dt.timedelta:
     return dt.timedelta(*parts)
 
 
@@ -272,7 +272,7 @@ def _write_total(value: Total) -> Element:
     return (value.whole, value.floats, value.scaled, tuple(value.odd.items()), value.other)
 
 
-def _read_total(parts: Any) -> Total:
+def _read_total(parts: Element) -> Total:
     made = Total()
     made.whole, made.floats, made.scaled, odd, made.other = parts
     made.odd = dict(odd)

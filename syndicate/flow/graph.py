@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import frozen
 
@@ -207,21 +207,22 @@ def _json(circuit: Netlist, found: Readings) -> str:
     return json.dumps({"nodes": nodes, "edges": _json_edges(circuit, found)}, indent=2, ensure_ascii=False)
 
 
-def _json_node(node: Node, readings: Readings) -> dict[str, Any]:
-    entry: dict[str, Any] = {
+def _json_node(node: Node, readings: Readings) -> dict[str, object]:
+    parameters: dict[str, object] = {key: described(value) for key, value in node.params.items() if value is not None}
+    entry: dict[str, object] = {
         "id": identity(node),
         "parent": ".".join(map(str, node.circuit.path)) or None,
         "kind": node.kind.value,
         "operator": node.op,
         "name": node.name or None,
         "carries": [kind.value for kind in node.carries],
-        "parameters": {key: described(value) for key, value in node.params.items() if value is not None},
+        "parameters": parameters,
     }
     if node.child is not None:
         entry["exports"] = [
             {"node": identity(node.child.nodes[port.node]), "output": port.output} for port in node.child.exports
         ]
-        entry["parameters"]["limit"] = node.params["limit"]
+        parameters["limit"] = node.params["limit"]
     reading = readings.get(node.global_id)
     if reading is not None:
         entry["entries"] = reading.entries
@@ -234,10 +235,10 @@ def _json_node(node: Node, readings: Readings) -> dict[str, Any]:
     return entry
 
 
-def _json_edges(circuit: Netlist, readings: Readings) -> list[dict[str, Any]]:
+def _json_edges(circuit: Netlist, readings: Readings) -> list[dict[str, object]]:
     entries = []
     for edge in edges(circuit):
-        entry: dict[str, Any] = {
+        entry: dict[str, object] = {
             "kind": edge.kind,
             "from": identity(edge.tail),
             "output": edge.output,

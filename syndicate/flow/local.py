@@ -10,23 +10,23 @@ one instruction; what ends it from there on ends what comes after the step.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from sys import getsizeof
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from syndicate.collector import Pause
 from syndicate.errors import CircuitError, StepFailed, SyndicateError, UnknownStream
 from syndicate.flow.columns import SMALL_COLUMNS, Columns
-from syndicate.flow.element import Element, Key, Mixed, add_up, key_of
+from syndicate.flow.element import Batch, Element, Key, Mixed, add_up, key_of
 from syndicate.flow.loop import Loop
 from syndicate.flow.measure import Measures
 from syndicate.flow.node import AS_BEFORE, Carries, Netlist, Node, Port
 from syndicate.flow.scope import Engine, Scope
 from syndicate.flow.undo import note_whole, take_back
 from syndicate.flow.vectorised import LARGE_CHANGE, takers
-from syndicate.flow.zset import IndexedZSet, ZSet, batch_of, delta_of, elements_of
+from syndicate.flow.zset import Given, IndexedZSet, ZSet, batch_of, delta_of, elements_of
 
 if TYPE_CHECKING:
     from syndicate.flow.columnar.steps import Readied
@@ -37,14 +37,14 @@ _SELDOM: Final = 8
 """Memory is looked after every so many steps."""
 
 
-class Outputs(dict[str, Any]):
+class Outputs(dict[str, Element]):
     """What changed in a step, by sink: only what changed is iterated over; any other sink gives an empty ZSet."""
 
-    def __init__(self, empties: Mapping[str, Any]) -> None:
+    def __init__(self, empties: Mapping[str, Element]) -> None:
         super().__init__()
         self._empties = empties
 
-    def __missing__(self, name: str) -> Any:
+    def __missing__(self, name: str) -> Element:
         if name not in self._empties:
             raise UnknownStream(f"the circuit has no sink {name!r}; its sinks are {sorted(self._empties)}")
         return self._empties[name]
@@ -70,7 +70,7 @@ class Upserts:
         self.key = key
         self.current: dict[Key, Key] = {}
 
-    def delta(self, changes: Any) -> tuple[dict[Key, int], Entries, Entries]:
+    def delta(self, changes: object) -> tuple[dict[Key, int], Entries, Entries]:
         """The batch that makes what is given current, the entries that it changes, and what they become."""
         wanted = {key_of(key): None if element is None else key_of(element) for key, element in self.pairs(changes)}
         weights: list[tuple[Key, int]] = []
@@ -83,13 +83,15 @@ class Upserts:
             weights += [(element, weight) for element, weight in ((old, -1), (new, 1)) if element is not None]
         return add_up(Mixed(), weights), saved, [(key, wanted[key]) for key, _ in saved]
 
-    def pairs(self, given: Any) -> Iterator[tuple[Element, Element]]:
-        """What is given, as keys with their new elements or None; raises :class:`CircuitError`."""
-        if isinstance(given, ZSet):
-            raise CircuitError(f"a source with a key takes {{key: element or None}} or elements, not a ZSet: {given!r}")
-        if isinstance(given, Mapping):
-            return map(self.agreed, given.items())
-        return map(self.keyed, elements_of(given, "a source with a key"))
+    def pairs(self, changes: object) -> Iterator[tuple[Element, Element]]:
+        """Changes as keys with their new elements or None; raises :class:`CircuitError`."""
+        if isinstance(changes, ZSet):
+            raise CircuitError(
+                f"a source with a key takes {{key: element or None}} or elements, not a ZSet: {changes!r}"
+            )
+        if isinstance(changes, Mapping):
+            return map(self.agreed, changes.items())
+        return map(self.keyed, elements_of(changes, "a source with a key"))
 
     def keyed(self, element: Element) -> tuple[Element, Element]:
         """An element with its key."""
@@ -219,7 +221,7 @@ class LocalEngine(Engine):
         if self._busy or self.undo:
             self._roll_back()
 
-    def step(self, deltas: Mapping[str, Any]) -> Outputs:
+    def step(self, deltas: Mapping[str, Given | Columns]) -> Outputs:
         """One epoch; see :meth:`syndicate.flow.circuit.Circuit.step`."""
         if not issubclass(type(deltas), Mapping):
             sources = ", ".join(f"{name!r}: ..." for name in self._sources)
@@ -249,7 +251,7 @@ class LocalEngine(Engine):
             )
             raise StepFailed(f"{reason}. {AS_BEFORE}", reason=reason) from error
 
-    def _run(self, deltas: Mapping[str, Any]) -> Outputs:
+    def _run(self, deltas: Mapping[str, Given | Columns]) -> Outputs:
         """All of a step: each change of what is kept is noted in the log before it is made."""
         root = self.root
         if self.measures is not None:
@@ -280,7 +282,7 @@ class LocalEngine(Engine):
             self._give_back()
         return outputs
 
-    def _put_back(self, what: tuple[dict[int, Any], int]) -> None:
+    def _put_back(self, what: tuple[dict[int, Batch], int]) -> None:
         self.root.delayed, self.epoch = what
 
     def _give_back(self) -> None:
@@ -311,7 +313,7 @@ class LocalEngine(Engine):
         self.undo.clear()
         self._busy = False
 
-    def _batch(self, name: str, change: Any) -> Any:
+    def _batch(self, name: str, change: Given | Columns) -> Batch | Table:
         if name not in self._sources:
             sources = ", ".join(map(repr, sorted(self._sources))) or "none"
             raise UnknownStream(f"the circuit has no source {name!r}; its sources are {sources}")
@@ -340,7 +342,7 @@ class LocalEngine(Engine):
         unique.take(change)
         return change
 
-    def _columnar(self, name: str, columns: Columns) -> Any:
+    def _columnar(self, name: str, columns: Columns) -> Batch | Table:
         table = columns.table() if len(columns) >= SMALL_COLUMNS else None
         if name in self._unique:
             batch = columns.batch()
@@ -389,7 +391,7 @@ class LocalEngine(Engine):
         """How many entries of a node are in columns and no dictionary."""
         return [] if self.readied is None else [(node, len(runs)) for node, runs in self.readied.sorted_runs]
 
-    def sink(self, node: Node, cells: list[Any], inputs: list[int]) -> Callable[[], None]:
+    def sink(self, node: Node, cells: Sequence[object], inputs: list[int]) -> Callable[[], None]:
         """The step of a sink."""
         name, first = node.name, inputs[0]
         show: Callable[[Element], Element] = ZSet.adopt if _kinds(node)[0] is Carries.ZSET else IndexedZSet.adopt
@@ -404,14 +406,14 @@ class LocalEngine(Engine):
 
 
 _RUN: Final = LocalEngine.step.__code__
-_EMPTY: dict[Carries, Any] = {Carries.ZSET: {}, Carries.INDEXED: []}
+_EMPTY: dict[Carries, object] = {Carries.ZSET: {}, Carries.INDEXED: []}
 
 
 def _kinds(node: Node) -> list[Carries]:
     return [node.circuit.nodes[port.node].carries[port.output] for port in node.inputs]
 
 
-def _shown(node: Node, batches: Iterable[Any]) -> Any:
+def _shown(node: Node, batches: Iterable[Element]) -> Element:
     """The batches of a sink as the user gets them."""
     shown = tuple(
         ZSet.adopt(batch) if kind is Carries.ZSET else IndexedZSet.adopt(batch)

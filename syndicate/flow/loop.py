@@ -28,17 +28,19 @@ Source: PomoFlow, 2.8.2 to 2.8.4; ``docs/design/flow.md``, "Loops".
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias, cast
+from collections.abc import Sequence
+from typing import Final, TypeAlias, TypeVar
 
 from attrs import define
 
-from syndicate.flow.element import Element, Key, Mixed, MixedRows, Rows, add_up, meet, plus
+from syndicate.flow.element import Batch, Element, Key, Mixed, MixedRows, Rows, add_up, meet, plus
 from syndicate.flow.node import Netlist, Node, Port, restless
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.operators.context import Cell, Step
 from syndicate.flow.operators.distinct import paired, unpaired
 from syndicate.flow.operators.linear import added_rows
 from syndicate.flow.scope import STATIC, Engine, Scope
+from syndicate.flow.time import Time
 from syndicate.flow.undo import Log, note, note_attribute, note_whole, take_back
 
 SHORT_LINE: Final = 24
@@ -55,14 +57,17 @@ Place: TypeAlias = tuple[int, Step, int, int, TimedArrangement | None, list[int]
 """An operator's position, what it does, the one or two cells that it reads, what keeps its batches, its feedbacks."""
 
 
+B = TypeVar("B", dict[Key, int], Rows)
+
+
 @define(eq=False)
 class Integral:
     """The sum of all that an import has brought in the steps before."""
 
     total: dict[Key, int]
-    batch: Any = None
+    batch: Batch | None = None
 
-    def take(self, batch: Any) -> None:
+    def take(self, batch: Batch) -> None:
         """It brings something now."""
         if type(batch) in (Mixed, MixedRows):
             meet(paired(batch), self.total)
@@ -70,7 +75,7 @@ class Integral:
 
     def commit(self, undo: Log) -> None:
         """The step has succeeded."""
-        batch = paired(self.batch)
+        batch = paired(self.batch or {})
         if type(batch) is Mixed and type(self.total) is not Mixed:
             self.total = Mixed(self.total)
         note(undo, self.total, batch)
@@ -98,14 +103,13 @@ class Loop(Scope):
 
     ports: list[int]
 
-    def schedule(self, when: Any, node: Node) -> None:
+    def schedule(self, when: Time, node: Node) -> None:
         """Let a node run at a later inner time of this epoch."""
         self.schedule_at(when, self.place_of(node))
 
-    def schedule_at(self, when: Any, position: int) -> None:
+    def schedule_at(self, when: Time, position: int) -> None:
         """The same of a position; the loops around have to come to that time, too."""
-        prefix: Any = () if self.depth == 1 else when[:-1]
-        iteration: int = when if self.depth == 1 else when[-1]
+        prefix, iteration = ((), when) if isinstance(when, int) else (when[:-1], when[-1])
         self.agenda.setdefault(prefix, {}).setdefault(iteration, {})[position] = None
         if prefix != self.prefix:
             self.around.schedule_at(prefix if len(prefix) > 1 else prefix[0], self.position)
@@ -118,6 +122,7 @@ class Loop(Scope):
         """One tick of the scope around: iterate until nothing is left to do, then give the sums."""
         self.prefix = self.around.inner()
         batches = [(inner, batch) for inner, outer in self.imports if (batch := self.around.cells[outer])]
+        totals: Sequence[Batch | None] | None
         if self.restart is None:
             totals, _ = self.iterate(batches, counted=False)
         else:
@@ -146,22 +151,22 @@ class Loop(Scope):
         return line
 
     def iterate(
-        self, batches: list[tuple[int, Any]], budget: float = float("inf"), *, counted: bool = True
-    ) -> tuple[list[Any] | None, int]:
+        self, batches: list[tuple[int, Batch]], budget: float = float("inf"), *, counted: bool = True
+    ) -> tuple[list[Batch | None] | None, int]:
         """The sums of the exports, and, if *counted*, how many rows went through; None if that exceeded the budget."""
         for cell in self.begun:
             self.undo.append((cell.restore, cell.value))
             cell.value = {}
         for slot, batch in batches:
             self.put(slot, batch)
-        totals: list[Any] = [None] * len(self.exports)
+        totals: list[Batch | None] = [None] * len(self.exports)
         owned = [False] * len(self.exports)
         prefix = self.prefix
         agenda = self.agenda.setdefault(prefix, {})
         iteration = runs = work = 0
         limit: int = self.node.params["limit"]
         line = None if self.engine.measures is not None else self.line
-        cells, empties, taken = self.cells, self.empties, dict[int, Any]()
+        cells, empties, taken = self.cells, self.empties, dict[int, Batch]()
         while True:
             self.now = iteration if self.depth == 1 else (*prefix, iteration)
             straight = line if runs and iteration not in agenda else None
@@ -198,11 +203,11 @@ class Loop(Scope):
         del self.agenda[prefix]
         return totals, work
 
-    def _run_line(self, line: list[Place], batches: dict[int, Any]) -> dict[int, Any]:
+    def _run_line(self, line: list[Place], batches: dict[int, Batch]) -> dict[int, Batch]:
         """One iteration, of what the feedbacks were *given*; what they take in."""
         cells, touched, now = self.cells, self.touched, self.now
         closing: list[TimedArrangement] = []
-        taken: dict[int, Any] = {}
+        taken: dict[int, Batch] = {}
         for slot, batch in batches.items():
             cells[slot] = batch
             touched.append(slot)
@@ -245,7 +250,7 @@ class Restart:
         """For a loop that can be computed again; None for any other."""
         if not loop.properties.is_free():
             return None
-        sets: dict[int, list[Any]] = {}
+        sets: dict[int, list[Element]] = {}
         arrangements = []
         for node in loop.circuit.nodes:
             kept = loop.engine.states.get(node.global_id, [])
@@ -267,7 +272,7 @@ class Restart:
             [(sets[port.node][1], sets[port.node][2]) for port in loop.circuit.exports],
         )
 
-    def run(self, batches: list[tuple[int, Any]]) -> list[Any] | None:
+    def run(self, batches: list[tuple[int, Batch]]) -> Sequence[Batch | None] | None:
         """One epoch of the loop: the sums of its exports."""
         loop = self.loop
         for slot, batch in batches:
@@ -290,7 +295,7 @@ class Restart:
             loop.reset()
         return self.start()
 
-    def budget(self, batches: list[tuple[int, Any]], size: int) -> float:
+    def budget(self, batches: list[tuple[int, Batch]], size: int) -> float:
         """How many rows a change may take."""
         if size < SMALL_LOOP:
             return float("inf")
@@ -308,7 +313,7 @@ class Restart:
         taker = self.loop.around.takers[outer]
         return len(kept.total if kept is not None else taker.index if taker is not None else ())
 
-    def start(self) -> list[Any]:
+    def start(self) -> Sequence[Batch | None]:
         """Compute the loop from nothing, and give the difference."""
         loop, undo = self.loop, self.loop.undo
         before = [dict(old) for old, _ in self.exported]
@@ -321,11 +326,11 @@ class Restart:
         totals, work = loop.iterate([(slot, self.whole(slot, outer)) for slot, outer in loop.imports])
         self.learn(work)
         return [
-            _difference(total or {}, old, typed=typed.value)
+            _difference(paired(total or {}), old, typed=typed.value)
             for total, old, (_, typed) in zip(totals or (), before, self.exported, strict=True)
         ]
 
-    def whole(self, slot: int, outer: int) -> Any:
+    def whole(self, slot: int, outer: int) -> Batch:
         """All that an import has brought, this step included."""
         around = self.loop.around
         kept = self.integrals.get(slot)
@@ -345,7 +350,7 @@ class Restart:
             self.rows_each = work / size
 
 
-def _deleted(batch: Any) -> int:
+def _deleted(batch: Batch) -> int:
     weights = batch.values() if isinstance(batch, dict) else [row[2] for row in batch]
     return sum([weight < 0 for weight in weights])
 
@@ -358,12 +363,12 @@ def _difference(total: dict[Key, int], before: dict[Key, int], *, typed: bool) -
     return change
 
 
-def _add(total: Any, batch: Any, *, owned: bool) -> tuple[Any, bool]:
+def _add(total: B | None, batch: B, *, owned: bool) -> tuple[B, bool]:
     """The sum of two batches, in place once the first is ours."""
     if not total:
         return batch, False
     if isinstance(batch, list):
-        return added_rows(total, cast(Rows, batch)), True
+        return added_rows(total, batch), True
     if owned and type(total) is type(batch) and total.keys().isdisjoint(batch):
         total.update(batch)
         return total, True

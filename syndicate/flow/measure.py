@@ -7,12 +7,14 @@ Source: ``docs/design/flow.md``, "Looking in, and snapshots".
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import define
 
 from syndicate.flow.node import Carries, GlobalId, Kind, Node, Port
+from syndicate.flow.operators.traces import View
 
 if TYPE_CHECKING:
     from syndicate.flow.operators.context import Context, Step
@@ -122,9 +124,8 @@ def ports_of(node: Node) -> list[Port]:
     return [port for imported in node.child.imports for port in imported.inputs]
 
 
-def size(batch: Any) -> int:
+def size(batch: Sized | View | None) -> int:
     """How many rows a cell holds; of a trace, those that this tick has added."""
-    try:
-        return len(batch)
-    except TypeError:
-        return sum(len(values) for groups, _ in batch.added for values in groups.values()) if batch is not None else 0
+    if isinstance(batch, View):
+        return sum(len(values) for groups, _ in batch.added for values in groups.values())
+    return 0 if batch is None else len(batch)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import enum
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
@@ -64,7 +64,7 @@ class Node:
     op: str
     inputs: list[Port]
     carries: list[Carries]
-    params: dict[str, Any] = field(factory=dict)
+    params: dict[str, Element] = field(factory=dict)
     name: str = ""
     child: Netlist | None = None
 
@@ -190,13 +190,20 @@ class Netlist:
         self.child_node = node
         self.sources: dict[str, Node] = {}
         self.sinks: dict[str, Node] = {}
-        self._shared: dict[Any, Node] = {}
+        self._shared: dict[Element, Node] = {}
 
     def check_changeable(self) -> None:
         """Raise :class:`CircuitError` if nodes can no longer be added."""
 
     def add(
-        self, kind: Kind, op: str, inputs: list[Port], carries: list[Carries], params: dict[str, Any], *, share: bool
+        self,
+        kind: Kind,
+        op: str,
+        inputs: list[Port],
+        carries: list[Carries],
+        params: dict[str, Element],
+        *,
+        share: bool,
     ) -> Node:
         """A new node, or with *share* the node that has the same operator, inputs and functions."""
         alike = (op, tuple(inputs), tuple((name, id(value)) for name, value in params.items()))

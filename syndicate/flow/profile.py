@@ -17,7 +17,7 @@ Source: ``docs/design/flow.md``, "Looking in, and snapshots".
 from __future__ import annotations
 
 from operator import call
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import asdict, frozen
 
@@ -58,7 +58,7 @@ class Profile:
     watched: bool
     steps: int
 
-    def as_data(self) -> list[dict[str, Any]]:
+    def as_data(self) -> list[dict[str, object]]:
         """The same as plain dictionaries, for JSON."""
         return [asdict(line) for line in self.lines]
 

@@ -11,10 +11,12 @@ Source: PomoFlow, 2.6 to 2.8; ``docs/design/flow.md``, "Loops".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from heapq import heappop, heappush
 from typing import Any, Final
 
 from syndicate.errors import EndlessLoop, InternalError, NotAValue, StepFailed, UnhashableElement
+from syndicate.flow.element import Batch
 from syndicate.flow.measure import Measures
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port, raised, unhashable
 from syndicate.flow.operators import MAKERS
@@ -23,7 +25,7 @@ from syndicate.flow.operators.context import Context, Ledger, Step
 from syndicate.flow.operators.error_location import found_element
 from syndicate.flow.operators.traces import Ageing, Delay, View
 
-EMPTY: Final[dict[Carries, Any]] = {Carries.ZSET: {}, Carries.INDEXED: NO_ROWS, Carries.TRACE: None}
+EMPTY: Final[dict[Carries, object]] = {Carries.ZSET: {}, Carries.INDEXED: NO_ROWS, Carries.TRACE: None}
 STATIC: Final = frozenset({Kind.SOURCE, Kind.IMPORT, Kind.FEEDBACK})
 
 
@@ -36,7 +38,7 @@ class Engine(Ledger):
         """The scope of a child circuit."""
         raise NotImplementedError  # abstract
 
-    def sink(self, node: Node, cells: list[Any], inputs: list[int]) -> Step:
+    def sink(self, node: Node, cells: Sequence[object], inputs: list[int]) -> Step:
         """The step of a sink."""
         raise NotImplementedError  # abstract
 
@@ -183,9 +185,9 @@ class Scope(Context):
             return unhashable(node, str(error))
         return raised(node, f"{type(error).__name__}: {error}", found_element(self, node))
 
-    def finish(self) -> dict[int, Any]:
+    def finish(self) -> dict[int, Batch]:
         """End a tick: what the feedbacks take in, and empty cells."""
-        taken: dict[int, Any] = {}
+        taken: dict[int, Batch] = {}
         cells, absorbers = self.cells, self.absorbers
         if absorbers:
             for slot in self.touched:

@@ -35,7 +35,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import chain, islice, zip_longest
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from syndicate.collector import Pause
 from syndicate.errors import (
@@ -173,7 +173,7 @@ def _split(body: memoryview) -> Iterator[bytes]:
         at += size
 
 
-def _next(frames: Iterator[bytes]) -> tuple[Any, bool]:
+def _next(frames: Iterator[bytes]) -> tuple[Element, bool]:
     frame = next(frames, None)
     if frame is None:
         raise SnapshotDamaged("the snapshot ends too early")
@@ -193,7 +193,7 @@ def _compare(saved: Sequence[str], here: Sequence[str]) -> None:
 # ------------------------------------------------------------------------------------------------------------- columns
 
 
-def _frames(node: Node, number: int, state: Any) -> Iterator[bytes]:
+def _frames(node: Node, number: int, state: Element) -> Iterator[bytes]:
     path, state_format = node.global_id, STATE_FORMATS.get(type(state))
     if state_format is None:
         raise InternalError(f"{node} keeps a {type(state).__name__}, which snapshots do not know")
@@ -215,7 +215,7 @@ def _frames(node: Node, number: int, state: Any) -> Iterator[bytes]:
         yield packed(list(_columns(levels, list(islice(keys, _CHUNK)), list(islice(values, _CHUNK)))))
 
 
-def _columns(levels: str, keys: Sequence[Any], values: Sequence[Element]) -> Iterator[Any]:
+def _columns(levels: str, keys: Sequence[Element], values: Sequence[Element]) -> Iterator[Element]:
     """The keys; for each further level how many there are under each, and they; the leaves."""
     yield _column(levels[0], keys)
     for level in levels[1:-1]:
@@ -225,7 +225,7 @@ def _columns(levels: str, keys: Sequence[Any], values: Sequence[Element]) -> Ite
     yield _column(levels[-1], values)
 
 
-def _column(level: str, items: Sequence[Any]) -> Any:
+def _column(level: str, items: Sequence[Element]) -> Element:
     if level in "tw":
         return items
     if level == "p" and not all_plain(items):
@@ -243,7 +243,7 @@ class _Reader:
         self.known: dict[Key, Key] = {}
         self.typed = False
 
-    def content(self, levels: str, size: int, chunks: Iterable[tuple[Any, bool]]) -> Content:
+    def content(self, levels: str, size: int, chunks: Iterable[tuple[Element, bool]]) -> Content:
         """What a state keeps."""
         self.typed = False
         if levels == "rows":
@@ -252,7 +252,7 @@ class _Reader:
                 keys, values, weights = columns
                 read_columns = [self.column("k", each, marked) for each in (keys, values)]
                 rows += zip(*read_columns, self.column("w", weights, marked), strict=True)
-            entries: Any = rows
+            entries: Element = rows
         else:
             entries = {}
             for columns, marked in chunks:
@@ -261,7 +261,7 @@ class _Reader:
             raise SnapshotDamaged(f"the snapshot promises {size} entries and holds {len(entries)}")
         return Content(entries, self.typed)
 
-    def entries(self, levels: str, columns: Sequence[Any], marked: bool) -> Iterable[tuple[Element, Element]]:
+    def entries(self, levels: str, columns: Sequence[Element], marked: bool) -> Iterable[tuple[Element, Element]]:
         """The entries of one frame."""
         if len(columns) != 2 * len(levels) - 2:
             raise SnapshotDamaged(f"the snapshot has a frame of {len(columns)} columns for {levels!r}")
@@ -279,7 +279,7 @@ class _Reader:
                 raise SnapshotDamaged("the counts of the snapshot do not add up to what it holds")
         return zip(keys[0], values, strict=True)
 
-    def column(self, level: str, content: Any, marked: bool) -> Sequence[Any]:
+    def column(self, level: str, content: Element, marked: bool) -> Sequence[Element]:
         """One column."""
         if type(content) is not tuple:
             raise SnapshotDamaged(f"the snapshot has a {type(content).__name__} in place of a column")

@@ -15,7 +15,7 @@ Source: PomoFlow, 2.7 and 2.9; ``docs/design/flow.md``, "Where PomoFlow is corre
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from attrs import frozen
 
@@ -27,7 +27,8 @@ from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
 if TYPE_CHECKING:
     from syndicate.flow.zset import IndexedZSet, ZSet
 
-JoinFunction = Callable[[Any, Any, Any], Element]
+F = TypeVar("F", bound=Callable[..., object])
+JoinFunction = Callable[[Element, Element, Element], Element]
 
 _HINTS: Final = {
     (Carries.ZSET, Carries.INDEXED): "call index_with(key) first",
@@ -371,7 +372,7 @@ class Stream:
         *others: Stream,
         kind: Kind = Kind.OPERATOR,
         share: bool = True,
-        **params: Any,
+        **params: Element,
     ) -> Stream:
         ports = [first.port, *[other.port for other in others]]
         node = first.circuit.add(kind, op, ports, [carries], params, share=share)
@@ -443,20 +444,20 @@ class Spread:
         return self.function(pair[0], pair[1])
 
 
-def _callable(op: str, function: Any) -> Any:
+def _callable(op: str, function: F) -> F:
     if not callable(function):
         raise CircuitError(f"{op} needs a function, not {function!r}")
     return function
 
 
-def _stream(op: str, given: Any) -> Stream:
-    if isinstance(given, Stream):
-        return given
-    raise CircuitError(f"{op} needs a stream, not {given!r}")
+def _stream(op: str, stream: object) -> Stream:
+    if isinstance(stream, Stream):
+        return stream
+    raise CircuitError(f"{op} needs a stream, not {stream!r}")
 
 
-def _together(op: str, *given: Any) -> list[Stream]:
+def _together(op: str, *others: object) -> list[Stream]:
     """The streams, imported into the innermost of their circuits."""
-    streams = [_stream(op, stream) for stream in given]
+    streams = [_stream(op, stream) for stream in others]
     inner = max((stream.circuit for stream in streams), key=lambda circuit: len(circuit.path))
     return [inner.bring(stream, op) for stream in streams]

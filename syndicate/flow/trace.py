@@ -20,7 +20,7 @@ Source: PomoFlow, 2.3, 2.9.2 and 2.9.16; ``docs/design/flow.md``, "Weights, elem
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from syndicate.flow.element import Element, Key, in_order, key_of, natural
 from syndicate.flow.time import Time, before, parts
@@ -52,7 +52,7 @@ class Trace:
         self.groups: dict[Key, dict[Key, Times]] = {}
 
     @classmethod
-    def from_tuples(cls, tuples: Iterable[Any]) -> Trace:
+    def from_tuples(cls, tuples: Iterable[tuple[Element, ...]]) -> Trace:
         """Of ``(key, value, time, weight)``, or ``(element, time, weight)`` where there is no value.
 
         >>> Trace.from_tuples([(0, 1, 0, 1), (0, 1, 0, 1), (1, 3, 0, 1), (1, 3, 0, -1)]).consolidate()

@@ -16,11 +16,11 @@ Contract: no value that is kept in a table is None, which means absence here.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from syndicate.flow.element import Element, Key
 
-Log: TypeAlias = list[tuple[Callable[[Element], None], Any]]
+Log: TypeAlias = list[tuple[Callable[[Element], None], Element]]
 """Functions with what they put back."""
 
 
@@ -30,24 +30,24 @@ def take_back(log: Log, start: int = 0) -> None:
         put_back(what)
 
 
-def note(log: Log, table: dict[Key, Element], keys: Collection[Key]) -> list[Any]:
+def note(log: Log, table: dict[Key, Element], keys: Collection[Key]) -> list[Element]:
     """Note what a table has of some keys, and answer it; None for what it has not."""
     olds = list(map(table.get, keys))
     log.append((_put_back, (table, keys, olds)))
     return olds
 
 
-def note_as_read(log: Log, table: dict[Key, Element], keys: Collection[Key]) -> Callable[[Any], None]:
+def note_as_read(log: Log, table: dict[Key, Element], keys: Collection[Key]) -> Callable[[Element], None]:
     """Note what a table has of some keys one after the other: call what it answers with each, before that is changed.
 
     For many keys this is faster than :func:`note`, which goes to the whole table once more.
     """
-    olds: list[Any] = []
+    olds: list[Element] = []
     log.append((_put_back, (table, keys, olds)))
     return olds.append
 
 
-def _put_back(what: tuple[dict[Key, Element], Iterable[Key], list[Any]]) -> None:
+def _put_back(what: tuple[dict[Key, Element], Iterable[Key], list[Element]]) -> None:
     table, keys, olds = what
     for key, old in zip(keys, olds, strict=False):  # those that were noted
         if old is None:
@@ -72,7 +72,7 @@ def note_attribute(log: Log, owner: object, name: str) -> None:
     log.append((_set, (owner, name, getattr(owner, name))))
 
 
-def _set(what: tuple[object, str, Any]) -> None:
+def _set(what: tuple[object, str, Element]) -> None:
     setattr(*what)
 
 
@@ -85,7 +85,7 @@ def note_groups(log: Log, groups: dict[Key, dict[Key, int]], arrived: dict[Key, 
     log.append((_regroup, (groups, saved)))
 
 
-def _regroup(what: tuple[dict[Key, Element], list[tuple[Key, Any, dict[Key, int], Any]]]) -> None:
+def _regroup(what: tuple[dict[Key, Element], list[tuple[Key, Element, dict[Key, int], Element]]]) -> None:
     groups, saved = what
     for key, group, change, olds in saved:
         if group is None:

@@ -18,7 +18,7 @@ Source: PomoFlow, 2.1, 2.2 and 2.4; ``docs/design/flow.md``, "Weights, elements 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from syndicate.errors import CircuitError, WeightError, short
 from syndicate.flow.element import (
@@ -44,7 +44,7 @@ Triple: TypeAlias = tuple[Element, Time | None, int]
 """``(element, time, weight)``, as PomoFlow writes Z-sets; the time is None in a timeless one."""
 
 
-def checked(weights: Iterable[Any]) -> list[int]:
+def checked(weights: Iterable[Element]) -> list[int]:
     """Weights, if they are integers; raises :class:`WeightError`."""
     checked_weights = list(weights)
     if set(map(type, checked_weights)) <= {int}:
@@ -99,7 +99,7 @@ def batch_of(pairs_: Mapping[Element, int] | Iterable[tuple[Element, int]]) -> d
     if isinstance(pairs_, Mapping):
         elements, weights = list(pairs_), checked(pairs_.values())
     else:
-        pairs: list[Any] = list(pairs_) if hasattr(pairs_, "__iter__") else [pairs_]
+        pairs: list[Element] = list(pairs_) if hasattr(pairs_, "__iter__") else [pairs_]
         for pair in pairs:
             if type(pair) is not tuple or len(pair) != 2:
                 raise WeightError(
@@ -234,7 +234,7 @@ class IndexedZSet:
 
     def __init__(self, weights: Mapping[tuple[Element, Element], int] | Iterable[tuple[Element, int]] = ()) -> None:
         """Of ``{(key, value): weight}``, or of pairs ``((key, value), weight)``; raises as :class:`ZSet` does."""
-        pairs: list[Any] = list(weights.items() if isinstance(weights, Mapping) else weights)
+        pairs: list[Element] = list(weights.items() if isinstance(weights, Mapping) else weights)
         if not all(
             type(pair) is tuple and len(pair) == 2 and type(pair[0]) is tuple and len(pair[0]) == 2 for pair in pairs
         ):

@@ -7,7 +7,7 @@ whose rankings cost what changed.  A key is in the head or in the runs, never in
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -116,7 +116,7 @@ class ExtremeRuns:
         results = [result if there else None for result, there in zip(new.tolist(), has.tolist(), strict=True)]
         self._write((keys, results))
 
-    def _write(self, what: tuple[list[Key], list[Any]]) -> None:
+    def _write(self, what: tuple[list[Key], list[Element]]) -> None:
         keys, results = what
         for key, result in zip(keys, results, strict=True):
             self.caches.pop(key, None)
@@ -156,7 +156,7 @@ class ExtremeRuns:
             pulled.update(dict.fromkeys([row[0] for row in rows]))
         note(self.undo, self.results, pulled)
         for key in pulled:
-            group: Any = self.groups.get(key, {})
+            group: dict[Key, int] = self.groups.get(key, {})
             result = self.aggregate.of(GroupView(group) if self.typed.value else group)
             if result is not None:
                 self.results[key] = result

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from syndicate.flow.columnar.table import SAFE, Array, ByRows, Leaf, Shape, Table, bits, equal, kind_of, largest, leaf
 from syndicate.flow.element import Element, Key, all_plain, key_of
 
-_KINDS: Final[dict[str, type]] = {"i": int, "f": float, "b": bool}
-_DTYPES: Final[dict[str, Any]] = {"i": np.int64, "f": np.float64, "b": np.bool_, "o": object}
+_KINDS: Final[dict[str, type[np.generic | object]]] = {"i": int, "f": float, "b": bool}
+_DTYPES: Final[dict[str, type[np.generic | object]]] = {"i": np.int64, "f": np.float64, "b": np.bool_, "o": object}
 _TUPLE: Final = frozenset({tuple})
 _NONE: Final = type(None)
 
@@ -98,9 +98,9 @@ def encoded(elements: Iterable[Element], shape: Shape, like: Sequence[Array]) ->
     """Elements as columns such as *like*, and those of them that can be."""
     kinds = [kind_of(column) for column in like]
     fitting: list[Element] = []
-    rows: list[list[Any]] = []
+    rows: list[list[Element]] = []
     for element in elements:
-        row: list[Any] = [_MISSING] * len(kinds)
+        row: list[Element] = [_MISSING] * len(kinds)
         if _fits(element, shape, kinds, row):
             fitting.append(element)
             rows.append(row)
@@ -111,7 +111,7 @@ def encoded(elements: Iterable[Element], shape: Shape, like: Sequence[Array]) ->
 _MISSING: Final = object()
 
 
-def _fits(element: Element, shape: Shape, kinds: Sequence[str], row: list[Any]) -> bool:
+def _fits(element: Element, shape: Shape, kinds: Sequence[str], row: list[Element]) -> bool:
     if type(shape) is tuple:
         return (
             type(element) is tuple

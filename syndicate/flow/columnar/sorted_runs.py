@@ -217,7 +217,7 @@ def gathered(index: Index, met: Run, like: Table | None, limit: float = inf) -> 
     the *limit*.
     """
     keys = met.keys()
-    groups: list[Any] = list(map(index.get, keys))
+    groups: list[Element] = list(map(index.get, keys))
     if None in groups:
         present = [group is not None for group in groups]
         keys, groups = list(compress(keys, present)), list(compress(groups, present))

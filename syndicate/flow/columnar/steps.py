@@ -235,7 +235,7 @@ def _columnar(scope: Scope, node: Node) -> Columnar | None:
     return _SIMPLE.get(node.op)
 
 
-def _index(key: Any, value: Element) -> Columnar:
+def _index(key: Callable[[Element], Element], value: Element) -> Columnar:
     keys, values = _Traced(key), None if value is None else _Traced(value)
 
     def index(table: Table) -> Table:

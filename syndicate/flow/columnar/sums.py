@@ -9,7 +9,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from attrs import field, frozen
@@ -126,9 +126,9 @@ class Form:
 
     key: Callable[[Table], Table]
     numbers: Callable[[Table], list[Array]]
-    opened: Callable[[list[Any]], list[Array]]
-    closed: Callable[..., list[Any]]
-    nothing: Any
+    opened: Callable[[list[Element]], list[Array]]
+    closed: Callable[..., list[Element]]
+    nothing: Element
     emitted: Callable[[Entries, list[Array], list[Array]], Table | None]
 
 
@@ -183,7 +183,7 @@ class SummedRuns:
         self._write((keys, self.form.closed(*[numbers.tolist() for numbers in new])))
         return delta if delta is not None and len(delta) else None
 
-    def _write(self, what: tuple[list[Key], list[Any]]) -> None:
+    def _write(self, what: tuple[list[Key], list[Element]]) -> None:
         keys, values = what
         head, nothing = self.head, self.form.nothing
         head.update(zip(keys, values, strict=True))
@@ -311,14 +311,14 @@ def _opened_weights(weights: list[int]) -> list[Array]:
     return [weights_of(weights)]
 
 
-def _opened_sums(entries: list[Any]) -> list[Array]:
+def _opened_sums(entries: list[Element]) -> list[Array]:
     counts, wholes, totals = zip(*entries, strict=True)
     if totals.count(None) < len(totals):
         raise ByRows
     return [weights_of(counts), weights_of(wholes)]
 
 
-def _closed_sums(counts: list[int], wholes: list[int]) -> list[Any]:
+def _closed_sums(counts: list[int], wholes: list[int]) -> list[Element]:
     return list(zip(counts, wholes, repeat(None)))
 
 

@@ -206,7 +206,7 @@ class Table:
         """The same, one at a time."""
         return iter(self._parts(shape, {}))
 
-    def _parts(self, shape: Shape, lists: dict[int, list[Any]]) -> Iterable[Any]:
+    def _parts(self, shape: Shape, lists: dict[int, list[Element]]) -> Iterable[Element]:
         if type(shape) is tuple:
             parts = [self._parts(part, lists) for part in shape]
             return zip(*parts, strict=True) if parts else repeat((), len(self))

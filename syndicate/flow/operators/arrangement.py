@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final, Protocol, TypeAlias
 
 from syndicate.flow.element import Key, MixedRows, Rows, meet
+from syndicate.flow.time import Time
 from syndicate.flow.undo import Log, note_attribute
 
 Index: TypeAlias = dict[Key, dict[Key, int]]
@@ -43,11 +44,11 @@ class Arriving:
 
     def grouped(self) -> Index:
         """The rows by key; made once."""
-        found = self._grouped
-        if found is None:
-            found = self._grouped = {}
-            add_rows(found, self.rows)
-        return found
+        grouped = self._grouped
+        if grouped is None:
+            grouped = self._grouped = {}
+            add_rows(grouped, self.rows)
+        return grouped
 
     def discard(self) -> None:
         """Forget the rows."""
@@ -178,9 +179,9 @@ class TimedArrangement(Arriving):
 
     def __init__(self) -> None:
         super().__init__()
-        self.index: dict[Key, dict[Any, dict[Key, int]]] = {}
+        self.index: dict[Key, dict[Time, dict[Key, int]]] = {}
 
-    def close(self, time: Any, undo: Log) -> None:
+    def close(self, time: Time, undo: Log) -> None:
         """The iteration is over: the rows are of the past now."""
         rows = self.rows
         if type(rows) is MixedRows:
@@ -190,7 +191,7 @@ class TimedArrangement(Arriving):
         self.add(rows, time, undo)
         self.discard()
 
-    def add(self, rows: Rows, time: Any, undo: Log) -> None:
+    def add(self, rows: Rows, time: Time, undo: Log) -> None:
         """Add rows at a time, with a note of the weight that each meets."""
         index = self.index
         olds: list[int | None] = []
@@ -220,7 +221,7 @@ class TimedArrangement(Arriving):
                     if not levels:
                         del index[key]
 
-    def take_back(self, what: tuple[Rows, Any, list[int | None]]) -> None:
+    def take_back(self, what: tuple[Rows, Time, list[int | None]]) -> None:
         """Put back what some rows met."""
         rows, time, olds = what
         index = self.index

@@ -14,13 +14,14 @@ Source: PomoFlow, 2.9.12 and 2.9.13; ``docs/design/flow.md``, "Joins".
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, cast
+from collections.abc import Callable, Collection
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from syndicate.flow.element import (
     Element,
     Key,
     MixedRows,
+    Rows,
     add_up,
     collect,
     collect_keys,
@@ -31,7 +32,8 @@ from syndicate.flow.element import (
 )
 from syndicate.flow.node import Node
 from syndicate.flow.operators.arrangement import Arrangement, Index, TimedArrangement, add_rows
-from syndicate.flow.stream import both, key_and_left
+from syndicate.flow.stream import JoinFunction, both, key_and_left
+from syndicate.flow.time import Time
 
 if TYPE_CHECKING:
     from syndicate.flow.operators.context import Context, Step
@@ -39,32 +41,33 @@ if TYPE_CHECKING:
 MANY_ROWS: Final = 256
 """Batches with more rows than this on both sides are joined key by key."""
 
-Found: TypeAlias = tuple[list[Any], list[int]]
-Match: TypeAlias = Callable[[Any, Index], Found]
+Triples: TypeAlias = Collection[tuple[Key, Key, int]]
+Matches: TypeAlias = tuple[list[Element], list[int]]
+Match: TypeAlias = Callable[[Triples, Index], Matches]
 
 
-def matcher(function: Any, *, flipped: bool) -> Match:
+def matcher(function: JoinFunction, *, flipped: bool) -> Match:
     """Rows against an index, where all is plain: the results and their weights.
 
     The rows are of the left side, or of the right if *flipped*.
     """
     if function is both and not flipped:
 
-        def match(rows: Any, index: Index) -> Found:
+        def match(rows: Triples, index: Index) -> Matches:
             get = index.get
             hits = [(k, v, w, g) for k, v, w in rows if (g := get(k)) is not None]
             return [(k, (v, u)) for k, v, _, g in hits for u in g], [w * x for _, _, w, g in hits for x in g.values()]
 
     elif function is key_and_left and not flipped:
 
-        def match(rows: Any, index: Index) -> Found:
+        def match(rows: Triples, index: Index) -> Matches:
             get = index.get
             hits = [(k, v, w, g) for k, v, w in rows if (g := get(k)) is not None]
             return [(k, v) for k, v, _, g in hits for _ in g], [w * x for _, _, w, g in hits for x in g.values()]
 
     elif flipped:
 
-        def match(rows: Any, index: Index) -> Found:
+        def match(rows: Triples, index: Index) -> Matches:
             get = index.get
             hits = [(k, v, w, g) for k, v, w in rows if (g := get(k)) is not None]
             return [function(k, u, v) for k, v, _, g in hits for u in g], [
@@ -73,7 +76,7 @@ def matcher(function: Any, *, flipped: bool) -> Match:
 
     else:
 
-        def match(rows: Any, index: Index) -> Found:
+        def match(rows: Triples, index: Index) -> Matches:
             get = index.get
             hits = [(k, v, w, g) for k, v, w in rows if (g := get(k)) is not None]
             return [function(k, v, u) for k, v, _, g in hits for u in g], [
@@ -83,10 +86,10 @@ def matcher(function: Any, *, flipped: bool) -> Match:
     return match
 
 
-def typed_matcher(function: Any, *, flipped: bool) -> Match:
+def typed_matcher(function: JoinFunction, *, flipped: bool) -> Match:
     """The same where there may be typed keys, which are unwrapped for the function."""
 
-    def match(rows: Any, index: Index) -> Found:
+    def match(rows: Triples, index: Index) -> Matches:
         elements: list[Element] = []
         weights: list[int] = []
         for key, value, weight in rows:
@@ -112,7 +115,7 @@ def make_join(scope: Context, node: Node) -> Step:
     return _make_timed_join(scope, node, left, right, function)
 
 
-def _make_flat_join(scope: Context, node: Node, left: Arrangement, right: Arrangement, function: Any) -> Step:
+def _make_flat_join(scope: Context, node: Node, left: Arrangement, right: Arrangement, function: JoinFunction) -> Step:
     cells, (i, j) = scope.cells, scope.inputs(node)
     forth, back = matcher(function, flipped=False), matcher(function, flipped=True)
     typed_forth, typed_back = typed_matcher(function, flipped=False), typed_matcher(function, flipped=True)
@@ -143,7 +146,7 @@ def _make_flat_join(scope: Context, node: Node, left: Arrangement, right: Arrang
     return step
 
 
-def _both_large(function: Any, left: Arrangement, right: Arrangement, forth: Match, back: Match) -> Found:
+def _both_large(function: JoinFunction, left: Arrangement, right: Arrangement, forth: Match, back: Match) -> Matches:
     """The change of the product where much changes on both sides: each key that changes on both is computed in the
     cheaper order.
 
@@ -177,12 +180,14 @@ def _both_large(function: Any, left: Arrangement, right: Arrangement, forth: Mat
 AnyArrangement: TypeAlias = Arrangement | TimedArrangement
 
 
-def _make_timed_join(scope: Context, node: Node, left: AnyArrangement, right: AnyArrangement, function: Any) -> Step:
+def _make_timed_join(
+    scope: Context, node: Node, left: AnyArrangement, right: AnyArrangement, function: JoinFunction
+) -> Step:
     cells, (i, j) = scope.cells, scope.inputs(node)
     forth, back = matcher(function, flipped=False), matcher(function, flipped=True)
     typed_forth, typed_back = typed_matcher(function, flipped=False), typed_matcher(function, flipped=True)
     check = collect_keys if is_rearranging(function) else collect
-    later: dict[Any, dict[Key, int]] = scope.put_aside(node)
+    later: dict[Time, dict[Key, int]] = scope.put_aside(node)
     lub = scope.lub
 
     def single(row: tuple[Key, Key, int], other: Arrangement, *, flipped: bool) -> dict[Key, int]:
@@ -208,10 +213,10 @@ def _make_timed_join(scope: Context, node: Node, left: AnyArrangement, right: An
         elements: list[Element]
         weights: list[int]
         elements, weights = [], []
-        aside: dict[Any, Found] = {}
+        aside: dict[Time, Matches] = {}
         typed = left.mixed or right.mixed
         collected = collect if typed else check
-        sides: tuple[tuple[Any, Any, AnyArrangement], ...] = (
+        sides: tuple[tuple[Match, Rows, AnyArrangement], ...] = (
             (typed_forth if typed else forth, a, right),
             (typed_back if typed else back, b, left),
         )
@@ -227,7 +232,7 @@ def _make_timed_join(scope: Context, node: Node, left: AnyArrangement, right: An
                     elements += matches[0]
                     weights += matches[1]
                 continue
-            for time, part in _by_time(rows, cast(Any, other.index)).items():
+            for time, part in _by_time(rows, other.index).items():
                 meet = lub(now, time)
                 into = (elements, weights) if meet == now else aside.setdefault(meet, ([], []))
                 matches = match(*part)
@@ -247,9 +252,11 @@ def _make_timed_join(scope: Context, node: Node, left: AnyArrangement, right: An
     return step
 
 
-def _by_time(rows: Any, index: dict[Key, dict[Any, dict[Key, int]]]) -> dict[Any, tuple[list[Any], Index]]:
+def _by_time(
+    rows: Triples, index: dict[Key, dict[Time, dict[Key, int]]]
+) -> dict[Time, tuple[list[tuple[Key, Key, int]], Index]]:
     """The rows that meet something, and what they meet, for each time at which they do."""
-    parts: dict[Any, tuple[list[Any], Index]] = {}
+    parts: dict[Time, tuple[list[tuple[Key, Key, int]], Index]] = {}
     for row in rows:
         levels = index.get(row[0])
         if levels is None:

@@ -7,12 +7,12 @@ A maker takes a :class:`Context` and a node.  The scope itself, which builds the
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 from attrs import define
 
 from syndicate.errors import InternalError
-from syndicate.flow.element import Element
+from syndicate.flow.element import Batch, Element, Key
 from syndicate.flow.node import GlobalId, Kind, Netlist, Node, Port
 from syndicate.flow.operators.arrangement import Arrangement, TimedArrangement
 from syndicate.flow.properties import StaticProperties
@@ -20,10 +20,10 @@ from syndicate.flow.time import Time, lub
 from syndicate.flow.undo import Log
 
 S = TypeVar("S")
-A = TypeVar("A", bound=dict[Any, Any] | set[Any])
+A = TypeVar("A", bound=dict[Element, Element] | set[Key])
 AnyArrangement: TypeAlias = Arrangement | TimedArrangement
 Step: TypeAlias = Callable[[], Any]
-"""What a node does in a tick: it reads its cells, and returns its batch."""
+"""What a node does in a tick: it reads its cells, and returns its batch, of what it carries."""
 
 
 @define(eq=False)
@@ -37,6 +37,16 @@ class Cell:
         self.value = value
 
 
+class Commit(Protocol):
+    """What takes what is new of a step into the past."""
+
+    def commit(self, undo: Log) -> None:
+        """The step has succeeded."""
+
+    def discard(self) -> None:
+        """It has failed."""
+
+
 class Ledger:
     """What the scopes of one engine share.
 
@@ -47,9 +57,9 @@ class Ledger:
     def __init__(self) -> None:
         self.epoch = 0
         self.undo: Log = []
-        self.commits: list[Any] = []
+        self.commits: list[Commit] = []
         self.states: dict[GlobalId, list[Any]] = {}
-        self.outputs: dict[str, Any] = {}
+        self.outputs: dict[str, Element] = {}
         self.keeps_columns = False  # whether this step brings Columns, and what it brings is kept so
 
 
@@ -63,11 +73,11 @@ class Context:
         self.position = position
         self.depth: int = circuit.depth
         self.undo: Log = engine.undo
-        self.prefix: Any = ()
-        self.now: Any = 0
+        self.prefix: tuple[int, ...] = ()
+        self.now: Any = 0  # an iteration, or in nested loops a tuple of them, as each reader knows
         self.lub: Callable[[Element, Element], Element] = max if self.depth < 2 else lub
         self.cells: list[Any] = []
-        self.empties: list[Any] = []
+        self.empties: list[object] = []
         self.steps: list[Step] = []
         self.nodes: list[Node] = []
         self.readers: list[list[int]] = []
@@ -76,13 +86,13 @@ class Context:
         self.always: list[int] = []
         self.absorbers: dict[int, list[int]] = {}
         self.begun: list[Cell] = []
-        self.caches: dict[int, dict[Any, Any] | set[Any]] = {}
-        self.asides: list[dict[Any, Any] | set[Any]] = []
+        self.caches: dict[int, dict[Element, Element] | set[Key]] = {}
+        self.asides: list[dict[Element, Element] | set[Key]] = []
         self.queue: list[int] = []
         self.touched: list[int] = []
         self.closing: list[TimedArrangement] = []
-        self.delayed: dict[int, Any] = {}
-        self.agenda: dict[Any, dict[int, dict[int, None]]] = {}
+        self.delayed: dict[int, Batch] = {}
+        self.agenda: dict[tuple[int, ...], dict[int, dict[int, None]]] = {}
         self.properties: StaticProperties = StaticProperties(circuit, None if above is None else above.properties)
         self.is_flat = self.properties.is_flat
 
@@ -101,10 +111,10 @@ class Context:
 
     def cell(self, node: Node, value: Element) -> Cell:
         """A value that is emptied at the start of each epoch, if this is a loop."""
-        made = self.state(node, Cell(value))
+        cell = self.state(node, Cell(value))
         if self.depth:
-            self.begun.append(made)
-        return made
+            self.begun.append(cell)
+        return cell
 
     def flag(self, node: Node) -> Cell:
         """Whether a node has ever seen typed keys: it then has to expect them among what it keeps."""
@@ -119,7 +129,7 @@ class Context:
         self.caches[node.id] = cache
         return cache
 
-    def put_aside(self, node: Node) -> dict[Any, Any]:
+    def put_aside(self, node: Node) -> dict[Element, Element]:
         """A place for work of later iterations; :meth:`schedule` lets the node run then."""
         return self.passing({})
 
@@ -139,16 +149,16 @@ class Context:
             assert self.above is not None
             return self.above.arrangement(node.inputs[0])
         slot = self.slots[port]
-        found = self.takers[slot]
-        if found is None:
-            found = self.takers[slot] = self.state(node, Arrangement() if self.is_flat(port) else TimedArrangement())
-        return found
+        taker = self.takers[slot]
+        if taker is None:
+            taker = self.takers[slot] = self.state(node, Arrangement() if self.is_flat(port) else TimedArrangement())
+        return taker
 
-    def schedule(self, when: Any, node: Node) -> None:
+    def schedule(self, when: Time, node: Node) -> None:
         """Let a node run at a later inner time of this epoch: only a loop has such."""
         raise InternalError(f"{node} has work for a later iteration, but is in no loop")
 
-    def schedule_at(self, when: Any, position: int) -> None:
+    def schedule_at(self, when: Time, position: int) -> None:
         """The same of a position."""
         self.schedule(when, self.nodes[position])
 

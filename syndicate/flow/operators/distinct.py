@@ -25,7 +25,7 @@ corrected".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from syndicate.flow.element import Key, Mixed, MixedRows, Rows, collect_keys, key_of, meet, natural
 from syndicate.flow.node import Node
@@ -40,11 +40,10 @@ Profile: TypeAlias = tuple[int, ...]
 nearly all are alike."""
 
 
-def paired(rows: Any) -> dict[Key, int]:
+def paired(rows: dict[Key, int] | Rows) -> dict[Key, int]:
     """Rows as a canonical batch of pairs, for what must see each pair once."""
-    batch: dict[Key, int] = rows
     if not isinstance(rows, list):
-        return batch
+        return rows
     pairs, weights = [row[:2] for row in rows], [row[2] for row in rows]
     batch = collect_keys(pairs, weights)
     return Mixed(batch) if type(rows) is MixedRows else batch

@@ -6,12 +6,14 @@ again is harmless, and only a step that has failed pays for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, TypeAlias
 
-from syndicate.flow.element import Element, naturals
+from syndicate.flow.element import Element, Rows, naturals
 from syndicate.flow.node import Node
 from syndicate.flow.operators.groups import GroupView
+
+Call: TypeAlias = tuple[Callable[..., Element], tuple[Element, ...]]
 
 if TYPE_CHECKING:
     from syndicate.flow.operators.context import Context
@@ -28,7 +30,7 @@ def found_element(scope: Context, node: Node) -> str:
     return ""
 
 
-def _calls(scope: Context, node: Node) -> Iterator[tuple[Callable[..., Element], tuple[Element, ...]]]:
+def _calls(scope: Context, node: Node) -> Iterator[Call]:
     batches = [scope.cells[i] for i in scope.inputs(node)]
     params = node.params
     if node.op in ("map", "filter"):
@@ -54,30 +56,30 @@ def _calls(scope: Context, node: Node) -> Iterator[tuple[Callable[..., Element],
         yield from _aggregate_calls(scope, node, batches[0])
 
 
-def _aggregate_calls(scope: Context, node: Node, rows: Any) -> Iterator[tuple[Any, tuple[Element, ...]]]:
+def _aggregate_calls(scope: Context, node: Node, rows: Rows) -> Iterator[Call]:
     groups = scope.engine.states.get(node.global_id, [{}])[0]
     for key in dict.fromkeys(row[0] for row in rows):
         if isinstance(groups, dict) and isinstance(groups.get(key), dict):
             yield (lambda key, values: node.params["aggregate"].of(GroupView(values)), (key, groups[key]))
 
 
-def _join_calls(scope: Context, node: Node, batches: list[Any]) -> Iterator[tuple[Any, tuple[Element, ...]]]:
+def _join_calls(scope: Context, node: Node, batches: list[Rows]) -> Iterator[Call]:
     function = node.params["function"]
     for this, other, flipped in ((0, 1, False), (1, 0, True)):
         arrangement = scope.arrangement(node.inputs[other])
         rows: list[tuple[Element, Element]] = [(row[0], row[1]) for row in arrangement.rows]
         for key in {row[0] for row in batches[this]}:
-            levels: Any = arrangement.index.get(key, {})
+            levels: Mapping[Element, object] = arrangement.index.get(key, {})
             for value, inside in levels.items():
                 rows += [(key, each) for each in inside] if isinstance(inside, dict) else [(key, value)]
         yield from _pairs(function, batches[this], rows, flipped=flipped)
 
 
 def _pairs(
-    function: Any, rows: Any, known: list[tuple[Element, Element]], *, flipped: bool
-) -> Iterator[tuple[Any, tuple[Element, ...]]]:
+    function: Callable[..., Element], rows: Rows, others: list[tuple[Element, Element]], *, flipped: bool
+) -> Iterator[Call]:
     for key, value, _ in rows:
-        for other_key, other in known:
+        for other_key, other in others:
             if key == other_key:
                 left, right = (other, value) if flipped else (value, other)
                 yield function, tuple(naturals((key, left, right)))

@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from syndicate.flow.aggregates import LINEAR, Aggregate, Fold, Total
 from syndicate.flow.comparison import same
-from syndicate.flow.element import ATOMS, Element, Key, MixedRows, Typed, add_up, key_of, meet, mixed, natural
+from syndicate.flow.element import ATOMS, Element, Key, MixedRows, Rows, Typed, add_up, key_of, meet, mixed, natural
 from syndicate.flow.node import Node
 from syndicate.flow.operators.arrangement import Index, add_rows, meet_rows
 from syndicate.flow.operators.ranking import LARGE_GROUP, Merges, Ranking
@@ -51,7 +51,7 @@ class GroupView(Mapping[Element, int]):
         return len(self.weights)
 
 
-def by_key(rows: Any) -> Index:
+def by_key(rows: Rows) -> Index:
     """Rows as groups."""
     groups: Index = {}
     add_rows(groups, rows)
@@ -258,14 +258,14 @@ def _make_linear(scope: Context, node: Node, aggregate: Aggregate) -> Step:
 def _make_folded(scope: Context, node: Node, fold: Fold) -> Step:
     """``linear``: of each group the sum of its weights, and the user's total."""
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
-    state: dict[Key, tuple[int, Any]] = scope.state(node, {})
+    state: dict[Key, tuple[int, Element]] = scope.state(node, {})
     restore = _restorer(state)
     nothing = (0, fold.zero)
     add, shown = fold.add, fold.shown
 
     def step() -> object:
         rows = cells[i]
-        changed: dict[Key, tuple[int, Any]] = {}
+        changed: dict[Key, tuple[int, Element]] = {}
         for key, value, weight in rows:
             entry = changed.get(key)
             if entry is None:
@@ -287,7 +287,7 @@ def _make_folded(scope: Context, node: Node, fold: Fold) -> Step:
     return step
 
 
-def _integers(rows: Any, by: Callable[[Element], Element] | None) -> dict[Key, list[int]] | None:
+def _integers(rows: Rows, by: Callable[[Element], Element] | None) -> dict[Key, list[int]] | None:
     """By key the sum of the weights and of the values, without a call for each row; None if not all are integers."""
     values = [value for _, value, _ in rows] if by is None else [by(value) for _, value, _ in rows]
     if set(map(type, values)) != _INTEGERS:

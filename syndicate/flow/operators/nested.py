@@ -12,15 +12,16 @@ Source: PomoFlow, 2.9.11; ``docs/design/flow.md``, "Distinct".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import product
-from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeAlias, TypeVar
 
 from syndicate.flow.element import Key, Mixed, MixedRows, add_up, meet
 from syndicate.flow.node import Node
 from syndicate.flow.operators.arrangement import Index
 from syndicate.flow.operators.distinct import paired
 from syndicate.flow.operators.groups import GroupView, by_key, keyed_result
+from syndicate.flow.time import Time
 from syndicate.flow.undo import Log
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ def make_nested_distinct(scope: Context, node: Node) -> Step:
     """``distinct`` in a loop, exactly."""
     cells, i, depth = scope.cells, scope.inputs(node)[0], scope.depth
     history: History[int] = scope.history(node, History(_add_weights))
-    wanted: dict[Any, dict[Key, None]] = scope.put_aside(node)
+    wanted: dict[Time, dict[Key, None]] = scope.put_aside(node)
     cube = corners(depth)
     typed = scope.flag(node)
 
@@ -157,7 +158,13 @@ def make_nested_distinct(scope: Context, node: Node) -> Step:
     return step
 
 
-def _schedule(time: Inner, past: Any, now: Any, key: Key, later: dict[Inner, dict[Key, None]]) -> None:
+def _schedule(
+    time: Inner,
+    past: Mapping[Inner, object],
+    now: Mapping[Inner, object],
+    key: Key,
+    later: dict[Inner, dict[Key, None]],
+) -> None:
     for times in (past, now):
         for seen in times:
             meet = tuple([max(a, b) for a, b in zip(time, seen, strict=True)])
@@ -165,7 +172,7 @@ def _schedule(time: Inner, past: Any, now: Any, key: Key, later: dict[Inner, dic
                 later.setdefault(meet, {})[key] = None
 
 
-def _want(scope: Context, node: Node, wanted: dict[Any, dict[Key, None]], later: dict[Inner, dict[Key, None]]) -> None:
+def _want(scope: Context, node: Node, wanted: dict[Time, dict[Key, None]], later: dict[Inner, dict[Key, None]]) -> None:
     for time, keys in later.items():
         when = time[0] if scope.depth == 1 else time
         wanted.setdefault(when, {}).update(keys)
@@ -182,7 +189,7 @@ def make_nested_aggregate(scope: Context, node: Node) -> Step:
     """``aggregate`` in a loop: for each group that may change, the aggregate at each corner."""
     cells, i, aggregate = scope.cells, scope.inputs(node)[0], node.params["aggregate"]
     history: History[dict[Key, int]] = scope.history(node, History(_add_groups))
-    wanted: dict[Any, dict[Key, None]] = scope.put_aside(node)
+    wanted: dict[Time, dict[Key, None]] = scope.put_aside(node)
     cube = corners(scope.depth)
 
     def step() -> object:

@@ -23,7 +23,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Callable
 from itertools import chain, islice
-from typing import Any, Final
+from typing import Final
 
 from syndicate.flow.aggregates import Aggregate
 from syndicate.flow.element import Element, Key
@@ -42,8 +42,8 @@ class Ranking:
     def __init__(self, place: Callable[[Element], Element]) -> None:
         self.place = place
         self.places: dict[Key, Element] = {}
-        self.blocks: list[list[tuple[Any, Ticket]]] = []
-        self.lasts: list[Any] = []
+        self.blocks: list[list[tuple[Element, Ticket]]] = []
+        self.lasts: list[Element] = []
 
     def put(self, value: Element, key: Key, *, present: bool) -> None:
         """Let a value be present or not."""
@@ -55,7 +55,7 @@ class Ranking:
         else:
             self._remove(self.places.pop(key))
 
-    def _insert(self, place: Any, ticket: Ticket) -> None:
+    def _insert(self, place: Element, ticket: Ticket) -> None:
         if not self.blocks:
             self.blocks.append([(place, ticket)])
             self.lasts.append(place)
@@ -70,7 +70,7 @@ class Ranking:
         else:
             self.lasts[at] = block[-1][0]
 
-    def _remove(self, place: Any) -> None:
+    def _remove(self, place: Element) -> None:
         at = bisect_left(self.lasts, place)
         block = self.blocks[at]
         del block[bisect_left(block, place, key=_place)]
@@ -98,7 +98,7 @@ class Ticket:
         self.value = value
 
 
-def _place(entry: tuple[Any, Ticket]) -> Any:
+def _place(entry: tuple[Element, Ticket]) -> Element:
     return entry[0]
 
 
@@ -110,9 +110,9 @@ class Merges:
     def __init__(self) -> None:
         self.places: dict[Key, int] = {}
         self.free: list[int] = []
-        self.nodes: list[Any] = [None, None]
+        self.nodes: list[Element] = [None, None]
 
-    def put(self, key: Key, element: Any) -> None:
+    def put(self, key: Key, element: Element) -> None:
         """An element more, under a key that is not there yet."""
         if self.free:
             place = self.free.pop()
@@ -129,11 +129,11 @@ class Merges:
         self.free.append(place)
         self._set(place, None)
 
-    def result(self) -> Any:
+    def result(self) -> Element:
         """The merge of all, None of nothing."""
         return self.nodes[1]
 
-    def _set(self, place: int, element: Any) -> None:
+    def _set(self, place: int, element: Element) -> None:
         nodes = self.nodes
         at = len(nodes) // 2 + place
         nodes[at] = element
@@ -144,7 +144,7 @@ class Merges:
     def _widen(self) -> None:
         """Twice as many leaves: the old tree becomes the left half."""
         leaves = len(self.nodes) // 2
-        nodes: list[Any] = [None] * (4 * leaves)
+        nodes: list[Element] = [None] * (4 * leaves)
         nodes[1] = self.nodes[1]
         level = 1
         while level <= leaves:
@@ -153,5 +153,5 @@ class Merges:
         self.nodes = nodes
 
 
-def _both(one: Any, other: Any) -> Any:
+def _both(one: Element, other: Element) -> Element:
     return other if one is None else one if other is None else one.merge(other)

@@ -14,7 +14,7 @@ Source: PomoFlow, 2.9.2, 2.9.9 to 2.9.11 and 2.9.16 to 2.9.18; ``docs/design/flo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from syndicate.flow.element import Key, Mixed, Rows, add_up, key_of, meet, mixed, natural, negated, plus
 from syndicate.flow.node import Carries, Node
@@ -235,7 +235,7 @@ def make_differentiate(scope: Context, node: Node) -> Step:
 def make_distinct_trace(scope: Context, node: Node) -> Step:
     """``distinct_trace``: the change over both clocks, on a trace with its times; the batch is not in it yet."""
     cells, (i, j) = scope.cells, scope.inputs(node)
-    wanted: dict[Any, dict[Key, None]] = scope.put_aside(node)
+    wanted: dict[Time, dict[Key, None]] = scope.put_aside(node)
     cube = corners(scope.depth)
 
     def step() -> object:
@@ -244,7 +244,7 @@ def make_distinct_trace(scope: Context, node: Node) -> Step:
         epoch, *rest = parts(scope.time())
         inner = tuple(rest)
         out: dict[Key, int] = Mixed()
-        later: dict[Any, dict[Key, None]] = {}
+        later: dict[tuple[int, ...], dict[Key, None]] = {}
         for key in {**batch, **wanted.pop(scope.now, {})}:
             past: dict[tuple[int, ...], int] = {}
             now: dict[tuple[int, ...], int] = {inner: batch[key]} if key in batch else {}

@@ -425,7 +425,7 @@ def wired_wrongly() -> dict[str, tuple[Callable[[Circuit, Stream], Any], type[Ex
         "element": (lambda c, a: c.step({"a": [[1]]}), UnhashableElement, "a list cannot"),
         "no mapping": (lambda c, a: c.step([("a", 1)]), CircuitError, r"mapping \{'a': \.\.\.\}"),  # type: ignore[arg-type]
         "no delta": (
-            lambda c, a: c.step({"a": None}),
+            lambda c, a: c.step({"a": None}),  # type: ignore[dict-item]  # what is refused
             CircuitError,
             "the source 'a' takes elements in a list.*not None",
         ),
