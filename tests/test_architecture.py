@@ -58,18 +58,21 @@ INSIDE = {
         signals trace block facet lane turn actor system field verbs during timer query dataspace supervise
     """,
     "syndicate.bloom": """
-        row site declaration rule rules block collection lattices state agent body interface_override
-        schema tick insight program repl network reflection library
+        row site declaration rule namespace rules block collection lattices state tick instance insight agent body
+        interface_override schema program repl network reflection library
     """,
     "syndicate.bloom.insight": """
-        arrival introspection memory merging resending spacetime unmarked why_not calm why history plot
+        arrival memory merging resending spacetime unmarked calm why why_not introspection history plot
     """,
     "syndicate.bloom.library": """
         cart causal delivery election paths shopper store voting carts commit
     """,
     "syndicate.bloom.rules": """
-        answer closure column embedded refusing unused aggregate mark side head join capture notion reader
+        answer closure column embedded refusing aggregate mark side head unused join capture notion reader
         meaning reading function term cell fold expression outlet
+    """,
+    "syndicate.bloom.tick": """
+        over lattice_join lattice_term ordering partition lattice_fixpoint wiring sending ticking runtime
     """,
     "syndicate.dedalus": """
         ast grammar library choice net parse succession desugar schedule checks lamport lower quiescence binding
@@ -105,14 +108,11 @@ INSIDE = {
 
 # Circles that are still there where imports for type checking count.  A line may get shorter or go, and none may come.
 CIRCLES = """
-    actors.actor actors.block actors.facet actors.lane actors.system actors.turn;
-    bloom.insight.calm bloom.insight.introspection bloom.insight.memory bloom.insight.why bloom.insight.why_not;
-    bloom.agent.agent bloom.agent.ports bloom.agent.running bloom.agent.strangers bloom.interface_override
-        bloom.program
+    actors.actor actors.block actors.facet actors.lane actors.system actors.turn
 """
 
 # How often a module reads a name with a leading underscore of something that is not its own.  It only goes down.
-PRIVATE = 239
+PRIVATE = 19
 
 LAYERS = PLAN.split()
 LEVEL = {layer: level for level, layer in enumerate(LAYERS)}
@@ -320,8 +320,8 @@ def is_number(value: ast.expr | None) -> bool:
     )
 
 
-UNSAID = 911
-UNSAID_IN_PUBLIC = 49
+UNSAID = 736
+UNSAID_IN_PUBLIC = 27
 """How many lines say ``Any``, and how many arguments, results and attributes of the faces: both only go down."""
 FACES = (
     "syndicate",

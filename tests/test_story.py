@@ -38,6 +38,7 @@ from syndicate import (
     sync,
 )
 from syndicate.bloom import Bloom, bloom, channel, durable, scratch, table
+from syndicate.bloom.tick.sending import Sending
 from syndicate.dedalus import Program
 from syndicate.spark import spark_source
 from syndicate.values.pattern import pattern_of
@@ -217,7 +218,7 @@ def test_a_bloom_rule_to_a_channel() -> None:
 
         @after(0)
         def say() -> None:
-            del watch.entered[Bloom._post.__code__]  # the first tick of a program has nothing to send
+            del watch.entered[Sending.post.__code__]  # the first tick of a program has nothing to send
             send(ds, Line("bob", "hello"))
 
     with watch.watching():

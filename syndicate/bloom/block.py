@@ -13,17 +13,18 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial, wraps
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, NoReturn, TypeVar, cast
 
 from attrs import frozen
 
 from syndicate.bloom.declaration import Declaration
+from syndicate.bloom.namespace import Namespace, run_block
 from syndicate.bloom.rules.unused import check_used
 from syndicate.bloom.site import here, site_of
 from syndicate.errors import BloomDeclaration
 from syndicate.values.value import Value
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 def bloom(function: F) -> F:
@@ -31,8 +32,8 @@ def bloom(function: F) -> F:
     _marked(function, "bloom")
 
     @wraps(function)
-    def block(program: Any) -> None:
-        program._between.run(definer(type(program), block), partial(function, program))
+    def block(program: Namespace) -> None:
+        run_block(program, definer(type(program), block), partial(function, program))
         check_used(cast("FunctionType", function), program)
 
     return cast("F", block)
@@ -55,55 +56,60 @@ def _marked(function: F, mark: str) -> F:
         signature.bind(None)
     except TypeError:
         _refuse(function, mark, f"and takes {signature}: it takes self, and nothing else")
-    function._bloom = mark  # type: ignore[attr-defined]  # a function takes any attribute
+    function.__bloom__ = mark  # type: ignore[attr-defined]  # a function takes any attribute
     return function
 
 
-def _refuse(function: Any, mark: str, why: str) -> NoReturn:
+def _refuse(function: Callable[..., Value], mark: str, why: str) -> NoReturn:
     raise BloomDeclaration(f"{site_of(function)}: {function.__name__} is marked @{mark} {why}")
 
 
 def is_marked(value: Value, mark: str) -> bool:
     """Whether *value* was marked so."""
-    return getattr(value, "_bloom", None) == mark
+    return getattr(value, "__bloom__", None) == mark
 
 
 @frozen(eq=False)
 class Imported:
     """A program within a program; in the body of a class, ``module.collection`` is the declaration."""
 
-    _program: Any
+    _program: type[Namespace]
     _site: str
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         if name.startswith("_"):
             raise AttributeError(name)
-        found = getattr(self._program, name, None)
-        if not isinstance(found, (Declaration, Imported)):
+        member = getattr(self._program, name, None)
+        if not isinstance(member, (Declaration, Imported)):
             raise BloomDeclaration(f"{here()}: {self._program.__name__} declares no collection {name}")
-        return found
+        return member
 
     if TYPE_CHECKING:  # an instance has the module in its place
 
-        def __get__(self, instance: object, owner: type) -> Any: ...
+        def __get__(self, instance: object, owner: type) -> Value: ...
+
+
+def origin_of(imported: Imported) -> tuple[type[Namespace], str]:
+    """The class of the program, and where it is imported."""
+    return imported._program, imported._site
 
 
 class Unmade:
     """A placeholder for what a program's constructor has not made."""
 
-    def __get__(self, instance: object, owner: type) -> Any:
+    def __get__(self, instance: object, owner: type) -> NoReturn:
         raise BloomDeclaration(f"{owner.__name__} is not made: its __init__ must call super().__init__(**options)")
 
 
-def import_module(program: Any, as_name: str = "") -> Imported:
+def import_module(program: object, as_name: str = "") -> Imported:
     """An instance of another program of its own, whose collections are ``name.collection``.
 
     In a class body: ``left = import_module(Delivery)``, or ``import_module(Delivery, as_name="left")``.
     """
     site = here()
-    imported = Imported(program, site)
-    if not isinstance(program, type) or not hasattr(program, "_collecting"):
+    if not isinstance(program, type) or not issubclass(program, Namespace):
         raise BloomDeclaration(f"{site}: import_module takes a class of rules (class M(Bloom)), not {program!r}")
+    imported = Imported(program, site)
     if as_name:
         if not as_name.isidentifier():
             raise BloomDeclaration(f"{site}: {as_name!r} cannot be the name of a module: it is no identifier")
@@ -111,7 +117,7 @@ def import_module(program: Any, as_name: str = "") -> Imported:
     return imported
 
 
-def definer(cls: type, block: Any) -> type:
+def definer(cls: type, block: object) -> type:
     """The class that a block, a name or a function, is of."""
     if isinstance(block, str):
         return next(one for one in cls.__mro__ if block in vars(one))

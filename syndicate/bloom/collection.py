@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
-from typing import Any
 
 from attrs import evolve
 
 from syndicate import plan
 from syndicate.bloom.declaration import SENT, TABLES, Declaration, Kind
 from syndicate.bloom.row import Names, Row, fitted_all, row_type
-from syndicate.bloom.rule import check_operator
+from syndicate.bloom.rule import Recorded, check_operator
 from syndicate.bloom.rules.embedded import lattice_columns, made_lattices
-from syndicate.bloom.rules.expression import Expression, Product, made, to_expression
-from syndicate.bloom.rules.head import Head, is_merging
+from syndicate.bloom.rules.expression import Expression, Product, body_of, literal_of, made, to_expression
+from syndicate.bloom.rules.head import Head, Owner, is_merging, redirect
 from syndicate.bloom.rules.join import Factor
 from syndicate.bloom.rules.outlet import lifted_rows
 from syndicate.bloom.rules.side import Side
@@ -32,16 +31,15 @@ from syndicate.values.value import Value
 class Collection(Head, Expression):
     """Rows of a program under a name."""
 
-    def __init__(self, name: str, declaration: Declaration, program: Any) -> None:
+    def __init__(self, name: str, declaration: Declaration, owner: Owner) -> None:
         """Of a declaration; programs make them."""
-        self._name, self._declaration, self._program = name, declaration, program
+        self._name, self._declaration, self._owner = name, declaration, owner
         self._kind: Kind = declaration.kind
         self._columns: Names = ()
         self._keys = 0
         self._location = declaration.location
         self._late = None
         self._site = declaration.site
-        self._state: Any = None
         if declaration.columns or self._kind is not Kind.TEMP:
             self._schema(declaration.columns, declaration.keys)
 
@@ -61,28 +59,28 @@ class Collection(Head, Expression):
 
     # --------------------------------------------------------------------------------------------------- rules
 
-    def _take(self, op: str, given: Any, site: str) -> None:
+    def _take(self, op: str, given: object, site: str) -> None:
         check_operator(op, self._name, self._kind, site)
         rows = given if op == "<=" else _literal_rows(given, site)
         {"<=": self.insert, "<+": self.insert, "<-": self.delete, "<+-": self.upsert, "<~": self.post}[op](rows)
 
-    def define(self, body: Any) -> Any:
+    def define(self, body: object) -> Recorded:
         """Bud's ``=``: the rows of *body* are all that there is of a scratch; no other rule may write it."""
         if not self._making():
             raise IllegalRule(f"{here()}: define() makes a rule: call it in a block marked @bloom")
         return self._rule("=", body)
 
-    def _right(self, given: Any, site: str) -> plan.Expression:
+    def _right(self, given: object, site: str) -> plan.Expression:
         expression = lifted_rows(given, None, None, site) if isinstance(given, Term) else to_expression(given, site)
         if self._kind is Kind.TEMP and (not self._columns or len(self._factor.sides) > 1):
             expression = self._shaped(expression)
-        return expression._body(self._columns, self._name, site, self)
+        return body_of(expression, self._columns, self._name, site, self)
 
     def _shaped(self, expression: Expression) -> Expression:
         """The rows of a temp without columns of its own, which are those that the first rule gives it, a join too."""
         sides = expression._known().sides
         if len(sides) > 1:
-            expression = expression._flat()
+            expression = expression.flatten()
         if not self._columns:
             columns = expression._known().sides[0].columns
             self._schema(columns, len(columns))
@@ -94,41 +92,40 @@ class Collection(Head, Expression):
 
     # --------------------------------------------------------------------------------------------------- from outside
 
-    def insert(self, rows: Any) -> None:
+    def insert(self, rows: object) -> None:
         """Give rows to the next tick, in which those of a channel have arrived.
 
         Raises :class:`RowMisfit`, :class:`IllegalRule` for what nobody may write.
         """
         if self._kind in (Kind.CONST, Kind.FILE, Kind.CALLED):
             raise IllegalRule(f"{here()}: {self._name} is a {self._kind.value}, which nobody may write")
-        taken, state = self._taken(rows), self._program._state_of(self)
-        self._program._root._from_outside(lambda: state.inserted.update(taken))
+        self._owner.give(self._name, "inserted", self._taken(rows))
 
-    def delete(self, rows: Any) -> None:
+    def delete(self, rows: object) -> None:
         """Let rows be gone in the next tick, if no rule derives them; a row counts if all of its columns are equal."""
-        taken, state = self._taken(rows), self._table("delete")
-        self._program._root._from_outside(lambda: state.deleted.update(taken))
+        taken = self._taken(rows)
+        self._check_table("delete")
+        self._owner.give(self._name, "deleted", taken)
 
-    def upsert(self, rows: Any) -> None:
+    def upsert(self, rows: object) -> None:
         """Replace the rows of the same keys in the next tick."""
-        taken, state = self._taken(rows), self._table("upsert")
-        self._program._root._from_outside(lambda: state.upserted.update(taken))
+        taken = self._taken(rows)
+        self._check_table("upsert")
+        self._owner.give(self._name, "upserted", taken)
 
-    def post(self, rows: Any) -> None:
+    def post(self, rows: object) -> None:
         """Send rows with the next tick, as ``<~`` does in a rule: a channel to its address, a terminal to the screen.
 
         Rows of one key go out one after the other; raises as :meth:`insert`, and for what is not sent.
         """
         check_operator("<~", self._name, self._kind, here())
-        taken, state = self._taken(rows), self._program._state_of(self)
-        self._program._root._from_outside(lambda: state.posted.update(taken))
+        self._owner.give(self._name, "posted", self._taken(rows))
 
-    def _table(self, what: str) -> Any:
+    def _check_table(self, what: str) -> None:
         if self._kind not in TABLES:
             raise IllegalRule(f"{here()}: {what}() is for tables, and {self._name} is a {self._kind.value}")
-        return self._program._state_of(self)
 
-    def _taken(self, rows: Any, where: str = "") -> Mapping[Key, None]:
+    def _taken(self, rows: object, where: str = "") -> Mapping[Key, None]:
         if self._making():
             raise IllegalRule(f"{here()}: a block makes rules: write {self._name} <= values(...), or use @bootstrap")
         where = where or f"{here()}: {self._name}"
@@ -150,20 +147,19 @@ class Collection(Head, Expression):
             if type(key) is Typed:
                 columns = lattice_columns(key.value, self._columns, self._keys, where)
                 if columns and not is_merging(self):
-                    self._program._root._engine.notice(self._name, columns)
+                    self._owner.notice(self._name, columns)
 
     def _now(self) -> Mapping[Key, None]:
         if self._making():
             raise IllegalRule(
                 f"{here()}: {self._name} has no rows while a program is made: use filter(), group() or notin()"
             )
-        if self._program._root._in_rule():
+        if self._owner.in_rule():
             raise IllegalRule(
                 f"{here()}: a function in a rule cannot look into {self._name}: it would not be called again when that "
                 f"changes. Join with it, or use exists() or notin()"
             )
-        rows: Mapping[Key, None] = self._program._root._seen(self._program._state_of(self).contents.rows)
-        return rows
+        return self._owner.rows(self._name)
 
     def __iter__(self) -> Iterator[Row]:
         kind = row_type(self._columns)
@@ -179,7 +175,7 @@ class Collection(Head, Expression):
         except (RowMisfit, IndexError):
             return False
 
-    def __getitem__(self, key: Any) -> Row | None:
+    def __getitem__(self, key: Value) -> Row | None:
         """The row that has a key, a tuple if it is of several columns; None if there is none."""
         self._now()
         wanted = tuple(key) if isinstance(key, (tuple, list)) else (key,)
@@ -187,7 +183,7 @@ class Collection(Head, Expression):
             if self._keys != 1:
                 raise IllegalRule(f"{here()}: {self._name} has {self._keys} columns in its key, not {len(wanted)}")
             wanted = (wanted,)  # a tuple that is the column
-        row = self._program._state_of(self).contents.by_key(wanted)
+        row = self._owner.row(self._name, wanted)
         return None if row is None else tuple.__new__(row_type(self._columns), natural(row))
 
     def __bool__(self) -> bool:
@@ -220,7 +216,7 @@ class Collection(Head, Expression):
         rows = self._known().rows
         return Expression(made(plan.Projection(rows, [self._columns[at] for at in places]), self._name))
 
-    def has_key(self, *key: Any) -> Any:
+    def has_key(self, *key: Value) -> bool | Expression:
         """Outside, whether a row has this key; in a rule, that row, if it is there."""
         if not self._making():
             return self[key] is not None
@@ -236,14 +232,38 @@ class Collection(Head, Expression):
         return f"<{self._kind.value} {self._name}({', '.join(self._columns)})>"
 
 
-def _literal_rows(rows: Any, site: str) -> Iterable[Any]:
+def _literal_rows(rows: object, site: str) -> object:
     """Rows given from outside, as literals or any iterable."""
     if isinstance(rows, Collection):
         return list(rows)
     if isinstance(rows, (Expression, Product)):
-        body = to_expression(rows, site)._factor.rows
-        if isinstance(body, plan.Literal):
-            return body.rows
-        raise IllegalRule(f"{site}: outside of a block of rules only values(...) can be given with this operator")
-    literal: Iterable[Any] = rows
-    return literal
+        literal = literal_of(rows, site)
+        if literal is None:
+            raise IllegalRule(f"{site}: outside of a block of rules only values(...) can be given with this operator")
+        return literal
+    return rows
+
+
+# What the modules of Bloom ask of a collection: a method would hide the column of its name.
+
+
+def taken_rows(one: Collection, rows: object, where: str = "") -> Mapping[Key, None]:
+    """Rows that somebody gives, as they are kept; raises :class:`RowMisfit`, :class:`LatticeAsKey`, ..."""
+    return one._taken(rows, where)
+
+
+def notice(one: Collection, rows: Iterable[Key]) -> None:
+    """Let the program know which columns of rows that are given hold lattice values."""
+    one._notice(rows)
+
+
+def two_in_one(reads: Collection, writes: Collection) -> Collection:
+    """What a class that overrides an interface sees under its name: one that is read, and another that is written.
+
+    No subclass: Python would ask the right side of ``t <= interface`` first if it were one.
+    """
+    joint = object.__new__(Collection)
+    joint.__dict__.update(reads.__dict__)
+    joint._factor = Factor(reads._factor.rows, (Side(joint, reads.tabname, reads.cols, reads.cols),))
+    redirect(joint, writes)
+    return joint

@@ -1,4 +1,4 @@
-"""Interposing: a class that declares an interface again, to put rules between its callers and an ancestor's rules.
+"""Interface overrides: a class that declares an interface again, and puts its rules before those of an ancestor.
 
 An input interface is written from outside, so that a module which writes its own means another: the interface of the
 same name that an ancestor declared.  Likewise an output interface that it reads is the ancestor's.
@@ -26,41 +26,25 @@ Source: Alvaro et al. 2011a, "Modularity and Encapsulation"; ``docs/design/bloom
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from syndicate import plan
-from syndicate.bloom.collection import Collection
+from syndicate.bloom.collection import Collection, two_in_one
 from syndicate.bloom.declaration import Declaration, Kind
-from syndicate.bloom.rules.head import declaration_of, kind_of
-from syndicate.bloom.rules.join import Factor
-from syndicate.bloom.rules.side import Side
-
-if TYPE_CHECKING:
-    from syndicate.bloom.program import Bloom
+from syndicate.bloom.instance import Instance
+from syndicate.bloom.namespace import Namespace
+from syndicate.bloom.rules.head import Head, declaration_of, kind_of
 
 
-def two_in_one(reads: Collection, writes: Collection) -> Collection:
-    """What a class that interposes sees under the name: one interface that is read, and another that is written.
-
-    No subclass: Python would ask the right side of ``t <= interface`` first if it were one.
-    """
-    joint = object.__new__(Collection)
-    joint.__dict__.update(reads.__dict__)
-    joint._factor = Factor(reads._factor.rows, (Side(joint, reads.tabname, reads.cols, reads.cols),))
-    joint.__dict__["_rule"] = writes._rule
-    return joint
-
-
-class Interposing:
+class InterfaceOverride:
     """The interfaces of one program that several of its classes declare, while its blocks are run."""
 
-    def __init__(self, program: Bloom) -> None:
+    def __init__(self, program: Namespace, instance: Instance) -> None:
         """Find them."""
-        self.program = program
+        self.program, self.instance = program, instance
         self.cls: type | None = None
         self.found: set[tuple[str, type]] = set()
         self.levels: dict[str, list[type]] = {}
-        for name, one in program._own.items():
+        for name, one in instance.own.items():
             if kind_of(one) in (Kind.INPUT, Kind.OUTPUT):
                 declaring = [
                     cls for cls in reversed(type(program).__mro__) if isinstance(vars(cls).get(name), Declaration)
@@ -69,13 +53,15 @@ class Interposing:
                     self.levels[name] = declaring
         self.collections: dict[str, list[Collection]] = {}
 
-    def note(self, head: Collection, body: plan.Expression) -> None:
+    def note(self, head: Head, body: plan.Expression) -> None:
         """See whether a rule that is recorded writes an input of its own, or reads an output."""
-        own, program = head._program is self.program, self.program
-        self._meant(head.tabname[len(program._prefix) :] if own and kind_of(head) is Kind.INPUT else "")
+        own, prefix = self.instance.own, self.instance.prefix
+        name = head.tabname[len(prefix) :]
+        if own.get(name) is head and kind_of(head) is Kind.INPUT:
+            self._meant(name)
         for read in plan.occurrences(body):
-            name = read.name[len(program._prefix) :]
-            one = program._own.get(name)
+            name = read.name[len(prefix) :]
+            one = own.get(name)
             if one is not None and one.tabname == read.name and kind_of(one) is Kind.OUTPUT:
                 self._meant(name)
 
@@ -85,14 +71,15 @@ class Interposing:
 
     def split(self) -> bool:
         """Make the ancestors' interfaces, if they are needed."""
-        program = self.program
+        instance = self.instance
         for name in {name for name, _ in self.found}:
-            one = program._own[name]
+            one = instance.own[name]
             chain = [one]
             for cls, below in zip(reversed(self.levels[name]), reversed(self.levels[name][:-1]), strict=False):
                 if (name, cls) in self.found:
                     own = f"{below.__name__}.{name}"
-                    one = program._own[own] = Collection(f"{program._prefix}{own}", declaration_of(one), program)
+                    full = f"{instance.prefix}{own}"
+                    one = instance.own[own] = Collection(full, declaration_of(one), instance.runtime)
                 chain.append(one)
             self.collections[name] = chain[::-1]
         return bool(self.collections)

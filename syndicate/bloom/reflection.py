@@ -22,6 +22,7 @@ from collections.abc import Iterable, Iterator
 
 from syndicate.bloom.block import bootstrap
 from syndicate.bloom.declaration import Kind
+from syndicate.bloom.instance import instance_of
 from syndicate.bloom.program import Bloom
 from syndicate.bloom.rules.head import declaration_of, key_count, kind_of
 from syndicate.bloom.schema import const
@@ -57,8 +58,9 @@ class Reflecting(Bloom):
     @bootstrap
     def reflect(self) -> None:
         """Fill the tables."""
-        for name, rows in reflection(self._root).items():
-            self._state_of(getattr(self, name)).inserted.update(dict.fromkeys(map(key_of, rows)))
+        instance = instance_of(self)
+        for name, rows in reflection(self).items():
+            instance.runtime.row_state(f"{instance.prefix}{name}").inserted.update(dict.fromkeys(map(key_of, rows)))
 
 
 def reflection(program: Bloom) -> dict[str, list[tuple[Value, ...]]]:

@@ -43,7 +43,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeAlias, TypeVar
 
 from syndicate.actors.during import on_message
 from syndicate.actors.timer import after, now
@@ -51,12 +51,15 @@ from syndicate.actors.turn import current, expect_ref
 from syndicate.actors.verbs import linked_task, on_stop_or_crash, react
 from syndicate.bloom.agent.console import read_lines
 from syndicate.bloom.agent.packet import Packet, arrived
-from syndicate.bloom.agent.ports import Conclusions, RowsAsserted, RowsSent, Sends
-from syndicate.bloom.agent.strangers import Stranger, deferred, take_back
+from syndicate.bloom.agent.ports import Conclusions, Receiver, RowsAsserted, RowsSent, Sends
+from syndicate.bloom.agent.quarantine import UntrustedRow, deferred, take_back
+from syndicate.bloom.collection import Collection, taken_rows
 from syndicate.bloom.declaration import Kind
+from syndicate.bloom.rules.head import declaration_of, key_count, kind_of
 from syndicate.bloom.state.contents import Contents
 from syndicate.bloom.state.merged import Merged
 from syndicate.bloom.state.state import NOTHING, ScratchState
+from syndicate.bloom.tick.runtime import Runtime
 from syndicate.errors import (
     IllegalRule,
     NoAnswer,
@@ -68,64 +71,61 @@ from syndicate.errors import (
     short,
 )
 from syndicate.flow.element import Key, Typed, key_of, natural
-from syndicate.hosting.host import Host
 from syndicate.hosting.refusals import quarantine
 from syndicate.hosting.routes import Routes
 from syndicate.values.absent import form_of, outward
 from syndicate.values.pattern import capture
-from syndicate.values.value import Ref
-
-if TYPE_CHECKING:
-    from syndicate.bloom.collection import Collection
-    from syndicate.bloom.program import Bloom
+from syndicate.values.value import Ref, Value
 
 T = TypeVar("T")
+Ports: TypeAlias = Mapping[str, Mapping[str, Value]]
+"""Of ``inputs``, ``messages``, ``outputs`` and ``sends``, what is given for each collection."""
 
 
-class Agent(Host):
+class Agent(Receiver):
     """Runs one program in a facet."""
 
     port = "collection"
 
-    def __init__(self, program: Bloom, ds: Ref | None, ports: Mapping[str, Mapping[str, Any]]) -> None:
+    def __init__(self, runtime: Runtime, ds: Ref | None, ports: Ports) -> None:
         """In a new facet of the current one; with a dataspace, reached there.  Raises :class:`NotInTurn`."""
-        super().__init__(type(program).__name__)
-        self.program, self.ds = program, ds
+        super().__init__(runtime.name)
+        self.runtime, self.ds = runtime, ds
         self.thread = threading.get_ident()
         self.ended = False
         self.error: BaseException | None = None
-        self.shown: dict[tuple[str, Key], Stranger] = {}
-        """What is asserted, and is no longer, since the last tick."""
-        self.coming: dict[tuple[str, Key], Stranger] = {}
-        """The same, of the tick that is made."""
-        self.strange = False
+        self.shown: dict[tuple[str, Key], UntrustedRow] = {}
+        self.coming: dict[tuple[str, Key], UntrustedRow] = {}
+        """What is asserted, and is no longer, of the tick that is made."""
+        self.untrusted = False
+        """Whether that tick has rows of untrusted peers."""
         self.routes = Routes(ds)
-        self.waiting: set[Future[Any]] = set()
+        self.waiting: set[Future[Value]] = set()
         self.outputs: list[Conclusions] = []
         self.facet = react(partial(self._begin, ports))
         self.ended = not self.facet.alive  # in a facet that has stopped, nothing begins
 
-    def _begin(self, ports: Mapping[str, Mapping[str, Any]]) -> None:
-        program, ds = self.program, self.ds
+    def _begin(self, ports: Ports) -> None:
+        runtime, ds = self.runtime, self.ds
         self.settle()
         self.facet.lasting = True  # others may give it rows at any time
         on_stop_or_crash(self._end)
         if ds is not None:
-            program.send = self.send
-            program._engine.inspect = self._inspect
+            runtime.sending.send = self.send
+            runtime.engine.inspect = self._inspect
             self.listen_at(ds)
             for name, written in ports["inputs"].items():
-                RowsAsserted(self, program.collection(name)).observe(ds, written)
+                RowsAsserted(self, runtime.collections[name]).observe(ds, written)
             for name, written in ports["messages"].items():
-                RowsSent(self, program.collection(name)).observe(ds, written)
+                RowsSent(self, runtime.collections[name]).observe(ds, written)
             for kind, what in ((Conclusions, "outputs"), (Sends, "sends")):
-                self.outputs += [kind(f"{what}=", program.collection(name), made) for name, made in ports[what].items()]
+                self.outputs += [kind(f"{what}=", runtime.states[name], make) for name, make in ports[what].items()]
             for output in self.outputs:
                 output.begin(self.facet, ds)
-        for one in program.collections():
-            if one._kind is Kind.PERIODIC:
-                self._ring(one, now() + one._declaration.period)
-            elif one._kind is Kind.STDIO and one._declaration.reads:
+        for one in runtime.collections.values():
+            if kind_of(one) is Kind.PERIODIC:
+                self._ring(one, now() + declaration_of(one).period)
+            elif kind_of(one) is Kind.STDIO and declaration_of(one).reads:
                 linked_task(read_lines, partial(self._line, one))
         self.wake()
 
@@ -136,11 +136,11 @@ class Agent(Host):
         for future in list(self.waiting):
             if not future.done():
                 future.set_exception(self.stopped())
-        self.program._shut_down()
+        self.runtime.shut_down()
 
     def stopped(self) -> ProgramStopped:
         """The error for who waits for a program that has stopped."""
-        name, error = type(self.program).__name__, self.error
+        name, error = self.what, self.error
         made = ProgramStopped(f"{name} has stopped" + (f" by an error: {error}" if error else ": make a new one"))
         made.__cause__ = error
         return made
@@ -150,10 +150,9 @@ class Agent(Host):
     def advance(self) -> None:
         """Tick, and let what came of it go out; a program that was halted by a rule stops."""
         if not self.over():
-            program = self.program
-            program._take_in()
+            self.runtime.take_in()
             self.coming, self.shown = self.shown, {}
-            self.strange = bool(self.coming or program._arrived)
+            self.untrusted = bool(self.coming or self.runtime.arrived)
             error = self.probe()
             if error is not None:
                 quarantine(self, error)
@@ -162,52 +161,51 @@ class Agent(Host):
 
     def waits(self) -> bool:
         """Whether another tick would do something."""
-        return not self.over() and (self.program.waits() or self._passing())
+        return not self.over() and (self.runtime.waits() or self._passing())
 
     def over(self) -> bool:
         """Whether it has stopped, or was halted by a rule."""
-        return self.ended or self.program.halted
+        return self.ended or self.runtime.halted
 
     def probe(self) -> Exception | None:
         """Tick, and let what came of it go out; what was raised if the tick did not happen."""
-        program, done = self.program, self.program._done
+        runtime, done = self.runtime, self.runtime.done
         if self.over():
             return None
         try:
-            program._derive()
-            changes = program._engine.changes
+            runtime.derive()
+            changes = runtime.engine.changes
             for output in self.outputs:
                 output.show(self.turn, changes.get(output.name, NOTHING))
         except Exception as error:
-            if program._done > done or program._engine.broken:  # it has happened, or cannot be taken back
+            if runtime.done > done or runtime.engine.broken:  # it has happened, or cannot be taken back
                 raise
             return error
         return None
 
-    def strangers(self) -> list[Stranger]:
+    def strangers(self) -> list[UntrustedRow]:
         """The rows of this tick that were asserted, or are no longer, and those that arrived."""
-        program = self.program
-        strangers = [*self.coming.values()]
-        for name, rows in program._arrived.items() if self.ds is not None else ():
-            one = program.collection(name)
-            strangers += [Stranger(one, program._state_of(one).inlet, row) for row in rows]
-        return strangers
+        untrusted = [*self.coming.values()]
+        for name, rows in self.runtime.arrived.items() if self.ds is not None else ():
+            one, state = self.runtime.collections[name], self.runtime.row_state(name)
+            untrusted += [UntrustedRow(one, state, state.inlet, row) for row in rows]
+        return untrusted
 
-    def give(self, items: Sequence[Stranger]) -> None:
+    def give(self, items: Sequence[UntrustedRow]) -> None:
         """Let rows be in the next tick."""
         for one in items:
             one.give()
 
-    def take_back(self, items: Sequence[Stranger]) -> None:
+    def take_back(self, items: Sequence[UntrustedRow]) -> None:
         """Let rows not be in the next tick."""
-        take_back(items)
+        take_back(self.runtime, items)
 
-    def refused(self, item: Stranger, error: Exception) -> None:
+    def refused(self, item: UntrustedRow, error: Exception) -> None:
         """Leave out a row that a tick fails with."""
         if item.port is not None and not item.ends():
             item.port.refused(item.row)
         text = f"{'the end of ' if item.ends() else ''}{short(natural(item.row))}"
-        self.blame(item.one._name, text, error, "makes a rule raise")
+        self.blame(item.one.tabname, text, error, "makes a rule raise")
 
     def _inspect(self, changes: Mapping[str, Mapping[Key, int]], sent: Mapping[str, Mapping[Key, int]]) -> None:
         """Make the values that go out, before the tick has happened; raise for what strangers brought about: what
@@ -215,15 +213,16 @@ class Agent(Host):
         """
         for output in self.outputs:
             output.prepare(changes.get(output.name, NOTHING))
-        if not self.strange:
+        if not self.untrusted:
             return
         for name, rows in deferred(sent).items():
-            contents = self.program._states[name].contents
+            contents = self.runtime.states[name].contents
             if not isinstance(contents, Merged):
                 Contents(name, contents.columns, contents.keys).checked(rows)
-        for one, _ in self.program._senders:
-            for row, weight in sent.get(f"{one._name} <~", NOTHING).items():
-                if weight > 0 and one._location is not None and not self._is_own(natural(row)[one._location]):
+        for one, _ in self.runtime.sending.senders:
+            location = declaration_of(one).location
+            for row, weight in sent.get(f"{one.tabname} <~", NOTHING).items():
+                if weight > 0 and location is not None and not self._is_own(natural(row)[location]):
                     try:
                         form_of(natural(row))
                     except NotAValue as error:
@@ -233,16 +232,16 @@ class Agent(Host):
         """Whether rows of one tick stand, which the next would take away: what follows from them must not last."""
         return bool(self.outputs) and any(
             not state.still()
-            for name, state in self.program._states.items()
+            for name, state in self.runtime.states.items()
             if isinstance(state, ScratchState) and name != "now"
         )
 
     def _ring(self, one: Collection, due: float) -> None:
         def ring() -> None:
             nonlocal due
-            time, period = now(), one._declaration.period
+            time, period = now(), declaration_of(one).period
             while due <= time:  # all that it has missed: rows of one tick
-                self.program.fire(one)
+                self.runtime.fire(one)
                 due += period
             after(due - time, ring)
 
@@ -276,12 +275,12 @@ class Agent(Host):
         """Take what is addressed to the program in a dataspace, as long as the current facet lives."""
         current("listen_at")
         self.expect_inside("listen_at")
-        on_message(expect_ref("listen_at", ds), Packet(self.program.address, capture(), capture()))(self._packet)
+        on_message(expect_ref("listen_at", ds), Packet(self.runtime.address, capture(), capture()))(self._packet)
 
-    def _packet(self, channel: Any, row: Any) -> None:
+    def _packet(self, channel: Value, row: Value) -> None:
         if self.ended:
             return
-        one = self.program._channel(channel)
+        one = self.runtime.sending.channel(channel)
         try:
             if one is None:
                 raise RowMisfit(f"{self.what} has no such channel")
@@ -291,29 +290,29 @@ class Agent(Host):
 
     def take(self, one: Collection, row: Key) -> None:
         """Let a row that somebody sent be there in the next tick."""
-        self.program._inbox.add(self.program._state_of(one).contents, (row,))
+        self.runtime.arrive(one, (row,))
         self.wake()
 
-    def checked(self, one: Collection, row: Any) -> Key:
+    def checked(self, one: Collection, row: Value) -> Key:
         """What somebody gave, as a row of a collection; raises a :class:`SyndicateError` if it is none."""
-        key = arrived(row, one._columns, one._keys)
-        if type(key) is Typed or one._declaration.lattices:
-            (key,) = one._taken([natural(key)], f"{one._name}: a row that was sent")
+        key = arrived(row, one.cols, key_count(one))
+        if type(key) is Typed or declaration_of(one).lattices:
+            (key,) = taken_rows(one, [natural(key)], f"{one.tabname}: a row that was sent")
         return key
 
     # ------------------------------------------------------------------------------------------------ what goes out
 
-    def send_via(self, ds: Ref, *addresses: Any) -> None:
+    def send_via(self, ds: Ref, *addresses: Value) -> None:
         """Send what is for some addresses, or without any all else, to a dataspace, as long as this facet lives."""
         expect_ref("send_via", ds)
         current("send_via")
         self.expect_inside("send_via")
         self.routes.add(ds, map(key_of, addresses))
 
-    def send(self, address: Any, channel: str, row: tuple[Any, ...]) -> None:
+    def send(self, address: Value, channel: str, row: tuple[Value, ...]) -> None:
         """Send a row of a channel."""
         if self._is_own(address):
-            self.program.deliver(channel, [row])
+            self.runtime.deliver(self.runtime.collections[channel], [row])
             return
         ds = self.routes.to(key_of(address))
         if ds is None:
@@ -321,10 +320,10 @@ class Agent(Host):
         try:
             self.turn.send(ds, Packet(outward(address), channel, outward(row)))
         except NotAValue as error:
-            raise _unsendable(self.program.collection(channel), row, error) from error
+            raise _unsendable(self.runtime.collections[channel], row, error) from error
 
-    def _is_own(self, address: Any) -> bool:
-        return bool(key_of(address) == key_of(self.program.address))
+    def _is_own(self, address: Value) -> bool:
+        return bool(key_of(address) == key_of(self.runtime.address))
 
     # ------------------------------------------------------------------------------------------------ other threads
 
@@ -360,14 +359,14 @@ class Agent(Host):
         self.facet.enter(act)
         return self.answer(future, what, timeout)
 
-    def future(self, what: str) -> Future[Any]:
+    def future(self, what: str) -> Future[Value]:
         """What another thread can wait for; it fails if the program stops."""
         if threading.get_ident() == self.thread:
             raise IllegalRule(
-                f"{what}() waits for {type(self.program).__name__}, which runs in this very thread: use "
+                f"{what}() waits for {self.what}, which runs in this very thread: use "
                 "async_do(fn), callback(collection, fn), or a turn of its own actor"
             )
-        made: Future[Any] = Future()
+        made: Future[Value] = Future()
         self.waiting.add(made)
         if self.ended:  # since we asked; _end() may not have seen it
             raise self.stopped()
@@ -380,10 +379,10 @@ class Agent(Host):
         except TimeoutError:
             if future.done():  # it was told one by the function
                 raise
-            raise NoAnswer(f"{what}() had no answer of {type(self.program).__name__} within {timeout} s") from None
+            raise NoAnswer(f"{what}() had no answer of {self.what} within {timeout} s") from None
         finally:
             self.waiting.discard(future)
 
 
-def _unsendable(one: Collection, row: tuple[Any, ...], error: NotAValue) -> RuleFailed:
-    return RuleFailed(f"{one._site}: {one._name} cannot send {row!r}: {error}")
+def _unsendable(one: Collection, row: tuple[Value, ...], error: NotAValue) -> RuleFailed:
+    return RuleFailed(f"{declaration_of(one).site}: {one.tabname} cannot send {row!r}: {error}")

@@ -18,42 +18,60 @@ has made a value of any other; one that has never made any is the program's mist
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from abc import abstractmethod
+from collections.abc import Callable, Hashable, Mapping
 
 from syndicate.actors.turn import Turn
-from syndicate.bloom.agent.strangers import Stranger
+from syndicate.bloom.agent.quarantine import UntrustedRow
+from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import SCRATCHES, TABLES, Kind
+from syndicate.bloom.instance import Instance
 from syndicate.bloom.rules.function import takes
-from syndicate.bloom.site import raised_at, site_of
+from syndicate.bloom.rules.head import kind_of
+from syndicate.bloom.site import here, raised_at, site_of
+from syndicate.bloom.state.state import State
+from syndicate.bloom.tick.runtime import Runtime
 from syndicate.errors import BloomDeclaration, IllegalRule, PatternError, RuleFailed
 from syndicate.flow.element import Key, natural
+from syndicate.hosting.host import Host
 from syndicate.hosting.outputs import Output, reason, width
 from syndicate.hosting.ports import Asserted, Sent, pattern_for
-from syndicate.values.value import Value, thaw
-
-if TYPE_CHECKING:
-    from syndicate.bloom.agent.agent import Agent
-    from syndicate.bloom.collection import Collection
+from syndicate.values.value import Ref, Value, thaw
 
 
-def check(what: str, one: Collection, written: Any, site: str) -> Any:
+class Receiver(Host):
+    """The agent of a program, as its ports know it: it takes rows in."""
+
+    runtime: Runtime
+    shown: dict[tuple[str, Key], UntrustedRow]
+    """What is asserted, and is no longer, since the last tick."""
+
+    @abstractmethod
+    def checked(self, one: Collection, row: Value) -> Key:
+        """What somebody gave, as a row of a collection; raises a :class:`SyndicateError` if it is none."""
+
+    @abstractmethod
+    def take(self, one: Collection, row: Key) -> None:
+        """Let a row that somebody sent be there in the next tick."""
+
+
+def check(what: str, one: Collection, written: Value, site: str) -> Value:
     """The pattern, or the function, that *written* stands for; raises :class:`BloomDeclaration`."""
-    name, kind = one._name, one._kind
+    name, kind = one.tabname, kind_of(one)
     if what in ("outputs", "sends"):
         if not callable(written):
             raise BloomDeclaration(
-                f"{site}: {what}={{{name!r}: ...}} takes a record class, or a function of {', '.join(one._columns)}, "
+                f"{site}: {what}={{{name!r}: ...}} takes a record class, or a function of {', '.join(one.cols)}, "
                 f"not {written!r}"
             )
-        fields = width(written, len(one._columns))
-        if fields != len(one._columns):
+        fields = width(written, len(one.cols))
+        if fields != len(one.cols):
             raise BloomDeclaration(
-                f"{site}: {written.__name__} has {fields} fields, but {name} has {len(one._columns)} columns: "
-                f"{', '.join(one._columns)}"
+                f"{site}: {written.__name__} has {fields} fields, but {name} has {len(one.cols)} columns: "
+                f"{', '.join(one.cols)}"
             )
         try:
-            takes(written, len(one._columns), f"the columns of {name}, {', '.join(one._columns)}", site)
+            takes(written, len(one.cols), f"the columns of {name}, {', '.join(one.cols)}", site)
         except IllegalRule as error:
             raise BloomDeclaration(f"{error}, as {what}=") from None
         return written
@@ -72,41 +90,60 @@ def check(what: str, one: Collection, written: Any, site: str) -> Any:
         raise BloomDeclaration(
             f"{site}: {what}={{{name!r}: ...}} takes a pattern, or a record class: {error}"
         ) from None
-    if captures != len(one._columns):
+    if captures != len(one.cols):
         raise BloomDeclaration(
-            f"{site}: the pattern of {name} captures {captures} values, but there are {len(one._columns)} columns: "
-            f"{', '.join(one._columns)}"
+            f"{site}: the pattern of {name} captures {captures} values, but there are {len(one.cols)} columns: "
+            f"{', '.join(one.cols)}"
         )
     return written
 
 
-class RowsSent(Sent["Agent"]):
+def check_ports(
+    instance: Instance, ds: Ref | None, written: Mapping[str, Mapping[str, Value] | None]
+) -> dict[str, dict[str, Value]]:
+    """What is given as ``inputs=``, ``messages=``, ``outputs=`` and ``sends=``; raises :class:`BloomDeclaration`."""
+    site = here()
+    what = next((what for what, some in written.items() if some), None)
+    if ds is None and what is not None:
+        name = instance.runtime.name
+        raise BloomDeclaration(f"{site}: {what}= needs a dataspace: {name}(ds, {what}=...)")
+    ports = {
+        what: {name: check(what, instance.collection(name), one, site) for name, one in (some or {}).items()}
+        for what, some in written.items()
+    }
+    twice = sorted(ports["inputs"].keys() & ports["messages"].keys())
+    if twice:
+        raise BloomDeclaration(f"{site}: {twice[0]} is in inputs= and in messages=: make two collections of it")
+    return ports
+
+
+class RowsSent(Sent[Receiver]):
     """Rows of messages, each there in one tick."""
 
-    def __init__(self, agent: Agent, one: Collection) -> None:
+    def __init__(self, agent: Receiver, one: Collection) -> None:
         """For a collection."""
-        super().__init__(agent, one._name)
+        super().__init__(agent, one.tabname)
         self.one = one
 
-    def take(self, captures: Value, handle: Any) -> Key:
+    def take(self, captures: Value, handle: Hashable) -> Key:
         """It is there in one tick."""
         row = self.host.checked(self.one, captures)
         self.host.take(self.one, row)
         return row
 
 
-class RowsAsserted(Asserted["Agent"]):
+class RowsAsserted(Asserted[Receiver]):
     """Rows of assertions: the first of each key counts, the others wait for its end."""
 
-    def __init__(self, agent: Agent, one: Collection) -> None:
+    def __init__(self, agent: Receiver, one: Collection) -> None:
         """For a collection."""
-        super().__init__(agent, one._name)
+        super().__init__(agent, one.tabname)
         self.one = one
-        self.state = one._program._state_of(one)
-        self.queues: dict[Key, dict[Key, dict[Any, None]]] = {}
+        self.state = agent.runtime.row_state(one.tabname)
+        self.queues: dict[Key, dict[Key, dict[Hashable, None]]] = {}
         """By key, the rows in the order in which they came, with the handles of their assertions."""
 
-    def take(self, captures: Value, handle: Any) -> Key:
+    def take(self, captures: Value, handle: Hashable) -> Key:
         """It is there from the next tick on, unless another of its key is."""
         row = self.host.checked(self.one, captures)
         key = self.state.contents.key(row)
@@ -122,7 +159,7 @@ class RowsAsserted(Asserted["Agent"]):
             self.host.refuse(self.name, f"{natural(row)!r} has the key of {first!r}, and waits for its end")
         return row
 
-    def leave(self, row: Key, handle: Any) -> None:
+    def leave(self, row: Key, handle: Hashable) -> None:
         """It is gone from the next tick on, and the next of its key is there."""
         key = self.state.contents.key(row)
         handles = self.queues[key][row]
@@ -154,9 +191,9 @@ class RowsAsserted(Asserted["Agent"]):
         if before is not None:  # the opposite, and no tick since
             before.drop()
         else:
-            pending = "wanted" if one._kind not in TABLES else "upserted" if there else "deleted"
-            shown[self.name, row] = stranger = Stranger(one, pending, row, there, self)
-            stranger.give()
+            pending = "wanted" if kind_of(one) not in TABLES else "upserted" if there else "deleted"
+            shown[self.name, row] = change = UntrustedRow(one, self.state, pending, row, there, self)
+            change.give()
         self.host.wake()
 
 
@@ -169,10 +206,10 @@ class Unmade(RuleFailed):
 class Conclusions(Output):
     """The rows of a collection as values that are asserted."""
 
-    def __init__(self, what: str, one: Collection, make: Callable[..., Value]) -> None:
-        """By a function of the columns, given as *what*, ``outputs=`` or ``sends=``."""
-        super().__init__(one._name, lambda row: make(*natural(row)))
-        self.what, self.one, self.site = what, one, site_of(make)
+    def __init__(self, what: str, state: State, make: Callable[..., Value]) -> None:
+        """By a function of the columns, given as *what*, ``outputs=`` or ``sends=``, of the rows that a state has."""
+        super().__init__(state.contents.name, lambda row: make(*natural(row)))
+        self.what, self.state, self.site = what, state, site_of(make)
 
     def failure(self, row: Key, error: Exception) -> Unmade:
         """The error that names the function's place."""
@@ -188,5 +225,5 @@ class Sends(Conclusions):
     def show(self, turn: Turn, delta: Mapping[Key, int]) -> None:
         """Send what is there."""
         forms, self.forms = self.forms, {}
-        for row in list(self.one._program._state_of(self.one).contents.rows):
+        for row in list(self.state.contents.rows):
             turn.send(self.ds, thaw(forms[row] if row in forms else self.form(row)))

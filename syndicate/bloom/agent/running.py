@@ -27,41 +27,40 @@ from __future__ import annotations
 
 import atexit
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TypeVar
 
 from syndicate.actors.system import run
 from syndicate.actors.turn import current
 from syndicate.actors.verbs import prevent_inert_check
-from syndicate.bloom.agent.agent import Agent
-from syndicate.errors import AlreadyRunning, IllegalRule, ProgramStopped
+from syndicate.bloom.agent.agent import Agent, Ports
+from syndicate.bloom.agent.ports import check_ports
+from syndicate.bloom.collection import Collection
+from syndicate.bloom.insight.introspection import Introspection
+from syndicate.bloom.row import Row
+from syndicate.bloom.tick.runtime import Callback
+from syndicate.errors import AlreadyRunning, IllegalRule
 from syndicate.hosting.host import Start
 from syndicate.log import logger
-
-if TYPE_CHECKING:
-    from syndicate.bloom.collection import Collection
-    from syndicate.bloom.program import Bloom
-    from syndicate.bloom.row import Row
-    from syndicate.values.value import Ref
+from syndicate.values.value import Ref, Value
 
 T = TypeVar("T")
-Callback: TypeAlias = "Callable[[list[Row]], object]"
 
-NO_PORTS: dict[str, dict[str, Any]] = {"inputs": {}, "messages": {}, "outputs": {}, "sends": {}}
+NO_PORTS: Ports = {"inputs": {}, "messages": {}, "outputs": {}, "sends": {}}
 
 
 class Hosting:
     """What :func:`syndicate.hosting.host.host` calls: a class makes a new program at each start, a program is it."""
 
     def __get__(self, program: Running | None, cls: type[Running]) -> Callable[..., Start]:
-        def hosted(ds: Ref, **given: Any) -> Start:
+        def hosted(ds: Ref, **options: Value) -> Start:
             def start() -> None:
                 if program is None:
-                    cls(ds, **given)  # type: ignore[call-arg]  # it is a program's
+                    cls(ds, **options)  # type: ignore[call-arg]  # it is a program's
                 else:
-                    program._live_in(ds, **given)
+                    program._live_in(ds, **options)
 
             start.__name__ = cls.__name__
             return start
@@ -69,28 +68,37 @@ class Hosting:
         return hosted
 
 
-class Running:
+class Running(Introspection):
     """What a program has to be run by."""
 
     __host__ = Hosting()
+    _thread: threading.Thread | None = None
 
-    if TYPE_CHECKING:
-        _root: Bloom
-        _agent: Agent | None
-        _callbacks: list[tuple[str, Callback]]
+    @property
+    def _agent(self) -> Agent | None:
+        agent = self._instance.runtime.agent
+        return agent if isinstance(agent, Agent) else None
 
-        def _at_root(self, what: str) -> None: ...
-        def collection(self, name: str) -> Collection: ...  # noqa: D102  # as in Looking
-        def _live_in(self, *args: Any, **given: Any) -> None: ...
-
-    def _set_running(self) -> None:
-        self._agent = None
-        self._stopped = False
-        self._calling = False
-        self._thread: threading.Thread | None = None
-        self._callbacks = []
-        self._hooks: list[Callable[[], object]] = []
-        self._todo: list[Callable[[], object]] = []
+    def _live_in(
+        self,
+        ds: Ref,
+        inputs: Mapping[str, Value],
+        outputs: Mapping[str, Value],
+        messages: Mapping[str, Value],
+        sends: Mapping[str, Value] | None = None,
+    ) -> None:
+        """Be an actor's from now on, in a turn; raises :class:`AlreadyRunning`, :class:`BloomDeclaration`."""
+        runtime = self._instance.runtime
+        self._instance.check_root("host")
+        if runtime.agent is not None or runtime.done or runtime.stopped:
+            raise AlreadyRunning(
+                f"host(): this {type(self).__name__} runs already, or has ticked: give a new one, or the class, of "
+                "which each start makes one"
+            )
+        written = {"inputs": inputs, "messages": messages, "outputs": outputs, "sends": sends}
+        ports = check_ports(self._instance, ds, written)
+        runtime.follow(ports["inputs"])
+        runtime.agent = Agent(runtime, ds, ports)
 
     # ------------------------------------------------------------------------------------------------ begin and end
 
@@ -118,10 +126,10 @@ class Running:
             run(partial(self._live, threading.Event()), name=type(self).__name__)
 
     def _resumed(self, what: str) -> bool:
-        self._at_root(what)
-        agent = self._agent
-        if self._stopped:
-            raise self._over()
+        self._instance.check_root(what)
+        runtime, agent = self._instance.runtime, self._agent
+        if runtime.stopped:
+            raise runtime.over()
         if agent is None:
             return False
         if not agent.paused or what == "run_fg":
@@ -140,7 +148,8 @@ class Running:
             ready.set()
 
     def _live(self, ready: threading.Event) -> None:
-        self._agent = agent = Agent(self._root, None, NO_PORTS)
+        runtime = self._instance.runtime
+        runtime.agent = agent = Agent(runtime, None, NO_PORTS)
         agent.facet.run(agent.turn, prevent_inert_check)  # lasts as long as the facet
         current("run_bg").afterwards.append(ready.set)
 
@@ -149,12 +158,12 @@ class Running:
 
         Where :meth:`run_bg` made the thread, returns when that has ended.
         """
-        self._at_root("stop")
-        agent = self._agent
-        if self._stopped:
+        self._instance.check_root("stop")
+        runtime, agent = self._instance.runtime, self._agent
+        if runtime.stopped:
             return
         if agent is None or agent.ended:
-            self._shut_down()
+            runtime.shut_down()
         elif agent.inside:
             agent.facet.stop(agent.turn)
         else:
@@ -164,7 +173,7 @@ class Running:
 
     def pause(self) -> None:
         """Tick no more by itself: what comes waits, firings of timers too, for :meth:`tick` or :meth:`run_bg`."""
-        self._at_root("pause")
+        self._instance.check_root("pause")
         agent = self._agent
         if agent is not None and not agent.ended:
             pausing = partial(setattr, agent, "paused", True)
@@ -175,26 +184,9 @@ class Running:
 
     def on_shutdown(self, fn: Callable[[], object]) -> Callable[[], None]:
         """Call *fn* when the program has stopped, however it came to that; what is returned takes that back."""
-        self._root._hooks.append(fn)
-        return lambda: self._root._hooks.remove(fn)
-
-    def _shut_down(self) -> None:
-        if not self._stopped:
-            self._stopped = True
-            self._root.close()
-            errors: list[Exception] = []
-            for fn in list(self._hooks):
-                try:
-                    fn()
-                except Exception as error:  # which is no reason to leave out the others
-                    errors.append(error)
-            if errors:
-                raise errors[0] if len(errors) == 1 else ExceptionGroup("functions of on_shutdown() raised", errors)
-
-    def _over(self) -> ProgramStopped:
-        if self._agent is not None:
-            return self._agent.stopped()
-        return ProgramStopped(f"{type(self).__name__} has stopped: make a new one")
+        hooks = self._instance.runtime.hooks
+        hooks.append(fn)
+        return lambda: hooks.remove(fn)
 
     # ------------------------------------------------------------------------------------------------ between ticks
 
@@ -205,42 +197,43 @@ class Running:
         ourselves): where the program runs, that tick comes at once, and :meth:`ask` and :meth:`callback` look before
         it.  *timeout* is in seconds.  Raises :class:`ProgramStopped`, :class:`~syndicate.errors.NoAnswer`.
         """
-        self._at_root("sync_do")
-        if self._stopped:
-            raise self._over()
-        if self._agent is not None:
-            return self._agent.call(fn, what="sync_do", tick=True, timeout=timeout)
-        answer = fn()
-        self._root._tick()
-        return answer
+        self._instance.check_root("sync_do")
+        runtime, agent = self._instance.runtime, self._agent
+        if runtime.stopped:
+            raise runtime.over()
+        if agent is not None:
+            return agent.call(fn, what="sync_do", tick=True, timeout=timeout)
+        result = fn()
+        runtime.tick()
+        return result
 
     def async_do(self, fn: Callable[[], object]) -> None:
         """Call *fn* before the next tick, which it brings about where the program runs; first asked, first called.
 
         What it raises is raised by the tick.
         """
-        self._at_root("async_do")
-        if self._stopped:
-            raise self._over()
-        if self._agent is not None:
-            self._agent.enter_later(fn)
+        self._instance.check_root("async_do")
+        runtime, agent = self._instance.runtime, self._agent
+        if runtime.stopped:
+            raise runtime.over()
+        if agent is not None:
+            agent.enter_later(fn)
         else:
-            self._todo.append(fn)
+            runtime.todo.append(fn)
 
     def callback(self, collection: str | Collection, function: Callback) -> Callable[[], None]:
         """Call *function* with the rows at the end of each tick in which there are any; what is returned ends it.
 
         Raises :class:`~syndicate.errors.BloomDeclaration` for a collection that there is not.
         """
-        one = self._one(collection)
-        entry = (one._name, function)
-        self._root._callbacks.append(entry)
-        return lambda: self._root._callbacks.remove(entry)
+        entry, callbacks = (self._one(collection).tabname, function), self._instance.runtime.callbacks
+        callbacks.append(entry)
+        return lambda: callbacks.remove(entry)
 
     def ask(
         self,
         into: str | Collection,
-        rows: Any,
+        rows: object,
         out_of: str | Collection,
         *,
         limit: int = 1000,
@@ -262,10 +255,9 @@ class Running:
     def _awaited(
         self, what: str, give: Callable[[], object], wanted: Collection, limit: int, timeout: float | None
     ) -> list[Row]:
-        root = self._root
-        if root._stopped:
-            raise root._over()
-        agent = root._agent
+        runtime, agent = self._instance.runtime, self._agent
+        if runtime.stopped:
+            raise runtime.over()
         if agent is not None:
             future: Future[list[Row]] = agent.future(what)
             end = self.callback(wanted, lambda rows: None if future.done() else future.set_result(rows))
@@ -276,13 +268,13 @@ class Running:
                 end()
         give()
         for _ in range(limit):
-            root.tick()
+            runtime.tick()
             if len(wanted):
                 return list(wanted)
-            if not root.waits():
+            if not runtime.waits():
                 break
         raise IllegalRule(
-            f"nothing came out of {wanted._name}: everything is at rest, or {limit} ticks were not enough"
+            f"nothing came out of {wanted.tabname}: everything is at rest, or {limit} ticks were not enough"
         )
 
     def _one(self, collection: str | Collection) -> Collection:
@@ -297,7 +289,7 @@ class Running:
         """
         self._resident("listen_at").listen_at(ds)
 
-    def send_via(self, ds: Ref, *addresses: Any) -> None:
+    def send_via(self, ds: Ref, *addresses: Value) -> None:
         """Send what is for some addresses to another dataspace, as long as the current facet lives; without addresses
         all that has no way of its own.
 
@@ -306,28 +298,8 @@ class Running:
         self._resident("send_via").send_via(ds, *addresses)
 
     def _resident(self, what: str) -> Agent:
-        self._at_root(what)
-        if self._agent is None or self._agent.ds is None:
-            raise IllegalRule(f"{what}() is for a program in a dataspace: make it by {type(self).__name__}(ds)")
-        return self._agent
-
-    # ------------------------------------------------------------------------------------------------ for the others
-
-    def _from_outside(self, act: Callable[[], object]) -> None:
-        """Do what gives rows to the next tick, where the program runs."""
-        if self._agent is not None:
-            self._agent.enter(act)
-        elif self._stopped:
-            raise self._over()
-        else:
-            act()
-
-    def _seen(self, rows: dict[Any, None]) -> dict[Any, None]:
-        """Rows to be looked at: a copy made between two ticks, where another thread runs the program."""
+        self._instance.check_root(what)
         agent = self._agent
-        if agent is None or agent.ended or threading.get_ident() == agent.thread:
-            return rows
-        try:
-            return agent.call(lambda: dict(rows), what="looking")
-        except ProgramStopped:
-            return rows
+        if agent is None or agent.ds is None:
+            raise IllegalRule(f"{what}() is for a program in a dataspace: make it by {type(self).__name__}(ds)")
+        return agent

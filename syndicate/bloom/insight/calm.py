@@ -45,21 +45,19 @@ Source: Alvaro et al. 2011a (points of order); Alvaro et al. 2014 (labels); ``do
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from attrs import evolve, frozen
 
 from syndicate.bloom.declaration import SENT, TABLES, Kind
 from syndicate.bloom.insight.arrival import RACE, Arrival, Hazard, arrival_of
 from syndicate.bloom.insight.resending import says_when
+from syndicate.bloom.instance import Instantiated, runtime_of
+from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.head import declaration_of, kind_of
 from syndicate.bloom.rules.reader import Unseen
 from syndicate.explain.derivation import named
 from syndicate.graph import reached
-
-if TYPE_CHECKING:
-    from syndicate.bloom.insight.introspection import Looking
-    from syndicate.bloom.rule import Rule
 
 ASYNCHRONOUS: Final = frozenset({*SENT, Kind.PERIODIC})
 """Whose rows come when it pleases somebody else."""
@@ -214,12 +212,13 @@ def _counted(number: int, what: str) -> str:
 # ------------------------------------------------------------------------------------------------------- the analysis
 
 
-def analyse(program: Looking) -> Calm:
+def analyse(program: Instantiated) -> Calm:
     """Which outputs of a program are confluent, and why others are not."""
-    rules = program.statements
-    kinds = {one.tabname: kind_of(one) for one in program.collections()}
-    arrivals = _arrivals(kinds, rules, {one.tabname for one in program._own.values()})
-    merging = frozenset(one.tabname for one in program.collections() if declaration_of(one).lattices)
+    runtime = runtime_of(program)
+    rules = runtime.wiring.rules
+    kinds = {name: kind_of(one) for name, one in runtime.collections.items()}
+    arrivals = _arrivals(kinds, rules, runtime.outer)
+    merging = frozenset(name for name, one in runtime.collections.items() if declaration_of(one).lattices)
     taken = {rule.head for rule in rules if rule.op in TAKING}
     standing = {name for name in kinds if arrivals[name] is not Arrival.PASSING and name not in taken}
     hazards = {rule: _hazards(rule, kinds, arrivals, merging, standing) for rule in rules}
@@ -243,7 +242,7 @@ def analyse(program: Looking) -> Calm:
             outputs[name] = _output(name, at_rest[name], [point for point in met if point.hazard.why != RESENDING])
     found = tuple(outputs[name] for name in kinds if _is_output(name, kinds, rules))
     ending = tuple(f"rule {rule.number} ({rule.site})" for rule in rules if rule.head == "halt")
-    return Calm(type(program).__name__, len(rules), tuple(points), found, outputs, ending)
+    return Calm(runtime.name, len(rules), tuple(points), found, outputs, ending)
 
 
 def _is_output(name: str, kinds: Mapping[str, Kind], rules: Sequence[Rule]) -> bool:

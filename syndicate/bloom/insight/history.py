@@ -35,21 +35,21 @@ import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 
 from attrs import frozen
 
 from syndicate.bloom.declaration import TABLES, Kind
 from syndicate.bloom.insight.why import Reason, Reasons
+from syndicate.bloom.instance import Instantiated, runtime_of
 from syndicate.bloom.row import Row
+from syndicate.bloom.rules.head import kind_of
 from syndicate.bloom.state.state import SentState
 from syndicate.errors import IllegalRule
 from syndicate.explain.derivation import said
 from syndicate.explain.witness import Fact
 from syndicate.flow.element import Key, in_order, natural
-
-if TYPE_CHECKING:
-    from syndicate.bloom.insight.introspection import Looking
+from syndicate.values.value import Value
 
 FORMS: Final = ("text", "html", "json")
 _STANDING: Final = TABLES | {Kind.CONST, Kind.LATTICE}
@@ -96,18 +96,18 @@ class Moment:
 class History:
     """The ticks of a program since :func:`record`, as long as :meth:`end` has not been called."""
 
-    def __init__(self, program: Looking, last: int | None) -> None:
+    def __init__(self, program: Instantiated, last: int | None) -> None:
         """Of a program; users call :func:`record`."""
-        self.program = program._root
+        self.runtime = runtime_of(program)
         self.moments: deque[Moment] = deque(maxlen=last)
-        self._standing = [one._name for one in self.program.collections() if one._kind in _STANDING]
-        self._before: Mapping[str, Mapping[Key, Any]] = self._kept(Reasons(self.program).witnesses.contents)
-        self.program._watchers.append(self._look)
+        self._standing = [name for name, one in self.runtime.collections.items() if kind_of(one) in _STANDING]
+        self._before: Mapping[str, Mapping[Key, Value]] = self._kept(Reasons(self.runtime).witnesses.contents)
+        self.runtime.watchers.append(self._look)
 
     def end(self) -> None:
         """Record no more."""
-        if self._look in self.program._watchers:
-            self.program._watchers.remove(self._look)
+        if self._look in self.runtime.watchers:
+            self.runtime.watchers.remove(self._look)
 
     def draw(self, form: str = "text") -> str:
         """All of it as ``text``, as one page of ``html`` that needs nothing else, or as ``json``."""
@@ -119,11 +119,11 @@ class History:
     def __str__(self) -> str:
         return self.draw()
 
-    def _kept(self, contents: Mapping[str, Mapping[Key, Any]]) -> dict[str, Mapping[Key, Any]]:
+    def _kept(self, contents: Mapping[str, Mapping[Key, Value]]) -> dict[str, Mapping[Key, Value]]:
         return {name: dict(contents[name]) for name in self._standing}
 
     def _look(self) -> None:
-        reasons = Reasons(self.program)
+        reasons = Reasons(self.runtime)
         contents = reasons.witnesses.contents
         here = {name: rows for name, rows in contents.items() if not name.endswith(" <~")}
         came = [
@@ -141,7 +141,7 @@ class History:
         self._before = self._kept(contents)
 
     def _sent(self, reasons: Reasons) -> Iterator[Came]:
-        for name, state in self.program._states.items():
+        for name, state in self.runtime.states.items():
             if isinstance(state, SentState):
                 derived = state.sending.rows
                 for row in in_order({**state.posted, **derived}):
@@ -157,7 +157,7 @@ def _came(name: str, row: Key, reason: Reason) -> Came:
     return Came(name, natural(row), reason.because(), tuple(sorted({rule.number for rule in rules})))
 
 
-def record(program: Looking, *, last: int | None = None) -> History:
+def record(program: Instantiated, *, last: int | None = None) -> History:
     """From now on, note what each tick of a program does; of more than *last* ticks, only the last."""
     return History(program, last)
 
@@ -170,7 +170,7 @@ def _text(history: History) -> str:
 
 
 def _json(history: History) -> str:
-    def rows(given: Iterable[Came]) -> list[dict[str, Any]]:
+    def rows(given: Iterable[Came]) -> list[dict[str, Value]]:
         return [
             {"collection": one.collection, "row": [*one.row], "because": one.because, "rules": [*one.rules]}
             for one in given
@@ -187,7 +187,7 @@ def _json(history: History) -> str:
         }
         for one in history.moments
     ]
-    found = {"program": type(history.program).__name__, "ticks": moments}
+    found = {"program": history.runtime.name, "ticks": moments}
     return json.dumps(found, indent=2, ensure_ascii=False, default=repr)
 
 
@@ -200,19 +200,18 @@ _STYLE: Final = (
 
 def _html(history: History) -> str:
     moments = list(history.moments)
-    title = escape(f"{type(history.program).__name__}, tick by tick")
+    title = escape(f"{history.runtime.name}, tick by tick")
     ticks = "".join(f"<th>tick {one.tick}</th>" for one in moments)
     lines = [
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>',
         f"<h1>{title}</h1><table><tr><th>collection</th>{ticks}</tr>",
     ]
-    for one in history.program.collections():
-        name = one._name
+    for name in history.runtime.collections:
         cells = [_cell(name, moment) for moment in moments]
         if any(cells):
             lines.append(f"<tr><th>{escape(name)}</th>{''.join(f'<td>{cell}</td>' for cell in cells)}</tr>")
     lines.append(f"</table><h2>rules</h2><table><tr><th>rule</th>{ticks}</tr>")
-    for rule in history.program.statements:
+    for rule in history.runtime.wiring.rules:
         fired = "".join('<td class="on">&bull;</td>' if rule.number in one.rules else "<td></td>" for one in moments)
         lines.append(f"<tr><th>{rule.number}: {escape(str(rule))}</th>{fired}</tr>")
     return "\n".join([*lines, "</table></html>"])

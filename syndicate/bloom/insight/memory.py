@@ -12,17 +12,17 @@ Source: ``docs/design/bloom.md``, "Tools" and "Rows and keys".
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import Final
 from weakref import WeakKeyDictionary
 
 from attrs import define, field
 
 from syndicate.bloom.declaration import TABLES
+from syndicate.bloom.instance import Instantiated, runtime_of
+from syndicate.bloom.row import Row
+from syndicate.bloom.rules.head import kind_of
+from syndicate.bloom.tick.runtime import Runtime
 from syndicate.flow.element import Key, key_of
-
-if TYPE_CHECKING:
-    from syndicate.bloom.insight.introspection import Looking
-    from syndicate.bloom.row import Row
 
 
 @define(eq=False)
@@ -33,42 +33,48 @@ class _Since:
     ticks: dict[Key, int | None] = field(factory=dict)
 
 
-_MEMORIES: Final[WeakKeyDictionary[Any, dict[str, _Since]]] = WeakKeyDictionary()
+_MEMORIES: Final[WeakKeyDictionary[Runtime, dict[str, _Since]]] = WeakKeyDictionary()
 
 
-def remember(program: Looking) -> None:
+def remember(program: Instantiated) -> None:
     """From now on, know in which tick each row of a table came: for ``why``, at the cost of a look at all rows a tick.
 
     Rows that are there already came nobody knows when.
     """
-    root = program._root
-    if root in _MEMORIES:
+    runtime = runtime_of(program)
+    if runtime in _MEMORIES:
         return
-    memory = _MEMORIES[root] = {}
-    for one in root.collections():
-        if one._kind in TABLES:
-            since_when = memory[one._name] = _Since(root.budtime - 1, dict.fromkeys(map(key_of, map(tuple, one))))
-            root.callback(one, partial(_note, root, since_when))
+    memory = _MEMORIES[runtime] = {}
+    for name, one in runtime.collections.items():
+        if kind_of(one) in TABLES:
+            since_when = memory[name] = _Since(runtime.done - 1, dict.fromkeys(map(key_of, map(tuple, one))))
+            runtime.callbacks.append((name, partial(_note, runtime, since_when)))
 
 
-def _note(root: Any, this: _Since, rows: list[Row]) -> None:
-    tick = root.budtime - 1
+def _note(runtime: Runtime, this: _Since, rows: list[Row]) -> None:
+    tick = runtime.done - 1
     before = this.ticks if this.seen == tick - 1 else {}  # an empty table calls nobody
     this.ticks = {key: before.get(key, tick) for key in (key_of(tuple(row)) for row in rows)}
     this.seen = tick
 
 
-def since(program: Looking, name: str, row: Key) -> int | None:
+def since(program: Instantiated, name: str, row: Key) -> int | None:
     """The tick in which a row of a table came, None if nobody watched."""
-    memory = _MEMORIES.get(program._root, {}).get(name)
+    return since_in(runtime_of(program), name, row)
+
+
+def since_in(runtime: Runtime, name: str, row: Key) -> int | None:
+    """The same of what ticks."""
+    memory = _MEMORIES.get(runtime, {}).get(name)
     return None if memory is None else memory.ticks.get(row)
 
 
-def remember_of(old: Looking, new: Looking) -> None:
+def remember_of(old: Instantiated, new: Instantiated) -> None:
     """Let a program that takes the place of another remember what that did, if it did."""
-    if old._root in _MEMORIES:
+    memories = _MEMORIES.get(runtime_of(old))
+    if memories is not None:
         remember(new)
-        for name, this in _MEMORIES[new._root].items():
-            before = _MEMORIES[old._root].get(name)
+        for name, this in _MEMORIES[runtime_of(new)].items():
+            before = memories.get(name)
             if before is not None:
                 this.ticks, this.seen = dict(before.ticks), before.seen

@@ -14,17 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
-from typing import Any
 
 from attrs import frozen
 
 from syndicate.bloom.row import Names
 from syndicate.bloom.rules.embedded import made_lattices
 from syndicate.bloom.state.merged import Merged
-from syndicate.bloom.state.state import CellState
+from syndicate.bloom.state.state import CellState, State
 from syndicate.explain.derivation import Row
 from syndicate.flow.element import key_of
 from syndicate.lattice.lattice import Lattice, join
+from syndicate.values.value import Value
 
 
 @frozen(eq=False)
@@ -35,7 +35,7 @@ class Merging:
     keys: int
     lattices: Mapping[str, type[Lattice]]
 
-    def bound(self, row: Row, heading: Sequence[str]) -> dict[str, Any]:
+    def bound(self, row: Row, heading: Sequence[str]) -> dict[str, Value]:
         """What a row has in common with those that it is made of."""
         known = dict(zip(self.columns, row, strict=True))
         return {name: known[name] for name in heading if not isinstance(known[name], Lattice)}
@@ -66,11 +66,11 @@ class Merging:
         return tuple([reduce(join, pair) if isinstance(pair[0], Lattice) else pair[0] for pair in pairs])
 
 
-def merging_of(state: Any) -> Merging | None:
+def merging_of(state: State | None) -> Merging | None:
     """How the rows that a state holds are merged; None if they are not."""
     if isinstance(state, CellState):
         return Merging(("value",), 0, {"value": state.lattice})
-    contents = getattr(state, "contents", None)
+    contents = None if state is None else state.contents
     if isinstance(contents, Merged):
         return Merging(contents.columns, contents.keys, contents.lattices)
     return None

@@ -38,21 +38,20 @@ Source: Bud (``budplot``); ``docs/design/bloom.md``, "Tools".
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Final, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, Protocol
 
 from attrs import frozen
 
 from syndicate.bloom.declaration import TABLES, Kind
 from syndicate.bloom.insight.calm import ASYNCHRONOUS, Calm, Point, analyse
+from syndicate.bloom.insight.introspection import lacking
+from syndicate.bloom.instance import Instantiated, runtime_of
+from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.head import kind_of
 from syndicate.errors import IllegalRule
 from syndicate.flow.graph import dot_text, mermaid_text
 from syndicate.graph import components
-
-if TYPE_CHECKING:
-    from syndicate.bloom.insight.introspection import Looking
-    from syndicate.bloom.rule import Rule
 
 FORMS: Final = ("mermaid", "dot", "json")
 _OPERATORS: Final = {"<+": "+", "<-": "-", "<+-": "+-"}
@@ -126,7 +125,7 @@ class Plot:
         return list(dict.fromkeys(end for edge in self.edges for end in (edge.tail, edge.head) if isinstance(end, str)))
 
 
-def plot(program: Looking, form: str = "mermaid", *, collapse: bool = False) -> str:
+def plot(program: Instantiated, form: str = "mermaid", *, collapse: bool = False) -> str:
     """A drawing, as ``mermaid``, ``dot`` or ``json``; with *collapse*, each cycle is one node."""
     return draw(graph_of(program, collapse=collapse), form)
 
@@ -138,19 +137,22 @@ def draw(graph: Plot, form: str = FORMS[0]) -> str:
     return _DRAW[form](graph)
 
 
-def graph_of(program: Looking, *, collapse: bool = False) -> Plot:
+def graph_of(program: Instantiated, *, collapse: bool = False) -> Plot:
     """The graph of a program."""
-    program = program._root
-    rules, calm = program.statements, analyse(program)
-    kinds = {one.tabname: kind_of(one) for one in program.collections()}
+    runtime = runtime_of(program)
+    rules, calm = runtime.wiring.rules, analyse(program)
+    kinds = {name: kind_of(one) for name, one in runtime.collections.items()}
     used = {rule.head for rule in rules} | {one.name for rule in rules for one in rule.reads()}
     names = [name for name in kinds if name in used or name not in ("halt", "localtick", "now")]
     groups = _cycles(names, rules) if collapse else [[name] for name in names]
     at = {name: place for place, group in enumerate(groups) for name in group}
-    levels = {name: one.level for one in program.plan.strata() for name in one.relations}
+    levels = {name: one.level for one in runtime.wiring.program.strata() for name in one.relations}
     nodes = tuple(_node(group, kinds, calm, levels) for group in groups)
-    edges = [*_edges(rules, calm, at), *_outer(program, kinds, calm, at)]
-    return Plot(type(program).__name__, nodes, tuple(edges))
+    edges = [
+        *_edges(rules, calm, at),
+        *_outer(rules, dict(lacking(runtime.collections.values(), rules)), kinds, calm, at),
+    ]
+    return Plot(runtime.name, nodes, tuple(edges))
 
 
 def _node(group: list[str], kinds: dict[str, Kind], calm: Calm, levels: dict[str, int]) -> Node:
@@ -190,15 +192,15 @@ def _edges(rules: Iterable[Rule], calm: Calm, at: dict[str, int]) -> Iterator[Ed
         yield Edge(tail, head, "" if op == "~" else op, tuple(some), op == "~", tuple(dict.fromkeys(why)))
 
 
-def _outer(program: Looking, kinds: dict[str, Kind], calm: Calm, at: dict[str, int]) -> Iterator[Edge]:
+def _outer(
+    rules: Sequence[Rule], lacks: Mapping[str, str], kinds: dict[str, Kind], calm: Calm, at: dict[str, int]
+) -> Iterator[Edge]:
     """What comes from outside, what goes there, and what is lacking."""
-    lacking = dict(program.underspecified())
-    rules = program.statements
     read = {one.name for rule in rules for one in rule.reads()}
     written = {rule.head for rule in rules}
     for name, place in at.items():
         kind = kinds[name]
-        if name in lacking:
+        if name in lacks:
             yield Edge(place, "??") if kind is Kind.INPUT else Edge("??", place)
         given = name not in written or kind in ASYNCHRONOUS or (kind is Kind.INPUT and "." not in name)
         if given and (name in read or kind is Kind.INPUT) and kind is not Kind.CONST:

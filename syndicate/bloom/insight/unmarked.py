@@ -13,27 +13,28 @@ import inspect
 import textwrap
 from collections.abc import Iterator
 from types import FunctionType
-from typing import Any
 
 from syndicate.bloom.block import is_marked
+from syndicate.bloom.instance import Instance, Instantiated, instance_of
 
 
-def unmarked(program: Any) -> list[tuple[str, str]]:
+def unmarked(program: Instantiated) -> list[tuple[str, str]]:
     """Methods that hold rules and had no part in the program, each with a remedy; or that there are no rules at all."""
-    sites = {rule.site for rule in program.statements}
+    instance = instance_of(program)
+    sites = {rule.site for rule in instance.runtime.wiring.rules}
     found = [
         (f"{cls.__name__}.{name}", f"{text} is no rule here: mark the method @bloom, unless it is to give rows")
         for cls in reversed(type(program).__mro__)
         for name, method in vars(cls).items()
         if isinstance(method, FunctionType) and not any(is_marked(method, mark) for mark in ("bloom", "bootstrap"))
-        for text in _rules_of(method, program, sites)
+        for text in _rules_of(method, instance, sites)
     ]
-    if not found and not sites and set(program._own) - {"halt", "localtick", "now"}:
+    if not found and not sites and set(instance.own) - {"halt", "localtick", "now"}:
         found = [(type(program).__name__, "it has collections and no rules: these stand in methods marked @bloom")]
     return found
 
 
-def _rules_of(method: FunctionType, program: Any, sites: set[str]) -> Iterator[str]:
+def _rules_of(method: FunctionType, instance: Instance, sites: set[str]) -> Iterator[str]:
     """The first statement of a method that looks like a rule, if none of it was recorded."""
     try:
         lines, start = inspect.getsourcelines(method)
@@ -47,6 +48,6 @@ def _rules_of(method: FunctionType, program: Any, sites: set[str]) -> Iterator[s
         match node:
             case ast.Expr(
                 ast.Compare(left=ast.Attribute(ast.Name("self"), name) as left, ops=[(ast.LtE() | ast.Lt()) as op])
-            ) if name in program._own:
+            ) if name in instance.own:
                 yield f"{ast.unparse(left)} {'<=' if isinstance(op, ast.LtE) else '<'} ..."
                 return

@@ -24,30 +24,31 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 from attrs import frozen
 
 from syndicate import plan
+from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import Kind
-from syndicate.bloom.insight.memory import since
+from syndicate.bloom.insight.memory import since_in
 from syndicate.bloom.insight.merging import Merging, merging_of
+from syndicate.bloom.instance import Instance, Instantiated, instance_of
 from syndicate.bloom.row import fitted_all
 from syndicate.bloom.rule import Rule
-from syndicate.bloom.rules.term import Lifted
+from syndicate.bloom.rules.head import key_count, kind_of
+from syndicate.bloom.rules.term import Lifted, place_of
 from syndicate.bloom.site import here
 from syndicate.bloom.state.merged import Merged
 from syndicate.bloom.state.state import CellState, SentState, TableState
 from syndicate.bloom.tick.lattice_term import Spring
+from syndicate.bloom.tick.runtime import Runtime
 from syndicate.errors import RowAbsent, RowMisfit
 from syndicate.explain.derivation import Derivation, said
 from syndicate.explain.proof import Proof, Proofs
 from syndicate.explain.witness import Bound, Fact, Found, Grouped, Witnesses, fits
 from syndicate.flow.element import Key, key_of, natural
-
-if TYPE_CHECKING:
-    from syndicate.bloom.collection import Collection
-    from syndicate.bloom.insight.introspection import Looking
+from syndicate.values.value import Value
 
 
 @frozen(eq=False, repr=False)
@@ -82,7 +83,7 @@ class Reason(Derivation):
         """Where the rule is written."""
         return "" if self.rule is None else self.rule.site
 
-    def details(self) -> dict[str, Any]:
+    def details(self) -> dict[str, Value]:
         """The tick, if it is known, and the numbers of the rules that may have made it."""
         return {"tick": self.tick, "rules": [one.number for one in (*([self.rule] if self.rule else ()), *self.rules)]}
 
@@ -113,37 +114,38 @@ def ticks(number: int) -> str:
     return f"{number} tick{'' if number == 1 else 's'}"
 
 
-def why(program: Looking, collection: str | Collection, row: Any) -> Reason:
+def why(program: Instantiated, collection: str | Collection, row: Value) -> Reason:
     """Why a collection has a row, given whole or by its key; raises :class:`RowAbsent` if it has no such row.
 
     ``"name <~"`` is what a channel sends.
     """
-    root = program._root
-    name, key = find(program, collection, row)
-    reasons = Reasons(root)
+    instance = instance_of(program)
+    runtime = instance.runtime
+    name, key = find(instance, collection, row)
+    reasons = Reasons(runtime)
     if key not in reasons.witnesses.contents[name]:
         raise RowAbsent(
-            f"{here()}: {said(name, natural(key))} is not there after {ticks(root.budtime)}: ask why_not({name!r}, "
+            f"{here()}: {said(name, natural(key))} is not there after {ticks(runtime.done)}: ask why_not({name!r}, "
             f"{natural(key)!r})"
         )
     return reasons.prove(Fact(name, key))
 
 
-def find(program: Looking, collection: str | Collection, row: Any) -> tuple[str, Key]:
+def find(instance: Instance, collection: str | Collection, row: Value) -> tuple[str, Key]:
     """The full name and the key of a row that somebody asks for, whether it is there or not."""
-    asked = collection if isinstance(collection, str) else collection._name[len(program._prefix) :]
+    asked = collection if isinstance(collection, str) else collection.tabname[len(instance.prefix) :]
     base, _, sent = asked.partition(" ")
-    one = program.collection(base)
+    one = instance.collection(base)
     given = row if isinstance(row, (tuple, list)) else (row,)
     try:
-        key = key_of(fitted_all([given], one._columns, f"{here()}: {one._name}")[0])
+        key = key_of(fitted_all([given], one.cols, f"{here()}: {one.tabname}")[0])
     except IndexError:
-        raise RowMisfit(f"{here()}: {row!r} is no row of {one._name}: give a tuple") from None
-    held = program._root._state_of(one).contents
-    if not sent and key not in held.rows and len(given) == one._keys:
+        raise RowMisfit(f"{here()}: {row!r} is no row of {one.tabname}: give a tuple") from None
+    held = instance.runtime.states[one.tabname].contents
+    if not sent and key not in held.rows and len(given) == key_count(one):
         found = held.by_key(tuple(given))
         key = key if found is None else key_of(natural(found))
-    return f"{one._name} {sent}" if sent else one._name, key
+    return f"{one.tabname} {sent}" if sent else one.tabname, key
 
 
 class TermWitnesses(Witnesses):
@@ -159,7 +161,7 @@ class TermWitnesses(Witnesses):
                 name.removeprefix("value of "): SimpleNamespace(value=value)
                 for name, value in zip(this.source.heading, row, strict=True)
             }
-            answer = Spring(this.term, cells, naive=True).pull(this.term._site)
+            answer = Spring(this.term, cells, naive=True).pull(place_of(this.term))
             for made in [(answer,)] if this.rows is None else this.rows(answer):
                 if fits(made, this.heading, bound):
                     yield made, seen
@@ -168,18 +170,18 @@ class TermWitnesses(Witnesses):
 class Reasons(Proofs[Rule, Reason]):
     """The reasons of what is there now in a program."""
 
-    def __init__(self, program: Any) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         """Over what is there now in a program."""
-        self.program = program
-        self.states = program._states
-        self.kinds = {one._name: one._kind for one in program.collections()}
-        self.tick = program.budtime - 1
-        contents: dict[str, Mapping[Key, Any]] = {name: state.contents.rows for name, state in self.states.items()}
+        self.runtime = runtime
+        self.states = runtime.states
+        self.kinds = {name: kind_of(one) for name, one in runtime.collections.items()}
+        self.tick = runtime.done - 1
+        contents: dict[str, Mapping[Key, Value]] = {name: state.contents.rows for name, state in self.states.items()}
         for name, state in self.states.items():
             if isinstance(state, SentState):
                 contents[f"{name} <~"] = state.sending.rows
         rules: dict[str, list[Rule]] = {}
-        for rule in program.statements:
+        for rule in runtime.wiring.rules:
             rules.setdefault(rule.target, []).append(rule)
         super().__init__(TermWitnesses(contents), rules)
 
@@ -243,15 +245,14 @@ class Reasons(Proofs[Rule, Reason]):
         if isinstance(state, CellState):
             return Proof("merged", rest=True)
         if isinstance(state, TableState) and not self._came(fact):
-            return Proof("kept", tick=since(self.program, fact.name, fact.row))
+            return Proof("kept", tick=since_in(self.runtime, fact.name, fact.row))
         if isinstance(state, TableState) and isinstance(state.contents, Merged):
             return Proof("merged", rest=True)
         return Proof("deferred", tick=self.tick)
 
     def _came(self, fact: Fact) -> bool:
         """Whether it was not there in the tick before."""
-        changes: Mapping[str, Mapping[Key, int]] = self.program._engine.changes
-        return changes.get(fact.name, {}).get(fact.row, 0) > 0
+        return self.runtime.engine.changes.get(fact.name, {}).get(fact.row, 0) > 0
 
     def _is_held(self, fact: Fact) -> bool:
         """Whether it needs no reason: a table kept it, or a rule of the tick before gave it."""

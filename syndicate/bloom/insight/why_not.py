@@ -17,19 +17,17 @@ Source: ``docs/design/bloom.md``, "Tools".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from attrs import frozen
 
+from syndicate.bloom.collection import Collection
 from syndicate.bloom.insight.why import Reasons, find, ticks
+from syndicate.bloom.instance import Instantiated, instance_of
+from syndicate.bloom.state.state import CellState
 from syndicate.explain.absence import WhyNot
 from syndicate.explain.lack import Failed, lacks
 from syndicate.explain.witness import Fact
 from syndicate.flow.element import natural
-
-if TYPE_CHECKING:
-    from syndicate.bloom.collection import Collection
-    from syndicate.bloom.insight.introspection import Looking
+from syndicate.values.value import Value
 
 
 @frozen(eq=False, repr=False)
@@ -53,13 +51,14 @@ class Lack(WhyNot):
         return "no rule derives such rows within a tick, and nobody gave it"
 
 
-def why_not(program: Looking, collection: str | Collection, row: Any) -> Lack:
+def why_not(program: Instantiated, collection: str | Collection, row: Value) -> Lack:
     """What each rule lacks to derive a row."""
-    root = program._root
-    name, key = find(program, collection, row)
-    reasons, fact = Reasons(root), Fact(name, key)
+    instance = instance_of(program)
+    runtime = instance.runtime
+    name, key = find(instance, collection, row)
+    reasons, fact = Reasons(runtime), Fact(name, key)
     if key in reasons.witnesses.contents[name]:
-        return Lack(name, natural(key), ticks=root.budtime, there=True)
+        return Lack(name, natural(key), ticks=runtime.done, there=True)
     attempts = [
         attempt
         for rule in reasons.rules.get(name, ())
@@ -70,6 +69,6 @@ def why_not(program: Looking, collection: str | Collection, row: Any) -> Lack:
             lacks(reasons.witnesses, rule.body, reasons.bound(fact, rule)),
         )
     ]
-    state = root._states.get(name)
-    waits = state is not None and key in state.inserted
-    return Lack(name, natural(key), attempts=tuple(attempts), ticks=root.budtime, waits=waits)
+    state = runtime.states.get(name)
+    waits = state is not None and not isinstance(state, CellState) and key in state.inserted
+    return Lack(name, natural(key), attempts=tuple(attempts), ticks=runtime.done, waits=waits)

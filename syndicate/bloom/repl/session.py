@@ -31,6 +31,7 @@ from typing import Any, Final
 from syndicate.bloom.declaration import Kind
 from syndicate.bloom.insight.plot import FORMS, plot
 from syndicate.bloom.insight.why import ticks
+from syndicate.bloom.instance import runtime_of
 from syndicate.bloom.repl.workbench import BREAKPOINT, Workbench
 from syndicate.bloom.row import Row
 from syndicate.bloom.rules.head import kind_of
@@ -172,7 +173,7 @@ class Session:
         self.bench.tick()
         program = self.bench.view
         changed = []
-        for name, delta in program._engine.changes.items():
+        for name, delta in runtime_of(program).engine.changes.items():
             more, less = sum(n > 0 for n in delta.values()), sum(n < 0 for n in delta.values())
             if more or less:
                 changed.append(name + (f" +{more}" if more else "") + (f" -{less}" if less else ""))

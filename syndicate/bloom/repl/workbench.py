@@ -35,8 +35,10 @@ import syndicate.bloom as surface
 from syndicate.bloom.block import Imported, bloom
 from syndicate.bloom.declaration import Declaration
 from syndicate.bloom.insight.memory import remember, remember_of
-from syndicate.bloom.state.state import CellState, SentState, TableState
+from syndicate.bloom.instance import instance_of, runtime_of
+from syndicate.bloom.state.state import CellState, SentState, State, TableState
 from syndicate.bloom.state.store import Store
+from syndicate.bloom.tick.runtime import Runtime
 from syndicate.errors import IllegalRule
 from syndicate.values.value import Value
 
@@ -70,7 +72,7 @@ class Workbench:
         self.given = len(self.view.statements)
         self._number = self.given
         remember(self.view)
-        if BREAKPOINT not in self.view._own:
+        if BREAKPOINT not in instance_of(self.view).own:
             self.declared[BREAKPOINT] = surface.temp()
             self._change(self.declared, {})
 
@@ -88,7 +90,7 @@ class Workbench:
             self._number = number
             return Added("rule", str(number))
         name, value = self._defined(statement, text)
-        if name in self.newest._own or name in self.newest._modules:
+        if name in self._members(self.newest):
             raise IllegalRule(
                 f"<line>: there is a collection or module {name} already: choose another name; a rule is {name} <= "
                 f"..., and rows from outside are {name}.insert([...])"
@@ -142,7 +144,7 @@ class Workbench:
             try:
                 self.view.tick()
             except BaseException:
-                if self.view._engine.broken:  # Ctrl-C: another program begins where this one was
+                if runtime_of(self.view).engine.broken:  # Ctrl-C: another program begins where this one was
                     self._next = self._made(self.declared, self.rules)
                 raise
             return
@@ -156,7 +158,7 @@ class Workbench:
             self._give(fresh)
             new.close()
             raise
-        new._engine.changes = _changes(self.view, new)
+        runtime_of(new).engine.changes = _changes(runtime_of(self.view), runtime_of(new))
         self.view.close()
         self.view, self._next = new, None
 
@@ -166,7 +168,7 @@ class Workbench:
 
     def stopped(self) -> bool:
         """Whether a breakpoint has rows, or the program has ended itself."""
-        one = self.view._own.get(BREAKPOINT)
+        one = instance_of(self.view).own.get(BREAKPOINT)
         return self.view.halted or (one is not None and bool(one.cols) and len(one) > 0)
 
     def close(self) -> None:
@@ -188,21 +190,24 @@ class Workbench:
         self._give(fresh)
         self.declared, self.rules = dict(declared), dict(rules)
 
-    def _fresh(self, program: Any) -> dict[str, Any]:
-        """What was given to collections that there have not been in a tick."""
-        return {n: copy(state.inserted) for n, state in program._states.items() if n not in self.view._states}
+    def _fresh(self, program: surface.Bloom) -> dict[str, State]:
+        """The states of collections that there have not been in a tick, to which something may have been given."""
+        before = runtime_of(self.view).states
+        return {name: copy(state) for name, state in runtime_of(program).states.items() if name not in before}
 
-    def _give(self, fresh: Mapping[str, Any]) -> None:
-        for name, rows in fresh.items():
-            if name in self.newest._states:
-                self.newest._states[name].inserted = rows
+    def _give(self, fresh: Mapping[str, State]) -> None:
+        states = runtime_of(self.newest).states
+        for name, state in fresh.items():
+            if name in states:
+                _insert_again(states[name], state)
 
     def _made(self, declared: Mapping[str, Any], rules: Mapping[int, str]) -> surface.Bloom:
         blocks = {f"rule_{number}": bloom(self._block(number, text)) for number, text in rules.items()}
         kind = type(self.base.__name__, (self.base,), {**declared, **blocks, "__module__": self.base.__module__})
         program: surface.Bloom = kind(**self.options)
         numbers = {f"rule_{number}": number for number in rules}
-        for some in (program._rules, program._wiring.rules):
+        runtime = runtime_of(program)
+        for some in (runtime.rules, runtime.wiring.rules):
             some[:] = [evolve(one, number=numbers.get(one.block, one.number)) for one in some]
         return program
 
@@ -242,24 +247,37 @@ class Workbench:
         return name, scope.get(name)
 
     def _scope(self, program: surface.Bloom) -> dict[str, Any]:
-        return {name: getattr(program, name) for name in (*program._own, *program._modules)}
+        return {name: getattr(program, name) for name in self._members(program)}
+
+    def _members(self, program: surface.Bloom) -> list[str]:
+        """The names of its collections and modules."""
+        instance = instance_of(program)
+        return [*instance.own, *instance.modules]
 
     def _is_collection(self, left: ast.expr) -> bool:
         names = list(_names_of(left))
         if names and names[0] == "self":
             names = names[1:]
-        return bool(names) and (names[0] in self.newest._own or names[0] in self.newest._modules)
+        return bool(names) and names[0] in self._members(self.newest)
 
 
-def _changes(old: Any, new: Any) -> dict[str, dict[Value, int]]:
+def _insert_again(to: State, state: State) -> None:
+    """Insert what had been inserted into the same collection of another program."""
+    if (isinstance(to, CellState) and isinstance(state, CellState)) or (
+        not isinstance(to, CellState) and not isinstance(state, CellState)
+    ):
+        to.inserted = state.inserted
+
+
+def _changes(old: Runtime, new: Runtime) -> dict[str, dict[Value, int]]:
     """What a tick changed that began with what another program had."""
-    found = {}
-    for name, state in new._states.items():
-        before = old._states[name].contents.rows if name in old._states else {}
+    changes = {}
+    for name, state in new.states.items():
+        before = old.states[name].contents.rows if name in old.states else {}
         after = state.contents.rows
         gone = {row: -1 for row in before if row not in after}
-        found[name] = {**gone, **{row: 1 for row in after if row not in before}}
-    return found
+        changes[name] = {**gone, **{row: 1 for row in after if row not in before}}
+    return changes
 
 
 def _names_of(node: ast.expr) -> Iterator[str]:
@@ -270,15 +288,16 @@ def _names_of(node: ast.expr) -> Iterator[str]:
         yield node.id
 
 
-def carry(old: Any, new: Any) -> None:
+def carry(old: surface.Bloom, new: surface.Bloom) -> None:
     """Let the new program, which has not ticked, begin where the old one is, as if it had always been that one.
 
     What a tick begins with goes over: the rows of tables, less those that were to be deleted, and what waits for the
     next tick.  What rules derive in a tick is derived by the rules that there are then; so a table keeps what a rule
     gave that is gone.
     """
-    for name, to in new._states.items():
-        state = old._states.get(name)
+    before, after = runtime_of(old), runtime_of(new)
+    for name, to in after.states.items():
+        state = before.states.get(name)
         if state is None:
             continue
         to.discard()
@@ -295,9 +314,9 @@ def carry(old: Any, new: Any) -> None:
             to.inserted.update(state.next.rows)
             if isinstance(state, SentState) and isinstance(to, SentState):
                 to.posted.update(state.posted)
-    new._inbox.rows, new._inbox.fresh = dict(old._inbox.rows), old._inbox.fresh
-    new._done, new._fired, new.halted = old._done, old._fired, old.halted
-    new.address, new.sent = old.address, old.sent
-    if old.send != old._nowhere:
-        new.send = old.send
+    after.inbox.rows, after.inbox.fresh = dict(before.inbox.rows), before.inbox.fresh
+    after.done, after.fired, after.halted, after.address = before.done, before.fired, before.halted, before.address
+    after.sending.sent = before.sending.sent
+    if before.sending.send != before.deliver_or_collect:
+        after.sending.send = before.sending.send
     remember_of(old, new)

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from types import CodeType
-from typing import TYPE_CHECKING, Any
+from types import CellType, CodeType, FunctionType
+from typing import TYPE_CHECKING
 
 from attrs import evolve
 
 from syndicate import plan
+from syndicate.bloom.namespace import Namespace
+from syndicate.lattice.lattice import Lattice
 from syndicate.values.value import Value
 
 if TYPE_CHECKING:
@@ -31,7 +33,8 @@ if TYPE_CHECKING:
 class Mentioned(ABC):
     """What stands for a value while a function runs that mentions it: a cell."""
 
-    _held: Any = None
+    _held: Value = None
+    _lattice: type[Lattice]
 
     @property
     @abstractmethod
@@ -43,30 +46,44 @@ class Mentioned(ABC):
         """What is said where a function has come by it in a way that nobody saw."""
 
 
-def captured(function: Any) -> list[Mentioned]:
+def held_value(variable: Mentioned) -> Value:
+    """What a variable stands for; None while no function runs that mentions it."""
+    return variable._held
+
+
+def hold(variable: Mentioned, value: Value) -> None:
+    """Let a variable stand for a value, until it stands for another."""
+    variable._held = value
+
+
+def lattice_of(variable: Mentioned) -> type[Lattice]:
+    """The lattice of a variable."""
+    return variable._lattice
+
+
+def captured(function: object) -> list[Mentioned]:
     """The variables that a function mentions."""
-    code = getattr(function, "__code__", None)
-    if code is None:
+    plain = getattr(function, "__func__", function)
+    if not isinstance(plain, FunctionType):
         return []
-    names = set(names_in(code))
-    around = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    reachable = [cell.cell_contents for cell in around.values() if _is_full(cell)]
-    reachable += function.__defaults__ or ()
-    reachable += [function.__globals__[name] for name in names if name in function.__globals__]
+    names = set(names_in(plain.__code__))
+    reachable: list[object] = [cell.cell_contents for cell in plain.__closure__ or () if _is_full(cell)]
+    reachable += plain.__defaults__ or ()
+    reachable += [plain.__globals__[name] for name in names if name in plain.__globals__]
     found: dict[Mentioned, None] = {}
     seen: set[int] = set()
     while reachable:
         one = reachable.pop()
         if isinstance(one, Mentioned):
             found[one] = None
-        elif hasattr(type(one), "_collecting") and id(one) not in seen:
+        elif isinstance(one, Namespace) and id(one) not in seen:
             seen.add(id(one))
             own = vars(one)
             reachable += [own[name] for name in sorted(names) if name in own]
     return list(found)
 
 
-def mentioning(factor: Factor, function: Any) -> tuple[Factor, list[Mentioned]]:
+def mentioning(factor: Factor, function: object) -> tuple[Factor, list[Mentioned]]:
     """The rows with the values of the lattices that a function mentions, which its rows do not show."""
     cells = captured(function)
     values = [
@@ -77,7 +94,7 @@ def mentioning(factor: Factor, function: Any) -> tuple[Factor, list[Mentioned]]:
     return (evolve(factor, rows=plan.NaturalJoin(factor.rows, *values)) if values else factor), cells
 
 
-def _is_full(cell: Any) -> bool:
+def _is_full(cell: CellType) -> bool:
     try:
         return cell.cell_contents is not None
     except ValueError:  # not yet assigned
@@ -110,7 +127,7 @@ def bound(
     return call
 
 
-def released(given: Any) -> Any:
+def released(given: Value) -> Value:
     """The same with values in place of variables, and nothing left to be computed later."""
     if isinstance(given, Mentioned):
         return given._held

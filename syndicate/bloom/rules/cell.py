@@ -15,20 +15,30 @@ in programs".
 from __future__ import annotations
 
 import copy
-import threading
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from syndicate import plan
 from syndicate.bloom.declaration import Declaration, Kind
 from syndicate.bloom.row import Row, row_type
 from syndicate.bloom.rule import check_operator
 from syndicate.bloom.rules.capture import Mentioned
-from syndicate.bloom.rules.head import Head
+from syndicate.bloom.rules.head import Head, Owner
 from syndicate.bloom.rules.mark import Marked
-from syndicate.bloom.rules.term import VALUE, Lifted, RightSide, Term, called
+from syndicate.bloom.rules.term import (
+    VALUE,
+    Lifted,
+    RightSide,
+    Term,
+    bare_of,
+    called,
+    lattice_of,
+    leaves_of,
+    place_of,
+    plan_of,
+)
 from syndicate.bloom.site import here
-from syndicate.errors import IllegalRule, ProgramStopped, SyndicateError
+from syndicate.errors import IllegalRule, SyndicateError
 from syndicate.lattice import from_collection
 from syndicate.lattice.lattice import Lattice, join
 from syndicate.lattice.method import Kind as MethodKind
@@ -40,43 +50,42 @@ class Cell(Head, Term, Mentioned):
 
     _location = None
 
-    def __init__(self, name: str, declaration: Declaration, program: Any) -> None:
+    def __init__(self, name: str, declaration: Declaration, owner: Owner) -> None:
         """Of a declaration; programs make them."""
-        self._name, self._declaration, self._program = name, declaration, program
+        self._name, self._declaration, self._owner = name, declaration, owner
         self._kind: Kind = declaration.kind
         self._columns, self._keys = VALUE, 0
         self._site = declaration.site
         self._lattice: type[Lattice] = declaration.lattices["value"]
-        self._held: Any = None
 
     def _leaves(self, kind: MethodKind = MethodKind.MORPHISM) -> Iterator[tuple[Cell, MethodKind, str]]:
         yield self, kind, ""
 
     # --------------------------------------------------------------------------------------------------- rules
 
-    def _take(self, op: str, given: Any, site: str) -> None:
+    def _take(self, op: str, given: object, site: str) -> None:
         check_operator(op, self._name, self._kind, site)
         self.insert(given)
 
-    def define(self, body: Any) -> NoReturn:
+    def define(self, body: object) -> NoReturn:
         """Refused: a lattice grows, and nobody has all of it."""
         raise IllegalRule(f"{here()}: define() is for a scratch, and {self._name} is a lattice: use <= or <+")
 
-    def _right(self, right: Any, site: str) -> plan.Expression:
+    def _right(self, right: object, site: str) -> plan.Expression:
         if isinstance(right, Term):
             if right._lattice is not None and right._lattice is not self._lattice:
                 raise IllegalRule(
                     f"{site}: {self._name} is of the lattice {self._lattice.wrapper_name}, and {right} of "
                     f"{right._lattice.wrapper_name}: both sides must be of one lattice"
                 )
-            return Lifted(right._plan(), right, VALUE)
-        if isinstance(right, Marked) or getattr(type(right), "_kind", None) is not None:
+            return Lifted(plan_of(right), right, VALUE)
+        if isinstance(right, Marked):
             raise IllegalRule(f"{site}: {right!r} cannot stand on the right of a lattice")
         if isinstance(right, RightSide):
-            return right._bare(site)
+            return bare_of(right, site)
         return plan.Literal(VALUE, [(self._valued(right, site),)])
 
-    def _valued(self, content: Any, site: str) -> Lattice:
+    def _valued(self, content: Value, site: str) -> Lattice:
         """A plain value, or several, as one of the lattice; raises what the constructor raises, with the place."""
         cls = self._lattice
         try:
@@ -92,26 +101,25 @@ class Cell(Head, Term, Mentioned):
 
     # --------------------------------------------------------------------------------------------------- from outside
 
-    def insert(self, content: Any) -> None:
+    def insert(self, content: Value) -> None:
         """Merge a value, or several, in the next tick; raises :class:`LatticeValue`, :class:`LatticeMismatch`."""
         site = here()
         if self._making():
             raise IllegalRule(f"{site}: a block makes rules: write {self._name} <= ..., or use @bootstrap")
         if isinstance(content, Cell):
             content = content.value
-        if isinstance(content, Term) or hasattr(content, "_factor"):
+        if isinstance(content, (Term, RightSide)):
             raise IllegalRule(f"{site}: outside of a block of rules only values can be given to {self._name}")
-        value, state = self._valued(content, site), self._program._state_of(self)
-        self._program._root._from_outside(lambda: state.insert(value))
+        self._owner.merge(self._name, self._valued(content, site))
 
     def _refused(self, what: str) -> NoReturn:
         raise IllegalRule(f"{here()}: {what}() is for tables, and {self._name} is a lattice, which only grows")
 
-    def delete(self, _: Any) -> NoReturn:
+    def delete(self, _: object) -> NoReturn:
         """Refused: a lattice only grows."""
         self._refused("delete")
 
-    def upsert(self, _: Any) -> NoReturn:
+    def upsert(self, _: object) -> NoReturn:
         """Refused: a lattice only grows."""
         self._refused("upsert")
 
@@ -124,19 +132,9 @@ class Cell(Head, Term, Mentioned):
             raise IllegalRule(f"{here()}: {self._name} has no value while a program is made: call methods on it itself")
         if self._held is not None:
             return self._held
-        if self._program._root._in_rule():
+        if self._owner.in_rule():
             raise IllegalRule(f"{here()}: {self.astray()}")
-        return self._seen()
-
-    def _seen(self) -> Any:
-        """The value; where another thread runs the program, a copy of its own: a table is not for two threads."""
-        state, agent = self._program._state_of(self), self._program._root._agent
-        if agent is None or agent.ended or threading.get_ident() == agent.thread:
-            return state.value
-        try:
-            return agent.call(lambda: type(state.value)._rebuilt(*state.value._written()), what="looking")
-        except ProgramStopped:
-            return state.value
+        return self._owner.value(self._name)
 
     def astray(self) -> str:
         """What is said where a function has the variable from where nobody saw."""
@@ -149,17 +147,17 @@ class Cell(Head, Term, Mentioned):
         """The plain value; in a rule, a point of order."""
         return called(self, "reveal", (), {}) if self._making() else self.value.reveal()
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         if name.startswith("_") or self._making():
             return super().__getattr__(name)
         return getattr(self.value, name)
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: Value) -> Value:
         return super().__add__(other) if self._making() else self.value + _value_of(other)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Any:
+    def __sub__(self, other: Value) -> Value:
         return super().__sub__(other) if self._making() else self.value - _value_of(other)
 
     def __iter__(self) -> Iterator[Row]:
@@ -192,11 +190,11 @@ class Complete(Term):
     def __init__(self, term: Term, why: str) -> None:
         """Of a term."""
         self._term, self._why = term, why
-        self._lattice = term._lattice
-        self._site = getattr(term, "_site", "")
+        self._lattice = lattice_of(term)
+        self._site = place_of(term)
 
     def _leaves(self, kind: MethodKind = MethodKind.MORPHISM) -> Iterator[tuple[Mentioned, MethodKind, str]]:
-        for cell, _, why in self._term._leaves():
+        for cell, _, why in leaves_of(self._term):
             yield cell, MethodKind.NON_MONOTONE, why or self._why
 
     def __str__(self) -> str:
@@ -205,5 +203,10 @@ class Complete(Term):
     __repr__ = __str__
 
 
-def _value_of(given: Any) -> Any:
+def _value_of(given: Value) -> Value:
     return given.value if isinstance(given, Cell) else given
+
+
+def whole_term(term: Complete) -> Term:
+    """The term that is read when it has grown."""
+    return term._term

@@ -13,9 +13,9 @@ Source: Alvaro et al. 2011a, "Bloom Statements"; ``docs/design/bloom.md``, "Meth
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from inspect import ismethod
-from typing import Any, NoReturn
+from typing import Any
 
 from attrs import evolve, frozen
 
@@ -41,12 +41,13 @@ from syndicate.bloom.rules.function import (
     picks,
     takes,
 )
+from syndicate.bloom.rules.head import Head
 from syndicate.bloom.rules.join import Factor
 from syndicate.bloom.rules.mark import Marked, astray
 from syndicate.bloom.rules.reading import followed
 from syndicate.bloom.rules.refusing import Refusing
 from syndicate.bloom.rules.side import Side
-from syndicate.bloom.rules.term import VALUE, Lifted, RightSide, Rows, Term
+from syndicate.bloom.rules.term import VALUE, Lifted, RightSide, Rows, Term, conversions, plan_of
 from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule, RowMisfit, UnknownColumn
 from syndicate.flow.aggregates import count
@@ -118,7 +119,7 @@ class Expression(Rows, Refusing):
         self._late = None
         return self._factor
 
-    def _body(self, columns: Names, name: str, site: str, head: Any = None) -> plan.Expression:
+    def _body(self, columns: Names, name: str, site: str, head: Head) -> plan.Expression:
         """The rows over the columns of the collection *name*, which is *head*; raises :class:`IllegalRule`."""
         late, factor = self._late, self._factor if self._late is not None else self._known()
         if late is not None:
@@ -170,10 +171,7 @@ class Expression(Rows, Refusing):
                 call = bound(call, cells, [factor.rows.heading.index(f"value of {cell.tabname}") for cell in cells])
             before = origin_of(self._late.call)
             noted(call, None if before is None else followed(before, self._late.many, function))
-            late = Expression(factor, Late(call, True, None), site)
-            if columns is not None:
-                late._settled(tuple(columns))
-            return late
+            return late_rows(factor, Late(call, True, None), site, columns)
         factor, cells = mentioning(self._known(), function)
         call = called(function, factor.sides, factor.rows.heading, site, cells)
         picked = None if many else picks(function, factor.sides, site)
@@ -187,10 +185,8 @@ class Expression(Rows, Refusing):
                     owned = evolve(projected.sides[0], owner=whole[0].owner, name=whole[0].name)
                     projected = Factor(projected.rows, (owned,))
                 return Expression(projected)
-        late = Expression(factor, Late(call, many, None if many else made_columns(function, factor.sides)), site)
-        if columns is not None:
-            late._settled(tuple(columns))
-        return late
+        late = Late(call, many, None if many else made_columns(function, factor.sides))
+        return late_rows(factor, late, site, columns)
 
     def filter(self, test: Function) -> Expression:
         """The rows for which *test* gives something true."""
@@ -298,10 +294,8 @@ class Expression(Rows, Refusing):
         """The rows of what *function*, of a memo and a row, makes of all rows in their order; of none, *initial*."""
         site = here()
         rows = fold.reduced(self._known(), initial, function, site)
-        late = Expression(fold.over(rows, ("made",), ("made",), "reduce"), Late(lambda row: row[0], True, None), site)
-        if columns is not None:
-            late._settled(tuple(columns))
-        return late
+        factor = fold.over(rows, ("made",), ("made",), "reduce")
+        return late_rows(factor, Late(lambda row: row[0], True, None), site, columns)
 
     inject = reduce
 
@@ -426,7 +420,7 @@ class Expression(Rows, Refusing):
             "use filter(), exists() or notin()"
         )
 
-    def _no_target(self, _: Any) -> NoReturn:
+    def _no_target(self, _: object) -> object:
         raise IllegalRule(
             f"{here()}: only a collection can stand on the left of a rule's operator, and only <= <+ <- <~ <+-"
         )
@@ -521,7 +515,15 @@ class Product(RightSide, Refusing):
 
 # ------------------------------------------------------------------------------------------------------- makers
 
-Term._joined = lambda term, other: to_expression(term, here()) * other  # which cannot import this
+conversions.product = lambda term, other: to_expression(term, here()) * other
+
+
+def late_rows(factor: Factor, late: Late, site: str, columns: Iterable[str] | None) -> Expression:
+    """The rows of a function, over *columns*, or over those that there are where they go."""
+    expression = Expression(factor, late, site)
+    if columns is not None:
+        expression._settled(tuple(columns))
+    return expression
 
 
 def made(rows: plan.Expression, name: str = "this expression") -> Factor:
@@ -590,7 +592,7 @@ def to_expression(source: Any, site: str) -> Expression:
     if isinstance(source, Cell):
         return Expression(Factor(plan.Relation(source.tabname, VALUE), (Side(source, source.tabname, VALUE, VALUE),)))
     if isinstance(source, Term):
-        return Expression(made(Lifted(source._plan(), source, VALUE), str(source)))
+        return Expression(made(Lifted(plan_of(source), source, VALUE), str(source)))
     if isinstance(source, Product):
         return source.pairs()
     if isinstance(source, Marked):
@@ -604,6 +606,17 @@ def to_expression(source: Any, site: str) -> Expression:
     if ismethod(source):
         raise IllegalRule(f"{site}: {source.__name__} is a method here: call it, as in {source.__name__}(...)")
     raise RowMisfit(f"{site}: {source!r} holds no rows: use a collection, an expression, or values((1, 2), ...)")
+
+
+def body_of(expression: Expression, columns: Names, name: str, site: str, head: Head) -> plan.Expression:
+    """The rows over the columns of the collection *name*, which is *head*; raises :class:`IllegalRule`."""
+    return expression._body(columns, name, site, head)
+
+
+def literal_of(source: Expression | Product, site: str) -> list[Value] | None:
+    """The rows, where they are written out; None where they are not."""
+    body = to_expression(source, site)._factor.rows
+    return list(body.rows) if isinstance(body, plan.Literal) else None
 
 
 def _apart(on: Sequence[Any]) -> tuple[Sequence[Any], Function | None]:

@@ -10,7 +10,7 @@ Source: ``docs/design/bloom.md``, "Collections and operators".
 
 from __future__ import annotations
 
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 from syndicate.bloom.rules.refusing import Refusing
 from syndicate.bloom.site import here
@@ -20,7 +20,10 @@ MARKS: Final = {"+": "<+", "-": "<-", "~": "<~", "+-": "<+-"}
 
 
 class Signed:
-    """What may come after a sign."""
+    """What may come after a sign, and be joined."""
+
+    def __mul__(self, other: object) -> Signed:
+        raise NotImplementedError  # abstract
 
     def __pos__(self) -> Marked:
         return Marked("+", self)
@@ -35,14 +38,14 @@ class Signed:
 class Marked(Refusing):
     """An expression after a sign: the right side of ``<+``, ``<-``, ``<~`` or ``<+-``."""
 
-    def __init__(self, mark: str, expression: Any) -> None:
+    def __init__(self, mark: str, expression: Signed) -> None:
         """A sign and what comes after it: an expression, a product, or a term."""
         self._mark, self._expression = mark, expression
 
-    def __mul__(self, other: Any) -> Marked:
+    def __mul__(self, other: object) -> Marked:
         return Marked(self._mark, self._expression * other)
 
-    def __rmul__(self, _: Any) -> NoReturn:
+    def __rmul__(self, _: object) -> NoReturn:
         raise astray(self)
 
     def __pos__(self) -> Marked:
@@ -59,12 +62,17 @@ class Marked(Refusing):
             raise IllegalRule(f"{here()}: there is no operator <{mark}{self._mark}: use <= <+ <- <~ or <+-")
         return Marked("+-", self._expression)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("_"):
             raise AttributeError(name)
         raise IllegalRule(
             f"{here()}: the sign of {MARKS[self._mark]} stands before all of the expression, .{name} within it"
         )
+
+
+def unsigned(marked: Marked) -> tuple[str, Signed]:
+    """The sign, and what comes after it."""
+    return marked._mark, marked._expression
 
 
 def astray(marked: Marked) -> IllegalRule:

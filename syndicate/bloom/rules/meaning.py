@@ -15,6 +15,7 @@ from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 from syndicate.bloom.rules.answer import answered, kinds, returned
+from syndicate.bloom.rules.capture import Mentioned, lattice_of
 from syndicate.bloom.rules.notion import (
     NOBODY,
     NOTHING,
@@ -31,7 +32,6 @@ from syndicate.bloom.rules.notion import (
     Thing,
     cell_attribute,
     chosen,
-    is_cell,
     is_growing,
     of,
     of_all,
@@ -100,7 +100,7 @@ class Meaning:
         return [(way, Method(notion, name))]
 
     def _of_thing(self, thing: Thing, value: Any, name: str, way: Way, depth: int) -> list[Outcome]:
-        if is_cell(value):
+        if isinstance(value, Mentioned):
             if name == "value":
                 return [(way, _grown(value))]
             if name.startswith("_"):
@@ -347,7 +347,7 @@ class Meaning:
 def settled(notion: Notion) -> Notion:
     """A variable as its value, an element of a lattice as what nothing lets grow."""
     if isinstance(notion, Thing):
-        if is_cell(notion.value):
+        if isinstance(notion.value, Mentioned):
             return _grown(notion.value)
         if isinstance(notion.value, Lattice):
             return Grown(NOBODY, type(notion.value))
@@ -355,7 +355,7 @@ def settled(notion: Notion) -> Notion:
 
 
 def _grown(cell: Any) -> Grown:
-    return Grown(frozenset([cell_attribute(cell)]), cell._lattice)
+    return Grown(frozenset([cell_attribute(cell)]), lattice_of(cell))
 
 
 def is_strange(notion: Notion) -> bool:
@@ -368,7 +368,7 @@ def is_strange(notion: Notion) -> bool:
         return False
     if type(notion.value) in (tuple, list, set, frozenset, dict):
         return any(is_strange(Thing(one)) for one in notion.value)
-    return type(notion.value).__module__ not in PLAIN_MODULES and not is_cell(notion.value)
+    return type(notion.value).__module__ not in PLAIN_MODULES and not isinstance(notion.value, Mentioned)
 
 
 def closure_of(function: FunctionType) -> Closure:
@@ -439,7 +439,7 @@ def _name(callee: Any) -> str:
 
 def _is_function(notion: Notion) -> bool:
     if isinstance(notion, Thing):
-        return callable(notion.value) and not isinstance(notion.value, type) and not is_cell(notion.value)
+        return callable(notion.value) and not isinstance(notion.value, type) and not isinstance(notion.value, Mentioned)
     return isinstance(notion, (Closure, Partial, Method))
 
 

@@ -18,7 +18,8 @@ from typing import Any, Final, TypeAlias
 
 from attrs import field, frozen
 
-from syndicate.bloom.rules.capture import captured, names_in
+from syndicate.bloom.namespace import Namespace
+from syndicate.bloom.rules.capture import Mentioned, captured, names_in
 from syndicate.lattice import Bool, Map, Set
 from syndicate.lattice.lattice import Lattice
 
@@ -115,17 +116,7 @@ Notion: TypeAlias = Plain | Grown | Shown | Test | Items | Thing | Closure | Met
 NOTHING: Final = Thing(None)
 
 
-def is_program(value: Any) -> bool:
-    """Whether an object has variables and collections."""
-    return hasattr(type(value), "_collecting")
-
-
-def is_cell(value: Any) -> bool:
-    """Whether an object is a variable of a program."""
-    return hasattr(type(value), "_held") and hasattr(value, "_lattice")
-
-
-def cell_attribute(cell: Any) -> str:
+def cell_attribute(cell: Mentioned) -> str:
     """The attribute of a variable that a function mentions."""
     return f"value of {cell.tabname}"
 
@@ -166,10 +157,10 @@ def of_all(notions: Iterable[Any]) -> Of:
 
 def _within(value: Any, depth: int = 3) -> Of:
     """The variables that an object gives away to whoever gets it: of a program, all."""
-    if is_cell(value):
+    if isinstance(value, Mentioned):
         return frozenset([cell_attribute(value)])
-    if is_program(value):
-        return frozenset(map(cell_attribute, filter(is_cell, vars(value).values())))
+    if isinstance(value, Namespace):
+        return frozenset(cell_attribute(one) for one in vars(value).values() if isinstance(one, Mentioned))
     if isinstance(value, (FunctionType, MethodType)):
         return frozenset(map(cell_attribute, captured(value)))
     if depth and type(value) in (tuple, list, set, frozenset, dict):
@@ -180,9 +171,10 @@ def _within(value: Any, depth: int = 3) -> Of:
 
 def _used(code: CodeType, notion: Notion) -> Of:
     """What the code of a function takes of what is around it: of a program, the variables that it names."""
-    if isinstance(notion, Thing) and is_program(notion.value):
+    if isinstance(notion, Thing) and isinstance(notion.value, Namespace):
         own = vars(notion.value)
-        return frozenset(cell_attribute(own[name]) for name in names_in(code) if is_cell(own.get(name)))
+        named = [own.get(name) for name in names_in(code)]
+        return frozenset(cell_attribute(one) for one in named if isinstance(one, Mentioned))
     return of(notion)
 
 

@@ -12,23 +12,20 @@ Source: Conway et al. 2012, figure 1 (``when_true``); ``docs/design/bloom.md``, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from attrs import evolve
+from collections.abc import Callable, Iterable, Mapping
 
 from syndicate.bloom.row import is_row
 from syndicate.bloom.rules.cell import Complete
-from syndicate.bloom.rules.expression import Expression, Late, made
+from syndicate.bloom.rules.expression import Expression, Late, late_rows, made
 from syndicate.bloom.rules.function import failure, takes
 from syndicate.bloom.rules.reading import of_elements
-from syndicate.bloom.rules.term import Lifted, Term, called, has_entries
+from syndicate.bloom.rules.term import Lifted, Term, called, conversions, has_entries, lattice_of, plan_of
 from syndicate.lattice import Map, Set, to_collection
 from syndicate.lattice.lattice import Lattice
 from syndicate.values.value import Value
 
 
-def rows_of(value: Any) -> list[Any]:
+def rows_of(value: Value) -> list[Value]:
     """What a term returns, as rows."""
     if value is None:
         return []
@@ -44,9 +41,11 @@ def rows_of(value: Any) -> list[Any]:
     return [item if is_row(item) else (item,) for item in items]
 
 
-def lifted_rows(term: Term, function: Callable[..., Value] | None, columns: Any, site: str) -> Expression:
+def lifted_rows(
+    term: Term, function: Callable[..., Value] | None, columns: Iterable[str] | None, site: str
+) -> Expression:
     """The rows of a term, which *function* makes of each of its elements."""
-    cls = term._lattice
+    cls = lattice_of(term)
     pairs = has_entries(term)
     counted = cls is not None and not issubclass(cls, (Set, Map)) and hasattr(cls, "_missing")
     if counted:  # how often something is there may change, so that the rows are no set that only grows
@@ -56,7 +55,7 @@ def lifted_rows(term: Term, function: Callable[..., Value] | None, columns: Any,
         why = next(iter(of_elements(function, cls, rows=True).values()), "")
         term = Complete(term, why) if why else term
 
-    def rows(value: Any) -> list[Any]:
+    def rows(value: Value) -> list[Value]:
         lifted = rows_of(value)
         if function is None:
             return [(row,) for row in lifted]
@@ -69,11 +68,8 @@ def lifted_rows(term: Term, function: Callable[..., Value] | None, columns: Any,
             raise failure(site, error, value) from error
         return [(row,) for row in made_of if row is not None]
 
-    factor = made(Lifted(term._plan(), term, ("row",), rows), str(term))
-    lifted = Expression(evolve(factor), Late(lambda row: row[0], False, None), site)
-    if columns is not None:
-        lifted._settled(tuple(columns))
-    return lifted
+    factor = made(Lifted(plan_of(term), term, ("row",), rows), str(term))
+    return late_rows(factor, Late(lambda row: row[0], False, None), site, columns)
 
 
-Term._rows = lifted_rows
+conversions.rows = lifted_rows

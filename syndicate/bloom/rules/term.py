@@ -13,9 +13,9 @@ a variable is read is marked there, so that strata and points of order see throu
 >>> from syndicate.lattice import Set
 >>> votes = Cell("votes", Declaration(Kind.LATTICE, ("value",), 0, lattices={"value": Set}), None)
 >>> done = called(called(votes, "size", (), {}), "gt_eq", (2,), {})
->>> str(done), done._lattice.__name__, [one.why for one in plan.occurrences(done._plan())]
+>>> str(done), lattice_of(done).__name__, [one.why for one in plan.occurrences(plan_of(done))]
 ('votes.size().gt_eq(2)', 'Bool', [''])
->>> [one.why for one in plan.occurrences(called(done, "reveal", (), {})._plan())]
+>>> [one.why for one in plan.occurrences(plan_of(called(done, "reveal", (), {})))]
 ['reveal()']
 
 Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Marks and laws"; ``docs/design/bloom.md``,
@@ -25,8 +25,8 @@ Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Mark
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final
 
 from attrs import field, frozen
 
@@ -66,7 +66,7 @@ class Lifted(plan.Expression):
     source: plan.Expression
     term: Term
     attributes: Names = field(converter=to_names)
-    rows: Callable[[Value], list[Any]] | None = None
+    rows: Callable[[Value], list[Value]] | None = None
 
     def __attrs_post_init__(self) -> None:
         self._has(self.attributes)
@@ -91,9 +91,21 @@ class Rows(RightSide):
         """The column *name*."""
         raise NotImplementedError  # abstract
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         """A column, where no method is called so."""
         raise AttributeError(name)
+
+
+class Conversions:
+    """How terms become rows, and are joined with others: said by modules that know rows, which import this one."""
+
+    rows: Callable[[Term, Callable[..., Value] | None, Iterable[str] | None, str], Rows]
+    """Of :mod:`syndicate.bloom.rules.outlet`."""
+    product: Callable[[Term, object], RightSide]
+    """Of :mod:`syndicate.bloom.rules.expression`."""
+
+
+conversions = Conversions()
 
 
 class Term(Signed):
@@ -101,12 +113,6 @@ class Term(Signed):
 
     _lattice: type[Lattice] | None
     _site: str
-
-    _rows: Callable[..., Rows]
-    """How a term becomes rows: set by :mod:`syndicate.bloom.rules.outlet`, which imports what imports this."""
-
-    _joined: Callable[..., Any]
-    """How it is joined with others: set by :mod:`syndicate.bloom.rules.expression`."""
 
     def _leaves(self, kind: Kind = Kind.MORPHISM) -> Iterator[tuple[Mentioned, Kind, str]]:
         """The variables that are read; how; and by which method, if that is not monotone."""
@@ -123,19 +129,17 @@ class Term(Signed):
             read.append(plan.NonMonotone(relation, why) if why else relation)
         return plan.NaturalJoin(*read)
 
-    def _firm(self) -> bool:
-        """Whether anything about it is not monotone."""
-        return any(why for _, _, why in self._leaves())
-
-    def to_collection(self, function: Callable[..., Value] | None = None, *, columns: Any = None) -> Rows:
+    def to_collection(
+        self, function: Callable[..., Value] | None = None, *, columns: Iterable[str] | None = None
+    ) -> Rows:
         """Its elements as rows: what *function* makes of each (of a map's key and value); None leaves one out."""
-        return self._rows(function, columns, here())
+        return conversions.rows(self, function, columns, here())
 
     def reveal(self) -> Value:
         """The plain value, in a rule: a point of order."""
         return called(self, "reveal", (), {})
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         if name.startswith("_"):
             raise AttributeError(name)
         if name in ROWS and (self._lattice is None or name not in self._lattice.methods()):
@@ -143,16 +147,16 @@ class Term(Signed):
         known(self, name, here())
         return _Bound(self, name)
 
-    def __add__(self, other: Any) -> Call:
+    def __add__(self, other: Value) -> Call:
         return called(self, "__add__", (other,), {})
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Call:
+    def __sub__(self, other: Value) -> Call:
         return called(self, "__sub__", (other,), {})
 
-    def __mul__(self, other: Any) -> Any:
-        return self._joined(other)
+    def __mul__(self, other: object) -> RightSide:
+        return conversions.product(self, other)
 
     def __bool__(self) -> bool:
         raise IllegalRule(
@@ -160,7 +164,7 @@ class Term(Signed):
             "its own"
         )
 
-    def _no_target(self, _: Any) -> Any:
+    def _no_target(self, _: object) -> object:
         raise IllegalRule(f"{here()}: only a collection or a lattice can stand on the left of a rule, not {self}")
 
     __ge__ = __gt__ = __le__ = __lt__ = _no_target
@@ -173,11 +177,43 @@ class _Bound:
     def __init__(self, receiver: Term, name: str) -> None:
         self.receiver, self.name = receiver, name
 
-    def __call__(self, *arguments: Any, **named: Any) -> Call:
+    def __call__(self, *arguments: Value, **named: Value) -> Call:
         return called(self.receiver, self.name, arguments, named)
 
     def __repr__(self) -> str:
         return f"{self.receiver}.{self.name}"
+
+
+@frozen(eq=False)
+class CalledMethod:
+    """A method that is called: of which *receiver*, with which *arguments*, and how it treats its receiver."""
+
+    receiver: Term
+    name: str
+    arguments: tuple[Value, ...]
+    kind: Kind
+    argument: Kind
+    captured: Mapping[Mentioned, str]
+    """The variables that functions among the arguments mention, and what these must see whole of them."""
+    offence: str
+    """What such a function must see whole of an element."""
+
+    def leaves(self, kind: Kind) -> Iterator[tuple[Mentioned, Kind, str]]:
+        """The variables that are read, as a term says them."""
+        how = {Kind.NON_MONOTONE: f"{self.name}()"}
+        for part, own in [(self.receiver, self.kind), *((one, self.argument) for one in self.arguments)]:
+            if isinstance(part, Term):
+                for cell, inner, why in part._leaves():
+                    yield cell, max(own, inner, kind, key=ORDER.index), why or how.get(own, "") or self.offence
+        for cell, why in self.captured.items():
+            yield cell, Kind.NON_MONOTONE if why else max(Kind.MONOTONE, kind, key=ORDER.index), why
+
+    def __str__(self) -> str:
+        if self.name in OPERATORS:
+            return f"({self.receiver} {OPERATORS[self.name]} {short(self.arguments[0])})"
+        shown = [getattr(one, "__name__", None) if callable(one) else None for one in self.arguments]
+        inner = ", ".join(name or short(one) for name, one in zip(shown, self.arguments, strict=True))
+        return f"{self.receiver}.{self.name}({inner})"
 
 
 class Call(Term):
@@ -185,32 +221,23 @@ class Call(Term):
 
     def __init__(self, receiver: Term, name: str, arguments: tuple[Value, ...], site: str) -> None:
         """Of a method that is known; see :func:`called`."""
-        self._receiver, self._name, self._arguments, self._site = receiver, name, arguments, site
-        self._kind, self._argument = known(receiver, name, site)
+        self._site = site
+        kind, argument = known(receiver, name, site)
         self._lattice = answered(receiver._lattice, name, arguments)
-        self._captured: dict[Mentioned, str] = {}
-        self._offence = ""
+        variables: dict[Mentioned, str] = {}
+        offence = ""
         for one in arguments:
             if callable(one) and not isinstance(one, type):
                 reads = of_elements(one, receiver._lattice, test=name == "filter")
-                self._offence = self._offence or reads.get(ELEMENT, "")
-                self._captured |= {cell: reads.get(cell_attribute(cell), "") for cell in captured(one)}
+                offence = offence or reads.get(ELEMENT, "")
+                variables |= {cell: reads.get(cell_attribute(cell), "") for cell in captured(one)}
+        self._method = CalledMethod(receiver, name, arguments, kind, argument, variables, offence)
 
     def _leaves(self, kind: Kind = Kind.MORPHISM) -> Iterator[tuple[Mentioned, Kind, str]]:
-        how = {Kind.NON_MONOTONE: f"{self._name}()"}
-        for part, own in [(self._receiver, self._kind), *((a, self._argument) for a in self._arguments)]:
-            if isinstance(part, Term):
-                for cell, inner, why in part._leaves():
-                    yield cell, max(own, inner, kind, key=ORDER.index), why or how.get(own, "") or self._offence
-        for cell, why in self._captured.items():
-            yield cell, Kind.NON_MONOTONE if why else max(Kind.MONOTONE, kind, key=ORDER.index), why
+        return self._method.leaves(kind)
 
     def __str__(self) -> str:
-        shown = [getattr(one, "__name__", None) if callable(one) else None for one in self._arguments]
-        if self._name in OPERATORS:
-            return f"({self._receiver} {OPERATORS[self._name]} {short(self._arguments[0])})"
-        inner = ", ".join(name or short(one) for name, one in zip(shown, self._arguments, strict=True))
-        return f"{self._receiver}.{self._name}({inner})"
+        return str(self._method)
 
     __repr__ = __str__
 
@@ -229,7 +256,7 @@ def known(receiver: Term, name: str, site: str) -> tuple[Kind, Kind]:
     return pair
 
 
-def called(receiver: Term, name: str, arguments: tuple[Value, ...], named: Mapping[str, Any]) -> Call:
+def called(receiver: Term, name: str, arguments: tuple[Value, ...], named: Mapping[str, Value]) -> Call:
     """The term of a method call; raises :class:`IllegalRule`."""
     site = here()
     if named:
@@ -242,6 +269,44 @@ def called(receiver: Term, name: str, arguments: tuple[Value, ...], named: Mappi
         bound.apply_defaults()
         arguments = bound.args[1:]
     return Call(receiver, name, tuple(arguments), site)
+
+
+# What other modules ask of a term: a method would hide the method of a lattice that has its name.
+
+
+def lattice_of(term: Term) -> type[Lattice] | None:
+    """The lattice of its value, if it is known."""
+    return term._lattice
+
+
+def place_of(term: Term) -> str:
+    """Where it is written."""
+    return getattr(term, "_site", "")
+
+
+def plan_of(term: Term) -> plan.Expression:
+    """What it reads, as relational algebra."""
+    return term._plan()
+
+
+def leaves_of(term: Term) -> Iterator[tuple[Mentioned, Kind, str]]:
+    """The variables that it reads; how; and by which method, if that is not monotone."""
+    return term._leaves()
+
+
+def is_firm(term: Term) -> bool:
+    """Whether anything about it is not monotone."""
+    return any(why for _, _, why in term._leaves())
+
+
+def bare_of(right: RightSide, site: str) -> plan.Expression:
+    """Rows as plain values, each of one column: what a lattice is to merge."""
+    return right._bare(site)
+
+
+def method_of(call: Call) -> CalledMethod:
+    """What is called."""
+    return call._method
 
 
 def has_entries(term: Term) -> bool:

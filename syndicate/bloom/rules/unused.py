@@ -14,12 +14,15 @@ from __future__ import annotations
 import ast
 import inspect
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import CodeType, FunctionType
-from typing import Any, Final
+from typing import Final
 from weakref import WeakKeyDictionary, WeakSet
 
+from syndicate.bloom.namespace import Namespace
+from syndicate.bloom.rules.head import Head
 from syndicate.errors import IllegalRule
+from syndicate.values.value import Value
 
 _RULES: Final = (ast.LtE, ast.Lt)
 _MAY_ACT: Final = (ast.Call, ast.Compare, ast.Constant, ast.IfExp)
@@ -29,7 +32,7 @@ _MAKERS: Final = frozenset({"join_of", "values"})
 _examined: WeakKeyDictionary[FunctionType, WeakSet[type]] = WeakKeyDictionary()
 
 
-def check_used(block: FunctionType, program: Any) -> None:
+def check_used(block: FunctionType, program: Namespace) -> None:
     """Raise :class:`IllegalRule` for an expression in a block of a program's class that is part of no rule."""
     classes = _examined.setdefault(block, WeakSet())
     if type(program) in classes:
@@ -63,7 +66,7 @@ def _names(code: CodeType) -> frozenset[str]:
 class _Block:
     """The source of a block, and the values of its names."""
 
-    def __init__(self, tree: ast.FunctionDef, block: FunctionType, program: Any) -> None:
+    def __init__(self, tree: ast.FunctionDef, block: FunctionType, program: Namespace) -> None:
         self.tree, self.program = tree, program
         self.of = tree.args.args[0].arg if tree.args.args else ""
         self.around = {**block.__globals__, **_enclosed(block)}
@@ -95,7 +98,7 @@ class _Block:
                 if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
                     self._give(name, [None])
 
-    def _give(self, target: ast.expr, values: list[Any]) -> None:
+    def _give(self, target: ast.expr, values: Sequence[ast.expr | None]) -> None:
         if isinstance(target, ast.Name):
             self.given.setdefault(target.id, []).extend(values)
         else:
@@ -180,12 +183,12 @@ class _Block:
             value = value.value
         if not isinstance(value, ast.Name) or value.id != self.of or self.given.get(self.of) != [None]:
             return False
-        program = self.program
-        for name in reversed(path[1:]):
-            program = program._modules.get(name)
-            if program is None:
+        part: object = self.program
+        for name in reversed(path):
+            if not isinstance(part, Namespace):
                 return False
-        return path[0] in program._own
+            part = vars(part).get(name)
+        return isinstance(part, Head)
 
 
 def _statements(tree: ast.AST) -> Iterator[ast.stmt]:
@@ -207,11 +210,11 @@ def _text(node: ast.expr) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _enclosed(block: FunctionType) -> dict[str, Any]:
-    found = {}
+def _enclosed(block: FunctionType) -> dict[str, Value]:
+    values: dict[str, Value] = {}
     for name, cell in zip(block.__code__.co_freevars, block.__closure__ or (), strict=True):
         try:
-            found[name] = cell.cell_contents
+            values[name] = cell.cell_contents
         except ValueError:  # not yet assigned
-            found[name] = None
-    return found
+            values[name] = None
+    return values

@@ -18,7 +18,7 @@ Contract: :meth:`prepare` changes nothing, so that a tick that fails did not hap
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from attrs import define, field
 
@@ -309,7 +309,7 @@ class CellState:
         """At the bottom."""
         self.name, self.lattice = name, lattice
         self.value: Lattice = lattice.bottom()
-        self.inserted: Any = []
+        self.inserted: list[Lattice] = []
         self.deferred: Lattice | None = None
         self.deferring: Lattice | None = None
         self.before: Lattice | None = None
@@ -365,3 +365,7 @@ class CellState:
     def discard(self) -> None:
         """Drop what was given from outside for the next tick."""
         self.inserted = []
+
+
+RowState: TypeAlias = TableState | ScratchState
+State: TypeAlias = RowState | CellState

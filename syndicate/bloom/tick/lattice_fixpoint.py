@@ -20,6 +20,7 @@ from typing import Any
 
 from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.embedded import LatticeFound
+from syndicate.bloom.rules.term import place_of
 from syndicate.bloom.site import placed
 from syndicate.bloom.state.held import Held
 from syndicate.bloom.state.merged import Merged
@@ -116,7 +117,7 @@ class Outlet:
 
     def run(self) -> None:
         """Give what is new."""
-        value = self.spring.pull(self.spring.term._site)
+        value = self.spring.pull(place_of(self.spring.term))
         if self.rows is None:
             if value is not None:
                 previous = self.held.rows.get(())

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from syndicate.bloom.rules.capture import Mentioned
-from syndicate.bloom.rules.cell import Cell, Complete
+from syndicate.bloom.rules.capture import Mentioned, held_value, hold
+from syndicate.bloom.rules.cell import Cell, Complete, whole_term
 from syndicate.bloom.rules.function import failure
-from syndicate.bloom.rules.term import Call, Term
+from syndicate.bloom.rules.term import Call, CalledMethod, Term, is_firm, method_of
 from syndicate.bloom.site import placed
 from syndicate.errors import RuleFailed, SyndicateError
 from syndicate.lattice.delta import Grown, increment
@@ -57,14 +57,14 @@ class Leaf:
 class Node:
     """A method call; with *keep*, all that it has answered is kept as one value."""
 
-    def __init__(self, call: Call, parts: list[Any]) -> None:
+    def __init__(self, method: CalledMethod, parts: list[Any]) -> None:
         """*parts* are the receiver and the arguments: nodes, leaves, or plain."""
-        self.name, self.site = call._name, call._site
+        self.name = method.name
         self.parts = parts
         self.value: Value = NOTHING
         self.keep = False
         grows = [part for part in parts if isinstance(part, (Node, Leaf))]
-        whole = len(grows) > 1 or call._kind is not Kind.MORPHISM
+        whole = len(grows) > 1 or method.kind is not Kind.MORPHISM
         for part in grows:
             if isinstance(part, Node):
                 part.keep = whole
@@ -109,19 +109,20 @@ class Spring:
         self.captured: dict[str, Leaf] = {}
         self._cells = cells
         self.top = self._made(term)
-        self.firm = term._firm()
+        self.firm = is_firm(term)
         self.fresh = True
 
     def _made(self, term: Any) -> Any:
         if isinstance(term, Cell):
             return self._leaf(term)
         if isinstance(term, Complete):
-            return self._made(term._term)
+            return self._made(whole_term(term))
         if not isinstance(term, Call):
             return term
-        for cell in term._captured:
+        method = method_of(term)
+        for cell in method.captured:
             self.captured[cell.tabname] = self._leaf(cell)
-        return Node(term, [self._made(part) for part in (term._receiver, *term._arguments)])
+        return Node(method, [self._made(part) for part in (method.receiver, *method.arguments)])
 
     def _leaf(self, cell: Mentioned) -> Leaf:
         state = self._cells[cell.tabname]
@@ -143,9 +144,9 @@ class Spring:
 
     def pull(self, where: str) -> Value:
         """What is new of what the term answers; raises what a method raised, with the place."""
-        held = [(leaf.cell, leaf.cell._held) for leaf in self.captured.values()]
+        held = [(leaf.cell, held_value(leaf.cell)) for leaf in self.captured.values()]
         for leaf in self.captured.values():
-            leaf.cell._held = leaf.now()
+            hold(leaf.cell, leaf.now())
         try:
             return self._pull()
         except RuleFailed:
@@ -156,7 +157,7 @@ class Spring:
             raise failure(where, error, self.term) from error
         finally:
             for cell, old in held:
-                cell._held = old
+                hold(cell, old)
 
     def _pull(self) -> Value:
         again = self.fresh or self.firm or any(leaf.delta is not None for leaf in self.captured.values())

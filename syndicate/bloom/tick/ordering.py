@@ -23,7 +23,7 @@ from syndicate.bloom.rules.function import Bare, Fitting, Testing, origin_of
 from syndicate.bloom.rules.head import declaration_of, key_count
 from syndicate.bloom.rules.reader import Unseen
 from syndicate.bloom.rules.reading import PERHAPS, Purpose, Reading, read_origin
-from syndicate.bloom.rules.term import VALUE, Lifted
+from syndicate.bloom.rules.term import VALUE, Lifted, is_firm, lattice_of, plan_of
 from syndicate.bloom.tick.over import over
 from syndicate.lattice.lattice import Lattice, holds_lattice
 
@@ -80,7 +80,7 @@ class Ordering:
                 new = dict(expression.renaming)
                 return {new.get(name, name): kind for name, kind in self.kinds(expression.source).items()}
             case Lifted():
-                whole = expression.term._lattice if expression.rows is None else PERHAPS
+                whole = lattice_of(expression.term) if expression.rows is None else PERHAPS
                 return dict.fromkeys(expression.heading, whole)
             case plan.FlatMap():
                 return self.reading(expression).kinds(expression.heading)
@@ -165,7 +165,7 @@ class Ordering:
             cell = self.cells.get(expression.name) if isinstance(expression, plan.Relation) else None
             if cell is not None:
                 term = Complete(cell, why)
-                return Lifted(term._plan(), term, VALUE)
+                return Lifted(plan_of(term), term, VALUE)
             return plan.NonMonotone(expression, why)
         if isinstance(expression, Lifted) or not expression.parts():
             return expression
@@ -203,7 +203,7 @@ def _origins(expression: plan.Expression, name: str) -> Iterable[plan.Expression
                     yield from _origins(part, name)
         case plan.NonMonotone() | plan.Literal():
             pass
-        case Lifted() if expression.term._firm():
+        case Lifted() if is_firm(expression.term):
             pass
         case _:
             yield expression

@@ -22,7 +22,7 @@ from syndicate.bloom.declaration import Kind
 from syndicate.bloom.row import Names
 from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.head import kind_of
-from syndicate.bloom.rules.term import VALUE, Lifted, Term
+from syndicate.bloom.rules.term import VALUE, Lifted, Term, leaves_of
 from syndicate.bloom.tick.lattice_join import Flow, flow_of
 from syndicate.bloom.tick.over import over
 from syndicate.errors import LatticeAsKey
@@ -88,7 +88,7 @@ def divided(
     def outlet(lifted: Lifted) -> str:
         if lifted not in names:
             name = names[lifted] = f"{lifted.term} #{len(names)}"
-            read = [(levels[cell.tabname], bool(why)) for cell, _, why in lifted.term._leaves()]
+            read = [(levels[cell.tabname], bool(why)) for cell, _, why in leaves_of(lifted.term)]
             division.outlets[name] = (lifted, max((level + firm for level, firm in read), default=0))
             division.headings[name] = lifted.heading
         return names[lifted]

@@ -14,12 +14,12 @@ the tick starts again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Protocol, TypeAlias
 
 from syndicate.bloom.rules.embedded import LatticeFound, made_lattices
 from syndicate.bloom.state.held import Changes
 from syndicate.bloom.state.merged import Merged
-from syndicate.bloom.state.state import NOTHING, CellState, Delta, ScratchState, SentState, TableState
+from syndicate.bloom.state.state import NOTHING, CellState, Delta, SentState, State, TableState
 from syndicate.bloom.state.store import Store
 from syndicate.bloom.tick.lattice_fixpoint import Growth
 from syndicate.bloom.tick.wiring import Wiring
@@ -40,12 +40,30 @@ from syndicate.flow.zset import ZSet
 from syndicate.plan.stratify import Rule
 from syndicate.values.value import Value
 
-State = TableState | ScratchState | CellState
-
 Inspect: TypeAlias = Callable[[Mapping[str, Mapping[Value, int]], Mapping[str, Delta]], object]
 """It is told what changed in a tick, and what is deferred and sent."""
 
 OPERATORS = ("<+", "<-", "<+-", "<~")
+
+
+class Change(Protocol):
+    """What comes out of a circuit that runs elsewhere."""
+
+    def to_zset(self) -> ZSet:
+        """All of it."""
+
+
+class CircuitRunner(Protocol):
+    """What runs a circuit, such as :class:`~syndicate.spark.SparkEngine`."""
+
+    def step(self, deltas: Mapping[str, ZSet]) -> Mapping[str, Change]:
+        """Run one epoch."""
+
+    def close(self) -> None:
+        """Let everything go."""
+
+
+MakeEngine: TypeAlias = Callable[[Circuit], CircuitRunner]
 
 
 class Ticking:
@@ -60,7 +78,7 @@ class Ticking:
         *,
         found: Callable[[str, frozenset[str]], Wiring | None] = lambda name, columns: None,
         naive: bool = False,
-        engine: Callable[[Circuit], Any] | None = None,
+        engine: MakeEngine | None = None,
     ) -> None:
         """Of a wired program, whose *durable* tables are kept in a *store*.
 
@@ -68,7 +86,7 @@ class Ticking:
         makes what runs the circuit, which does it itself otherwise.
         """
         self.engine = engine
-        self.runner: Any = None
+        self.runner: CircuitRunner | None = None
         self.durable, self.store, self.found, self.naive = durable, store, found, naive
         self.changes: Mapping[str, Mapping[Value, int]] = {}
         self.began = self.broken = False
@@ -332,7 +350,7 @@ class Ticking:
             relations=names,
         )
 
-    def _run(self, circuit: Circuit, deltas: dict[str, ZSet]) -> Mapping[str, Any]:
+    def _run(self, circuit: Circuit, deltas: dict[str, ZSet]) -> Mapping[str, ZSet]:
         if self.runner is None:
             return circuit.step(deltas)
         return {name: change.to_zset() for name, change in self.runner.step(deltas).items()}

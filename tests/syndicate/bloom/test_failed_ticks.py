@@ -33,7 +33,7 @@ class Unlucky(Lattice):
 
 def whole(p: Any) -> dict[str, Any]:
     """All that there is."""
-    return {one._name: sorted(map(repr, one)) for one in p.collections() if one._name not in ("now", "halt")}
+    return {one.tabname: sorted(map(repr, one)) for one in p.collections() if one.tabname not in ("now", "halt")}
 
 
 def test_a_merge_that_raises() -> None:

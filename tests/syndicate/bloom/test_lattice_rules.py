@@ -40,6 +40,7 @@ from syndicate.bloom import (
     scratch,
     table,
 )
+from syndicate.bloom.instance import runtime_of
 from syndicate.errors import (
     BloomDeclaration,
     IllegalRule,
@@ -726,7 +727,7 @@ def test_what_changed_in_a_tick() -> None:
     p = made(block, t=scratch(["k", "v"], []), best=table(["k"], ["v"]), s=lset())
 
     def changes() -> dict[str, dict[Any, int]]:
-        found = p._engine.changes
+        found = runtime_of(p).engine.changes
         return {
             name: {natural(row): weight for row, weight in found[name].items()}
             for name in ("best", "s")

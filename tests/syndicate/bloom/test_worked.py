@@ -389,7 +389,7 @@ def test_case_15_a_module_imported_twice() -> None:
     p.tick()
     assert sorted(p.t4) == [(15, 20), (60, 110)]
     assert sorted(p.t5) == [(5, 10)]
-    assert sorted(one._name for one in p.collections() if "." in one._name and one._name[3] == "t") == [
+    assert sorted(one.tabname for one in p.collections() if "." in one.tabname and one.tabname[3] == "t") == [
         "xx.t1", "xx.t2", "yy.t1", "yy.t2",
     ]  # fmt: skip
 

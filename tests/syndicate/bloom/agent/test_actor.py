@@ -51,6 +51,8 @@ from syndicate.bloom import (
     table,
 )
 from syndicate.bloom.agent.packet import Packet
+from syndicate.bloom.instance import runtime_of
+from syndicate.bloom.state.following import FollowingState
 from syndicate.errors import BloomDeclaration, IllegalRule, NotInTurn, ProgramStopped, RuleFailed, SyndicateError
 from syndicate.lattice import Set
 from syndicate.testing import Seen, settled, watch
@@ -533,11 +535,9 @@ def test_rows_that_are_held(seed: int) -> None:
             self.s < +self.s.filter(lambda r: r.n % 3 == 0).map(lambda r: (r.n + 1,))
             self.out <= self.s.map(lambda r: (r.n // 2,))
 
-        def _make_states(self, held: Any) -> Any:
-            return super()._make_states({"s": None, "copy": None})
-
     rng = random.Random(seed)
     p = Held()
+    runtime_of(p).follow(["s", "copy"])
     held: set[int] = set()
     before: set[int] = set()
     for _ in range(60):
@@ -545,7 +545,8 @@ def test_rows_that_are_held(seed: int) -> None:
             n = rng.randrange(6)
             (held.discard if n in held else held.add)(n)
             for one in (p.s, p.copy):
-                state = p._state_of(one)
+                state = runtime_of(p).states[one.tabname]
+                assert isinstance(state, FollowingState)
                 state.wanted[n,] = n in held
         given = {rng.randrange(6) for _ in range(rng.randrange(3))}
         for one in (p.s, p.copy):

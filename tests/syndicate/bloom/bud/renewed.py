@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from syndicate.bloom import Bloom
+from syndicate.bloom.instance import runtime_of
 from syndicate.bloom.repl.workbench import carry
 from syndicate.bloom.rules.cell import Cell
 
@@ -13,7 +14,7 @@ from syndicate.bloom.rules.cell import Cell
 def contents(program: Bloom) -> dict[str, Any]:
     """What each collection holds, and the value of each lattice."""
     all_of_it: Iterable[Any] = program.collections()
-    return {one._name: one.value if isinstance(one, Cell) else set(one) for one in all_of_it}
+    return {one.tabname: one.value if isinstance(one, Cell) else set(one) for one in all_of_it}
 
 
 def tick(program: Bloom, **given: Any) -> None:
@@ -25,7 +26,7 @@ def tick(program: Bloom, **given: Any) -> None:
     for name, rows in given.items():
         one: Any = program.collection(name)
         one <= rows  # noqa: B015  # gives rows
-    fresh = type(program)(address=program.address, clock=lambda: program._time or 0.0, semi_naive=False)
+    fresh = type(program)(address=program.address, clock=lambda: runtime_of(program).time or 0.0, semi_naive=False)
     carry(program, fresh)
     fresh.sent, before = [], len(program.sent)
     try:

@@ -468,7 +468,7 @@ def test_thresholds_of_counts_and_sums() -> None:
             self.enough <= (self.total.sum() + 5).gt(25)
 
     p = Counted()
-    assert {p.stratum(one._name) for one in p.collections()} == {0}
+    assert {p.stratum(one.tabname) for one in p.collections()} == {0}
     steps: list[tuple[dict[str, Any], tuple[bool, bool, bool]]] = [
         ({}, (False, False, False)),
         ({"n": [(2,), (3,)], "t": Set([5, 6, 7]), "which": [(1, 5), (1, 3), (1, 7), (2, 5), (2, 2)]},
@@ -546,7 +546,7 @@ def test_variables_of_modules() -> None:
             self.count <= self.x1.s.size()
 
     p = Above()
-    assert {p.stratum(one._name) for one in p.collections()} == {0}
+    assert {p.stratum(one.tabname) for one in p.collections()} == {0}
     p.x1.m <= 3
     tick(p, s=Set([4]))
     assert (p.m.reveal(), p.count.reveal(), set(p.s.reveal())) == (6, 0, {1, 2, 3, 4})

@@ -13,6 +13,7 @@ import pytest
 
 from syndicate.bloom import Bloom, bloom, channel, lmax, scratch, stdio, table, values
 from syndicate.bloom.insight.history import History, record
+from syndicate.bloom.instance import runtime_of
 from syndicate.errors import IllegalRule, KeyConflict, RuleFailed, Unstratifiable
 from tests.syndicate.bloom.programs import KINDS, program, random_rules
 
@@ -114,7 +115,7 @@ def test_beginning_and_end() -> None:
     p = Told(write=lambda line: None)
     p.kept <= [(1,)]
     p.tick()
-    assert p._watchers == []
+    assert runtime_of(p).watchers == []
     history = record(p, last=2)
     for n in (1, 2, 10):
         p.n <= [(n,)]
@@ -124,7 +125,7 @@ def test_beginning_and_end() -> None:
     for _ in range(2):
         history.end()
     p.tick()
-    assert (len(history.moments), history.moments[-1].tick, p._watchers) == (2, 3, [])
+    assert (len(history.moments), history.moments[-1].tick, runtime_of(p).watchers) == (2, 3, [])
 
 
 def test_forms() -> None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from syndicate.bloom import Bloom, bloom, bootstrap, const, durable, lmax, scratch, table
+from syndicate.bloom.instance import instance_of
 from syndicate.bloom.repl.session import HELP, Session
 from syndicate.bloom.repl.workbench import Workbench
 from syndicate.errors import IllegalRule, KeyConflict, RuleFailed, Unstratifiable
@@ -423,7 +424,8 @@ def test_a_program_that_was_always_so(seed: int) -> None:
                 row = (rng.randrange(3), rng.randrange(3))
                 remove = kind == "table" and rng.random() < 0.3
                 for program in (whole, bench.view):
-                    one = program.collection(name) if name in program._own else bench.newest.collection(name)
+                    has_it = program if name in instance_of(program).own else bench.newest
+                    one = has_it.collection(name)
                     (one.delete if remove else one.insert)([row])
         if rng.random() < 0.6:  # a rule that gives nothing, and so changes nothing
             bench.add("t0 <= t0.filter(lambda r: False)")

@@ -1,6 +1,6 @@
-"""Strangers: rows that others sent or assert, as what can be given to the next tick, and taken back.
+"""Quarantine: rows of untrusted peers, sent or asserted, as what can be given to the next tick, and taken back.
 
-A tick that strangers' rows make raise is attempted without them, and then with parts of them
+A tick that raises with such rows is attempted without them, and then with parts of them
 (:mod:`~syndicate.hosting.refusals`): the rows that it can do with are there in ticks of their own, in their order, as
 if they had been longer on the way.
 
@@ -11,37 +11,44 @@ fires, is the program's own; but rows that replace each other by ``<+-`` do so i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
 from attrs import frozen
 
+from syndicate.bloom.collection import Collection, notice
+from syndicate.bloom.state.state import RowState
+from syndicate.bloom.tick.runtime import Runtime
 from syndicate.flow.element import Key
 
-if TYPE_CHECKING:
-    from syndicate.bloom.agent.ports import RowsAsserted
-    from syndicate.bloom.collection import Collection
+
+class Refusing(Protocol):
+    """The port of an assertion."""
+
+    def refused(self, row: Key) -> None:
+        """Let a row count for nothing as long as it is asserted."""
 
 
 @frozen(eq=False)
-class Stranger:
+class UntrustedRow:
     """A row for the next tick, in *pending* of its collection's state: ``inserted``, ``upserted``, ``deleted``, or in
     ``wanted``, which says whether it is *there* from now on; *port* is that of its assertion.
     """
 
     one: Collection
+    state: RowState
     pending: str
     row: Key
     there: bool | None = None
-    port: RowsAsserted | None = None
+    port: Refusing | None = None
 
-    def _waiting(self) -> dict[Key, Any]:
-        found: dict[Key, Any] = getattr(self.one._program._state_of(self.one), self.pending)
-        return found
+    def _waiting(self) -> dict[Key, bool | None]:
+        rows: dict[Key, bool | None] = getattr(self.state, self.pending)
+        return rows
 
     def give(self) -> None:
         """Let it be in the next tick."""
         self._waiting()[self.row] = self.there
-        self.one._notice([self.row])
+        notice(self.one, [self.row])
 
     def drop(self) -> None:
         """Let it not be."""
@@ -58,19 +65,18 @@ def deferred(sent: Mapping[str, Mapping[Key, int]]) -> dict[str, dict[Key, int]]
     >>> deferred({"t <+": {("a",): 1}, "t <+-": {("b",): 1, ("c",): -1}, "t <-": {("d",): 1}})
     {'t': {('a',): 1, ('b',): 1}}
     """
-    found: dict[str, dict[Key, int]] = {}
+    rows: dict[str, dict[Key, int]] = {}
     for sink, delta in sent.items():
         name, _, operator = sink.partition(" ")
         if operator in ("<+", "<+-"):
-            found.setdefault(name, {}).update({row: 1 for row, weight in delta.items() if weight > 0})
-    return found
+            rows.setdefault(name, {}).update({row: 1 for row, weight in delta.items() if weight > 0})
+    return rows
 
 
-def take_back(strangers: Sequence[Stranger]) -> None:
+def take_back(runtime: Runtime, rows: Sequence[UntrustedRow]) -> None:
     """Let rows not be in the next tick."""
-    for one in strangers:
+    for one in rows:
         one.drop()
-    for collection in {one.one: None for one in strangers}:
-        state = collection._program._state_of(collection)
-        collection._program._root._engine.noticed.pop(collection._name, None)
-        collection._notice([*state.inserted, *getattr(state, "upserted", ())])
+    for collection, state in {one.one: one.state for one in rows}.items():
+        runtime.engine.noticed.pop(collection.tabname, None)
+        notice(collection, [*state.inserted, *getattr(state, "upserted", ())])

@@ -1,0 +1,392 @@
+"""Runtime: a program that was made, as it ticks: its rules, what they are compiled to, its states, and who runs it.
+
+One is shared by a program, its modules and its collections.  Rules are recorded into it while blocks are run; then it
+is wired and opened, and ticks: :meth:`Runtime.take_in` takes what waits, :meth:`Runtime.derive` derives and sends.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Protocol, TypeAlias, TypeVar
+
+from syndicate import plan
+from syndicate.bloom.collection import Collection, taken_rows
+from syndicate.bloom.declaration import SENT, TABLES, Kind
+from syndicate.bloom.row import Row, fitted_all
+from syndicate.bloom.rule import Rule
+from syndicate.bloom.rules.head import Head, declaration_of, key_count, kind_of
+from syndicate.bloom.site import here
+from syndicate.bloom.state.contents import Contents
+from syndicate.bloom.state.following import FollowingState
+from syndicate.bloom.state.inbox import Filter, Inbox
+from syndicate.bloom.state.state import CellState, RowState, ScratchState, SentState, State, TableState
+from syndicate.bloom.state.store import Store
+from syndicate.bloom.tick.sending import Sending
+from syndicate.bloom.tick.ticking import MakeEngine, Ticking
+from syndicate.bloom.tick.wiring import Wiring, steady, wired
+from syndicate.errors import BloomDeclaration, IllegalRule, ProgramStopped, RuleFailed
+from syndicate.flow.element import Key, key_of
+from syndicate.lattice.lattice import Lattice
+from syndicate.storage.disk import Disk
+from syndicate.values.value import Value
+
+T = TypeVar("T")
+Callback: TypeAlias = Callable[[list[Row]], object]
+
+
+class Resident(Protocol):
+    """The agent of a program, as its ticks and collections know it: who runs it, perhaps in another thread."""
+
+    ended: bool
+    thread: int
+
+    def enter(self, act: Callable[[], object]) -> None:
+        """Let something be given to the program in a turn of its own actor."""
+
+    def call(self, fn: Callable[[], T], *, what: str) -> T:
+        """What *fn* returns between two ticks."""
+
+    def stopped(self) -> ProgramStopped:
+        """The error for who waits for a program that has stopped."""
+
+
+class Runtime:
+    """A program that ticks."""
+
+    wiring: Wiring
+    engine: Ticking
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        address: Value,
+        clock: Callable[[], float],
+        write: Callable[[str], None],
+        channel_filter: Filter | None,
+        semi_naive: bool,
+        engine: MakeEngine | None,
+    ) -> None:
+        """Of a class of this *name*, with nothing in it yet; the others are options of the program."""
+        self.name, self.address, self.clock = name, address, clock
+        self.semi_naive, self.make_engine = semi_naive, engine
+        self.collecting = False
+        self.block = ""
+        self.note: Callable[[Head, plan.Expression], None] = lambda head, body: None
+        """Told of each rule that is recorded."""
+        self.rules: list[Rule] = []
+        self.merged: Mapping[str, frozenset[str]] = {}
+        self.collections: dict[str, Collection] = {}
+        self.outer: frozenset[str] = frozenset()
+        """The names of those that are the program's own, and not a module's."""
+        self.states: dict[str, State] = {}
+        self.store: Store | None = None
+        self.shares_store = False
+        self.inbox = Inbox(channel_filter)
+        self.arrived: Mapping[str, Mapping[Key, None]] = {}
+        self.files: list[Collection] = []
+        self.has_read = False
+        self.sending = Sending(self.deliver_or_collect, write)
+        self.fired = self.done = self.ticking = 0
+        self.time: float | None = None
+        self.halted = self.stopped = self.calling = False
+        self.agent: Resident | None = None
+        self.watchers: list[Callable[[], None]] = []
+        """Called after a tick, before what it sends is gone."""
+        self.callbacks: list[tuple[str, Callback]] = []
+        self.hooks: list[Callable[[], object]] = []
+        """Called when the program has stopped."""
+        self.todo: list[Callable[[], object]] = []
+        """Called before the next tick."""
+
+    # --------------------------------------------------------------------------------------------------- making
+
+    def record(self, head: Head, op: str, body: plan.Expression, site: str) -> Rule:
+        """Have one more rule, of the block that is run."""
+        self.note(head, body)
+        self.rules.append(Rule(head.tabname, op, body, site, self.block, len(self.rules) + 1))
+        return self.rules[-1]
+
+    def wire(self, collections: Iterable[Collection], outer: Iterable[Collection]) -> None:
+        """Compile the rules over all collections, of which some are in no module; raises :class:`Unstratifiable`."""
+        self.collections = {one.tabname: one for one in collections}
+        self.outer = frozenset(one.tabname for one in outer)
+        self.wiring = wired(self.collections.values(), self.rules)
+        self.merged = self.wiring.merged
+
+    def open(self, place: str | Path | Disk | Store | None, followed: Iterable[str]) -> None:
+        """Make the states, read durable tables, and be ready to tick; *followed* collections follow assertions."""
+        self.states = self._make_states(frozenset(followed))
+        durable = self._durable()
+        if durable and place is None:
+            raise BloomDeclaration(
+                f"{declaration_of(durable[0]).site}: {durable[0].tabname} is durable: give {self.name}(state=PATH)"
+            )
+        self.shares_store = isinstance(place, Store)
+        self.store = store = Store(place) if place is not None and not isinstance(place, Store) else place
+        if store is not None:
+            try:
+                for one in durable:
+                    state, rows = self.states[one.tabname], store.load(one.tabname, one.cols)
+                    assert isinstance(state, TableState)
+                    state.restored.update(dict.fromkeys(map(key_of, rows)))
+            except BaseException:
+                self._close_store()
+                raise
+        self.engine = self._make_engine()
+        self.files = [one for one in self.collections.values() if kind_of(one) in (Kind.FILE, Kind.CALLED)]
+        self.sending.of(self.collections.values(), self.states)
+
+    def row_state(self, name: str) -> RowState:
+        """The state of a collection of rows."""
+        state = self.states[name]
+        assert not isinstance(state, CellState)
+        return state
+
+    def follow(self, names: Iterable[str]) -> None:
+        """Let scratches follow assertions, before the first tick."""
+        for name in names:
+            state = self.states[name]
+            if type(state) is ScratchState:
+                self.states[name] = following = FollowingState(state.contents)
+                following.inserted = state.inserted
+        self.engine.close()
+        self.engine = self._make_engine()
+
+    def _durable(self) -> list[Collection]:
+        return [one for one in self.collections.values() if kind_of(one) is Kind.DURABLE]
+
+    def _make_states(self, followed: frozenset[str]) -> dict[str, State]:
+        calm = steady(self.collections.values(), self.wiring.rules)
+        states: dict[str, State] = {}
+        for name, one in self.collections.items():
+            contents = Contents(name, one.cols, key_count(one))
+            if kind_of(one) is Kind.LATTICE:
+                states[name] = CellState(name, declaration_of(one).lattices["value"])
+            elif kind_of(one) in (*TABLES, Kind.CONST):
+                states[name] = TableState(contents, eager=name in self.wiring.derived and name not in calm)
+            elif kind_of(one) in SENT:
+                states[name] = SentState(contents)
+            else:
+                states[name] = FollowingState(contents) if name in followed else ScratchState(contents)
+        return states
+
+    def _make_engine(self) -> Ticking:
+        return Ticking(
+            self.wiring,
+            self.states,
+            [one.tabname for one in self._durable()],
+            self.store,
+            found=self._rewired,
+            naive=not self.semi_naive,
+            engine=self.make_engine,
+        )
+
+    def _rewired(self, name: str, columns: frozenset[str]) -> Wiring | None:
+        """The wiring with one more collection that holds lattice values; None if that was known."""
+        if name in self.merged:
+            return None
+        self.wiring = wired(self.collections.values(), self.rules, {**self.merged, name: columns})
+        self.merged = self.wiring.merged
+        return self.wiring
+
+    def close(self) -> None:
+        """Close the file of durable tables, and the engine."""
+        self.engine.close()
+        self._close_store()
+
+    def _close_store(self) -> None:
+        if self.store is not None and not self.shares_store:
+            self.store.close()
+
+    def shut_down(self) -> None:
+        """Close, and call who wants to know, once; raises what these raise."""
+        if not self.stopped:
+            self.stopped = True
+            self.close()
+            errors: list[Exception] = []
+            for fn in list(self.hooks):
+                try:
+                    fn()
+                except Exception as error:  # which is no reason to leave out the others
+                    errors.append(error)
+            if errors:
+                raise errors[0] if len(errors) == 1 else ExceptionGroup("functions of on_shutdown() raised", errors)
+
+    def over(self) -> ProgramStopped:
+        """The error for who wants something of a program that has stopped."""
+        if self.agent is not None:
+            return self.agent.stopped()
+        return ProgramStopped(f"{self.name} has stopped: make a new one")
+
+    # --------------------------------------------------------------------------------------------------- what comes in
+
+    def from_outside(self, act: Callable[[], object]) -> None:
+        """Do what gives rows to the next tick, where the program runs."""
+        if self.agent is not None:
+            self.agent.enter(act)
+        elif self.stopped:
+            raise self.over()
+        else:
+            act()
+
+    def give(self, name: str, pending: str, rows: Mapping[Key, None]) -> None:
+        """Let rows be *inserted*, *deleted*, *upserted* or *posted* with the next tick."""
+        state = self.states[name]
+        self.from_outside(lambda: getattr(state, pending).update(rows))
+
+    def merge(self, name: str, value: Lattice) -> None:
+        """Let a lattice grow by a value in the next tick."""
+        state = self.states[name]
+        assert isinstance(state, CellState)
+        self.from_outside(lambda: state.insert(value))
+
+    def notice(self, name: str, columns: Iterable[str]) -> None:
+        """Know that rows which were given hold lattice values."""
+        self.engine.notice(name, columns)
+
+    def deliver(self, one: Collection, rows: object) -> None:
+        """Let rows arrive in a channel with the next tick."""
+        if kind_of(one) is not Kind.CHANNEL:
+            raise IllegalRule(f"{one.tabname} is a {kind_of(one).value}: only channels are delivered to")
+        taken = taken_rows(one, rows)
+        self.from_outside(lambda: self.arrive(one, taken))
+
+    def arrive(self, one: Collection, rows: Iterable[Key]) -> None:
+        """Let rows wait in the inbox, in a turn of the program's own."""
+        self.inbox.add(self.states[one.tabname].contents, rows)
+
+    def deliver_or_collect(self, address: Value, channel: str, row: tuple[Value, ...]) -> None:
+        """What is done with the rows of channels as long as nobody has set another way."""
+        if address == self.address:
+            self.deliver(self.collections[channel], [row])
+        else:
+            self.sending.sent.append((address, channel, row))
+
+    def fire(self, one: Collection) -> None:
+        """Let a periodic have one more row in the next tick."""
+        if kind_of(one) is not Kind.PERIODIC:
+            raise IllegalRule(f"{one.tabname} is a {kind_of(one).value}: only a periodic fires")
+        self.fired += 1
+        one.insert([(self.fired, self.clock())])
+
+    def waits(self) -> bool:
+        """Whether another tick would do something: rows wait that were given, deferred or sent to ourselves."""
+        todo = self.done == 0 or self.todo or self.inbox.waits()
+        return bool(todo) or any(state.waits() for state in self.states.values())
+
+    def discard(self) -> None:
+        """Drop what was given from outside for the next tick."""
+        self.inbox.clear()
+        self.engine.noticed.clear()
+        for state in self.states.values():
+            state.discard()
+
+    # --------------------------------------------------------------------------------------------------- ticking
+
+    def tick(self) -> None:
+        """Take in what waits, derive, send; raises what makes a tick fail, which then did not happen."""
+        self.take_in()
+        self.derive()
+
+    def take_in(self) -> None:
+        """Let what waits be in the tick that begins."""
+        if self.ticking:
+            raise IllegalRule(f"{here()}: tick() within a tick: use a callback, or tick afterwards")
+        for _ in range(len(self.todo)):
+            self.todo.pop(0)()
+        self.arrived = self.inbox.taken()
+        for name, rows in self.arrived.items():
+            state = self.row_state(name)
+            getattr(state, state.inlet).update(rows)
+        self.has_read = False
+
+    def derive(self) -> None:
+        """Derive, and when that has happened, send, and call who wants to know."""
+        self.time = None
+        if "now" in self.wiring.read:
+            self.time = self.clock()
+            self.row_state("now").inserted = {key_of((self.done, self.time)): None}
+        for one in () if self.has_read else self.files:
+            self.row_state(one.tabname).inserted = read(one)
+        self.has_read = True  # until a tick has happened: what is called may not give its rows again
+        self.ticking = threading.get_ident()
+        try:
+            self.engine.tick()
+        finally:
+            self.ticking = 0
+        self.has_read = False
+        self.done += 1
+        try:
+            for watch in self.watchers and list(self.watchers):  # before what was sent is gone
+                watch()
+        finally:
+            self.sending.post()
+        self.halted = self.halted or bool(self.states["halt"].contents.rows)
+        self.calling = True
+        try:
+            for name, callback in list(self.callbacks):
+                if rows := list(self.collections[name]):
+                    callback(rows)
+        finally:
+            self.calling = False
+
+    def in_rule(self) -> bool:
+        """Whether a function of a rule is running in this thread: another may look at any time."""
+        return self.ticking == threading.get_ident()
+
+    # --------------------------------------------------------------------------------------------------- what is there
+
+    def rows(self, name: str) -> Mapping[Key, None]:
+        """The rows of a collection after the last tick; a copy, where another thread runs the program."""
+        rows = self.states[name].contents.rows
+        return self._looked_at(lambda: rows, lambda: dict(rows))
+
+    def row(self, name: str, key: tuple[Value, ...]) -> Key | None:
+        """The one that has a key."""
+        return self.states[name].contents.by_key(key)
+
+    def value(self, name: str) -> Lattice:
+        """The value of a lattice; a copy, where another thread runs the program: a table is not for two threads."""
+        state = self.states[name]
+        assert isinstance(state, CellState)
+        return self._looked_at(lambda: state.value, lambda: copied(state.value))
+
+    def _looked_at(self, look: Callable[[], T], copy: Callable[[], T]) -> T:
+        agent = self.agent
+        if agent is None or agent.ended or threading.get_ident() == agent.thread:
+            return look()
+        try:
+            return agent.call(copy, what="looking")
+        except ProgramStopped:
+            return look()
+
+
+def copied(value: Lattice) -> Lattice:
+    """The same value in tables of its own."""
+    make, form = value.__reduce__()
+    return make(*form)
+
+
+def read(one: Collection) -> dict[Key, None]:
+    """The lines of a file, or what a function gives; raises :class:`RuleFailed`."""
+    declared = declaration_of(one)
+    where = f"{declared.site}: {one.tabname}"
+
+    def failed(why: str) -> RuleFailed:
+        return RuleFailed(f"{where} {why}. The tick did not happen", sites=[declared.site], relations=[one.tabname])
+
+    if declared.call is not None:
+        try:
+            rows = declared.call()
+        except Exception as error:
+            raise failed(f"raised {type(error).__name__}: {error}") from error
+        return dict.fromkeys(map(key_of, fitted_all(rows, one.cols, where)))
+    assert declared.path is not None
+    try:
+        text = declared.path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise failed(f"cannot read {declared.path}: {error}") from error
+    return dict.fromkeys(enumerate(text.splitlines()))
