@@ -25,7 +25,7 @@ import random
 import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, ClassVar, Final, Literal, TypeVar
+from typing import ClassVar, Final, Literal, TypedDict, TypeVar
 
 import trio
 from attrs import frozen
@@ -44,7 +44,7 @@ from syndicate.actors.verbs import current_facet, linked_task, on_stop_or_crash,
 from syndicate.errors import AddressError, ConnectError
 from syndicate.log import logger
 from syndicate.values.text import unparse_form
-from syndicate.values.value import Frozen, Ref, Value
+from syndicate.values.value import Assertion, Frozen, Ref, Value
 
 F = TypeVar("F", bound=Callable[[Ref], object])
 
@@ -60,6 +60,16 @@ _LONGEST: Final = 30.0
 
 _STEADY: Final = 5.0
 """Seconds after which a connection counts as one that has lasted."""
+
+
+class ConnectOptions(TypedDict, total=False):
+    """What :func:`connect` may be told of a connection, for those who pass it on."""
+
+    attempts: int | None
+    reconnect: bool
+    encoding: Encoding | None
+    tls: Tls | None
+    limits: Limits
 
 
 def connect(
@@ -150,16 +160,16 @@ class _Arrivals(Entity):
 
     def __init__(self, fn: Callable[[Ref], object]) -> None:
         self._fn = fn
-        self._facets: dict[Any, Facet] = {}
+        self._facets: dict[Assertion, Facet] = {}
 
-    def assert_(self, value: Value, handle: Any) -> None:
+    def assert_(self, value: Value, handle: Assertion) -> None:
         turn = current("connect")
         facet = self._facets[handle] = Facet(turn.actor, turn.facet)
         facet.preventers = 1  # it lasts as long as the connection, even with nothing in it
         facet.vital = True
         facet.run(turn, partial(self._fn, value))
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         self._facets.pop(handle).stop(current("connect"))
 
     def message(self, value: Value) -> None:
@@ -240,7 +250,7 @@ class _Attempt(Entity):
         self._heard = False
         self._news = trio.Event()
         self._over = trio.Event()
-        self._given: dict[Any, Handle] = {}
+        self._given: dict[Assertion | None, Handle] = {}
 
     async def run(self) -> None:
         keeper, wanted = self._keeper, self._keeper.wanted
@@ -301,12 +311,12 @@ class _Attempt(Entity):
         if self._keeper.wanted.cap is None:
             self._give(None, first)
 
-    def _give(self, handle: Any, it: Ref) -> None:
+    def _give(self, handle: Assertion | None, it: Ref) -> None:
         self._since = trio.current_time()
         self._keeper.arrived()
         self._given[handle] = current("connect").assert_(self._keeper.wanted.arrival, it)
 
-    def assert_(self, form: Frozen, handle: Any) -> None:
+    def assert_(self, form: Frozen, handle: Assertion) -> None:
         answer = answered(form)
         if answer is None:
             return
@@ -320,7 +330,7 @@ class _Attempt(Entity):
                 "server prints"
             )
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         given = self._given.pop(handle, None)
         if given is not None:
             given.retract()

@@ -54,7 +54,7 @@ Source: Garnock-Jones 2018 (cleanup function, visibility restrictions); ``docs/d
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from attrs import evolve
 
@@ -85,7 +85,7 @@ from syndicate.index.bag import Bag
 from syndicate.index.event import MESSAGE
 from syndicate.index.interest import INTEREST, OBSERVE, interest
 from syndicate.values.pattern import Capture, Group, Kind, Pattern, decode
-from syndicate.values.value import TRUE, Frozen, Value, freeze, thaw
+from syndicate.values.value import TRUE, Assertion, Frozen, Value, freeze, thaw
 
 INBOUND: Final = Symbol("inbound")
 OUTBOUND: Final = Symbol("outbound")
@@ -95,17 +95,17 @@ OUTBOUND: Final = Symbol("outbound")
 class Inbound:
     """Inside: *value* is in the outer dataspace, and somebody inside observes such values."""
 
-    value: Any
+    value: Value
 
 
 @record(OUTBOUND)
 class Outbound:
     """Inside: *value* shall be in the outer dataspace."""
 
-    value: Any
+    value: Value
 
 
-def nested(outer: Ref, boot: Callable[..., object] | None = None, *args: Any, name: str = "nested") -> Ref:
+def nested(outer: Ref, boot: Callable[..., object] | None = None, *args: object, name: str = "nested") -> Ref:
     """A new dataspace inside *outer*, and an actor that runs ``boot(inner, *args)`` in it; returns *inner*.
 
     It lives as long as the current facet: then the boot actor is stopped in order, the inner dataspace ends,
@@ -138,7 +138,7 @@ def nested(outer: Ref, boot: Callable[..., object] | None = None, *args: Any, na
     return inner
 
 
-def _observe(ds: Ref, pattern: Any, entity: Entity) -> None:
+def _observe(ds: Ref, pattern: Value, entity: Entity) -> None:
     form = interest(pattern, ref(entity))
     entity.asked = form[1]
     current("nested").assert_form(current_facet(), ds, form)
@@ -155,13 +155,13 @@ class _Carrier(Entity):
     def __init__(self, there: Ref, carry: Callable[[Frozen], Frozen]) -> None:
         self.there = there
         self.carry = carry
-        self.carried: dict[Any, Handle] = {}
+        self.carried: dict[Assertion, Handle] = {}
 
-    def assert_(self, value: Frozen, handle: Any) -> None:
+    def assert_(self, value: Frozen, handle: Assertion) -> None:
         _, form = value
         self.carried[handle] = current("nested").assert_form(current_facet(), self.there, self.carry(form))
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         self.carried.pop(handle).retract()
 
     def message(self, value: Frozen) -> None:
@@ -226,11 +226,11 @@ class _Interests(Entity):
         self.outer = outer
         self.inner = inner
         self.once = _Once()
-        self.inside: dict[Any, Frozen] = {}
+        self.inside: dict[Assertion, Frozen] = {}
         self.wanted = Bag()
         self.standing: dict[Frozen, Handle] = {}
 
-    def assert_(self, value: tuple[Value], handle: Any) -> None:
+    def assert_(self, value: tuple[Value], handle: Assertion) -> None:
         try:
             wanted = _wanted(decode(value[0]))
             if wanted is None:
@@ -246,7 +246,7 @@ class _Interests(Entity):
             form = (INTEREST, *key, ref(inward))
             self.standing[key] = current("nested").assert_form(current_facet(), self.outer, form)
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         key = self.inside.pop(handle, None)
         if key is not None and self.wanted.remove(key):
             self.standing.pop(key).retract()  # what replaces it in the same turn has come before

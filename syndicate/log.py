@@ -6,18 +6,20 @@ structlog's own default prints to stdout, where it would mix with a program's ou
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 import structlog
+from structlog.typing import FilteringBoundLogger, Processor
 
 
-def logger(**context: Any) -> Any:
+def logger(**context: object) -> FilteringBoundLogger:
     """A bound structlog logger."""
+    bound: FilteringBoundLogger
     if structlog.is_configured():
-        return structlog.get_logger(**context)
-    return structlog.wrap_logger(structlog.PrintLogger(sys.stderr), processors=_processors(sys.stderr.isatty())).bind(
-        **context
-    )
+        bound = structlog.get_logger(**context)
+    else:
+        plain = structlog.PrintLogger(sys.stderr)
+        bound = structlog.wrap_logger(plain, processors=_processors(sys.stderr.isatty())).bind(**context)
+    return bound
 
 
 def configure(style: str = "auto", level: str = "debug") -> None:
@@ -32,7 +34,7 @@ def configure(style: str = "auto", level: str = "debug") -> None:
     )
 
 
-def _processors(colors: bool) -> list[Any]:
+def _processors(colors: bool) -> list[Processor]:
     return [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -41,7 +43,7 @@ def _processors(colors: bool) -> list[Any]:
     ]
 
 
-def _json() -> list[Any]:
+def _json() -> list[Processor]:
     return [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,

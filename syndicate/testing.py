@@ -42,7 +42,7 @@ Source: ``docs/design/testing.md``, "Fixtures for users".
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias, TypeVar
 
 import pytest
 import structlog.testing
@@ -54,9 +54,11 @@ from syndicate.actors.trace import Trace
 from syndicate.actors.turn import Entity, current
 from syndicate.actors.verbs import current_facet, ref
 from syndicate.index.interest import interest
-from syndicate.values.value import Ref, Value
+from syndicate.values.value import Assertion, Ref, Value
 
-Seen: TypeAlias = "list[tuple[Any, ...]]"
+T = TypeVar("T")
+
+Seen: TypeAlias = "list[tuple[Value, ...]]"
 """Events in order: a mark, ``"+"``, ``"-"`` or ``"!"``, and then the captures."""
 
 
@@ -65,14 +67,14 @@ class Watcher(Entity):
 
     def __init__(self) -> None:
         self.seen: Seen = []
-        self.known: dict[Any, Value] = {}
+        self.known: dict[Assertion, Value] = {}
 
-    def assert_(self, value: Value, handle: Any) -> None:
+    def assert_(self, value: Value, handle: Assertion) -> None:
         """Captures have appeared."""
         self.known[handle] = value
         self.seen.append(("+", *value))
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         """They have gone."""
         self.seen.append(("-", *self.known.pop(handle)))
 
@@ -81,7 +83,7 @@ class Watcher(Entity):
         self.seen.append(("!", *value))
 
 
-def watch(ds: Ref, pattern: Any) -> Seen:
+def watch(ds: Ref, pattern: Value) -> Seen:
     """A list that grows with each event for an observer of *pattern*, for as long as the current facet lives."""
     watcher = Watcher()
     asked = interest(pattern, ref(watcher))
@@ -90,7 +92,7 @@ def watch(ds: Ref, pattern: Any) -> Seen:
     return watcher.seen
 
 
-def settled(boot: Callable[..., object], *args: Any) -> System:
+def settled(boot: Callable[..., object], *args: object) -> System:
     """A system in which ``boot(*args)`` and all that it caused has run; raises what *boot* raised.
 
     Starts no tasks, no timers.
@@ -110,7 +112,7 @@ def clock(request: pytest.FixtureRequest) -> trio.testing.MockClock:
     """The clock of the test: it jumps to the next deadline whenever nothing else can happen."""
     jumping = trio.testing.MockClock(autojump_threshold=0)
 
-    def run(main: Any, clock: Clock | None = None, instruments: Sequence[Instrument] = ()) -> Any:
+    def run(main: Callable[[], Awaitable[T]], clock: Clock | None = None, instruments: Sequence[Instrument] = ()) -> T:
         return trio.run(main, clock=clock or jumping, instruments=instruments)
 
     # pytest-trio gives a test the clocks among its own arguments only, not those of its fixtures.
@@ -148,7 +150,7 @@ async def trace(system: System) -> list[Trace]:
 
 
 @pytest.fixture
-def logs() -> Iterator[list[MutableMapping[str, Any]]]:
+def logs() -> Iterator[list[MutableMapping[str, object]]]:
     """The log entries of the test, as dictionaries, instead of lines on stderr."""
     captured = structlog.testing.LogCapture()
     configured, config = structlog.is_configured(), structlog.get_config()

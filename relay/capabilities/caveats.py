@@ -33,7 +33,7 @@ Source: Syndicate schemas, ``sturdy``; Syndicate protocol, on attenuation; ``doc
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 from weakref import WeakValueDictionary
 
 from relay.capabilities.passage import Passage, compacted
@@ -63,7 +63,7 @@ Rewriter: TypeAlias = "Callable[[Frozen], Frozen | None]"
 
 _Found: TypeAlias = "list[Frozen]"
 _Matcher: TypeAlias = Callable[[Frozen, _Found], bool]
-_Maker: TypeAlias = Callable[[_Found], Any]
+_Maker: TypeAlias = Callable[[_Found], Frozen]
 
 NODES: Final = 4096
 """The nested values in all caveats of one reference: they are looked at for each value that passes."""
@@ -182,7 +182,7 @@ def _first(alternatives: list[tuple[_Matcher, _Maker]]) -> Rewriter:
 def _bounded(make: _Maker) -> _Maker:
     """Of what compounds were found, much larger ones can be made, and larger still by the next caveat."""
 
-    def bounded(captures: _Found) -> Any:
+    def bounded(captures: _Found) -> Frozen:
         rewritten = make(captures)
         return rewritten if tuple not in map(type, captures) or _fits(rewritten) else None
 
@@ -358,7 +358,7 @@ def _template(form: Frozen, count: int) -> _Maker:
 
 
 def _made(head: tuple[Frozen, ...], parts: list[_Maker]) -> _Maker:
-    def make(captures: _Found) -> Any:
+    def make(captures: _Found) -> Frozen:
         form = (*head, *[part(captures) for part in parts])
         return None if None in form else form
 
@@ -368,7 +368,7 @@ def _made(head: tuple[Frozen, ...], parts: list[_Maker]) -> _Maker:
 def _attenuating(make: _Maker, forms: tuple[Frozen, ...]) -> _Maker:
     rewriters = [*map(_caveat, forms)]
 
-    def attenuating(captures: _Found) -> Any:
+    def attenuating(captures: _Found) -> Frozen:
         ref = make(captures)
         try:
             return attenuated(ref, forms, rewriters) if type(ref) is Ref else None

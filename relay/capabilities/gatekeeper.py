@@ -30,7 +30,7 @@ from __future__ import annotations
 import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import ClassVar, Final, Literal
 
 from attrs import define
 
@@ -138,7 +138,7 @@ class BindSpace(Entity):
             oid = freeze(name)
             self._names.setdefault(oid, []).append(_Bound(oid, key, ref))
 
-    def assert_(self, form: Frozen, handle: Any) -> None:
+    def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Bind; what is no ``<bind ..>`` is ignored."""
         match form:
             case (label, (kind, (tag, keys, values)), Ref() as target, observer) if (
@@ -149,7 +149,7 @@ class BindSpace(Entity):
                     return
                 self._bind(said[OID], said[_KEY], target, observer, handle)
 
-    def _bind(self, oid: Frozen, key: bytes, target: Ref, observer: Frozen, handle: Any) -> None:
+    def _bind(self, oid: Frozen, key: bytes, target: Ref, observer: Frozen, handle: Assertion) -> None:
         try:
             ref = mint(thaw(oid), key)
         except NotAValue:  # a live reference in the name: nobody could ask for it
@@ -162,7 +162,7 @@ class BindSpace(Entity):
         self._binds[handle] = bound, passage.revoke, reply
         self._answer(turn, oid)
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         """Withdraw a bind: its references end."""
         if handle not in self._binds:
             return
@@ -252,11 +252,11 @@ class Gatekeeper(Entity):
         self.space = bindings if isinstance(bindings, BindSpace) else BindSpace(bindings)
         self._words = _WORDS[replies]
         self._limits = limits
-        self._questions: dict[Any, tuple[_Question, Any]] = {}
-        self._refusals: dict[Any, Handle] = {}
-        self._standing: Counter[Any] = Counter()
+        self._questions: dict[Assertion, tuple[_Question, Facet | None]] = {}
+        self._refusals: dict[Assertion, Handle] = {}
+        self._standing: Counter[Facet | None] = Counter()
 
-    def assert_(self, form: Frozen, handle: Any) -> None:
+    def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Answer a ``<resolve ..>``; anything else is ignored."""
         if type(form) is not tuple or len(form) != 3 or form[0] is not _RESOLVE or type(form[2]) is not Ref:
             return
@@ -279,13 +279,13 @@ class Gatekeeper(Entity):
         except CaveatError:
             return _INVALID
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         """Take the answer back."""
         refusal = self._refusals.pop(handle, None)
         if refusal is not None:
             current("resolve").retract(refusal)
-        question, session = self._questions.pop(handle, (None, None))
-        if question is not None:
+        if handle in self._questions:
+            question, session = self._questions.pop(handle)
             self._standing[session] -= 1
             if not self._standing[session]:
                 del self._standing[session]
@@ -293,6 +293,6 @@ class Gatekeeper(Entity):
             question.end(current("resolve"))
 
 
-def _session(handle: Any) -> Any:
+def _session(handle: Assertion) -> Facet | None:
     """Who asks: the facet whose assertion it is, which is the session's for what comes from a peer."""
     return getattr(handle, "facet", None)

@@ -27,7 +27,7 @@ Source: ``docs/design/relay.md``, "Caveats" and "The gatekeeper".
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from relay.protocol.observer import heard
 from syndicate.actors.dataspace import Dataspace
@@ -53,7 +53,7 @@ class Passage(Entity):
         """What the target gets; None if nothing."""
         return form
 
-    def assert_(self, form: Frozen, handle: Any) -> None:
+    def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Hand on."""
         passed, target = self.pass_on(form), self.target
         if passed is None or not heard(target, passed):
@@ -65,7 +65,7 @@ class Passage(Entity):
             own = self._passed[handle] = handle
         target.entity.assert_(passed if target.raw else thaw(passed), own)
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         """Hand on, if the assertion was."""
         passed = self._passed.pop(handle, None)
         if passed is not None:

@@ -9,7 +9,7 @@ Source: ``docs/design/commands.md``, "Commands".
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -59,7 +59,7 @@ def syndicate_main() -> None:
     """A dataspace actor runtime."""
 
 
-def server_main(*args: Any, **kwargs: Any) -> None:
+def server_main(*args: object, **kwargs: object) -> None:
     """The command ``syndicate-server``."""
     with interruptible():
         from relay.cli.server import server_main
@@ -67,7 +67,7 @@ def server_main(*args: Any, **kwargs: Any) -> None:
         server_main(*args, **kwargs)
 
 
-def console_main(*args: Any, **kwargs: Any) -> None:
+def console_main(*args: object, **kwargs: object) -> None:
     """The command ``syndicate-console``."""
     with interruptible():
         from relay.cli.console import console_main

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, Final, Literal, Self, TextIO
+from typing import Final, Literal, Self, TextIO
 
 import click
 from click.core import ParameterSource
@@ -146,9 +146,9 @@ def bench_main(
             count=count,
             seconds=_SECONDS if count is None and seconds is None else seconds,
             encoding=encoding,
+            tls=target.tls,
             tell=bar.tell,
             **shape,
-            **target.options,
         )
         facts = {"address": target.place, "own_server": own, "encoding": encoding, **shape}
         after.callback(_report, load, facts, as_json, as_csv)
@@ -232,7 +232,7 @@ class _Bar:
 # ---------------------------------------------------------------------------------------------------- what it was
 
 
-def _row(tally: Tally) -> dict[str, Any]:
+def _row(tally: Tally) -> dict[str, object]:
     return {
         "kind": tally.kind,
         "sent": tally.sent,
@@ -247,7 +247,7 @@ def _row(tally: Tally) -> dict[str, Any]:
     }
 
 
-def _report(load: Load, facts: dict[str, Any], as_json: bool, as_csv: bool) -> None:
+def _report(load: Load, facts: dict[str, object], as_json: bool, as_csv: bool) -> None:
     """What was measured so far: the figures on standard output, what is wrong with them on stderr."""
     if not load.tallies:
         return
@@ -272,7 +272,7 @@ def _report(load: Load, facts: dict[str, Any], as_json: bool, as_csv: bool) -> N
         click.echo(f"{_NAME}: {problem}", err=True)
 
 
-def _print(load: Load, facts: dict[str, Any]) -> None:
+def _print(load: Load, facts: dict[str, object]) -> None:
     place = "a server of its own" if facts["own_server"] else facts["address"]
     click.echo(
         f"{place}: {facts['clients']:,} client{'s' * (facts['clients'] != 1)}, {facts['size']:,} bytes each, "

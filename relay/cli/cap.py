@@ -14,7 +14,7 @@ import secrets
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn, TypeVar
+from typing import Final, NoReturn, ParamSpec, TypeVar
 
 import click
 
@@ -26,7 +26,9 @@ from syndicate.values.pattern import Capture, Discard, Group, Kind, Literal, Pat
 from syndicate.values.text import parse, parse_pattern, unparse, unparse_form
 from syndicate.values.value import Dictionary, Frozen, Record, Symbol, Value, freeze
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _PLAIN: Final = re.compile(r"[A-Za-z][\w-]*")
 _SHORTEST: Final = 16
@@ -208,16 +210,15 @@ def _fail(command: str, why: str, code: int = 2) -> NoReturn:
     sys.exit(code)
 
 
-def _understood(command: str, fn: Callable[..., Any], *args: Any) -> Any:
+def _understood(command: str, fn: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
     try:
-        return fn(*args)
+        return fn(*args, **options)
     except SyndicateError as e:
         _fail(command, str(e))
 
 
 def _reference(command: str, text: str) -> SturdyRef:
-    found: SturdyRef = _understood(command, parse_ref, sys.stdin.read() if text == "-" else text)
-    return found
+    return _understood(command, parse_ref, sys.stdin.read() if text == "-" else text)
 
 
 def _key(command: str, file: str | None, variable: str | None, none: bool) -> bytes:

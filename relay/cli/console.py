@@ -100,7 +100,7 @@ def console_main(
             seconds=seconds,
             attempts=3,
             reconnect=not no_reconnect,
-            **target.options,
+            tls=target.tls,
         )
 
     with ExitStack() as after:

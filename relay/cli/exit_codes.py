@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import wraps
 from pathlib import Path
 from traceback import walk_tb
-from typing import Any, Final, NoReturn
+from typing import Final, NoReturn
 
 import click
 
@@ -73,12 +73,14 @@ def give_up_output() -> None:
 class Command(click.Command):
     """A command that Ctrl-C ends; click itself says "Aborted!" and takes it for a failure."""
 
-    def make_context(self, *args: Any, **extra: Any) -> click.Context:
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
+    ) -> click.Context:
         """Read the arguments."""
         with interruptible():
-            return super().make_context(*args, **extra)
+            return super().make_context(info_name, args, parent, **extra)
 
-    def invoke(self, ctx: click.Context) -> Any:
+    def invoke(self, ctx: click.Context) -> object:
         """Do it."""
         with interruptible():
             return super().invoke(ctx)
@@ -96,7 +98,7 @@ def ending(program: str) -> Callable[[Callable[..., None]], Callable[..., None]]
 
     def decorate(function: Callable[..., None]) -> Callable[..., None]:
         @wraps(function)
-        def called(*args: Any, debug: bool, **options: Any) -> None:
+        def called(*args: object, debug: bool, **options: object) -> None:
             with interruptible():
                 try:
                     function(*args, **options)

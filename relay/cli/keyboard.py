@@ -20,7 +20,7 @@ import tty
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 import trio
 
@@ -35,7 +35,7 @@ class Keyboard:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._found: list[Any] | None = None
+        self._found: list[int | list[bytes | int]] | None = None
 
     @classmethod
     def present(cls) -> bool:

@@ -79,7 +79,7 @@ def replay_main(
     playing: list[Replay] = []
 
     def boot() -> None:
-        @connect(str(target.address), target.cap, attempts=3, reconnect=False, **target.options)
+        @connect(str(target.address), target.cap, attempts=3, reconnect=False, tls=target.tls)
         def play(ds: Ref) -> None:
             pace = None if fast else speed or 1.0
             playing.append(replayed(file, ds, pace, wanted=wanted, then=stop_actor))

@@ -7,7 +7,7 @@ import sys
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -53,7 +53,9 @@ Examples:
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="Default: info")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @click.version_option(package_name="syndicate-dataspace")
-def server_main(config: str | None, debug: bool, log_format: str | None, log_level: str | None, **flags: Any) -> None:
+def server_main(
+    config: str | None, debug: bool, log_format: str | None, log_level: str | None, **flags: object
+) -> None:
     """Serve a dataspace to other programs, until SIGTERM or Ctrl-C.
 
     Without a key, everybody who can reach it may read and write in it: then it listens only where other machines

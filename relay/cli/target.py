@@ -11,7 +11,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import TextIO, TypeVar
 
 import click
 from attrs import frozen
@@ -25,7 +25,7 @@ from syndicate.errors import AddressError, TextError
 from syndicate.values.pattern import Pattern
 from syndicate.values.text import parse_pattern
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., object])
 
 
 @frozen
@@ -40,11 +40,6 @@ class Target:
     def place(self) -> str:
         """The address, without the arguments of a command: there may be secrets among them."""
         return f"stdio:{self.address.command[0]}" if self.address.scheme == "stdio" else str(self.address)
-
-    @property
-    def options(self) -> dict[str, Any]:
-        """What :func:`~relay.client.connect` takes besides the address and the capability."""
-        return {} if self.tls is None else {"tls": self.tls}
 
 
 def target_options(command: F) -> F:

@@ -13,7 +13,7 @@ import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 import trio
 from attrs import define, field, frozen
@@ -210,11 +210,11 @@ class _Replay:
 
 def _open() -> SparkSession:
     # The count's tasks come in twos and take seconds: with a third slot, the stream's short ones need not wait.
-    config: dict[str, Any] = {"spark.sql.shuffle.partitions": 2}
-    return open_session("syndicate demo", cores=3, **config)
+    config = {"spark.sql.shuffle.partitions": 2}  # no name in Python
+    return open_session("syndicate demo", cores=3, **config)  # type: ignore[arg-type]  # nor one of its own options
 
 
-async def _in_thread(fn: Callable[..., T], *args: Any) -> T:
+async def _in_thread(fn: Callable[..., T], *args: object) -> T:
     """Run what waits for Spark in a thread, which is left alone if we are stopped."""
     return await trio.to_thread.run_sync(partial(explained, "the demo", fn, *args), abandon_on_cancel=True)
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 from relay.demo.flights import Count, Schedule
 from syndicate import (
@@ -36,6 +35,7 @@ from syndicate import (
 from syndicate.actors.turn import Handle
 from syndicate.actors.verbs import Computed
 from syndicate.flow import Circuit, aggregates, rearranges
+from syndicate.values.value import Value
 from syndicate.views import view
 
 
@@ -205,7 +205,7 @@ def clerk(ds: Ref, timetable: Schedule, done: Callable[[list[Count]], object]) -
     flights: Counter[tuple[str, str]] = Counter()
 
     @on_asserted(ds, Airborne(c, c, c, c, c))
-    def departed(*flight: Any) -> None:
+    def departed(*flight: Value) -> None:
         flights.update(places(flight))
 
     @dataflow

@@ -20,13 +20,13 @@ Source: Syndicate schemas, ``dataspacePatterns``; ``docs/design/protocol.md``, "
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from syndicate.actors.turn import Entity
 from syndicate.index.analysis import is_of_class, synthesise
 from syndicate.index.interest import OBSERVE
 from syndicate.values.pattern import ANY, Capture, Group, Kind, Pattern, encode
-from syndicate.values.value import SEQ, Frozen, Ref, freeze, thaw
+from syndicate.values.value import SEQ, Assertion, Frozen, Ref, freeze, thaw
 
 
 def publish(form: Frozen) -> tuple[Frozen, Ref]:
@@ -82,6 +82,16 @@ def heard(target: Ref, form: Frozen) -> bool:
     return all(not classes.get(path) or is_of_class(form[i], classes[path]) for i, path in enumerate(asked.captures, 1))
 
 
+class _Alike:
+    """Assertions that have the same captures: how many, and the handle by which the observer knows them."""
+
+    __slots__ = ("count", "handle")
+
+    def __init__(self, handle: Assertion) -> None:
+        self.handle = handle
+        self.count = 1
+
+
 class Observer(Entity):
     """An observer of ours as its peers see it.  Hands on to it what its pattern can have captured.
 
@@ -96,8 +106,8 @@ class Observer(Entity):
         self.count: Final = widened.count
         self.classes: Final = widened.classes
         self.kept: Final = [i for i in range(widened.count) if i not in widened.extra] if widened.extra else None
-        self._told: dict[Any, Frozen] = {}
-        self._known: dict[Frozen, list[Any]] = {}
+        self._told: dict[Assertion, Frozen] = {}
+        self._known: dict[Frozen, _Alike] = {}
 
     def passes(self, form: Frozen) -> Frozen | None:
         """The captures that the observer gets, or None if it cannot be meant."""
@@ -108,7 +118,7 @@ class Observer(Entity):
                 return None
         return form if self.kept is None else (SEQ, *[form[place + 1] for place in self.kept])
 
-    def assert_(self, form: Frozen, handle: Any) -> None:
+    def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Tell the observer, if it is the first with these captures."""
         captures = self.passes(form)
         if captures is None:
@@ -117,26 +127,28 @@ class Observer(Entity):
         if self.kept is None:
             self._hand_on(captures, handle)
             return
-        alike = self._known.setdefault(captures, [handle, 0])
-        alike[1] += 1
-        if alike[1] == 1:
+        alike = self._known.get(captures)
+        if alike is None:
+            self._known[captures] = _Alike(handle)
             self._hand_on(captures, handle)
+        else:
+            alike.count += 1
 
-    def _hand_on(self, captures: Frozen, handle: Any) -> None:
+    def _hand_on(self, captures: Frozen, handle: Assertion) -> None:
         self.observer.entity.assert_(captures if self.observer.raw else thaw(captures), handle)
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         """Tell the observer, if it was the last."""
         captures = self._told.pop(handle, None)
         if captures is None:
             return
         if self.kept is not None:
             alike = self._known[captures]
-            alike[1] -= 1
-            if alike[1]:
+            alike.count -= 1
+            if alike.count:
                 return
             del self._known[captures]
-            handle = alike[0]
+            handle = alike.handle
         self.observer.entity.retract(handle)
 
     def message(self, form: Frozen) -> None:

@@ -18,10 +18,12 @@ import logging
 import os
 import socket
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 from attrs import evolve
+from hypercorn.logging import Logger
+from starlette.types import Receive, Scope, Send
 
 from relay.server.config import Admin
 from relay.server.metrics import Journal, registry
@@ -81,9 +83,9 @@ class AdminPort:
         """Serve for ever."""
         from hypercorn.trio import serve
 
-        await serve(self._answer, self._config())
+        await serve(self._answer, self._config())  # type: ignore[arg-type]  # the same protocol by another name
 
-    async def _answer(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
             await self._app(scope, receive, send)
             return
@@ -114,7 +116,9 @@ class AdminPort:
         except ImportError:
             raise ServerMissing(_MISSING) from None
 
-        def page(text: Callable[[], Awaitable[str]], wrong: Callable[[], Awaitable[str]]) -> Any:
+        def page(
+            text: Callable[[], Awaitable[str]], wrong: Callable[[], Awaitable[str]]
+        ) -> Callable[[Request], Awaitable[Response]]:
             async def answer(request: Request) -> Response:
                 why = await wrong()
                 return PlainTextResponse(
@@ -171,7 +175,7 @@ def _saying(text: str) -> Callable[[], Awaitable[str]]:
     return say
 
 
-def _logger_class() -> Any:
+def _logger_class() -> type[Logger]:
     """The logger of hypercorn, whose lines go where ours go; a request is not worth one."""
     from hypercorn.logging import Logger
 

@@ -43,7 +43,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 import trio
 
@@ -59,7 +58,7 @@ from syndicate.errors import JournalError, NotAValue
 from syndicate.index.event import MESSAGE
 from syndicate.index.interest import INTEREST
 from syndicate.log import logger
-from syndicate.values.value import Frozen, Ref, thaw
+from syndicate.values.value import Assertion, Frozen, Ref, thaw
 
 
 class _Kept:
@@ -86,7 +85,7 @@ class Durable(Passage):
         self._journal = journal
         self._most = most
         self._kept: dict[Frozen, _Kept] = {}
-        self._asserted: dict[Any, _Kept | Handle] = {}
+        self._asserted: dict[Assertion, _Kept | Handle] = {}
         self._refused = 0
         self._due: list[Ref] = []  # to be told, in a turn that is yet to come, that all is committed
 
@@ -102,7 +101,7 @@ class Durable(Passage):
 
     # ------------------------------------------------------------------------------------------------ an entity
 
-    def assert_(self, form: Frozen, handle: Any) -> None:
+    def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Keep a value, or pass it on if it cannot be kept."""
         kept = None if type(form) is tuple and form[0] is INTEREST else self._keep(form)
         if kept is None:
@@ -111,7 +110,7 @@ class Durable(Passage):
             kept.count += 1
             self._asserted[handle] = kept
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         """Remove a value if the last of those who assert it retracts it, and not if it is lost."""
         what = self._asserted.pop(handle, None)
         if type(what) is Handle:

@@ -38,7 +38,7 @@ before all is committed that was sealed when they asked; after a failure it tell
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import trio
 
@@ -47,7 +47,7 @@ from relay.protocol.limits import Limits
 from syndicate.errors import JournalDamaged, JournalError, NotAValue, ProtocolError
 from syndicate.log import logger
 from syndicate.storage.disk import Changes, Disk, Row
-from syndicate.values.value import Frozen
+from syndicate.values.value import Frozen, Ref
 
 STORED: Final = Limits(frame=1 << 28, nodes=1 << 24, entries=1 << 24, bignum=1 << 20)
 """Bounds of one stored value: beyond those of any packet, and fixed, so that what was kept can be read again."""
@@ -73,8 +73,8 @@ class Journal:
         self._added: dict[int, Row] = {}
         self._removed: dict[int, None] = {}
         self._flying = False
-        self._told: list[Any] = []  # once what is being written is
-        self._waiting: list[Any] = []  # once what is to be written next is
+        self._told: list[Ref] = []  # once what is being written is
+        self._waiting: list[Ref] = []  # once what is to be written next is
         self._ready = trio.Event()
 
     def open(self, *, salvage: bool = False) -> None:
@@ -141,7 +141,7 @@ class Journal:
             self._noted.clear()
             self._ready.set()
 
-    def settled(self, asker: Any) -> bool:
+    def settled(self, asker: Ref) -> bool:
         """Whether all that was done so far is committed.  If not, *asker* is among those who are told when it is."""
         if self._noted or self._added or self._removed or self._waiting:
             self._waiting.append(asker)
@@ -165,7 +165,7 @@ class Journal:
         self._flying = changes is not None
         return changes
 
-    def written(self) -> list[Any]:
+    def written(self) -> list[Ref]:
         """What was taken is committed: answer who is to be told so."""
         told, self._told = self._told, []
         self.commits += self._flying
@@ -180,14 +180,14 @@ class Journal:
             self.error = e if isinstance(e, JournalError) else JournalError(f"the journal cannot be written: {e!r}")
             raise self.error from None
 
-    def write(self) -> list[Any]:
+    def write(self) -> list[Ref]:
         """Write what is to be written, here and now; return who is to be told so."""
         changes = self.take()
         if changes is not None:
             self.commit(changes)
         return self.written()
 
-    async def run(self, tell: Callable[[list[Any]], object]) -> None:
+    async def run(self, tell: Callable[[list[Ref]], object]) -> None:
         """Write whatever is sealed, until cancelled; then the rest, and close in order.
 
         *tell* gets those who asked.  Raises :class:`~syndicate.errors.JournalError` at the first failure.

@@ -17,8 +17,9 @@ Source: ``docs/design/commands.md``, "A broker that can be watched".
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from attrs import define, field, fields
 
@@ -200,7 +201,7 @@ class Census:
         interests = Counter[str]()
 
         @during(admin, Record("Observe", [capture(), ANY]))
-        def interest(pattern: Value) -> Any:
+        def interest(pattern: Value) -> Callable[[], None] | None:
             if not _may_be_counts(pattern):
                 return None
             interests["counts"] += 1

@@ -35,21 +35,29 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from relay.protocol.packets import WireRef
+from relay.session.membrane import Crossing
 from syndicate.index.event import ASSERT, RETRACT
-from syndicate.values.value import Frozen, Symbol, Value
+from syndicate.values.value import Assertion, Frozen, Symbol, Value
+
+
+class Addressee(Protocol):
+    """Whom a note is for: a proxy.  ``sent`` is what the peer was notified of; each entry's last item is the form."""
+
+    sent: dict[Assertion, tuple[int, list[Crossing], Frozen]]
+
 
 Note: TypeAlias = Sequence[Any]
-"""The kind of an event, the proxy that it is for, the form (of a sync, who is to be answered), the handle.
+"""The kind of an event, the proxy that it is for, the form (of a sync, who is to be answered), the handle."""
 
-The proxy has a dictionary ``sent`` of what the peer was told, by handle; each entry's last item is the form.
-"""
+_Leaving: TypeAlias = list[Any]
+"""A note that may yet get another handle."""
 
 _Key: TypeAlias = tuple[Value, Value]
 
-T = TypeVar("T", bound=Sequence[Any])
+T = TypeVar("T", bound=Note)
 
 ENTRY: Final = 256
 """Bytes of memory that a note costs, about."""
@@ -80,11 +88,11 @@ class Backlog:
         # The open segment: by proxy and handle; the removals again by proxy and form.  A removal knows the addition
         # that it is to follow, if that is in a closed segment.
         self._additions: dict[_Key, Note] = {}
-        self._removals: dict[_Key, list[Any] | None] = {}
-        self._gone: dict[_Key, Any] = {}
+        self._removals: dict[_Key, _Leaving | None] = {}
+        self._gone: dict[_Key, Assertion] = {}
         # The closed ones, and those of their additions that still stand; of the others there are so many.
         self._closed: deque[Note] = deque()
-        self._leaving: dict[_Key, list[Any]] = {}
+        self._leaving: dict[_Key, _Leaving] = {}
         self._stale = 0
         self._base = 0
         self._messages = 0
@@ -108,7 +116,7 @@ class Backlog:
                 self._messages += scale.weigh(value) + ENTRY
         self.entries = len(self._closed) + len(self._additions) + len(self._removals)
 
-    def _retract(self, proxy: Any, handle: Any) -> None:
+    def _retract(self, proxy: Addressee, handle: Assertion) -> None:
         key = proxy, handle
         if self._additions.pop(key, None) is not None:
             self.collapsed += 1
@@ -124,7 +132,7 @@ class Backlog:
         self._removals[key] = leaving
         self._gone[proxy, form] = handle
 
-    def _adopt(self, proxy: Any, old: Any, handle: Any) -> None:
+    def _adopt(self, proxy: Addressee, old: Assertion, handle: Assertion) -> None:
         """What the peer knows by *old*, and was to lose, shall be *handle* from now on."""
         leaving = self._removals.pop((proxy, old))
         if old in proxy.sent:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from relay.session.membrane import Crossing
 from relay.session.peer_assertions import PeerAssertion
@@ -36,7 +36,7 @@ def patched(events: list[Understood], release: Callable[[Iterable[Crossing]], ob
     if not _replaces(events):
         return events
     spoken = {target for kind, target, _, _ in events if kind == MESSAGE}
-    gone: dict[Any, list[PeerAssertion]] = {}
+    gone: dict[tuple[Ref | None, Frozen], list[PeerAssertion]] = {}
     acts = list[Understood]()
     places = dict[PeerAssertion, int]()  # of what this turn asserts
     for event in events:
@@ -55,7 +55,13 @@ def patched(events: list[Understood], release: Callable[[Iterable[Crossing]], ob
             places[assertion] = len(acts)
             acts.append(event)
         else:
-            home = acts[places[assertion]][1] if assertion in places else assertion.handle and assertion.handle.target
+            home = (
+                acts[places[assertion]][1]
+                if assertion in places
+                else None
+                if assertion.handle is None
+                else assertion.handle.target
+            )
             gone.setdefault((home, assertion.form), []).append(assertion)
     acts.extend([(RETRACT, None, None, assertion) for assertion in chain.from_iterable(gone.values())])
     return sorted(acts, key=place)

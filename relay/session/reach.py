@@ -16,12 +16,13 @@ does with an event is its own affair.  Nothing is matched as long as a look at t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from relay.capabilities.passage import innermost
 from relay.session.peer_assertions import PeerAssertion
 from syndicate.index.event import ASSERT, RETRACT
 from syndicate.index.interest import INTEREST
+from syndicate.index.skeleton import Index
 from syndicate.values.value import Frozen, Ref
 
 ENOUGH: Final = 1 << 12
@@ -37,7 +38,7 @@ class Reach:
         self.total = 0
         self._enough = enough
         self._target: Ref | None = None
-        self._index: Any = None
+        self._index: Index | None = None
         self._known: dict[Frozen, int] = {}  # by constructor: what the target's index says, which stays for a turn
         # What this turn has asserted: it reaches, and is reached by, what the turn asserts later.
         self._interests = self._values = 0

@@ -31,7 +31,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from relay.protocol.codec import Codec, codec_for
 from relay.protocol.limits import DEFAULT, Limits
@@ -52,7 +52,7 @@ from syndicate.errors import NotAValue, ProtocolError
 from syndicate.index.bag import Bag
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
 from syndicate.log import logger
-from syndicate.values.value import FALSE, SEQ, TRUE, Frozen, Ref, Symbol, thaw
+from syndicate.values.value import FALSE, SEQ, TRUE, Assertion, Frozen, Ref, Symbol, thaw
 
 _FEW: Final = 64
 """The most events that are encoded without a look at their size: nobody's turn is longer for what they hold."""
@@ -606,9 +606,9 @@ class Proxy(Entity):
     def __init__(self, session: Session, oid: int) -> None:
         self.session = session
         self.oid = oid
-        self.sent: dict[Any, tuple[int, list[Crossing], Frozen]] = {}
+        self.sent: dict[Assertion, tuple[int, list[Crossing], Frozen]] = {}
 
-    def assert_(self, form: Frozen, handle: Any) -> None:
+    def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Assert it there."""
         session = self.session
         session.told += 1
@@ -616,7 +616,7 @@ class Proxy(Entity):
             session.cut("handles", f"more than {session.most_told} assertions would be told to the peer")
         session.note((ASSERT, self, form, handle))
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         """Retract it there, if it was ever told."""
         self.session.told -= 1
         self.session.note((RETRACT, self, None, handle))
@@ -630,7 +630,7 @@ class Proxy(Entity):
         self.session.asked.add(peer)
         self.session.note((SYNC, self, peer, None))
 
-    def unheard(self, form: Frozen, handle: Any) -> None:
+    def unheard(self, form: Frozen, handle: Assertion) -> None:
         """Say that it was asserted when the connection was lost."""
         self.session.ended.note(form, handle)
 

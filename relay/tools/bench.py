@@ -24,12 +24,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from math import ceil
 from time import perf_counter, process_time
-from typing import Any, Final
+from typing import Final
 
 from attrs import define, field
 
 from relay.capabilities.sturdy import SturdyRef
-from relay.client import connect
+from relay.client import Encoding, connect
+from relay.transport.tls import Tls
 from syndicate.actors.facet import Facet
 from syndicate.actors.timer import after, every
 from syndicate.actors.turn import Entity, Handle, current
@@ -37,7 +38,7 @@ from syndicate.actors.verbs import assert_, current_facet, react, ref, send, sto
 from syndicate.index.interest import Observe
 from syndicate.values.pattern import ANY, capture, quote, unquote
 from syndicate.values.record import record
-from syndicate.values.value import Record, Ref, freeze
+from syndicate.values.value import Assertion, Record, Ref, Value, freeze
 
 TICK: Final = 0.1
 """Seconds between two reports of how far it is."""
@@ -225,16 +226,16 @@ class _Ear(Entity):
     def __init__(self, client: _Client) -> None:
         self._load = client.load
         self._from = (client.number - 1) % client.load.clients
-        self._known: dict[Any, tuple[int, bytes]] = {}
+        self._known: dict[Assertion, tuple[int, bytes]] = {}
 
-    def message(self, value: Any) -> None:
+    def message(self, value: Value) -> None:
         self._load.ring[self._from].came("messages", *value)
 
-    def assert_(self, value: Any, handle: Any) -> None:
+    def assert_(self, value: Value, handle: Assertion) -> None:
         self._known[handle] = value
         self._load.ring[self._from].came("assertions", *value)
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         self._load.ring[self._from].came("retractions", *self._known.pop(handle))
 
 
@@ -242,13 +243,13 @@ class _Witness(Entity):
     """Sees what the clients leave behind, until it is gone."""
 
     def __init__(self, changed: Callable[[], object]) -> None:
-        self.standing: set[Any] = set()
+        self.standing: set[Assertion] = set()
         self._changed = changed
 
-    def assert_(self, value: Any, handle: Any) -> None:
+    def assert_(self, value: Value, handle: Assertion) -> None:
         self.standing.add(handle)
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         self.standing.remove(handle)
         self._changed()
 
@@ -257,8 +258,8 @@ class Load:
     """A boot function, of the first actor: measures the broker at *address*, and ends.
 
     *kinds* are ``"messages"`` and ``"assertions"``, one after the other; of each, *count* values in all, or what is
-    done in so many *seconds*.  *size* are the bytes that each value carries.  *connection* are options of
-    :func:`~relay.client.connect`.
+    done in so many *seconds*.  *size* are the bytes that each value carries.  *encoding* and *tls* are options
+    of :func:`~relay.client.connect`.
 
     ``tallies`` is what was measured, also while it runs.  Then ``stood`` says how many assertions and observers were
     left behind, and ``left`` how many of them are still there, which is None as long as nobody knows.
@@ -278,7 +279,8 @@ class Load:
         size: int = 128,
         window: int = 1,
         tell: Tell = lambda what, done, of: None,
-        **connection: Any,
+        encoding: Encoding | None = None,
+        tls: Tls | None = None,
     ) -> None:
         self.clients = clients
         self.window = window
@@ -289,7 +291,7 @@ class Load:
         self.stood = 0
         self.left: int | None = None
         self.busy = 0.0
-        self._connect = partial(connect, address, cap, attempts=3, reconnect=False, **connection)
+        self._connect = partial(connect, address, cap, attempts=3, reconnect=False, encoding=encoding, tls=tls)
         self._kinds = list(kinds)
         self._count = count
         self._seconds = seconds

@@ -18,10 +18,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol, Unpack
 
 from relay.capabilities.sturdy import SturdyRef
-from relay.client import connect
+from relay.client import ConnectOptions, connect
 from relay.session.session import Proxy
 from relay.tools.printer import Printer
 from relay.tools.recording import Mark
@@ -31,7 +31,7 @@ from syndicate.actors.verbs import assert_, current_facet, on_stop, ref, stop_ac
 from syndicate.index.interest import OBSERVE, Observe
 from syndicate.values.pattern import ANY, Capture, Group, Pattern, match
 from syndicate.values.text import unparse_form
-from syndicate.values.value import Frozen, Ref, Value, thaw
+from syndicate.values.value import Assertion, Frozen, Ref, Value, thaw
 
 
 class Sink(Protocol):
@@ -73,7 +73,7 @@ class _Tail(Entity):
         self._numbers = numbers
         self._others = others
         self._interests = interests
-        self._shown: dict[Any, tuple[int, Frozen]] = {}
+        self._shown: dict[Assertion, tuple[int, Frozen]] = {}
 
     def _wanted(self, form: Frozen) -> bool:
         if not self._interests and type(form) is tuple and form[0] is OBSERVE and len(form) == 3:
@@ -83,14 +83,14 @@ class _Tail(Entity):
         value = thaw(form)
         return not any(match(pattern, value) is not None for pattern in self._others)
 
-    def assert_(self, captures: Frozen, handle: Any) -> None:
+    def assert_(self, captures: Frozen, handle: Assertion) -> None:
         form = captures[1]
         if self._wanted(form):
             number = next(self._numbers)
             self._shown[handle] = number, form
             self._tell("+", number, form)
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         shown = self._shown.pop(handle, None)
         if shown is not None:
             self._tell("-", *shown)
@@ -116,7 +116,7 @@ def console(
     exclude: Sequence[Pattern] = (),
     interests: bool = False,
     seconds: float | None = None,
-    **connection: Any,
+    **connection: Unpack[ConnectOptions],
 ) -> None:
     """A boot function: show what matches one of *patterns* (default: everything) and none of *exclude*.
 

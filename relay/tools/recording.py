@@ -41,12 +41,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import groupby
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Literal, TypeAlias
+from typing import BinaryIO, Final, Literal, TypeAlias
 
 import trio
 from attrs import frozen
@@ -135,7 +135,7 @@ class Recorder:
             os.close(fd)
 
 
-def _line(event: dict[str, Any]) -> str:
+def _line(event: Mapping[str, object]) -> str:
     return json.dumps(event, ensure_ascii=False) + "\n"
 
 

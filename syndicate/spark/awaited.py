@@ -21,7 +21,7 @@ from syndicate.errors import SinkError
 from syndicate.index.interest import interest
 from syndicate.spark.progress import SparkSource
 from syndicate.values.pattern import capture, pattern_of
-from syndicate.values.value import Ref, thaw
+from syndicate.values.value import Assertion, Ref, thaw
 
 
 def names_of(sources: Sequence[type | str]) -> list[str]:
@@ -50,13 +50,13 @@ class Awaited(Entity):
         pattern = pattern_of(SparkSource(capture(), capture()))
         current("spark_sink").assert_form(current_facet(), ds, interest(pattern, ref(self)))
 
-    def assert_(self, value: Any, handle: Any) -> None:
+    def assert_(self, value: Any, handle: Assertion) -> None:
         """A source says what it is."""
         name, standing = thaw(value)
         self.known[handle] = (name, bool(standing))
         self._tell()
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         """It says so no more."""
         self.known.pop(handle, None)
         self._tell()

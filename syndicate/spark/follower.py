@@ -105,7 +105,7 @@ class Follower:
             lag = round(time.monotonic() - batch.began, 3)
             await self.delivery.show(SparkProgress(self.name, batch.number, self.counted, lag))
 
-    async def in_thread(self, fn: Callable[..., Any], *args: Any, abandon: bool = True) -> Any:
+    async def in_thread(self, fn: Callable[..., object], *args: object, abandon: bool = True) -> Any:
         """Run what waits for Spark or the disk; *abandon* says that it may be left alone when the actor stops."""
         call = functools.partial(explained, self.name, fn, *args)
         return await trio.to_thread.run_sync(call, abandon_on_cancel=abandon, limiter=self.limiter)

@@ -47,7 +47,7 @@ from syndicate.spark.standing import Standing
 from syndicate.spark.table import WEIGHT, Table
 from syndicate.values.pattern import Capture
 from syndicate.values.record import is_record_class, record
-from syndicate.values.value import Frozen, Ref, thaw
+from syndicate.values.value import Assertion, Frozen, Ref, Value, thaw
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -72,7 +72,7 @@ class SparkWritten:
 
 def spark_sink(
     ds: Ref,
-    pattern: Any,
+    pattern: Value,
     to: str | Path,
     *,
     schema: type | pa.Schema | StructType | None = None,
@@ -209,7 +209,7 @@ def columns_of(schema: Any, of: str = "the row") -> Columns:
     raise SinkError(f"schema= takes a record class, a pyarrow.Schema or a StructType, not {schema!r}")
 
 
-def _columns_of(pattern: Any, schema: Any) -> Columns:
+def _columns_of(pattern: Value, schema: Any) -> Columns:
     cls = pattern if isinstance(pattern, type) else type(pattern)
     named = cls if hasattr(cls, "__label__") and attrs.has(cls) else None
     _, captures = pattern_for(pattern)
@@ -249,11 +249,11 @@ class _Noted(Entity):
         self.known: dict[Any, Frozen] = {}
         self.changes: list[tuple[Frozen, int]] = []
 
-    def assert_(self, value: Any, handle: Any) -> None:
+    def assert_(self, value: Any, handle: Assertion) -> None:
         self.known[handle] = value
         self._note(value, 1)
 
-    def retract(self, handle: Any) -> None:
+    def retract(self, handle: Assertion) -> None:
         self._note(self.known.pop(handle), -1)
 
     def _note(self, form: Frozen, weight: int) -> None:
@@ -421,6 +421,6 @@ class _Sink:
         table = batch.select(self.columns.names).take(pa.array(taken, pa.int64()))
         return table.append_column(WEIGHT, pa.array(weights, pa.int64()))
 
-    async def _in_thread(self, fn: Callable[..., Any], *args: Any) -> Any:
+    async def _in_thread(self, fn: Callable[..., object], *args: object) -> Any:
         call = functools.partial(fn, *args)
         return await trio.to_thread.run_sync(call, limiter=self.limiter, abandon_on_cancel=True)

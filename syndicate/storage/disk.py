@@ -34,7 +34,7 @@ import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from attrs import define, field, frozen
 
@@ -423,7 +423,7 @@ class SqliteDisk:
         for found in db.execute("SELECT number, turn, crc, data FROM kept ORDER BY number"):
             yield self._checked(found)
 
-    def _checked(self, found: tuple[Any, ...]) -> Row:
+    def _checked(self, found: tuple[int, int, int, bytes]) -> Row:
         number, turn, crc, data = found
         if [*map(type, found)] == [int, int, int, bytes]:
             row = Row(number, turn, data)

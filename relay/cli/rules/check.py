@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -46,7 +46,7 @@ def check_bloom(program: str, confluent: bool, as_json: bool) -> None:
     sys.exit(1 if confluent and not calm.confluent else 0)
 
 
-def _shown(calm: Calm) -> dict[str, Any]:
+def _shown(calm: Calm) -> dict[str, object]:
     return {
         "program": calm.program,
         "confluent": calm.confluent,
@@ -55,7 +55,7 @@ def _shown(calm: Calm) -> dict[str, Any]:
     }
 
 
-def _output(output: Output) -> dict[str, Any]:
+def _output(output: Output) -> dict[str, object]:
     return {
         "name": output.name,
         "verdict": output.verdict,
@@ -64,7 +64,7 @@ def _output(output: Output) -> dict[str, Any]:
     }
 
 
-def _point(point: Point) -> dict[str, Any]:
+def _point(point: Point) -> dict[str, object]:
     return {
         "rule": point.rule.number,
         "site": point.rule.site,
@@ -119,5 +119,5 @@ def check_dedalus(program: str, strict: bool, locations: bool, as_json: bool) ->
     sys.exit(1 if diagnostics else 0)
 
 
-def _diagnostic(found: Diagnostic) -> dict[str, Any]:
+def _diagnostic(found: Diagnostic) -> dict[str, object]:
     return {"reason_class": found.reason_class, "message": str(found), "line": found.line, "column": found.column}

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -15,8 +15,8 @@ from relay.cli.rules.program import find_dedalus, read_schedule, write
 from relay.cli.rules.verb import Verb
 from syndicate.dedalus.ast import Atom, Constant, Rule
 from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer
-from syndicate.dedalus.explore.outcome import MODES, Difference, Entry, Exploration, Outcome
-from syndicate.dedalus.schedule import DELIVERIES, NEVER
+from syndicate.dedalus.explore.outcome import MODES, Difference, Entry, Exploration, Mode, Outcome
+from syndicate.dedalus.schedule import DELIVERIES, NEVER, Delivery
 from syndicate.errors import ExplorationTooLarge, FactError
 
 explore = Verb(
@@ -70,9 +70,9 @@ def explore_dedalus(
     start: int,
     until: int,
     relations: str | None,
-    mode: Any,
+    mode: Mode,
     final: int | None,
-    delivery: Any,
+    delivery: Delivery,
     lossless: bool | None,
     schedule: str | None,
     limit: int,

@@ -153,7 +153,7 @@ def _boot(
 
     instance.on_timestep(tell)
 
-    @connect(str(target.address), target.cap, attempts=3, **target.options)
+    @connect(str(target.address), target.cap, attempts=3, tls=target.tls)
     def connected(ds: Ref) -> None:
         instance.join(ds)
 

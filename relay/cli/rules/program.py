@@ -25,12 +25,13 @@ from syndicate.bloom.state.store import IN_MEMORY
 from syndicate.dedalus import Program, Schedule
 from syndicate.errors import OutputError, ProgramNotFound, ScheduleError, SyndicateError, TextError
 from syndicate.plan.heading import listed, meant
+from syndicate.values.value import Value
 
 _LOADED: Final = "relay.cli.rules.program"
 """Where a context has the program that said which language it is in: a file is run once."""
 
 
-def language_of(text: str, meta: MutableMapping[str, Any]) -> str:
+def language_of(text: str, meta: MutableMapping[str, object]) -> str:
     """The language of a program, which is kept in *meta* if it had to be loaded; raises :class:`ProgramNotFound`."""
     if text.endswith(".ded"):
         return "dedalus"
@@ -158,7 +159,7 @@ def read_schedule(path: str, *, default: int | None = 1) -> Schedule:
 
 def run_ticks(program: Bloom, lines: TextIO | None, ticks: int) -> None:
     """Let a program tick until it rests, with the rows that *lines* bring; a note if it takes more than *ticks*."""
-    coming: dict[int, list[tuple[str, list[Any]]]] = {}
+    coming: dict[int, list[tuple[str, list[Value]]]] = {}
     for tick, into, rows in _rows(lines):
         coming.setdefault(tick, []).append((into, rows))
     for tick in range(ticks):
@@ -174,7 +175,7 @@ def run_ticks(program: Bloom, lines: TextIO | None, ticks: int) -> None:
         click.echo(f"note: more to come after {ticks} ticks; give a greater --ticks", err=True)
 
 
-def _rows(lines: TextIO | None) -> Iterator[tuple[int, str, list[Any]]]:
+def _rows(lines: TextIO | None) -> Iterator[tuple[int, str, list[Value]]]:
     """In which tick, into which collection, and which rows."""
     for number, line in enumerate(lines or (), 1):
         if not line.strip():

@@ -13,11 +13,11 @@ import os
 import readline
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -56,7 +56,7 @@ def repl_command(program: str | None, state: str | None, address: str) -> None:
     With MODULE:CLASS, the session begins with that program's collections and rules.
     """
     base = Bloom if program is None else find_bloom(program)
-    options: dict[str, Any] = {"state": state or IN_MEMORY, "address": address, "write": click.echo}
+    options: dict[str, object] = {"state": state or IN_MEMORY, "address": address, "write": click.echo}
     make(base, **options).close()  # what is wrong with it is told as the other commands tell it
     bench = Workbench(base, **options)
     session = Session(bench, click.echo, _complain)
@@ -79,8 +79,8 @@ def _is_terminal() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _styled(text: str, **how: Any) -> str:
-    return text if os.environ.get("NO_COLOR") else click.style(text, **how)
+def _styled(text: str, fg: str | None = None, *, dim: bool | None = None) -> str:
+    return text if os.environ.get("NO_COLOR") else click.style(text, fg, dim=dim)
 
 
 def _complain(text: str) -> None:
@@ -102,7 +102,7 @@ def _converse(session: Session) -> None:
             click.echo()
 
 
-def _whole(lines: Any) -> Iterator[str]:
+def _whole(lines: Iterable[str]) -> Iterator[str]:
     """Lines, those together that belong together, until a session ends."""
     held: list[str] = []
     for line in lines:
@@ -164,7 +164,7 @@ def _remembering(session: Session) -> Iterator[None]:
             pass  # a session without a past
 
 
-def _completing(session: Session) -> Any:
+def _completing(session: Session) -> Callable[[str, int], str | None]:
     def complete(text: str, number: int) -> str | None:
         found = [f"{word} " if word.startswith("/") else word for word in session.words() if word.startswith(text)]
         return found[number] if number < len(found) else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 import click
 
@@ -14,7 +14,7 @@ from syndicate.bloom.repl.session import in_order
 from syndicate.dedalus.ast import Atom, Constant, Rule
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.timeline import order
-from syndicate.explain.spacetime import FORMS
+from syndicate.explain.spacetime import FORMS, Form
 
 run = Verb("run", "Run a program, and show what there is.")
 
@@ -38,7 +38,9 @@ where "arrive" may be "never" or a list of times, and "default" may be "any".  A
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: {relation: {time: rows}}.")
 @click.option("--diagram", type=click.Choice(FORMS), help="Show nodes and messages in space and time instead.")
 @click.option("--record", metavar="FILE", help="Write the messages as a schedule, by which the run can be repeated.")
-def run_dedalus(program: str, until: int, how: Running, as_json: bool, diagram: Any, record: str | None) -> None:
+def run_dedalus(
+    program: str, until: int, how: Running, as_json: bool, diagram: Form | None, record: str | None
+) -> None:
     """Run a program, and show what is true and when."""
     model = how.model(find_dedalus(program), until)
     if record is not None:

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from functools import wraps
-from typing import Any, Final
+from typing import Final
 
 import click
 from attrs import frozen
@@ -14,12 +14,12 @@ from attrs import frozen
 from relay.cli.rules.program import read_schedule
 from syndicate.dedalus import Model, Net, Program
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
-from syndicate.dedalus.net import STOPS, check_nodes, nodes_of
-from syndicate.dedalus.schedule import DELIVERIES
+from syndicate.dedalus.net import STOPS, Stop, check_nodes, nodes_of
+from syndicate.dedalus.schedule import DELIVERIES, Delivery
 from syndicate.dedalus.timeline import order
 
 
-def delay_of(_: Any, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
+def delay_of(_: click.Context, param: click.Parameter, value: str | None) -> tuple[int, int] | None:
     """``2``, or ``1-3``: the shortest and the longest delay."""
     if value is None:
         return None
@@ -32,7 +32,7 @@ def delay_of(_: Any, param: click.Parameter, value: str | None) -> tuple[int, in
     return low, high
 
 
-def crashes_of(_: Any, param: click.Parameter, values: tuple[str, ...]) -> dict[Value, int]:
+def crashes_of(_: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[Value, int]:
     """``a@3``: the nodes, and when they crash."""
     times: dict[Value, int] = {}
     for value in values:
@@ -46,7 +46,7 @@ def crashes_of(_: Any, param: click.Parameter, values: tuple[str, ...]) -> dict[
     return times
 
 
-def nodes_named(_: Any, param: click.Parameter, value: str | None) -> tuple[Value, ...]:
+def nodes_named(_: click.Context, param: click.Parameter, value: str | None) -> tuple[Value, ...]:
     """``a,b,c``: the names; those that look like integers are integers."""
     if value is None:
         return ()
@@ -63,7 +63,7 @@ class Running:
     start: int
     seed: int | None
     schedule: str | None
-    delivery: Any
+    delivery: Delivery
     strict: bool
     net: Net | None
 
@@ -74,8 +74,15 @@ class Running:
         if self.net is not None:
             check_nodes(program.core(), self.net.crash)
         said = read_schedule(self.schedule) if self.schedule is not None else None
-        options: dict[str, Any] = {"seed": self.seed, "schedule": said, "delivery": self.delivery}
-        return program.run(self.start, until, **options, strict=self.strict, net=self.net)
+        return program.run(
+            self.start,
+            until,
+            seed=self.seed,
+            schedule=said,
+            delivery=self.delivery,
+            strict=self.strict,
+            net=self.net,
+        )
 
 
 _OPTIONS: Final = (
@@ -102,19 +109,19 @@ def running(function: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(function)
     def called(
-        *args: Any,
+        *args: object,
         start: int,
         seed: int | None,
         schedule: str | None,
-        delivery: Any,
+        delivery: Delivery,
         strict: bool,
         delay: tuple[int, int] | None,
         loss: float,
         duplicate: float,
         crash: dict[Value, int],
-        stop: Any,
+        stop: Stop,
         nodes: tuple[Value, ...],
-        **options: Any,
+        **options: object,
     ) -> None:
         net = Net(nodes, crash=crash, delay=delay, loss=loss, duplicate=duplicate, stop=stop)
         wrong = delay or loss or duplicate or crash or nodes

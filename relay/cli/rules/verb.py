@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import repeat
-from typing import Any, Final
+from typing import Final
 
 import click
 
@@ -61,7 +61,7 @@ class Verb(Command):
     # ------------------------------------------------------------------------------------------------ the language
 
     def make_context(
-        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: object
     ) -> click.Context:
         """Read the arguments, as the command does that this is for the language of the program."""
         with interruptible():

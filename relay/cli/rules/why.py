@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
 import click
 
@@ -53,8 +53,8 @@ def why_dedalus(
     fits = [one for one in model.at(at)[relation] if len(one) == len(wanted) and suits(wanted, one)]
     if not fits and len(wanted) == arities(model.rules)[relation]:
         raise FactError(f"{shown(relation, wanted)} is not there at {at}: ask with --not")
-    asked: Any = min(fits, key=order, default=wanted)
-    click.echo(model.why(relation, asked, at, depth=depth or DEPTH))
+    row_there = min(fits, key=order, default=wanted)
+    click.echo(model.why(relation, row_there, at, depth=depth or DEPTH))  # type: ignore[arg-type]  # which says so
 
 
 def _row(text: str) -> Pattern:

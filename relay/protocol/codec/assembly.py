@@ -21,7 +21,7 @@ Source: ``docs/design/protocol.md``, "Decoders and their limits".
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from relay.protocol.codec.collection import Collections
 from relay.protocol.codec.encoding import KNOWN, SHORT
@@ -57,8 +57,8 @@ class Assembly:
         self._fresh = 0
         self._refs: dict[tuple[int, int], WireRef] = {}
         self.symbols: dict[bytes, Symbol] = {}
-        self.stack: list[list[Any]] = []
-        self.items: list[Any] = [TOP]
+        self.stack: list[list[Frozen]] = []
+        self.items: list[Frozen] = [TOP]
         self.special = 1
         self.deepest = limits.depth + ENVELOPE
 
@@ -72,7 +72,7 @@ class Assembly:
 
     # ---------------------------------------------------------------------------------------------------- compounds
 
-    def open(self, items: list[Any]) -> None:
+    def open(self, items: list[Frozen]) -> None:
         """A compound, or one of the special kinds, begins; raises :class:`ProtocolError` if it is too deep."""
         head = items[0] if items else None
         if head is EMBEDDED:
@@ -100,7 +100,7 @@ class Assembly:
             self.special += 1
         return self.add(form)
 
-    def form(self, items: list[Any]) -> Frozen:
+    def form(self, items: list[Frozen]) -> Frozen:
         """The frozen form of a compound that ends; raises :class:`ProtocolError`."""
         if not items:
             raise ProtocolError("a record without a label")

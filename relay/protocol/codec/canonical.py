@@ -14,7 +14,6 @@ Source: Preserves, canonical form; ``docs/design/protocol.md``, "Preserves".
 from __future__ import annotations
 
 import sys
-from typing import Any
 
 from relay.protocol.codec.encoding import Encoder
 from relay.protocol.limits import Limits
@@ -44,5 +43,5 @@ class _Canonical(Encoder):
             entries.append(b"".join(written))
         parts += sorted(entries)
 
-    def _reference(self, ref: Any, parts: list[bytes], depth: int) -> None:
+    def _reference(self, ref: Frozen, parts: list[bytes], depth: int) -> None:
         raise NotAValue(f"{ref!r} has no canonical form: only values without references can be signed")

@@ -15,7 +15,7 @@ Source: Preserves, binary syntax; ``docs/design/protocol.md``, "Preserves".
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 from relay.protocol.codec.collection import weight
 from relay.protocol.limits import ENVELOPE, Limits
@@ -159,7 +159,7 @@ class Encoder:
         else:
             self._put([item for pair in zip(form[1], form[2], strict=True) for item in pair], parts, depth)
 
-    def _reference(self, ref: Any, parts: list[bytes], depth: int) -> None:
+    def _reference(self, ref: Frozen, parts: list[bytes], depth: int) -> None:
         if type(ref) is not WireRef:
             raise NotAValue(f"{ref!r} cannot go over a connection")
         if len(ref.caveats) > self.limits.caveats:

@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgpack
 
@@ -94,7 +94,7 @@ class Msgpack:
         self._collections = Collections(limits)
         self._symbols: dict[bytes, Symbol] = {}
         self._refs: dict[bytes, WireRef] = {}
-        self._options: dict[str, Any] = {
+        self._options: dict[str, object] = {
             "use_list": False,
             "strict_map_key": False,
             "ext_hook": self._extension,
@@ -107,7 +107,7 @@ class Msgpack:
         self._start = self._nodes = self._fresh = self._keyed = 0
         self._inside = False
 
-    def _new_unpacker(self) -> Any:
+    def _new_unpacker(self) -> msgpack.Unpacker:
         size = max(self.limits.nodes, _SMALLEST)
         return msgpack.Unpacker(max_buffer_size=size, read_size=size, **self._options)
 
@@ -156,7 +156,7 @@ class Msgpack:
                 raise excess("a packet of too many bytes", self.limits.frame)
         return b"".join(parts)
 
-    def _native(self, form: Frozen, depth: int) -> Any:
+    def _native(self, form: Frozen, depth: int) -> Value:
         self._nodes += len(form)
         if self._nodes > self.limits.nodes:
             raise excess("a packet of too many nested values", self.limits.nodes)
@@ -188,7 +188,7 @@ class Msgpack:
         depth += 1
         return tuple([self._native(item, depth) if type(item) is tuple else item for item in form])
 
-    def _native_reference(self, ref: WireRef) -> Any:
+    def _native_reference(self, ref: WireRef) -> Value:
         self._nodes += 3 + len(ref.caveats)
         if len(ref.caveats) > self.limits.caveats:
             raise excess(f"a reference with {len(ref.caveats)} caveats", self.limits.caveats)
@@ -245,7 +245,7 @@ class Msgpack:
     def _too_long(self) -> ProtocolError:
         return ProtocolError(f"a packet of more than {self.limits.frame} bytes")
 
-    def _packet(self, raw: Any) -> Frozen:
+    def _packet(self, raw: Value) -> Frozen:
         form = self._form(raw, 0) if type(raw) is tuple else self._atom(raw)
         self._nodes = self._fresh = 0
         self._collections.begin()
@@ -293,7 +293,7 @@ class Msgpack:
             return tuple(items)
         return self._collections.set_of(items) if head is SET else self._collections.dictionary_of(items)
 
-    def _atom(self, item: Any) -> Frozen:
+    def _atom(self, item: Value) -> Frozen:
         kind = type(item)
         if kind is int:
             if -SMALL < item < SMALL and item != -2:
@@ -307,7 +307,7 @@ class Msgpack:
             raise ProtocolError("nil, set and dictionary marks stand first in an array, and nowhere else")
         raise ProtocolError(f"a {kind.__name__} is no part of this encoding")
 
-    def _extension(self, code: int, data: bytes) -> Any:
+    def _extension(self, code: int, data: bytes) -> Value:
         if code == _SYMBOL:
             symbol = self._symbols.get(data)
             if symbol is None:
@@ -363,10 +363,10 @@ class Msgpack:
 _MARKS: Final = {_SET: SET, _DICT: DICT}
 
 
-class _Written(dict[Any, Any]):
+class _Written(dict[Frozen, Value]):
     """What stands for that which the packer cannot pack; asked for each symbol, so those with short names are kept."""
 
-    def __init__(self, native: Callable[[WireRef], Any], most: int) -> None:
+    def __init__(self, native: Callable[[WireRef], Value], most: int) -> None:
         super().__init__()
         self._native = native
         self._most = most
@@ -378,7 +378,7 @@ class _Written(dict[Any, Any]):
         self.clear()
         self.update({SEQ: None, SET: msgpack.ExtType(_SET, b""), DICT: msgpack.ExtType(_DICT, b"")})
 
-    def __missing__(self, key: Any) -> Any:
+    def __missing__(self, key: Frozen) -> Value:
         if type(key) is Symbol:
             if len(self) + self.long > self._most:
                 raise excess("a packet with too many symbols", self._most)

@@ -29,7 +29,7 @@ import json
 import re
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import Final
 
 from attrs import evolve
 
@@ -246,7 +246,7 @@ class PreservesText:
         return parts.close()
 
 
-def _reference(ref: Any) -> str:
+def _reference(ref: Frozen) -> str:
     caveats = "".join([" " + unparse_form(caveat, _reference) for caveat in ref.caveats])
     return f"#:[{ref.whose} {ref.oid}{caveats}]"
 

@@ -21,7 +21,7 @@ import hashlib
 import hmac
 import math
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar, cast
 
@@ -106,7 +106,7 @@ class Config:
         return hmac.new(self.key, b"syndicate admin", hashlib.sha256).digest() if self.key else b""
 
 
-def read_config(path: str, options: Mapping[str, Any] | None = None) -> Config:
+def read_config(path: str, options: Mapping[str, object] | None = None) -> Config:
     """The configuration in the file at *path*, where *options* (see :func:`configure`) come first; raises
     :class:`~syndicate.errors.ConfigError`.  Files named in it are found from the folder that it is in.
     """
@@ -133,10 +133,10 @@ def _syntax(path: str, text: str, error: str) -> str:
 
 
 def configure(
-    options: Mapping[str, Any],
+    options: Mapping[str, object],
     *,
     path: str = "",
-    document: Mapping[str, Any] | None = None,
+    document: Mapping[str, object] | None = None,
     lines: Mapping[Way, int] | None = None,
 ) -> Config:
     """The configuration that *options* say, and where they are silent *document*, the content of the file *path*.
@@ -158,7 +158,7 @@ class _Reader:
     """Takes a document apart and notes what is wrong with it."""
 
     def __init__(
-        self, document: Mapping[str, Any], options: Mapping[str, Any], path: str, lines: Mapping[Way, int]
+        self, document: Mapping[str, object], options: Mapping[str, object], path: str, lines: Mapping[Way, int]
     ) -> None:
         self._document = document
         self._options = options
@@ -215,14 +215,14 @@ class _Reader:
             return _named(way[:1] if way[:1] != ("log",) else way)
         return next((name for name in (str(way[0]), _named(way[:2])) if name in self._options), None) if way else None
 
-    def _check(self, way: Way, kind: _Kind[T], value: Any) -> T | None:
+    def _check(self, way: Way, kind: _Kind[T], value: object) -> T | None:
         try:
             return kind(value)
         except ValueError as e:
             self._wrong(way, str(e))
             return None
 
-    def _table(self, way: Way, table: Any, kinds: Mapping[str, _Kind[Any]]) -> dict[str, Any]:
+    def _table(self, way: Way, table: object, kinds: Mapping[str, _Kind[object]]) -> dict[str, Any]:
         """What is right in *table*, of which *kinds* are the keys."""
         if not isinstance(table, Mapping):
             self._wrong(way, f"must be a table, not {_shown(table)}: write [{_named(way)}]")
@@ -310,7 +310,7 @@ class _Reader:
         except CertificateError as e:
             self._wrong(way, str(e))
 
-    def _admin(self, value: Any) -> Admin | None:
+    def _admin(self, value: object) -> Admin | None:
         if value is None:
             return None
         table: dict[str, Any] = {}
@@ -318,7 +318,7 @@ class _Reader:
             table["listen"] = self._check(("admin",), _host_and_port, value)
         else:
             table = self._table(("admin",), value, _ADMIN)
-            if "listen" not in value:
+            if isinstance(value, Mapping) and "listen" not in value:
                 self._wrong(("admin",), 'needs an address: write listen = "127.0.0.1:8002"')
         address: Address | None = table.get("listen")
         if address is None:
@@ -335,7 +335,7 @@ class _Reader:
 
 # ---------------------------------------------------------------------------------------------------- kinds of values
 
-_Kind = Callable[[Any], T]
+_Kind = Callable[[object], T]
 """Checks a value; raises ValueError with what is wrong and the remedy."""
 
 _MAKE_KEY: Final = "make one with: syndicate-server cap mint syndicate --new-key FILE"
@@ -346,7 +346,7 @@ def _named(way: Way) -> str:
     return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in way).lstrip(".")
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
@@ -354,23 +354,23 @@ def _shown(value: Any) -> str:
     return f'"{value}"' if isinstance(value, str) else repr(value)
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
         raise ValueError(f'must be text, not {_shown(value)}: write it in quotes, as in "x"')
     return value
 
 
-def _truth(value: Any) -> bool:
+def _truth(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"must be true or false, not {_shown(value)}")
     return value
 
 
 def _one_of(*choices: str) -> _Kind[str]:
-    def check(value: Any) -> str:
+    def check(value: object) -> str:
         if value not in choices:
             raise ValueError(f"must be one of {', '.join(choices)}, not {_shown(value)}")
-        return cast("str", value)
+        return value
 
     return check
 
@@ -379,7 +379,7 @@ def _positive(default: float, what: str = "") -> _Kind[float]:
     whole = isinstance(default, int)
     noun = "a whole number" if whole else "a number"
 
-    def check(value: Any) -> float:
+    def check(value: object) -> float:
         kinds = (int,) if whole else (int, float)
         if isinstance(value, bool) or not isinstance(value, kinds) or not 0 < value < math.inf:
             raise ValueError(f"must be {noun}{what} above 0, not {_shown(value)}; the default is {default}")
@@ -388,30 +388,30 @@ def _positive(default: float, what: str = "") -> _Kind[float]:
     return check
 
 
-def _depth(value: Any) -> float:
+def _depth(value: object) -> float:
     if _positive(MAX_DEPTH)(value) > MAX_DEPTH:
         raise ValueError(f"must be at most {MAX_DEPTH}, not {value}: no deeper value can be asserted here")
     return cast("int", value)
 
 
-def _address(value: Any) -> Address:
+def _address(value: object) -> Address:
     return Address.parse(_text(value))
 
 
-def _host_and_port(value: Any) -> Address:
+def _host_and_port(value: object) -> Address:
     try:
         return Address.parse(f"tcp://{_text(value)}")
     except AddressError:
         raise ValueError(f'must be HOST:PORT, not {_shown(value)}: write "127.0.0.1:8002"') from None
 
 
-def _texts(value: Any) -> tuple[str, ...]:
+def _texts(value: object) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or not all(isinstance(item, str) for item in value):
         raise ValueError(f'must be a list of texts, not {_shown(value)}: write it as ["a", "b"]')
     return tuple(value)
 
 
-def _listeners(value: Any) -> Any:
+def _listeners(value: object) -> Sequence[object]:
     if isinstance(value, str):
         raise ValueError(f"must be a list: write [{_shown(value)}]")
     if not isinstance(value, list | tuple) or not value:
@@ -419,17 +419,17 @@ def _listeners(value: Any) -> Any:
     return value
 
 
-def _anything(value: Any) -> Any:
+def _anything(value: object) -> object:
     return value
 
 
-def _admin_value(value: Any) -> Any:
+def _admin_value(value: object) -> str | Mapping[str, object]:
     if not isinstance(value, str | Mapping):
         raise ValueError(f'must be HOST:PORT, not {_shown(value)}: write "127.0.0.1:8002"')
     return value
 
 
-_KEYS: Final[Mapping[str, _Kind[Any]]] = {
+_KEYS: Final[Mapping[str, _Kind[object]]] = {
     "listen": _listeners,
     "cert": _text,
     "key": _text,
@@ -442,21 +442,23 @@ _KEYS: Final[Mapping[str, _Kind[Any]]] = {
     "overload": _anything,
     "log": _anything,
 }
-_LISTEN: Final[Mapping[str, _Kind[Any]]] = {
+_LISTEN: Final[Mapping[str, _Kind[object]]] = {
     "address": _address,
     "cert": _text,
     "key": _text,
     "replies": _one_of("accepted", "ok"),
     "origins": _texts,
 }
-_ADMIN: Final[Mapping[str, _Kind[Any]]] = {"listen": _host_and_port, "remote": _truth}
-_LIMITS: Final[Mapping[str, _Kind[Any]]] = {
+_ADMIN: Final[Mapping[str, _Kind[object]]] = {"listen": _host_and_port, "remote": _truth}
+_LIMITS: Final[Mapping[str, _Kind[object]]] = {
     **{name: _positive(default) for name, default in asdict(DEFAULT_LIMITS).items()},
     "depth": _depth,
     "liveness": _truth,
 }
-_OVERLOAD: Final[Mapping[str, _Kind[Any]]] = {name: _positive(default) for name, default in asdict(Overload()).items()}
-_LOG: Final[Mapping[str, _Kind[Any]]] = {
+_OVERLOAD: Final[Mapping[str, _Kind[object]]] = {
+    name: _positive(default) for name, default in asdict(Overload()).items()
+}
+_LOG: Final[Mapping[str, _Kind[object]]] = {
     "format": _one_of("auto", "json"),
     "level": _one_of("debug", "info", "warning", "error"),
 }

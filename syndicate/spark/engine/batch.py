@@ -98,7 +98,7 @@ class Batch:
             return Batch(self.layout, self.session, table=table, rows=self.rows)
         return self.select(self.layout, [*self.layout.columns, "-w AS w"])
 
-    def run(self, worker: Callable[..., Any], layout: Layout) -> Batch:
+    def run(self, worker: Callable[..., Iterable[pa.RecordBatch]], layout: Layout) -> Batch:
         """The rows that a worker makes of these; of few, in the driver."""
         if self.table is not None:
             import pyarrow as pa
@@ -116,7 +116,7 @@ class Batch:
         return Batch(self.layout, self.session, plan=self.frame.unionAll(other.frame))
 
 
-def mapped(frame: DataFrame, worker: Callable[..., Any], layout: Layout) -> DataFrame:
+def mapped(frame: DataFrame, worker: Callable[..., Iterable[pa.RecordBatch]], layout: Layout) -> DataFrame:
     """Run a worker: Spark takes a plain function only."""
 
     def run(batches: Any) -> Any:

@@ -220,7 +220,7 @@ class Index(Worker):
 
     shape: Shape
     key: Callable[..., Element]
-    value: Callable[..., Any] | None
+    value: Callable[..., object] | None
     out: Layout = PAIRS
 
     def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it

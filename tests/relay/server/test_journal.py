@@ -422,7 +422,7 @@ def test_a_full_disk_is_final(tmp_path: Path) -> None:
     with pytest.raises(JournalError, match=r"full.*SQLITE_FULL.*make room on the disk"):
         journal.write()
     assert journal.error is not None
-    assert not journal.settled("somebody")
+    assert not journal.settled(Ref.unbound())
     journal.close()
     assert found_in(tmp_path) == {"before"}
 
