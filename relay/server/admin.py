@@ -22,8 +22,6 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 from attrs import evolve
-from hypercorn.logging import Logger
-from starlette.types import Receive, Scope, Send
 
 from relay.server.config import Admin
 from relay.server.metrics import Journal, registry
@@ -32,10 +30,12 @@ from syndicate.log import logger
 
 if TYPE_CHECKING:
     from hypercorn.config import Config
+    from hypercorn.logging import Logger
     from prometheus_client import CollectorRegistry
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import Receive, Scope, Send
 
     from relay.server.broker import Broker
 

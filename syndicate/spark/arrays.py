@@ -23,11 +23,11 @@ import math
 import typing
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from syndicate.errors import SinkError
-from syndicate.spark.columns import NULL, _arguments, _choices, fields_of, forms, hints_of
-from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, Frozen, Symbol, thaw
+from syndicate.spark.columns import ANYTHING, NULL, _arguments, _choices, fields_of, forms, hints_of
+from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, Frozen, Symbol, Tag, thaw
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _ATOMS: Final = {int: "int64", float: "float64", bool: "bool_", str: "string", bytes: "binary"}
 _EXACT: Final = 2**53
 """Integers up to this one are floats, too."""
+
+
+T = TypeVar("T")
 
 
 class Misfit(ValueError):
@@ -45,7 +48,7 @@ class Misfit(ValueError):
         self.place = place
 
 
-def array_of(items: Sequence[Frozen], kind: pa.DataType, name: str, hint: Any = Any) -> pa.Array:
+def array_of(items: Sequence[Frozen], kind: pa.DataType, name: str, hint: object = ANYTHING) -> pa.Array:
     """The column *name* of these items; raises :class:`Misfit`.
 
     *hint* is a type annotation: it says which records structs are made of.
@@ -76,13 +79,13 @@ def array_of(items: Sequence[Frozen], kind: pa.DataType, name: str, hint: Any = 
         raise
 
 
-def canonical(table: pa.Table, hints: Mapping[str, Any]) -> list[tuple[Frozen, ...]]:
+def canonical(table: pa.Table, hints: Mapping[str, object]) -> list[tuple[Frozen, ...]]:
     """The rows of a table as tuples of frozen forms: equal for rows that mean the same."""
-    columns = [forms(table.column(name), name, hints.get(name, Any)) for name in table.column_names]
+    columns = [forms(table.column(name), name, hints.get(name, ANYTHING)) for name in table.column_names]
     return list(zip(*columns, strict=True)) if columns else [()] * table.num_rows
 
 
-def kind_of(hint: Any, name: str) -> pa.DataType:
+def kind_of(hint: object, name: str) -> pa.DataType:
     """The Arrow type of a field that is annotated so; raises :class:`SinkError` if there is none."""
     import pyarrow as pa
 
@@ -94,7 +97,9 @@ def kind_of(hint: Any, name: str) -> pa.DataType:
             return getattr(pa, _ATOMS[choice])()
         if hasattr(choice, "__label__"):
             hints = hints_of(choice)
-            return pa.struct([(each, kind_of(hints.get(each, Any), f"{name}.{each}")) for each in fields_of(choice)])
+            return pa.struct(
+                [(each, kind_of(hints.get(each, ANYTHING), f"{name}.{each}")) for each in fields_of(choice)]
+            )
         inner = typing.get_args(choice)
         if isinstance(origin, type) and issubclass(origin, Mapping) and len(inner) == 2:
             return pa.map_(kind_of(inner[0], name), kind_of(inner[1], name))
@@ -148,19 +153,19 @@ def _plain(kind: pa.DataType) -> type | None:
     return bytes if t.is_binary(kind) else None
 
 
-def _converter(kind: pa.DataType, name: str, hint: Any) -> Callable[[Frozen], Any]:
+def _converter(kind: pa.DataType, name: str, hint: object) -> Callable[[Frozen], object]:
     """From a form that is not null to what Arrow takes."""
     from pyarrow import types as t
 
     if t.is_list(kind):
-        (inner, *_) = _arguments(hint, Sequence) or (Any,)
+        (inner, *_) = _arguments(hint, Sequence) or (ANYTHING,)
         each = _nullable(_converter(kind.value_type, name, inner))
         return lambda form: [each(item) for item in _headed(form, SEQ, name, kind)[1:]]
     if t.is_map(kind):
-        of_key, of_item = _arguments(hint, Mapping) or (Any, Any)
+        of_key, of_item = _arguments(hint, Mapping) or (ANYTHING, ANYTHING)
         key, item = _converter(kind.key_type, name, of_key), _nullable(_converter(kind.item_type, name, of_item))
 
-        def pairs(form: Frozen) -> list[tuple[Any, Any]]:
+        def pairs(form: Frozen) -> list[tuple[object, object]]:
             _, keys, items = _headed(form, DICT, name, kind)
             return [(key(k), item(v)) for k, v in zip(keys, items, strict=True)]
 
@@ -169,7 +174,7 @@ def _converter(kind: pa.DataType, name: str, hint: Any) -> Callable[[Frozen], An
         return _struct(kind, name, hint)
     take = _atom(kind)
 
-    def convert(form: Frozen) -> Any:
+    def convert(form: Frozen) -> object:
         try:
             return take(form)
         except (ValueError, TypeError, OverflowError, InvalidOperation):
@@ -178,7 +183,7 @@ def _converter(kind: pa.DataType, name: str, hint: Any) -> Callable[[Frozen], An
     return convert
 
 
-def _atom(kind: pa.DataType) -> Callable[[Frozen], Any]:
+def _atom(kind: pa.DataType) -> Callable[[Frozen], object]:
     from pyarrow import types as t
 
     if t.is_integer(kind):
@@ -199,7 +204,7 @@ def _atom(kind: pa.DataType) -> Callable[[Frozen], Any]:
     return lambda form: _moment(dt.datetime.fromisoformat(_of(str, form)), zoned=zoned)
 
 
-def _of(cls: type, item: Any) -> Any:
+def _of(cls: type[T], item: object) -> T:
     if type(item) is not cls:
         raise TypeError
     return item
@@ -209,7 +214,7 @@ def _float(form: Frozen) -> float:
     item = thaw(form) if type(form) is tuple and form[0] is DOUBLE else form
     if type(item) is int and -_EXACT <= item <= _EXACT:
         return float(item)
-    number: float = _of(float, item)
+    number = _of(float, item)
     return math.nan if math.isnan(number) else number + 0.0
 
 
@@ -225,26 +230,27 @@ def _moment(moment: dt.datetime, *, zoned: bool) -> dt.datetime:
     return moment
 
 
-def _nullable(convert: Callable[[Frozen], Any]) -> Callable[[Frozen], Any]:
+def _nullable(convert: Callable[[Frozen], object]) -> Callable[[Frozen], object]:
     return lambda form: None if form is NULL else convert(form)
 
 
-def _headed(form: Frozen, head: Any, name: str, kind: pa.DataType) -> Any:
+def _headed(form: Frozen, head: Tag, name: str, kind: pa.DataType) -> tuple[Frozen, ...]:
     if type(form) is not tuple or form[0] is not head:
         raise Misfit(_said(name, kind, form))
     return form
 
 
-def _struct(kind: pa.StructType, name: str, hint: Any) -> Callable[[Frozen], dict[str, Any]]:
+def _struct(kind: pa.StructType, name: str, hint: object) -> Callable[[Frozen], dict[str, object]]:
     """A struct takes a record of the class that it is annotated with, or else a dictionary with its names as keys."""
     cls = next((each for each in _choices(hint) if hasattr(each, "__label__")), None)
     hints = {} if cls is None else hints_of(cls)
     members = {
-        each.name: _nullable(_converter(each.type, f"{name}.{each.name}", hints.get(each.name, Any))) for each in kind
+        each.name: _nullable(_converter(each.type, f"{name}.{each.name}", hints.get(each.name, ANYTHING)))
+        for each in kind
     }
     names = fields_of(cls) if cls is not None else sorted(members)
 
-    def convert(form: Frozen) -> dict[str, Any]:
+    def convert(form: Frozen) -> dict[str, object]:
         items: Sequence[Frozen] = ()
         if type(form) is tuple and cls is not None and form[0] == cls.__label__ and len(form) == len(names) + 1:
             items = form[1:]

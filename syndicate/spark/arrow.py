@@ -11,7 +11,7 @@ those in the engine's own layouts, which have no structs.
 from __future__ import annotations
 
 import inspect
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from syndicate.errors import SourceError
 from syndicate.spark.errors import explained
@@ -50,12 +50,12 @@ def arrow_schema(schema: StructType) -> pa.Schema:
     from pyspark.sql.types import StructField, StructType
 
     named = inspect.signature(to_arrow_schema).parameters
-    zone: dict[str, Any] = {"timezone": "UTC"} if "timezone" in named else {}
+    zone = {"timezone": "UTC"} if "timezone" in named else {}
     fields = []
     for member in schema:
         loose = StructField(member.name, loose_type(member.dataType), member.nullable, member.metadata)
         try:
-            fields += to_arrow_schema(StructType([loose]), **zone)
+            fields += to_arrow_schema(StructType([loose]), **zone)  # type: ignore[arg-type]  # of some releases of Spark
         except PySparkException:
             raise SourceError(
                 f"the column {member.name!r} is of type {member.dataType.simpleString()}, which has no value: "

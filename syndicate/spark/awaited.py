@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import trio
 
@@ -21,7 +20,7 @@ from syndicate.errors import SinkError
 from syndicate.index.interest import interest
 from syndicate.spark.progress import SparkSource
 from syndicate.values.pattern import capture, pattern_of
-from syndicate.values.value import Assertion, Ref, thaw
+from syndicate.values.value import Assertion, Ref, Value, thaw
 
 
 def names_of(sources: Sequence[type | str]) -> list[str]:
@@ -42,7 +41,7 @@ class Awaited(Entity):
 
     def __init__(self, named: Iterable[str]) -> None:
         self.named = list(named)
-        self.known: dict[Any, tuple[str, bool]] = {}
+        self.known: dict[Assertion, tuple[str, bool]] = {}
         self.changed = trio.Event()
 
     def watch(self, ds: Ref) -> None:
@@ -50,7 +49,7 @@ class Awaited(Entity):
         pattern = pattern_of(SparkSource(capture(), capture()))
         current("spark_sink").assert_form(current_facet(), ds, interest(pattern, ref(self)))
 
-    def assert_(self, value: Any, handle: Assertion) -> None:
+    def assert_(self, value: Value, handle: Assertion) -> None:
         """A source says what it is."""
         name, standing = thaw(value)
         self.known[handle] = (name, bool(standing))

@@ -45,19 +45,22 @@ import typing
 from collections.abc import Callable, Mapping, Sequence
 from itertools import repeat
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 
 from syndicate.errors import SourceError
 from syndicate.values.absent import ABSENT
-from syndicate.values.value import DICT, FALSE, SEQ, SMALL, TRUE, Frozen, Symbol, freeze, order
+from syndicate.values.value import DICT, FALSE, SEQ, SMALL, TRUE, Frozen, Symbol, Value, freeze, order
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 NULL: Final = ABSENT
 """The value for a null: no field of a record may be left out."""
+
+ANYTHING: Final = object
+"""What is said of a field without an annotation."""
 
 _NAN: Final = freeze(float("nan"))
 _BOOLEANS: Final = {True: TRUE, False: FALSE, None: NULL}
@@ -74,19 +77,19 @@ def fields_of(cls: type) -> list[str]:
     return [a.name for a in attrs.fields(cls)]
 
 
-def hints_of(cls: type) -> dict[str, Any]:
-    """What the fields of a record class are annotated with; ``Any`` where that names what cannot be found."""
+def hints_of(cls: type) -> dict[str, object]:
+    """What the fields of a record class are annotated with; ANYTHING where that names what cannot be found."""
     try:
         return typing.get_type_hints(cls)
     except (NameError, TypeError):  # a class of a function's, or a name that only type checkers import
-        return {a.name: a.type if isinstance(a.type, type) else Any for a in attrs.fields(cls)}
+        return {a.name: a.type if isinstance(a.type, type) else ANYTHING for a in attrs.fields(cls)}
 
 
 def described(cls: type) -> list[str]:
     """The label and the fields of a record class, and of those that its fields are annotated with."""
     by_class: dict[type, str] = {}
 
-    def look(hint: Any) -> None:
+    def look(hint: object) -> None:
         for choice in _choices(hint):
             if not hasattr(choice, "__label__"):
                 for inner in typing.get_args(choice):
@@ -103,11 +106,11 @@ def described(cls: type) -> list[str]:
 def records(cls: type, table: pa.Table) -> list[Frozen]:
     """The frozen form of each row of *table* as an instance of *cls*, whose fields are columns of it."""
     hints = hints_of(cls)
-    columns = [forms(table.column(name), name, hints.get(name, Any)) for name in fields_of(cls)]
+    columns = [forms(table.column(name), name, hints.get(name, ANYTHING)) for name in fields_of(cls)]
     return list(zip(repeat(_label(cls), table.num_rows), *columns, strict=True))
 
 
-def forms(column: pa.ChunkedArray | pa.Array, name: str, hint: Any = Any) -> list[Frozen]:
+def forms(column: pa.ChunkedArray | pa.Array, name: str, hint: object = ANYTHING) -> list[Frozen]:
     """The frozen form of each item of a column, by the table at the head of this module.
 
     *hint* is a type annotation: it says which record classes structs become.
@@ -123,7 +126,7 @@ def forms(column: pa.ChunkedArray | pa.Array, name: str, hint: Any = Any) -> lis
         raise SourceError(f"the column {name!r} of type {column.type} holds what has no value here: {error}") from None
 
 
-def _array(array: pa.Array, name: str, hint: Any) -> list[Frozen]:
+def _array(array: pa.Array, name: str, hint: object) -> list[Frozen]:
     from pyarrow import types as t
 
     kind = array.type
@@ -139,7 +142,7 @@ def _array(array: pa.Array, name: str, hint: Any) -> list[Frozen]:
     if t.is_map(kind):
         return _maps(array, name, hint)
     if t.is_list(kind) or t.is_large_list(kind):
-        (inner, *_) = _arguments(hint, Sequence) or (Any,)
+        (inner, *_) = _arguments(hint, Sequence) or (ANYTHING,)
         items = _array(array.values, name, inner)
         return _spans(array, lambda start, end: (SEQ, *items[start:end]))
     remedy = "cast it in the frame, to string for instance"
@@ -200,7 +203,7 @@ def _integers(array: pa.Array) -> list[Frozen]:
     return _each(array, freeze)
 
 
-def _each(array: pa.Array, convert: Callable[[Any], Frozen]) -> list[Frozen]:
+def _each(array: pa.Array, convert: Callable[[Value], Frozen]) -> list[Frozen]:
     return [NULL if item is None else convert(item) for item in array.to_pylist()]
 
 
@@ -211,8 +214,8 @@ def _spans(array: pa.Array, make: Callable[[int, int], Frozen]) -> list[Frozen]:
     return [make(ends[i], ends[i + 1]) if there else NULL for i, there in enumerate(present)]
 
 
-def _maps(array: pa.MapArray, name: str, hint: Any) -> list[Frozen]:
-    of_key, of_item = _arguments(hint, Mapping) or (Any, Any)
+def _maps(array: pa.MapArray, name: str, hint: object) -> list[Frozen]:
+    of_key, of_item = _arguments(hint, Mapping) or (ANYTHING, ANYTHING)
     pairs = list(zip(_array(array.keys, name, of_key), _array(array.items, name, of_item), strict=True))
 
     def make(start: int, end: int) -> Frozen:
@@ -222,12 +225,12 @@ def _maps(array: pa.MapArray, name: str, hint: Any) -> list[Frozen]:
     return _spans(array, make)
 
 
-def _structs(array: pa.StructArray, name: str, hint: Any) -> list[Frozen]:
+def _structs(array: pa.StructArray, name: str, hint: object) -> list[Frozen]:
     cls = next((each for each in _choices(hint) if hasattr(each, "__label__")), None)
     names = [field.name for field in array.type]
     if len(set(names)) < len(names):
         raise SourceError(f"the column {name!r} is a struct with two members of one name: {', '.join(names)}")
-    hints: Mapping[str, Any] = {}
+    hints: Mapping[str, object] = {}
     if cls is not None:
         if sorted(names) != sorted(fields_of(cls)):
             raise SourceError(
@@ -236,7 +239,7 @@ def _structs(array: pa.StructArray, name: str, hint: Any) -> list[Frozen]:
             )
         hints = hints_of(cls)
     members = dict(zip(names, array.flatten(), strict=True))
-    columns = {key: _array(member, f"{name}.{key}", hints.get(key, Any)) for key, member in members.items()}
+    columns = {key: _array(member, f"{name}.{key}", hints.get(key, ANYTHING)) for key, member in members.items()}
     present = array.is_valid().to_pylist()
     if cls is not None:
         items = zip(repeat(_label(cls), len(array)), *[columns[key] for key in fields_of(cls)], strict=True)
@@ -255,7 +258,7 @@ def _label(cls: type) -> Symbol:
 # ---------------------------------------------------------------------------------------------------- annotations
 
 
-def _choices(hint: Any) -> Sequence[Any]:
+def _choices(hint: object) -> Sequence[Value]:
     """The members of a union, or the annotation itself."""
     if typing.get_origin(hint) is typing.Annotated:
         return _choices(typing.get_args(hint)[0])
@@ -264,10 +267,10 @@ def _choices(hint: Any) -> Sequence[Any]:
     return [hint]
 
 
-def _arguments(hint: Any, of: Any) -> tuple[Any, ...] | None:
+def _arguments(hint: object, of: type) -> tuple[object, ...] | None:
     """The text in the brackets of a generic annotation of this kind."""
     for choice in _choices(hint):
-        origin = typing.get_origin(choice)
+        origin: object = typing.get_origin(choice)
         if isinstance(origin, type) and issubclass(origin, of):
             return typing.get_args(choice)
     return None

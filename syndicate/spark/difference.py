@@ -26,10 +26,11 @@ Source: ``docs/design/spark.md``, "Differences of snapshots".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import define
 
+from syndicate.flow.element import Key
 from syndicate.spark.columns import forms
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _summed(rows: pa.Table, plain: pa.Table, gone: int) -> tuple[pa.Table, list[
     return rows.take(sums["row_min"]), sums["sign_sum"].to_pylist()
 
 
-def _apart(old: pa.Table, new: pa.Table, back: bool) -> tuple[Any, Any]:
+def _apart(old: pa.Table, new: pa.Table, back: bool) -> tuple[pa.Table, pa.Table]:
     """The places of the rows that do not have an equal row at the same place, counted from the front or the *back*."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -98,7 +99,7 @@ def _apart(old: pa.Table, new: pa.Table, back: bool) -> tuple[Any, Any]:
         differ = pc.or_(differ, pc.invert(equal))
     apart = pc.indices_nonzero(differ).cast(pa.int64())
 
-    def places(start: int, length: int) -> Any:
+    def places(start: int, length: int) -> pa.Array:
         rest = range(start) if start else range(common, length)
         return pa.concat_arrays([pc.add(apart, start), pa.array(rest, pa.int64())])
 
@@ -113,7 +114,7 @@ def _plain(old: pa.Table, new: pa.Table) -> tuple[pa.Table, pa.Table]:
     for place, member in enumerate(old.schema):
         kind = member.type
         if t.is_nested(kind):
-            numbers: dict[Any, int] = {}
+            numbers: dict[Key, int] = {}
             for which, table in enumerate((old, new)):
                 items = forms(table.column(place), member.name)
                 column = pa.array([numbers.setdefault(item, len(numbers)) for item in items], pa.int64())

@@ -9,7 +9,7 @@ import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import trio
 from attrs import define, field, frozen
@@ -24,6 +24,9 @@ from syndicate.spark.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from structlog.typing import FilteringBoundLogger
+
+T = TypeVar("T")
 
 _opening: Final = threading.Lock()
 
@@ -75,7 +78,7 @@ class Follower:
             await self.delivery.show(SparkSource(self.name, standing=True))
 
     @property
-    def log(self) -> Any:
+    def log(self) -> FilteringBoundLogger:
         """Where to say what nobody has to act upon at once."""
         return logger(actor=self.delivery.facet.actor.name)
 
@@ -105,7 +108,7 @@ class Follower:
             lag = round(time.monotonic() - batch.began, 3)
             await self.delivery.show(SparkProgress(self.name, batch.number, self.counted, lag))
 
-    async def in_thread(self, fn: Callable[..., object], *args: object, abandon: bool = True) -> Any:
+    async def in_thread(self, fn: Callable[..., T], *args: object, abandon: bool = True) -> T:
         """Run what waits for Spark or the disk; *abandon* says that it may be left alone when the actor stops."""
         call = functools.partial(explained, self.name, fn, *args)
         return await trio.to_thread.run_sync(call, abandon_on_cancel=abandon, limiter=self.limiter)

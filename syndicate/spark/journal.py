@@ -31,7 +31,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import msgpack
 
@@ -39,7 +39,7 @@ from syndicate.errors import SourceJournalError, StateError
 from syndicate.spark.standing import Standing
 from syndicate.storage import wal
 from syndicate.storage.lock import Lock
-from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag
+from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag, Value
 
 FORMAT: Final = 4
 """The version of the file's format."""
@@ -249,8 +249,9 @@ class Journal:
 
     # ------------------------------------------------------------------------------------------------ SQLite
 
-    def _one(self, query: str) -> Any:
-        return self._db.execute(query).fetchone()
+    def _one(self, query: str) -> tuple[Value, ...]:
+        row: tuple[Value, ...] = self._db.execute(query).fetchone()
+        return row
 
     @contextmanager
     def _explained(self) -> Iterator[None]:

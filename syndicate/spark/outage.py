@@ -7,9 +7,12 @@ beginning and at the end.  A reason that does not pass after all so costs a look
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import define
+
+if TYPE_CHECKING:
+    from structlog.typing import FilteringBoundLogger
 
 FIRST_DELAY: Final = 0.1
 """Seconds until a look is repeated for the first time."""
@@ -32,7 +35,7 @@ class Outage:
     """
 
     name: str
-    log: Any
+    log: FilteringBoundLogger
     count: int = 0
     since: float = 0.0
 

@@ -17,7 +17,7 @@ Contract: a place that has gone is told by :class:`PlaceGone`; it never looks li
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import frozen
 
@@ -25,6 +25,7 @@ from syndicate.errors import SourceError
 from syndicate.spark.arrow import arrow_table
 from syndicate.spark.errors import Interrupted
 from syndicate.spark.feed import Feed
+from syndicate.values.value import Value
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -103,7 +104,7 @@ def _later_than_commit(name: str, frame: DataFrame, feed: Feed, place: Place) ->
     commits = [
         (order, str(commit)) for order, commit in zip(*[each.to_pylist() for each in listed.columns], strict=True)
     ]
-    at_order: dict[Any, str] = {}
+    at_order: dict[Value, str] = {}
     for order, commit in commits:
         if at_order.setdefault(order, commit) != commit:
             raise SourceError(
@@ -126,7 +127,7 @@ def newest(name: str, frame: DataFrame, feed: Feed) -> DataFrame | None:
     from pyspark.sql import functions as f
 
     order = f.col(feed.order)
-    last: Any = arrow_table(name, frame.agg(f.max(order).alias("last"))).column(0)[0].as_py()
+    last: Value = arrow_table(name, frame.agg(f.max(order).alias("last"))).column(0)[0].as_py()
     return None if last is None else frame.where(order == _value(frame, feed, str(last)))
 
 

@@ -18,7 +18,7 @@ import logging
 import shutil
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import trio
 from attrs import define, field
@@ -44,7 +44,7 @@ class _Closed(Exception):
     """The source has stopped: the callback must not say that it dealt with its micro-batch."""
 
 
-def trigger_of(trigger: object) -> dict[str, Any]:
+def trigger_of(trigger: object) -> dict[str, str | bool]:
     """When micro-batches are made, if that is anything that Spark knows; raises :class:`SourceError` if not.
 
     >>> trigger_of({"processingTime": "5 seconds"})
@@ -92,7 +92,7 @@ class Query(Generic[B]):
     """
 
     name: str
-    trigger: Mapping[str, Any]
+    trigger: Mapping[str, str | bool]
     mode: str
     checkpoint: str | None = None
     limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(2))
@@ -165,7 +165,9 @@ class Query(Generic[B]):
         stream = frame.writeStream.foreachBatch(called).outputMode(self.mode).option("checkpointLocation", checkpoint)
 
         def begin() -> StreamingQuery:  # the trigger, too, is Spark's to refuse
-            return (stream.trigger(**self.trigger) if self.trigger else stream).start()
+            if self.trigger:
+                stream.trigger(**self.trigger)  # type: ignore[arg-type]  # trigger_of has looked
+            return stream.start()
 
         return explained(self.name, begin)
 

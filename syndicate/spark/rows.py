@@ -25,14 +25,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import repeat
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import attrs
 from attrs import frozen
 
 from syndicate.errors import SourceError
+from syndicate.flow.element import Element
 from syndicate.plan.heading import meant
-from syndicate.spark.columns import fields_of, forms, hints_of, records
+from syndicate.spark.columns import ANYTHING, fields_of, forms, hints_of, records
 from syndicate.spark.feed import WORDS
 from syndicate.spark.place import Place
 from syndicate.values.record import is_record_class
@@ -77,7 +78,7 @@ class Rows:
 
     @to.validator
     @clock.validator
-    def _is_record(self, attribute: attrs.Attribute[Any], cls: Any) -> None:
+    def _is_record(self, attribute: attrs.Attribute[type | None], cls: type | None) -> None:
         if cls is not None and not is_record_class(cls):
             raise SourceError(f"{attribute.name}= takes a class decorated with @record, not {cls!r}")
 
@@ -150,7 +151,7 @@ class Rows:
         for cls in filter(None, (self.to, self.clock)):
             hints = hints_of(cls)
             for name in fields_of(cls):
-                forms(pa.array([], schema.field(name).type), name, hints.get(name, Any))
+                forms(pa.array([], schema.field(name).type), name, hints.get(name, ANYTHING))
         for name in self.key:
             forms(pa.array([], schema.field(name).type), name)
         if self.weight is not None:
@@ -249,7 +250,7 @@ def _ordered() -> Sequence[Callable[[pa.DataType], bool]]:
     return (t.is_integer, t.is_floating, t.is_decimal, t.is_string, t.is_large_string, t.is_date, t.is_timestamp)
 
 
-def _runs(items: Sequence[Any]) -> Iterable[tuple[int, int]]:
+def _runs(items: Sequence[Element]) -> Iterable[tuple[int, int]]:
     """Start and end of each run of equal items."""
     start = 0
     for end in range(1, len(items) + 1):

@@ -24,7 +24,7 @@ import functools
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 import attrs
 import trio
@@ -40,7 +40,7 @@ from syndicate.log import logger
 from syndicate.spark.arrays import Misfit, array_of, canonical, check_kind, kind_of
 from syndicate.spark.arrow import arrow_schema
 from syndicate.spark.awaited import Awaited, names_of
-from syndicate.spark.columns import fields_of, hints_of
+from syndicate.spark.columns import ANYTHING, fields_of, hints_of
 from syndicate.spark.delivery import Delivery
 from syndicate.spark.rows import Step
 from syndicate.spark.standing import Standing
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+T = TypeVar("T")
 
 ENDING: Final = 5.0
 """Seconds that the last batch is waited for when the sink stops."""
@@ -159,8 +161,8 @@ class Columns:
 
     of: str
     names: Sequence[str]
-    kinds: Sequence[Any]
-    hints: Mapping[str, Any]
+    kinds: Sequence[object]
+    hints: Mapping[str, object]
 
     @property
     def schema(self) -> pa.Schema:
@@ -168,7 +170,7 @@ class Columns:
         import pyarrow as pa
 
         kinds = [
-            kind if isinstance(kind, pa.DataType) else kind_of(self.hints.get(name, Any), name)
+            kind if isinstance(kind, pa.DataType) else kind_of(self.hints.get(name, ANYTHING), name)
             for name, kind in zip(self.names, self.kinds, strict=True)
         ]
         for name, kind in zip(self.names, kinds, strict=True):
@@ -184,7 +186,7 @@ class Columns:
         arrays = []
         for member, column in zip(schema, items, strict=True):
             try:
-                arrays.append(array_of(column, member.type, member.name, self.hints.get(member.name, Any)))
+                arrays.append(array_of(column, member.type, member.name, self.hints.get(member.name, ANYTHING)))
             except Misfit as misfit:
                 shown = ", ".join(
                     f"{name}={thaw(form)!r}" for name, form in zip(self.names, rows[misfit.place], strict=True)
@@ -196,20 +198,20 @@ class Columns:
         return pa.table([*arrays, pa.array(weights, pa.int64())], schema=schema.append(pa.field(WEIGHT, pa.int64())))
 
 
-def columns_of(schema: Any, of: str = "the row") -> Columns:
+def columns_of(schema: object, of: str = "the row") -> Columns:
     """The columns that *schema* declares; raises :class:`SinkError` if it declares none."""
-    if is_record_class(schema):
+    if isinstance(schema, type) and is_record_class(schema):
         hints = hints_of(schema)
         names = fields_of(schema)
-        return Columns(schema.__name__, names, [hints.get(name, Any) for name in names], hints)
+        return Columns(schema.__name__, names, [hints.get(name, ANYTHING) for name in names], hints)
     if hasattr(schema, "fieldNames") and hasattr(schema, "fields"):
-        schema = arrow_schema(schema)
+        schema = arrow_schema(cast("StructType", schema))
     if hasattr(schema, "names") and hasattr(schema, "types"):
         return Columns(of, schema.names, schema.types, {})
     raise SinkError(f"schema= takes a record class, a pyarrow.Schema or a StructType, not {schema!r}")
 
 
-def _columns_of(pattern: Value, schema: Any) -> Columns:
+def _columns_of(pattern: Value, schema: object) -> Columns:
     cls = pattern if isinstance(pattern, type) else type(pattern)
     named = cls if hasattr(cls, "__label__") and attrs.has(cls) else None
     _, captures = pattern_for(pattern)
@@ -228,7 +230,7 @@ def _columns_of(pattern: Value, schema: Any) -> Columns:
             names = [name for name in names if isinstance(getattr(pattern, name), Capture)]
         if len(names) == captures:
             hints = hints_of(named)
-            return Columns(of, names, [hints.get(name, Any) for name in names], hints)
+            return Columns(of, names, [hints.get(name, ANYTHING) for name in names], hints)
     raise SinkError(
         "the columns cannot be told from the pattern: say with schema= what each of its captures is called, and which "
         "type it has"
@@ -246,10 +248,10 @@ class _Noted(Entity):
     def __init__(self, turn: Turn, sink: _Sink) -> None:
         self.turn = turn
         self.sink = sink
-        self.known: dict[Any, Frozen] = {}
+        self.known: dict[Assertion, Frozen] = {}
         self.changes: list[tuple[Frozen, int]] = []
 
-    def assert_(self, value: Any, handle: Assertion) -> None:
+    def assert_(self, value: Value, handle: Assertion) -> None:
         self.known[handle] = value
         self._note(value, 1)
 
@@ -421,6 +423,6 @@ class _Sink:
         table = batch.select(self.columns.names).take(pa.array(taken, pa.int64()))
         return table.append_column(WEIGHT, pa.array(weights, pa.int64()))
 
-    async def _in_thread(self, fn: Callable[..., object], *args: object) -> Any:
+    async def _in_thread(self, fn: Callable[..., T], *args: object) -> T:
         call = functools.partial(fn, *args)
         return await trio.to_thread.run_sync(call, limiter=self.limiter, abandon_on_cancel=True)

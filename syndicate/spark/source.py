@@ -1,7 +1,7 @@
 """A DataFrame as a source of assertions: each row that is there is a record that is asserted.
 
 A streaming DataFrame is followed: each micro-batch is a delta of rows, and takes effect as one turn, additions before
-removals.  A change feed is one too, or, as a batch DataFrame, is asked again and again for later commits.  Any other
+removals.  A change feed is one too, or, as a batch DataFrame, is asked again and again for later commits.  Every other
 DataFrame is polled: it is read again and again, and what differs from the last time is the delta
 (:mod:`syndicate.spark.difference`).
 
@@ -26,7 +26,7 @@ import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import trio
 from attrs import Factory, define, evolve, field, frozen
@@ -75,7 +75,7 @@ def spark_source(
     checkpoint: str | Path | None = None,
     progress: bool = True,
     every: float = 1.0,
-    trigger: Mapping[str, Any] | None = None,
+    trigger: Mapping[str, str | bool] | None = None,
     mode: str | None = None,
     session: SparkSession | None = None,
     keep: bool = False,
@@ -225,7 +225,7 @@ def spark_source(
 @frozen
 class _Options:
     every: float
-    trigger: Mapping[str, Any]
+    trigger: Mapping[str, str | bool]
     mode: str
     feed: Feed | None
     whole: Callable[[SparkSession], DataFrame] | None

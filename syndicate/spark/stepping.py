@@ -10,29 +10,37 @@ Source: ``docs/design/spark.md``, "The path of a batch" and "The second engine".
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 from syndicate.errors import SnapshotDamaged, SourceError, StateError
 from syndicate.flow import snapshot as snapshots
 from syndicate.flow.circuit import Circuit
+from syndicate.flow.element import Element
 from syndicate.flow.encoding import decoded, encoded
 from syndicate.flow.local import LocalEngine
 from syndicate.flow.zset import ZSet
 from syndicate.spark.arrow import arrow_table
 from syndicate.spark.engine import SparkEngine
+from syndicate.spark.engine.inputs import Frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from syndicate.spark.engine.output import Delta
+
 _STATE: Final = "circuit"
+
+
+SinkChange: TypeAlias = "Delta | Sequence[tuple[Element, int]]"
+"""Elements and weights."""
 
 
 class Steps(Protocol):
     """An engine in a directory that lasts, or, for None, in a temporary one."""
 
-    def step(self, frame: DataFrame, number: int) -> Mapping[str, Any]:
+    def step(self, frame: DataFrame, number: int) -> Mapping[str, SinkChange]:
         """The changes of each sink: pairs of elements and weights."""
 
     def close(self) -> None:
@@ -49,9 +57,9 @@ class SparkSteps:
         self.weight = weight
         self.engine = SparkEngine(circuit, session, state=state)
 
-    def step(self, frame: DataFrame, number: int) -> Mapping[str, Any]:
+    def step(self, frame: DataFrame, number: int) -> Mapping[str, SinkChange]:
         """One epoch."""
-        given: Any = frame if self.weight is None else (frame, self.weight)
+        given: Frame = frame if self.weight is None else (frame, self.weight)
         return self.engine.step({self.source: given}, epoch=number)
 
     def close(self) -> None:
@@ -68,7 +76,7 @@ class LocalSteps:
         self.path = None if state is None else state / _STATE
         self.engine = LocalEngine(circuit)
         self.batch = -1
-        self.recorded: dict[str, list[tuple[Any, int]]] = {}
+        self.recorded: dict[str, list[tuple[Element, int]]] = {}
         if state is not None:
             state.mkdir(parents=True, exist_ok=True)
         if self.path is not None and self.path.exists():
@@ -82,7 +90,7 @@ class LocalSteps:
             raise SnapshotDamaged(f"{path} holds no state of a circuit ({error}): restore it from a copy") from error
         self.engine = snapshots.restored(circuit, data)
 
-    def step(self, frame: DataFrame, number: int) -> Mapping[str, Any]:
+    def step(self, frame: DataFrame, number: int) -> Mapping[str, SinkChange]:
         """One epoch; kept before its changes are sent."""
         if number <= self.batch:
             return self.recorded if number == self.batch else {}
@@ -93,7 +101,7 @@ class LocalSteps:
         self.batch, self.recorded = number, changes
         return changes
 
-    def _keep(self, path: Path, number: int, changes: Mapping[str, Any]) -> None:
+    def _keep(self, path: Path, number: int, changes: Mapping[str, SinkChange]) -> None:
         recorded = tuple((name, tuple(pairs)) for name, pairs in changes.items())
         draft = path.with_suffix(".new")
         try:

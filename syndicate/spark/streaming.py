@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import trio
 from attrs import define, field, frozen
@@ -31,11 +31,13 @@ from syndicate.actors.turn import expect_ref
 from syndicate.actors.verbs import current_facet, linked_task, react
 from syndicate.errors import CircuitError, SinkError, SourceError, UnknownStream
 from syndicate.flow.circuit import Circuit
+from syndicate.flow.element import Element
 from syndicate.flow.view import check_sink
 from syndicate.hosting.outputs import Records
 from syndicate.plan import Plan
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.engine.inputs import check_weight
+from syndicate.spark.engine.output import Delta
 from syndicate.spark.errors import explained
 from syndicate.spark.follower import Batch, Follower, check_call
 from syndicate.spark.journal import Journal, described
@@ -43,7 +45,7 @@ from syndicate.spark.query import STOPPING, Query, trigger_of
 from syndicate.spark.rows import Step
 from syndicate.spark.sink import Columns, columns_of
 from syndicate.spark.standing import Standing
-from syndicate.spark.stepping import LocalSteps, SparkSteps, Steps
+from syndicate.spark.stepping import LocalSteps, SinkChange, SparkSteps, Steps
 from syndicate.spark.table import Table, quoted
 from syndicate.values.absent import form_of
 from syndicate.values.value import Frozen, Ref
@@ -69,13 +71,13 @@ def spark_view(
     circuit: Circuit | Plan,
     outputs: Mapping[str, type | None],
     *,
-    tables: Mapping[str, tuple[str | Path, Any]] | None = None,
+    tables: Mapping[str, tuple[str | Path, type]] | None = None,
     source: str | None = None,
     weight: str | None = None,
     state: str | Path | None = None,
     engine: Literal["spark", "local"] = "spark",
     progress: bool = True,
-    trigger: Mapping[str, Any] | None = None,
+    trigger: Mapping[str, str | bool] | None = None,
     session: SparkSession | None = None,
     keep: bool = False,
     on_end: Callable[[], object] | None = None,
@@ -186,7 +188,7 @@ class _Options:
     weight: str | None
     state: Path | None
     local: bool
-    trigger: Mapping[str, Any]
+    trigger: Mapping[str, str | bool]
     keep: bool
     on_end: Callable[[], object] | None
 
@@ -297,17 +299,17 @@ class _Follower(Follower):
                 self.journal.commit()
             return Batch([Move(adds, removes, len(step.changes))], number, len(step.changes), began)
 
-    def _plan(self, frame: DataFrame, number: int) -> Mapping[str, Any]:
+    def _plan(self, frame: DataFrame, number: int) -> Mapping[str, SinkChange]:
         """The circuit's step, which is kept when this returns."""
         assert self.steps is not None
         return self.steps.step(frame, number)
 
-    def _append(self, table: Table, name: str, delta: Any, number: int) -> None:
+    def _append(self, table: Table, name: str, delta: SinkChange, number: int) -> None:
         """The change of a sink as a batch of its table."""
         if number <= table.batch:
             return
         columns = self.options.tables[name][1]
-        frame = _large(delta, columns) if hasattr(delta, "layout") and len(delta) >= LARGE_DELTA else None
+        frame = _large(delta, columns) if isinstance(delta, Delta) and len(delta) >= LARGE_DELTA else None
         if frame is not None:
             explained(name, table.append, frame, number)
             return
@@ -321,17 +323,18 @@ class _Follower(Follower):
         table.append(columns.table(rows, [weight for _, weight in pairs]), number)
 
 
-def _pairs(delta: Any) -> list[tuple[Any, int]]:
+def _pairs(delta: SinkChange) -> list[tuple[Element, int]]:
     return list(delta)
 
 
-def _forms(maker: Records, changes: Mapping[str, Any], name: str) -> Iterable[tuple[Frozen, int]]:
+def _forms(maker: Records, changes: Mapping[str, SinkChange], name: str) -> Iterable[tuple[Frozen, int]]:
     return [(maker.form(element), weight) for element, weight in changes.get(name, ())]
 
 
-def _large(delta: Any, columns: Columns) -> DataFrame | None:
+def _large(delta: Delta, columns: Columns) -> DataFrame | None:
     """A change as Spark has it, with the columns of a table; None if they are not of the same types."""
     layout = delta.layout
+    assert layout is not None
     kinds = layout.value if isinstance(layout.value, tuple) else (layout.value,)
     schema = columns.schema
     fits = len(kinds) == len(schema) and all(

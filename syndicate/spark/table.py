@@ -37,7 +37,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from errno import EDQUOT, ENOENT, ENOSPC
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypedDict
 from uuid import uuid4
 
 from syndicate.errors import SinkError, StateError
@@ -45,6 +45,7 @@ from syndicate.spark.columns import forms
 from syndicate.spark.engine.directory import remove, sync
 from syndicate.spark.errors import explained
 from syndicate.storage.lock import Lock
+from syndicate.values.value import Frozen
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,6 +64,39 @@ FEW_CHANGES: Final = 16
 
 WEIGHT: Final = "weight"
 BATCH: Final = "batch"
+
+
+class Change(TypedDict):
+    """A file of changes: of the batches from *first* to *last*, merged *level* times."""
+
+    file: str
+    rows: int
+    first: int
+    last: int
+    level: int
+
+
+class Snapshot(TypedDict):
+    """What is there after a *batch*, in a file; none if there is nothing."""
+
+    file: str | None
+    batch: int
+    rows: int
+
+
+class Manifest(TypedDict):
+    """What is in the table: the last batch, the names and kinds of its columns, and the files that count.
+
+    Files that are *retired*, each at a time, may still be read by somebody.
+    """
+
+    version: int
+    batch: int
+    columns: dict[str, str]
+    schema: str
+    changes: list[Change]
+    snapshot: Snapshot
+    retired: list[tuple[str, float]]
 
 
 class Table:
@@ -115,11 +149,11 @@ class Table:
         if batch > self.batch:
             self.commit(self.write(rows, batch))
 
-    def write(self, rows: pa.Table | DataFrame, batch: int) -> dict[str, Any]:
+    def write(self, rows: pa.Table | DataFrame, batch: int) -> Manifest:
         """The files of a batch, and the manifest with which it counts."""
         with _explained(self.root):
-            manifest = dict(self.manifest, batch=batch, changes=list(self.manifest["changes"]))
-            changes = manifest["changes"]
+            changes = list(self.manifest["changes"])
+            manifest: Manifest = {**self.manifest, "batch": batch, "changes": changes}
             if (change := self._changed(rows, batch)) is not None:
                 changes.append(change)
                 while (old := _alike(changes)) is not None:
@@ -129,12 +163,12 @@ class Table:
             if change is not None and change["file"] not in used:
                 remove(self.root / change["file"])
             now = time.time()
-            retired = [[file, now] for file in _files(self.manifest) if file not in used and self.retain]
-            retired += [[file, at] for file, at in self.manifest["retired"] if 0 <= now - at < self.retain]
+            retired = [(file, now) for file in _files(self.manifest) if file not in used and self.retain]
+            retired += [(file, at) for file, at in self.manifest["retired"] if 0 <= now - at < self.retain]
             manifest["retired"] = retired
             return manifest
 
-    def commit(self, manifest: dict[str, Any]) -> None:
+    def commit(self, manifest: Manifest) -> None:
         """Let the batch count; then remove what nobody reads any more."""
         with _explained(self.root):
             before = {*_files(self.manifest), *_retired(self.manifest)}
@@ -175,7 +209,7 @@ class Table:
                 "schema="
             )
 
-    def _empty(self) -> dict[str, Any]:
+    def _empty(self) -> Manifest:
         return {
             "version": VERSION,
             "batch": -1,
@@ -207,7 +241,7 @@ class Table:
     def _new(self, part: str, batch: int) -> str:
         return f"{part}/{batch:08}-{uuid4().hex[:12]}.parquet"
 
-    def _changed(self, rows: pa.Table | DataFrame, batch: int) -> dict[str, Any] | None:
+    def _changed(self, rows: pa.Table | DataFrame, batch: int) -> Change | None:
         """The file of the changes of one batch; None if nothing has changed."""
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -226,7 +260,7 @@ class Table:
                 remove(self.root / file)
         return {"file": file, "rows": count, "first": batch, "last": batch, "level": 0} if count else None
 
-    def _merged(self, olds: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    def _merged(self, olds: Sequence[Change]) -> Change:
         """Files of changes as one, a piece at a time."""
         import pyarrow.parquet as pq
 
@@ -246,11 +280,11 @@ class Table:
         schema = self.schema.append(pa.field(WEIGHT, pa.int64()))
         return schema.append(pa.field(BATCH, pa.int64()))
 
-    def _renewed(self, manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _renewed(self, manifest: Manifest) -> Snapshot:
         """The snapshot: written again if it is small, or if much has changed since it was."""
         import pyarrow.parquet as pq
 
-        old: Mapping[str, Any] = manifest["snapshot"]
+        old = manifest["snapshot"]
         later = sum(change["rows"] for change in manifest["changes"] if change["last"] > old["batch"])
         whole = old["rows"] + later
         if not later:
@@ -269,7 +303,7 @@ class Table:
             rows = table.num_rows
         return {"file": file, "batch": manifest["batch"], "rows": rows}
 
-    def _summed(self, manifest: Mapping[str, Any]) -> pa.Table:
+    def _summed(self, manifest: Manifest) -> pa.Table:
         """The snapshot and the changes after it, added up."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -300,7 +334,7 @@ def summed(table: pa.Table) -> pa.Table:
 
     names = [name for name in table.column_names if name != WEIGHT]
     if any(t.is_nested(table.schema.field(name).type) for name in names):
-        sums: dict[Any, list[int]] = {}
+        sums: dict[tuple[Frozen, ...], list[int]] = {}
         columns = zip(*[forms(table.column(name), name) for name in names], strict=True)
         for place, (row, weight) in enumerate(zip(columns, table.column(WEIGHT).to_pylist(), strict=True)):
             sums.setdefault(row, [place, 0])[1] += weight
@@ -341,7 +375,7 @@ def read_snapshot(session: SparkSession, root: str | Path) -> DataFrame:
     return explained("a table", _snapshot, session, place, manifest)
 
 
-def load(root: Path) -> dict[str, Any] | None:
+def load(root: Path) -> Manifest | None:
     """The manifest of a table; None if there is none.  Raises :class:`SinkError`."""
     try:
         with _explained(root):
@@ -353,11 +387,11 @@ def load(root: Path) -> dict[str, Any] | None:
         raise SinkError(f"{root}/{MANIFEST} is damaged ({error}): restore it from a copy") from None
     if version != VERSION:
         raise SinkError(f"{root} was written by another release (format {version}): this one knows {VERSION}")
-    manifest: dict[str, Any] = fields
+    manifest: Manifest = fields
     return manifest
 
 
-def _opened(root: str | Path) -> tuple[Path, dict[str, Any]]:
+def _opened(root: str | Path) -> tuple[Path, Manifest]:
     place = Path(root).absolute()
     manifest = load(place)
     if manifest is None:
@@ -365,9 +399,7 @@ def _opened(root: str | Path) -> tuple[Path, dict[str, Any]]:
     return place, manifest
 
 
-def _frame(
-    session: SparkSession, root: Path, manifest: Mapping[str, Any], files: Sequence[str], *more: str
-) -> DataFrame:
+def _frame(session: SparkSession, root: Path, manifest: Manifest, files: Sequence[str], *more: str) -> DataFrame:
     import pyarrow as pa
     from pyspark.sql.pandas.types import from_arrow_schema
     from pyspark.sql.types import LongType, StructField, StructType
@@ -379,7 +411,7 @@ def _frame(
     return session.read.schema(schema).parquet(*[str(root / file) for file in files])
 
 
-def _snapshot(session: SparkSession, root: Path, manifest: Mapping[str, Any]) -> DataFrame:
+def _snapshot(session: SparkSession, root: Path, manifest: Manifest) -> DataFrame:
     from pyspark.sql import functions as f
 
     base, since = manifest["snapshot"]["file"], manifest["snapshot"]["batch"]
@@ -396,17 +428,17 @@ def _snapshot(session: SparkSession, root: Path, manifest: Mapping[str, Any]) ->
 # ---------------------------------------------------------------------------------------------------- files
 
 
-def _files(manifest: Mapping[str, Any]) -> Iterator[str]:
+def _files(manifest: Manifest) -> Iterator[str]:
     yield from (change["file"] for change in manifest["changes"])
     if manifest["snapshot"]["file"] is not None:
         yield manifest["snapshot"]["file"]
 
 
-def _retired(manifest: Mapping[str, Any]) -> Iterator[str]:
+def _retired(manifest: Manifest) -> Iterator[str]:
     return (file for file, _ in manifest["retired"])
 
 
-def _alike(changes: Sequence[Mapping[str, Any]]) -> slice | None:
+def _alike(changes: Sequence[Change]) -> slice | None:
     """The last files of changes, if there are many of one size, and they are not too large together."""
     if len(changes) < FEW_CHANGES or changes[-FEW_CHANGES]["level"] != changes[-1]["level"]:
         return None

@@ -9,9 +9,9 @@ Source: ``docs/design/spark.md``, "The second engine".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 from zlib import crc32
 
 from attrs import define, evolve
@@ -119,8 +119,8 @@ class Batch:
 def mapped(frame: DataFrame, worker: Callable[..., Iterable[pa.RecordBatch]], layout: Layout) -> DataFrame:
     """Run a worker: Spark takes a plain function only."""
 
-    def run(batches: Any) -> Any:
-        return worker(batches)
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return iter(worker(batches))
 
     return frame.mapInArrow(run, layout.schema)
 
@@ -147,7 +147,7 @@ def buckets_of(table: pa.Table, layout: Layout, columns: Sequence[str]) -> set[i
     return {crc32(b"\1".join([text for text in each if text is not None])) % _MOST_BUCKETS for each in found}
 
 
-def _text(value: Any) -> bytes | None:
+def _text(value: object) -> bytes | None:
     if value is None:
         return None
     if type(value) is bytes:

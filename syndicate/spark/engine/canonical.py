@@ -19,24 +19,25 @@ import datetime as dt
 import importlib
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
 import msgpack
 
 from syndicate.errors import SnapshotMismatch
+from syndicate.flow.element import Element
 from syndicate.flow.encoding import ATOMS, is_simple, packed, read, unpacked, written
 
 _UNORDERED: Final = frozenset({b"frozenset", b"set", b"ValueSet", b"Dictionary", b"dict"})
 
 
-def to_bytes(element: Any) -> bytes:
+def to_bytes(element: Element) -> bytes:
     """One element; raises :class:`UnwritableElement` for a type that snapshots do not know."""
     if type(element) in ATOMS or is_simple((element,)):
         return packed(element)
     return packed(_ordered(written((element,))[0]))
 
 
-def from_bytes(data: bytes) -> Any:
+def from_bytes(data: bytes) -> Element:
     """The element again."""
     content, marked = unpacked(data)
     if not marked:
@@ -60,14 +61,14 @@ def remember(modules: Iterable[str]) -> None:
     _modules[:] = modules
 
 
-def all_to_bytes(elements: Sequence[Any]) -> list[bytes]:
+def all_to_bytes(elements: Sequence[Element]) -> list[bytes]:
     """The bytes of each."""
     if is_simple(elements):
         return list(map(packed, elements))
     return list(map(to_bytes, elements))
 
 
-def _ordered(tree: Any) -> Any:
+def _ordered(tree: Element) -> Element:
     if type(tree) not in (list, tuple):
         return tree
     if not tree or type(tree[0]) is not msgpack.ExtType:
@@ -91,6 +92,6 @@ def _plain(number: Decimal) -> str:
     return str(Decimal((sign, tuple(map(int, text)), exponent + len(digits) - len(text)))) if text else "0"
 
 
-def _in_utc(tree: Any) -> Any:
+def _in_utc(tree: Element) -> Element:
     moment = from_bytes(packed(tree)).astimezone(dt.UTC)
     return written((moment,))[0][1]

@@ -25,12 +25,12 @@ from __future__ import annotations
 
 import dis
 import types
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from attrs import frozen
 
-from syndicate.flow.element import is_rearranging
+from syndicate.flow.element import Element, is_rearranging
 from syndicate.flow.predicate import where
 from syndicate.flow.stream import Padded, Spread
 from syndicate.spark.engine.scalars import compared, meant
@@ -59,11 +59,11 @@ class Tracer:
     def __init__(self, *, exact: bool = True) -> None:
         self.exact = exact
 
-    def cells(self, prefix: str, shape: Shape) -> Any:
+    def cells(self, prefix: str, shape: Shape) -> Element:
         """See :func:`cells`."""
         return cells(prefix, shape, exact=self.exact)
 
-    def call(self, function: Any, arguments: Sequence[Any]) -> Traced | None:
+    def call(self, function: Callable[..., Element], arguments: Sequence[Element]) -> Traced | None:
         """What the function makes of cells, as columns; None if it must run in Python."""
         try:
             made = self.result(function, arguments)
@@ -73,12 +73,12 @@ class Tracer:
             return None  # Untraceable; or it raises at each element, and then at the first, with a better message
         return Traced(shape, tuple(columns))
 
-    def test(self, function: Any, arguments: Sequence[Any]) -> str | None:
+    def test(self, function: Callable[..., Element], arguments: Sequence[Element]) -> str | None:
         """The same of a predicate: a condition."""
         traced = self.call(function, arguments)
         return traced.columns[0] if traced is not None and traced.shape == "boolean" else None
 
-    def result(self, function: Any, arguments: Sequence[Any]) -> Any:
+    def result(self, function: Callable[..., Element], arguments: Sequence[Element]) -> Element:
         """What the function makes of cells; raises :class:`Untraceable`."""
         meaning = getattr(function, "meaning", None)
         if meaning is not None and not is_rearranging(function):
@@ -96,7 +96,7 @@ class Tracer:
         raise Untraceable
 
 
-def is_plain_code(function: Any) -> bool:
+def is_plain_code(function: Callable[..., Element]) -> bool:
     """Whether a function's instructions cannot tell a cell from a value, and call nothing.
 
     >>> is_plain_code(lambda e: (e[0], e[1] > 5)), is_plain_code(lambda e: len(e)), is_plain_code(lambda e: e is None)
@@ -109,7 +109,7 @@ def is_plain_code(function: Any) -> bool:
     return all(type(cell.cell_contents) in _PLAIN for cell in function.__closure__ or ())
 
 
-def _laid_out(made: Any, columns: list[str]) -> Shape:
+def _laid_out(made: Element, columns: list[str]) -> Shape:
     if type(made) is tuple and made:
         return tuple([_laid_out(part, columns) for part in made])
     if isinstance(made, (list, set, dict)):

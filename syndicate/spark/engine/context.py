@@ -5,7 +5,7 @@ The scope itself, which runs the operators, is :class:`syndicate.spark.engine.sc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from syndicate.flow.node import Carries, Netlist, Node, Port
 from syndicate.flow.zset import IndexedZSet, ZSet
@@ -14,8 +14,10 @@ from syndicate.spark.engine.layouts import Layouts
 from syndicate.spark.engine.rows import items_of
 from syndicate.spark.engine.shape import Layout
 from syndicate.spark.engine.trace import Trace, View
+from syndicate.values.value import Value
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 
@@ -28,7 +30,7 @@ class Shared:
     epoch: int
     iterations: int
     grown: dict[int, bool]
-    stored: dict[str, Any]
+    stored: dict[str, Value]
 
 
 class Context:
@@ -109,6 +111,6 @@ class Context:
         return self.engine.epoch == 0
 
 
-def collected(batch: Batch) -> Any:
+def collected(batch: Batch) -> pa.Table:
     """A settled batch as a table in the driver, whatever its size."""
     return batch.table if batch.table is not None else as_declared(batch.frame.toArrow(), batch.layout)

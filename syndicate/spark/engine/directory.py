@@ -21,11 +21,12 @@ import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from uuid import uuid4
 
 from syndicate.errors import StateError
 from syndicate.storage.lock import Lock
+from syndicate.values.value import Value
 
 VERSION: Final = 2
 
@@ -45,12 +46,12 @@ class Directory:
         self._lock = Lock(self.root / "lock")
         self._lock.take(f"the state of an engine, {self.root},", "give this one another state=")
         try:
-            self.manifest: dict[str, Any] | None = self._read()
+            self.manifest: dict[str, Value] | None = self._read()
         except StateError:
             self.close()
             raise
 
-    def _read(self) -> dict[str, Any] | None:
+    def _read(self) -> dict[str, Value] | None:
         try:
             text = (self.root / "manifest.json").read_text()
         except FileNotFoundError:
@@ -74,7 +75,7 @@ class Directory:
         """The file, or directory of files, of that name."""
         return self.data / name
 
-    def commit(self, manifest: dict[str, Any], used: Iterable[str]) -> None:
+    def commit(self, manifest: dict[str, Value], used: Iterable[str]) -> None:
         """Let *manifest* hold, which names the files *used*."""
         for name in used if self.synced else ():
             sync(self.data / name)

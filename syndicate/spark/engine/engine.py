@@ -19,10 +19,11 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from syndicate.errors import CircuitError, EngineError, SnapshotMismatch, StateError, StepFailed, UnknownStream
 from syndicate.flow.circuit import Circuit
+from syndicate.flow.element import Element
 from syndicate.flow.node import Carries, Node, Port
 from syndicate.flow.structure import structure
 from syndicate.spark.engine.batch import SMALL_BATCH, Batch, Frames
@@ -30,13 +31,13 @@ from syndicate.spark.engine.context import Shared
 from syndicate.spark.engine.directory import Directory, copy, remove
 from syndicate.spark.engine.errors import ended, explained, is_inexact, is_stopped, unshippable
 from syndicate.spark.engine.groups import chosen, made_unique
-from syndicate.spark.engine.inputs import Upserts, batch_of, checked, is_frame, shape_of_given
+from syndicate.spark.engine.inputs import Change, Upserts, batch_of, checked, is_frame, shape_of_given
 from syndicate.spark.engine.layouts import Layouts
 from syndicate.spark.engine.output import Changes, Delta
 from syndicate.spark.engine.rows import table_of
 from syndicate.spark.engine.scope import Scope
 from syndicate.spark.engine.shape import Layout, of_data, shape_of, to_data, widest
-from syndicate.values.value import _classes
+from syndicate.values.value import Value, _classes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,7 +51,7 @@ OPTIONS: Final = {
 }
 """What the engine's session differs in."""
 
-Given = Mapping[str, Any]
+Given = Mapping[str, Change]
 
 
 class SparkEngine(Shared):
@@ -99,8 +100,8 @@ class SparkEngine(Shared):
             self.batch: int | None = None
             self.iterations = 0
             self.grown: dict[int, bool] = {}
-            self.stored: dict[str, Any] = {}
-            self._outputs: dict[str, Any] = {}
+            self.stored: dict[str, Value] = {}
+            self._outputs: dict[str, Value] = {}
             self._used: set[str] = set()
             self._structure = structure(circuit)
             self._load()
@@ -149,7 +150,7 @@ class SparkEngine(Shared):
         finally:
             self._busy = False
 
-    def _check(self, deltas: Any, epoch: Any) -> None:
+    def _check(self, deltas: object, epoch: object) -> None:
         if self._closed:
             raise EngineError("the engine is closed: make another on the same state directory")
         if is_stopped(self.session):
@@ -231,7 +232,7 @@ class SparkEngine(Shared):
                     previous.replace(batch)
         return outputs
 
-    def _upserted(self, node: Node, pairs: list[tuple[Any, Any]]) -> Batch | None:
+    def _upserted(self, node: Node, pairs: list[tuple[Element, Element]]) -> Batch | None:
         """The change that makes some elements current under their keys."""
         name = node.name
         if not pairs or name not in self.layouts.sources:
@@ -266,7 +267,7 @@ class SparkEngine(Shared):
 
     def _write(
         self, outputs: dict[str, list[Batch | None]], epoch: int | None
-    ) -> tuple[dict[str, Any], set[str], dict[str, Any]]:
+    ) -> tuple[dict[str, Value], set[str], dict[str, Value]]:
         """Write what has changed; the manifest that names it, and all files that it names."""
         for trace in self.root.all_traces():
             trace.stage()
@@ -293,14 +294,14 @@ class SparkEngine(Shared):
         used |= {name for record in records.values() for data in record if data for name in data[1]}
         return manifest, used, records
 
-    def _recorded(self, batch: Batch | None) -> Any:
+    def _recorded(self, batch: Batch | None) -> Value:
         """An output as the manifest names it: in a file, if it has to last."""
         if batch is None or not (self.durable or batch.paths):
             return None
         written = batch if batch.paths else self.frames.in_file(batch)
         return [to_data(batch.layout), [path.name for path in written.paths], batch.rows, written.buckets]
 
-    def _commit(self, manifest: dict[str, Any], used: set[str]) -> None:
+    def _commit(self, manifest: dict[str, Value], used: set[str]) -> None:
         """Let the step have happened."""
         self._directory.commit(manifest, used - self._used)
 
@@ -360,7 +361,7 @@ class SparkEngine(Shared):
         return [self.circuit.nodes[port.node].carries[port.output] for port in node.inputs]
 
     def _shown(self, found: dict[str, list[Batch | None]], epoch: int | None, *, repeated: bool = False) -> Changes:
-        deltas: dict[str, Any] = {}
+        deltas: dict[str, Delta | tuple[Delta, ...]] = {}
         for name, node in self.circuit.sinks.items():
             batches = found.get(name) or [None] * len(node.inputs)
             each = tuple(
@@ -376,7 +377,7 @@ class SparkEngine(Shared):
             found = {name: [self._read(data) for data in record] for name, record in self._outputs.items()}
         return self._shown(found, epoch, repeated=True)
 
-    def _read(self, data: Any) -> Batch | None:
+    def _read(self, data: Value) -> Batch | None:
         if data is None:
             return None
         paths = tuple(self._directory.path(name) for name in data[1])
@@ -427,6 +428,6 @@ def modules() -> tuple[str, ...]:
     return tuple(sorted({cls.__module__ for cls in _classes.values()} - {"__main__"}))
 
 
-def _once(change: Any) -> Any:
+def _once(change: Change) -> Change:
     """A change that can be read twice."""
     return list(change) if isinstance(change, Iterator) else change

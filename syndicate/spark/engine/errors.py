@@ -12,7 +12,7 @@ import pickle
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING
 
 from syndicate.errors import EngineError, SyndicateError, UnshippableFunction
 from syndicate.flow.circuit import Circuit
@@ -21,12 +21,15 @@ from syndicate.spark.engine.shape import FALLBACK
 from syndicate.spark.engine.workers import WorkerFailed, failure_in
 from syndicate.spark.errors import reason_of
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 _OF_THE_DRIVER = frozenset({"source", "constant", "inspect"})
 _OVERFLOW = ("ARITHMETIC_OVERFLOW", "BINARY_ARITHMETIC_OVERFLOW", "CAST_OVERFLOW")
 
 
 @contextmanager
-def explained(circuit: Circuit | None = None, session: Any = None) -> Iterator[None]:
+def explained(circuit: Circuit | None = None, session: SparkSession | None = None) -> Iterator[None]:
     """Let what Spark raises within be said in a sentence."""
     try:
         yield
@@ -78,7 +81,7 @@ def ended() -> EngineError:
     )
 
 
-def is_stopped(session: Any) -> bool:
+def is_stopped(session: SparkSession | None) -> bool:
     """Whether the context of a session is gone: what Python then raises is chance."""
     try:
         return session is not None and session.sparkContext._jsc is None

@@ -14,8 +14,9 @@ engine".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from syndicate.flow.element import Key
 from syndicate.flow.node import Node
 from syndicate.spark.engine.batch import Batch
 from syndicate.spark.engine.joins import few
@@ -26,7 +27,8 @@ from syndicate.spark.engine.shape import ANY, FALLBACK, SQL, Layout, names
 from syndicate.spark.engine.workers import Called, Groups
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
     from syndicate.spark.engine.context import Context
 
@@ -50,7 +52,7 @@ def chosen(rows: DataFrame, keys: Batch, columns: list[str], share: float) -> Da
     return rows.join(others, expr(" AND ".join(f"{name} <=> j{name}" for name in columns)), "left_semi")
 
 
-def beside(delta: Batch, kept: Any, layout: Layout, keys: list[str], rows: int) -> DataFrame:
+def beside(delta: Batch, kept: DataFrame | None, layout: Layout, keys: list[str], rows: int) -> DataFrame:
     """The delta and what is kept of its keys, with the weights before (``o``) and after (``n``)."""
     columns = layout.columns
     new = delta.frame.selectExpr(*columns, "0L AS o", "w AS n")
@@ -61,7 +63,7 @@ def beside(delta: Batch, kept: Any, layout: Layout, keys: list[str], rows: int) 
     return new.unionAll(old)
 
 
-def beside_here(delta: Batch, rows: Any, layout: Layout) -> Any:
+def beside_here(delta: Batch, rows: pa.Table | None, layout: Layout) -> pa.Table | None:
     """The same in the driver, equal rows added up; None if it cannot be."""
     import pyarrow as pa
 
@@ -76,7 +78,7 @@ def beside_here(delta: Batch, rows: Any, layout: Layout) -> Any:
     return summed(pa.concat_tables([new, old]), layout.columns, ["o", "n"])
 
 
-def appeared_here(both: Any, layout: Layout, session: Any) -> Batch:
+def appeared_here(both: pa.Table, layout: Layout, session: SparkSession) -> Batch:
     """Which elements have come and which have gone, in the driver."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -87,12 +89,13 @@ def appeared_here(both: Any, layout: Layout, session: Any) -> Batch:
 
 
 def grouped_here(
-    scope: Context, node: Node, both: Any, layout: Layout, measure: Measure | None, *, stream: bool
+    scope: Context, node: Node, both: pa.Table, layout: Layout, measure: Measure | None, *, stream: bool
 ) -> Batch:
     """The changes of the groups, in the driver."""
+    assert layout.key is not None
     out = Layout((layout.key, ANY if measure is None else measure.result))
     worker = Groups(Called.of(node), scope.frames.modules, layout, node.params["aggregate"], stream, out)
-    order: dict[Any, list[int]] = {}
+    order: dict[Key, list[int]] = {}
     for number, place in enumerate(places(both, layout.keys)):
         order.setdefault(place, []).append(number)
     rows = both.take([number for numbers in order.values() for number in numbers]) if order else both
@@ -129,7 +132,7 @@ def made_unique(scope: Context, node: Node, given: Batch | None) -> Batch | None
     return settled
 
 
-def told_here(both: Any, layout: Layout, session: Any) -> Batch:
+def told_here(both: pa.Table, layout: Layout, session: SparkSession) -> Batch:
     """What comes and what goes of a set that is given what to hold, in the driver."""
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -5,12 +5,13 @@ Source: ``docs/design/flow.md``, "What a step is given".
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from syndicate.errors import CircuitError, SourceError, UnwritableElement
 from syndicate.flow import local
 from syndicate.flow.columns import Columns
-from syndicate.flow.element import key_of, natural
+from syndicate.flow.element import Element, key_of, natural
 from syndicate.flow.node import Node
 from syndicate.flow.zset import delta_of
 from syndicate.plan.heading import meant
@@ -22,6 +23,10 @@ from syndicate.spark.engine.workers import Called, Read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField
+    from typing_extensions import TypeIs
+
+    from syndicate.flow.zset import ZSet
 
 COLUMNS: Final = {
     "tinyint": "long", "smallint": "long", "int": "long", "bigint": "long", "float": "double", "double": "double",
@@ -31,15 +36,22 @@ AS_OBJECTS: Final = ("decimal", "date", "timestamp")
 _NULL: Final = "raise_error('a weight in a table that was given is null')"
 
 
-def is_frame(given: Any) -> bool:
+Frame: TypeAlias = "DataFrame | tuple[DataFrame, str]"
+"""Rows that are inserted, or with the name of their column of weights."""
+
+Change: TypeAlias = "ZSet | Columns | Mapping[Element, int] | Iterable[Element] | Frame"
+"""What a source may be given."""
+
+
+def is_frame(given: object) -> TypeIs[Frame]:
     """Whether it is a DataFrame of Spark's, or one with the name of its weights."""
     return (type(given) is tuple and len(given) == 2 and is_frame(given[0])) or hasattr(given, "sparkSession")
 
 
-def shape_of_given(name: str, change: Any) -> Shape | None:
+def shape_of_given(name: str, change: Change) -> Shape | None:
     """The shape of what a source is given; None for nothing at all."""
     if is_frame(change):
-        frame, weight = change if type(change) is tuple else (change, None)
+        frame, weight = change if isinstance(change, tuple) else (change, None)
         return tuple([_kind(name, field, frame) for field in frame.schema.fields if field.name != weight])
     if isinstance(change, Columns):
         change = change.batch()
@@ -49,7 +61,7 @@ def shape_of_given(name: str, change: Any) -> Shape | None:
     return shape_of(elements) if elements else None
 
 
-def _kind(name: str, field: Any, frame: DataFrame) -> str:
+def _kind(name: str, field: StructField, frame: DataFrame) -> str:
     kind: str = field.dataType.simpleString()
     if kind in COLUMNS:
         return COLUMNS[kind]
@@ -61,14 +73,14 @@ def _kind(name: str, field: Any, frame: DataFrame) -> str:
     )
 
 
-def checked(name: str, given: Any) -> Any:
+def checked(name: str, given: Change) -> ZSet | Columns | Frame:
     """What was given, as a ZSet, Columns or table; raises as the local engine does."""
     if isinstance(given, Columns) or is_frame(given):
         return given
     return delta_of(given, f"the source {name!r}")
 
 
-def batch_of(frames: Frames, layouts: Layouts, node: Node, change: Any) -> Batch | None:
+def batch_of(frames: Frames, layouts: Layouts, node: Node, change: ZSet | Columns | Frame) -> Batch | None:
     """The batch of a source, in the layout that all it ever brought fits into."""
     name = node.name
     layout = Layout(layouts.sources[name]) if name in layouts.sources else None
@@ -86,7 +98,7 @@ def batch_of(frames: Frames, layouts: Layouts, node: Node, change: Any) -> Batch
     return frames.local(table, layout)
 
 
-def _of_frame(frames: Frames, name: str, change: Any) -> Batch:
+def _of_frame(frames: Frames, name: str, change: Change) -> Batch:
     frame, weight = change if type(change) is tuple else (change, None)
     if frame.isStreaming:
         raise SourceError(
@@ -152,7 +164,7 @@ class Upserts(local.Upserts):
 
     __slots__ = ()
 
-    def wanted(self, given: Any) -> list[tuple[Any, Any]]:
+    def wanted(self, given: Change) -> list[tuple[Element, Element]]:
         """Keys with their new elements, None where there is to be none; the last of a key counts."""
         if isinstance(given, Columns) or is_frame(given):
             raise CircuitError(f"a source with a key takes {{key: element or None}} or elements, not a ZSet: {given!r}")

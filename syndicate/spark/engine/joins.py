@@ -10,8 +10,9 @@ Source: ``docs/design/flow.md``, "Joins"; ``docs/design/spark.md``, "The second 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
+from syndicate.flow.element import Key
 from syndicate.flow.node import Node
 from syndicate.spark.engine.batch import Batch, nothing
 from syndicate.spark.engine.linear import columns_of
@@ -20,6 +21,7 @@ from syndicate.spark.engine.shape import ANY, Layout, names
 from syndicate.spark.engine.workers import Called, Join
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
     from syndicate.spark.engine.context import Context
@@ -32,7 +34,7 @@ MOST: Final = 10
 class Side:
     """One side of a join: rows in a layout, and whether they are few."""
 
-    def __init__(self, frame: Any, layout: Layout, *, small: bool) -> None:
+    def __init__(self, frame: DataFrame, layout: Layout, *, small: bool) -> None:
         self.frame: DataFrame = frame
         self.layout = layout
         self.small = small
@@ -106,13 +108,15 @@ def run_join(scope: Context, node: Node) -> Batch | None:
     return computed if result is None else scope.frames.aligned(computed, result.layout).plus(result)
 
 
-def met_here(scope: Context, node: Node, left: Layout, right: Layout, a: Any, b: Any) -> Batch | None:
+def met_here(
+    scope: Context, node: Node, left: Layout, right: Layout, a: pa.Table | None, b: pa.Table | None
+) -> Batch | None:
     """The join of two tables in the driver; None if one is not there, or if too many rows meet."""
     import pyarrow as pa
 
     if a is None or b is None:
         return None
-    rows: dict[Any, list[int]] = {}
+    rows: dict[Key, list[int]] = {}
     for number, place in enumerate(places(b, right.keys)):
         rows.setdefault(place, []).append(number)
     met_of_a = [rows.get(place, ()) for place in places(a, left.keys)]

@@ -11,7 +11,7 @@ Source: ``docs/design/spark.md``, "The second engine".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from syndicate.spark.engine.batch import Batch, Frames, as_declared, files
 from syndicate.spark.engine.rows import arrow_type, places, table_of
@@ -19,6 +19,7 @@ from syndicate.spark.engine.shape import Layout
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 SCANNED: Final = 1_000_000
 """So many rows are searched by the driver within some 20 ms."""
@@ -106,15 +107,16 @@ def asked(
     keys: Batch,
     buckets: set[int] | None,
     most: int,
-) -> Any:
+) -> pa.Table | None:
     """The rows of some runs, as Spark finds them."""
     from pyspark.sql.functions import broadcast, expr
 
-    total: Any = None
+    total: DataFrame | None = None
     for run in runs:
         frame = run.only(buckets) if run.layout == layout else frames.aligned(run, layout).frame
         total = frame if total is None else total.unionAll(frame)
     wanted = broadcast(keys.frame.selectExpr(*[f"{name} AS j{name}" for name in columns]))
+    assert total is not None
     met = total.join(wanted, expr(" AND ".join(f"{name} <=> j{name}" for name in columns)), "left_semi")
     frames.asked += 1
     table = met.limit(most + 1).toArrow()

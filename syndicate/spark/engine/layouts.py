@@ -9,8 +9,7 @@ Source: ``docs/design/spark.md``, "The second engine".
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable
 
 from attrs import evolve, frozen
 
@@ -46,7 +45,7 @@ class Layouts:
         self.tracer = Tracer()
         self.known: dict[tuple[GlobalId, Port], Layout] = {}
         self.sources: dict[str, Shape] = {}
-        self._traced: dict[Any, Any] = {}
+        self._traced: dict[Hashable, Element] = {}
 
     def bring(self, source: str, shape: Shape) -> bool:
         """A source has brought elements of a shape: whether that is news."""
@@ -70,11 +69,11 @@ class Layouts:
         self._traced.clear()
         self.find()
 
-    def saved(self) -> Any:
+    def saved(self) -> tuple[Tracer, dict[str, Shape], dict[tuple[GlobalId, Port], Layout]]:
         """All that a step may change."""
         return (self.tracer, dict(self.sources), dict(self.known))
 
-    def restore(self, saved: Any) -> None:
+    def restore(self, saved: tuple[Tracer, dict[str, Shape], dict[tuple[GlobalId, Port], Layout]]) -> None:
         """The step has not happened."""
         tracer, self.sources, self.known = saved
         if tracer is not self.tracer:
@@ -135,6 +134,7 @@ class Layouts:
             return Layout(first.value)
         if node.op in ("aggregate", "aggregate_stream"):
             measure = self.measure(node, first)
+            assert first.key is not None
             return Layout((first.key, "any" if measure is None else measure.result))
         if node.op in ("distinct_trace", "distinct_incremental"):
             return pairs(joined(first, inputs[1]) or first)
@@ -157,7 +157,7 @@ class Layouts:
 
     # ----------------------------------------------------------------------------------------------- what is traced
 
-    def _once(self, key: Any, make: Callable[[], Any]) -> Any:
+    def _once(self, key: Hashable, make: Callable[[], Element]) -> Element:
         if key not in self._traced:
             self._traced[key] = make()
         return self._traced[key]

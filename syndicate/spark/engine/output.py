@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from syndicate.errors import UnknownStream
+from syndicate.flow.element import Element
 from syndicate.flow.node import Carries
 from syndicate.flow.zset import IndexedZSet, ZSet
 from syndicate.spark.engine.batch import Batch
@@ -46,12 +47,12 @@ class Delta:
         """What the columns hold; None for an empty change."""
         return None if self._batch is None else self._batch.layout
 
-    def to_zset(self) -> Any:
+    def to_zset(self) -> ZSet | IndexedZSet:
         """All of it in the driver, as a :class:`ZSet`, or an :class:`IndexedZSet`."""
         items = list(self)
         return ZSet(items) if self._carries is Carries.ZSET else IndexedZSet(items)
 
-    def __iter__(self) -> Iterator[tuple[Any, int]]:
+    def __iter__(self) -> Iterator[tuple[Element, int]]:
         if self._batch is None:
             return iter(())
         return iter(items_of(collected(self._batch), self._batch.layout))

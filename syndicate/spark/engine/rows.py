@@ -10,9 +10,10 @@ Source: ``docs/design/spark.md``, "Columns and values" (columns as long as possi
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from syndicate.errors import EngineError
+from syndicate.flow.element import Element, Key
 from syndicate.spark.engine.canonical import all_to_bytes, from_bytes
 from syndicate.spark.engine.shape import ANY, UNIT, VOID, Layout, Shape, leaves
 
@@ -27,7 +28,7 @@ OVERFLOW: Final = (
 _MOST: Final = (1 << 63) - 1
 
 
-def arrow_type(kind: str) -> Any:
+def arrow_type(kind: str) -> pa.DataType:
     """The Arrow type of a leaf."""
     import pyarrow as pa
 
@@ -35,13 +36,13 @@ def arrow_type(kind: str) -> Any:
     return made.get(kind, pa.bool_)()
 
 
-def elements_of(table: Any, prefix: str, shape: Shape) -> list[Any]:
+def elements_of(table: pa.Table, prefix: str, shape: Shape) -> list[Element]:
     """The elements in the columns of a table or record batch."""
     columns = iter([table.column(f"{prefix}{i}") for i, _ in enumerate(leaves(shape))])
     return list(_read(columns, shape))
 
 
-def _read(columns: Iterator[Any], shape: Shape) -> Any:
+def _read(columns: Iterator[pa.Array], shape: Shape) -> list[Element]:
     if isinstance(shape, tuple):
         return list(zip(*[_read(columns, part) for part in shape], strict=True))
     column = next(columns)
@@ -49,10 +50,11 @@ def _read(columns: Iterator[Any], shape: Shape) -> Any:
         return [from_bytes(data) for data in column.to_pylist()]
     if shape == UNIT:
         return [()] * len(column)
-    return column.to_pylist()
+    elements: list[Element] = column.to_pylist()
+    return elements
 
 
-def arrays_of(elements: Sequence[Any], shape: Shape) -> list[Any]:
+def arrays_of(elements: Sequence[Element], shape: Shape) -> list[Element]:
     """A column for each leaf; raises :class:`UnwritableElement`."""
     import pyarrow as pa
 
@@ -66,7 +68,7 @@ def arrays_of(elements: Sequence[Any], shape: Shape) -> list[Any]:
     return [pa.array(elements, arrow_type(shape))]
 
 
-def table_of(elements: Sequence[Any], weights: Sequence[int], layout: Layout) -> pa.Table:
+def table_of(elements: Sequence[Element], weights: Sequence[int], layout: Layout) -> pa.Table:
     """Elements, or pairs of keys and values, with their weights, as a table."""
     import pyarrow as pa
 
@@ -78,7 +80,7 @@ def table_of(elements: Sequence[Any], weights: Sequence[int], layout: Layout) ->
     return pa.table([*arrays, pa.array(weights, pa.int64())], names=[*layout.columns, "w"])
 
 
-def items_of(table: pa.Table, layout: Layout) -> Iterator[tuple[Any, int]]:
+def items_of(table: pa.Table, layout: Layout) -> Iterator[tuple[Element, int]]:
     """Elements, or pairs of keys and values, and weights."""
     values = elements_of(table, "e", layout.value)
     weights = table.column("w").to_pylist()
@@ -87,7 +89,7 @@ def items_of(table: pa.Table, layout: Layout) -> Iterator[tuple[Any, int]]:
     return zip(zip(elements_of(table, "k", layout.key), values, strict=True), weights, strict=True)
 
 
-def places(table: Any, columns: Sequence[str]) -> list[Any]:
+def places(table: pa.Table, columns: Sequence[str]) -> list[Element]:
     """The columns' values as one hashable value a row, equal where Spark takes them for equal (``nan`` too)."""
     import pyarrow as pa
 
@@ -114,8 +116,8 @@ def summed(table: pa.Table, columns: Sequence[str], weights: Sequence[str]) -> p
     return sums.select([*columns, *[f"{name}_sum" for name in weights]]).rename_columns([*columns, *weights])
 
 
-def _check(rows: Sequence[Any], weights: Sequence[int]) -> None:
-    totals: dict[Any, int] = {}
+def _check(rows: Sequence[Element], weights: Sequence[int]) -> None:
+    totals: dict[Key, int] = {}
     for row, weight in zip(rows, weights, strict=True):
         totals[row] = totals.get(row, 0) + weight
     for total in totals.values():

@@ -19,10 +19,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
+from syndicate.flow.element import Element
 from syndicate.plan.rows import Meaning
-from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Compare, Const, Not
+from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Compare, Condition, Const, Not, Scalar
 from syndicate.spark.engine.shape import UNIT, VOID
 from syndicate.spark.engine.symbolic_column import Cell, Untraceable, arithmetic, cell_of
 
@@ -30,7 +31,7 @@ _NULL_LAST: Final = frozenset({"long", "double", "boolean"})
 """Kinds before whose values None comes last in the order of a plan; before texts and bytes it comes first."""
 
 
-def meant(meaning: Meaning, arguments: Sequence[Any], *, exact: bool = True) -> Any:
+def meant(meaning: Meaning, arguments: Sequence[Element], *, exact: bool = True) -> Element:
     """What a generated function makes of cells; raises :class:`Untraceable`."""
     places = {name: _at(place, arguments[0]) for name, place in meaning.places.items()}
     if meaning.kind == "test":
@@ -39,7 +40,7 @@ def meant(meaning: Meaning, arguments: Sequence[Any], *, exact: bool = True) -> 
     return made[0] if meaning.kind == "key" and len(made) == 1 else made
 
 
-def _at(place: str, row: Any) -> Any:
+def _at(place: str, row: Element) -> Element:
     found = re.fullmatch(r"r((?:\[\d+\])*)", place)
     if found is None:
         raise Untraceable
@@ -50,7 +51,7 @@ def _at(place: str, row: Any) -> Any:
     return row
 
 
-def _scalar(scalar: Any, places: Mapping[str, Any], exact: bool) -> Any:  # passed on
+def _scalar(scalar: Scalar | Condition, places: Mapping[str, Element], exact: bool) -> Element:  # passed on
     match scalar:
         case Attr():
             return places[scalar.name]
@@ -61,7 +62,7 @@ def _scalar(scalar: Any, places: Mapping[str, Any], exact: bool) -> Any:  # pass
     raise Untraceable
 
 
-def _condition(condition: Any, places: Mapping[str, Any], exact: bool) -> Cell:
+def _condition(condition: Scalar | Condition, places: Mapping[str, Element], exact: bool) -> Cell:
     match condition:
         case Compare():
             a, b = (_scalar(side, places, exact) for side in (condition.left, condition.right))
@@ -82,7 +83,7 @@ def _all(parts: Iterable[Cell], word: str, none: str) -> Cell:
     return Cell("boolean", "(" + f" {word} ".join(texts) + ")" if texts else none)
 
 
-def compared(op: str, a: Any, b: Any) -> Cell:
+def compared(op: str, a: Element, b: Element) -> Cell:
     """What :data:`syndicate.flow.comparison.COMPARING` says of two cells; raises :class:`Untraceable`."""
     if op == "==":
         return _same(a, b)
@@ -91,7 +92,7 @@ def compared(op: str, a: Any, b: Any) -> Cell:
     return _ordered(op, cell_of(a), cell_of(b))
 
 
-def _same(a: Any, b: Any) -> Cell:
+def _same(a: Element, b: Element) -> Cell:
     if type(a) is tuple and type(b) is tuple and (a or b):
         if len(a) != len(b):
             return Cell("boolean", "false")

@@ -21,7 +21,7 @@ Source: ``docs/design/flow.md``, "Loops"; ``docs/design/spark.md``, "The second 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from syndicate.errors import CircuitError
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port, restless
@@ -32,7 +32,7 @@ from syndicate.spark.engine.context import Context, Shared
 from syndicate.spark.engine.trace import Trace, View
 from syndicate.spark.engine.traces import base_of
 
-OPERATORS: Final[dict[str, Callable[[Context, Node], Any]]] = {
+OPERATORS: Final[dict[str, Callable[[Context, Node], Batch | View | None]]] = {
     "map": linear.run_map,
     "filter": linear.run_filter,
     "flat_map": linear.run_flat_map,
@@ -169,7 +169,9 @@ class Scope(Context):
             port = node.inputs[0]
             self.views[node.id] = self.view(port) if node.op == "forward" else traces.run_trace_append(self, node)
             return
-        self.put(Port(node.id), OPERATORS[node.op](self, node))
+        batch = OPERATORS[node.op](self, node)
+        assert not isinstance(batch, View)
+        self.put(Port(node.id), batch)
 
     def absorb(self) -> dict[Port, Batch]:
         """The tick is over: traces take in what was added; what the feedbacks give in the next tick."""

@@ -21,11 +21,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from attrs import frozen
 
-Shape: TypeAlias = "str | tuple[Any, ...]"
+from syndicate.flow.element import Element
+from syndicate.values.value import Value
+
+Shape: TypeAlias = "str | tuple[Shape, ...]"
 """A leaf's kind, or a tuple of shapes."""
 
 ANY: Final = "any"
@@ -102,7 +105,7 @@ def names(prefix: str, shape: Shape) -> list[str]:
     return [f"{prefix}{i}" for i, _ in enumerate(leaves(shape))]
 
 
-def shape_of(elements: Sequence[Any], depth: int = 0) -> Shape:
+def shape_of(elements: Sequence[Element], depth: int = 0) -> Shape:
     """The least shape that holds all of *elements*."""
     kinds = set(map(type, elements))
     some = kinds - {type(None)}
@@ -117,7 +120,7 @@ def shape_of(elements: Sequence[Any], depth: int = 0) -> Shape:
     return column_kind if column_kind == ANY or fits(column_kind, elements) else ANY
 
 
-def _shape_of_tuples(elements: Sequence[Any], depth: int) -> Shape:
+def _shape_of_tuples(elements: Sequence[Element], depth: int) -> Shape:
     lengths = set(map(len, elements))
     if lengths == {0}:
         return UNIT
@@ -140,7 +143,7 @@ def depth_of(shape: Shape) -> int:
     return 0 if isinstance(shape, str) else 1 + max(map(depth_of, shape), default=0)
 
 
-def fits(kind: str, elements: Iterable[Any]) -> bool:
+def fits(kind: str, elements: Iterable[Element]) -> bool:
     """Whether a column of one kind tells elements of its Python type, or None, apart as they are."""
     some = [element for element in elements if element is not None]
     if kind == "long":
@@ -179,15 +182,15 @@ def joined(a: Layout | None, b: Layout | None) -> Layout | None:
     return Layout(widest(a.value, b.value), widest(a.key, b.key))
 
 
-def to_data(layout: Layout) -> Any:
+def to_data(layout: Layout) -> Value:
     """A layout as JSON takes it."""
     return [layout.value, layout.key]
 
 
-def of_data(data: Any) -> Layout:
+def of_data(data: Value) -> Layout:
     """The layout again."""
 
-    def shape(given: Any) -> Any:
-        return tuple(map(shape, given)) if isinstance(given, list) else given
+    def shape(data: Value) -> Shape:
+        return tuple(map(shape, data)) if isinstance(data, list) else data
 
     return Layout(shape(data[0]), shape(data[1]))

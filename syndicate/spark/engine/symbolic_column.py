@@ -11,10 +11,11 @@ Source: ``docs/design/spark.md``, "The second engine".
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from attrs import frozen
 
+from syndicate.flow.element import Element
 from syndicate.spark.engine.canonical import to_bytes
 from syndicate.spark.engine.shape import FALLBACK, SQL, UNIT, VOID, Shape, shape_of
 
@@ -82,11 +83,11 @@ class Cell:
         raise Untraceable
 
 
-def cells(prefix: str, shape: Shape, *, exact: bool = True) -> Any:
+def cells(prefix: str, shape: Shape, *, exact: bool = True) -> Element:
     """An element of a shape, with cells in place of its leaves."""
     numbers = iter(range(1 << 30))
 
-    def made(part: Shape) -> Any:
+    def made(part: Shape) -> Element:
         if isinstance(part, str):
             name = f"{prefix}{next(numbers)}"
             return () if part == UNIT else Cell(part, name, exact, bare=True)
@@ -95,7 +96,7 @@ def cells(prefix: str, shape: Shape, *, exact: bool = True) -> Any:
     return made(shape)
 
 
-def cell_of(value: Any) -> Cell:
+def cell_of(value: Element) -> Cell:
     """A cell, or a constant as one."""
     if isinstance(value, Cell):
         return value
@@ -106,7 +107,7 @@ def cell_of(value: Any) -> Cell:
     return Cell(kind, literal(kind, value))
 
 
-def literal(kind: str, value: Any) -> str:
+def literal(kind: str, value: Element) -> str:
     """A constant in Spark's SQL; texts and bytes in hexadecimal, so that nothing needs to be escaped."""
     if kind == "string":
         return f"CAST(X'{value.encode().hex()}' AS STRING)"

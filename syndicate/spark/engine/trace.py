@@ -16,16 +16,18 @@ Source: ``docs/design/spark.md``, "The second engine"; ``docs/design/flow.md``, 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from attrs import evolve, frozen
 
+from syndicate.flow.element import Element
 from syndicate.spark.engine.batch import Batch, Frames, added, buckets_of
 from syndicate.spark.engine.key_lookup import near, of_keys
 from syndicate.spark.engine.rows import table_of
 from syndicate.spark.engine.shape import Layout, joined, of_data, to_data
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame
 
 MANY_RUNS: Final = 8
@@ -120,7 +122,9 @@ class Trace:
         """Whether all of it is in the driver."""
         return all(part.table is not None for part in self.parts())
 
-    def read(self, layout: Layout, keys: Batch | None = None, *, old: bool = False, before: bool = False) -> Any:
+    def read(
+        self, layout: Layout, keys: Batch | None = None, *, old: bool = False, before: bool = False
+    ) -> DataFrame | None:
         """A frame of the rows in a layout, not added up; None if there are none.
 
         With *keys*, a small batch of such keys, rows of other keys may be left out.
@@ -146,7 +150,7 @@ class Trace:
             return None
         return buckets_of(keys.table, layout, layout.keys if self.keyed else layout.columns)
 
-    def near(self, layout: Layout, keys: Batch | None, *, old: bool = False) -> Any:
+    def near(self, layout: Layout, keys: Batch | None, *, old: bool = False) -> pa.Table | None:
         """The rows of some keys as a table in the driver, not added up; None if they, or the keys, are many."""
         import pyarrow as pa
 
@@ -272,12 +276,12 @@ class Trace:
 
     # ----------------------------------------------------------------------------------------------------- on disk
 
-    def data(self) -> list[Any]:
+    def data(self) -> list[Element]:
         """The runs, staged ones if there are, as the manifest names them."""
         runs = self.runs if self._staged is None else self._staged
         return [[to_data(run.layout), [path.name for path in run.paths], run.rows, run.buckets] for run in runs]
 
-    def load(self, data: Sequence[Any]) -> None:
+    def load(self, data: Sequence[Element]) -> None:
         """The runs that a manifest names."""
         for layout, names, rows, buckets in data:
             paths = tuple(self.frames.directory.path(name) for name in names)
@@ -297,7 +301,7 @@ class View:
     trace: Trace
     added: tuple[tuple[Batch, bool], ...] = ()
 
-    def read(self, layout: Layout, keys: Batch | None = None, *, without: Sequence[Batch] = ()) -> Any:
+    def read(self, layout: Layout, keys: Batch | None = None, *, without: Sequence[Batch] = ()) -> DataFrame | None:
         """A frame of all rows but those of some batches; None if there are none."""
         total = self.trace.read(layout, keys)
         for batch, _ in self.added:
@@ -316,7 +320,7 @@ class View:
                 total = aligned if total is None else total.plus(aligned)
         return total
 
-    def near(self, layout: Layout, keys: Batch, *, without: Sequence[Batch] = ()) -> Any:
+    def near(self, layout: Layout, keys: Batch, *, without: Sequence[Batch] = ()) -> pa.Table | None:
         """The rows of some keys, but for those of some batches, in the driver; None if they are many."""
         import pyarrow as pa
 

@@ -12,13 +12,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from attrs import asdict, define, frozen
 
 from syndicate.errors import NotAValue, StepFailed, SyndicateError, UnhashableElement, UnwritableElement
 from syndicate.flow.aggregates import Aggregate
-from syndicate.flow.element import Element, Mixed, add_up, key_of
+from syndicate.flow.element import Element, Key, Mixed, add_up, key_of
 from syndicate.flow.node import AS_BEFORE, Node
 from syndicate.flow.operators.groups import GroupView
 from syndicate.spark.engine.canonical import remember
@@ -120,7 +120,7 @@ class Worker:
         """One batch."""
         raise NotImplementedError
 
-    def each(self, function: Callable[..., Element], arguments: Iterable[tuple[Element, ...]]) -> list[Any]:
+    def each(self, function: Callable[..., Element], arguments: Iterable[tuple[Element, ...]]) -> list[Element]:
         """The results, with blame."""
         results = []
         for arguments_ in arguments:
@@ -160,7 +160,7 @@ class Recode(Worker):
     def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
         import pyarrow as pa
 
-        arrays: list[Any] = []
+        arrays: list[Element] = []
         if self.new.key is not None and self.old.key is not None:
             arrays += arrays_of(elements_of(batch, "k", self.old.key), self.new.key)
         arrays += arrays_of(elements_of(batch, "e", self.old.value), self.new.value)
@@ -230,7 +230,7 @@ class Index(Worker):
         weights = batch.column("w").to_pylist()
         assert self.out.key is not None
         keys = self.table(self.each(self.key, zip(elements)), weights, Layout(self.out.key))
-        values: Any = batch
+        values: pa.Table | pa.RecordBatch = batch
         if self.value is not None:
             values = self.table(self.each(self.value, zip(elements)), weights, Layout(self.out.value))
         columns = [*keys.columns[:-1], *[values.column(name) for name in self.out.values], batch.column("w")]
@@ -270,6 +270,7 @@ class Groups(Worker):
         """Groups may go over from one batch to the next."""
         results = self.results(batches)
         while some := list(islice(results, _ROWS)):
+            assert self.layout.key is not None
             layout = self.out or Layout((self.layout.key, ANY))
             made = self.table([pair for pair, _ in some], [weight for _, weight in some], layout)
             yield from made.to_batches()
@@ -277,8 +278,8 @@ class Groups(Worker):
     def results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Element, int]]:
         """The changes, one by one."""
         assert self.layout.key is not None
-        current: Any = None
-        key: Any = None
+        current: Element = None
+        key: Key = None
         old: dict[Element, int] = {}
         new: dict[Element, int] = {}
         started = False
@@ -298,7 +299,7 @@ class Groups(Worker):
         if started:
             yield from self.change(key, old, new)
 
-    def change(self, key: Any, old: dict[Element, int], new: dict[Element, int]) -> Iterator[tuple[Element, int]]:
+    def change(self, key: Key, old: dict[Element, int], new: dict[Element, int]) -> Iterator[tuple[Element, int]]:
         """Of one group."""
         gone = None if self.stream else self.result(old)
         come = self.result(new)
@@ -319,7 +320,7 @@ class Groups(Worker):
             at = self.guilty(group)
             raise failed(self.node, error, [at] if at is not _NOTHING else [dict(GroupView(group))]) from error
 
-    def guilty(self, group: dict[Element, int]) -> Any:
+    def guilty(self, group: dict[Element, int]) -> Element:
         """The value at which the aggregate fails, if it is one alone."""
         if self.aggregate.function is None:
             for value in GroupView(group):
@@ -330,4 +331,4 @@ class Groups(Worker):
         return _NOTHING
 
 
-_NOTHING: Any = object()
+_NOTHING: Element = object()

@@ -187,13 +187,13 @@ def _newer(root: Path) -> None:
 def _lost(root: Path) -> None:
     table = Table(root, FLAT)
     table.append(rows(FLAT, ("a", 1, 1)), 0)
-    (root / table.manifest["snapshot"]["file"]).unlink()
+    (root / str(table.manifest["snapshot"]["file"])).unlink()
 
 
 def _garbled(root: Path) -> None:
     table = Table(root, FLAT)
     table.append(rows(FLAT, ("a", 1, 1)), 0)
-    (root / table.manifest["snapshot"]["file"]).write_text("no parquet")
+    (root / str(table.manifest["snapshot"]["file"])).write_text("no parquet")
 
 
 @pytest.mark.parametrize(
