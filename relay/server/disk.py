@@ -9,7 +9,8 @@ import os
 from pathlib import Path
 
 from syndicate.errors import StateError
-from syndicate.storage.disk import SqliteDisk, sync_directory
+from syndicate.storage.disk import SqliteDisk
+from syndicate.storage.files import sync_directory
 from syndicate.storage.lock import Lock
 
 

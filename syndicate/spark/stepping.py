@@ -9,7 +9,6 @@ Source: ``docs/design/spark.md``, "The path of a batch" and "The second engine".
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
@@ -24,6 +23,7 @@ from syndicate.flow.zset import ZSet
 from syndicate.spark.arrow import arrow_table
 from syndicate.spark.engine import SparkEngine
 from syndicate.spark.engine.inputs import Frame
+from syndicate.storage.files import replace
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -103,13 +103,9 @@ class LocalSteps:
 
     def _keep(self, path: Path, number: int, changes: Mapping[str, SinkChange]) -> None:
         recorded = tuple((name, tuple(pairs)) for name, pairs in changes.items())
-        draft = path.with_suffix(".new")
+        content = encoded((number, recorded, snapshots.snapshot(self.engine)))
         try:
-            with draft.open("wb") as file:
-                file.write(encoded((number, recorded, snapshots.snapshot(self.engine))))
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(path)
+            replace(path, content)
         except OSError as error:
             raise StateError(f"{path} cannot be written: {error.strerror}; the last step is done again") from error
 

@@ -31,7 +31,6 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -42,8 +41,8 @@ from uuid import uuid4
 
 from syndicate.errors import SinkError, StateError
 from syndicate.spark.columns import forms
-from syndicate.spark.engine.directory import remove, sync
 from syndicate.spark.errors import explained
+from syndicate.storage.files import draft_of, remove, replace, sync, sync_directory
 from syndicate.storage.lock import Lock
 from syndicate.values.value import Frozen
 
@@ -173,16 +172,10 @@ class Table:
         with _explained(self.root):
             before = {*_files(self.manifest), *_retired(self.manifest)}
             for name in {*_files(manifest)} - before:
-                sync(self.root / name)
+                sync(self.root / name, ".parquet")
             for part in ("changes", "snapshot"):
                 sync_directory(self.root / part)
-            draft = self.root / "_manifest.new"
-            with draft.open("w") as file:
-                json.dump(manifest, file)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.root / MANIFEST)
-            sync_directory(self.root)
+            replace(self.root / MANIFEST, json.dumps(manifest).encode())
             self.manifest = manifest
             for name in before - {*_files(manifest), *_retired(manifest)}:
                 remove(self.root / name)
@@ -234,7 +227,7 @@ class Table:
             for path in (self.root / part).iterdir():
                 if f"{part}/{path.name}" not in used:
                     remove(path)
-        (self.root / "_manifest.new").unlink(missing_ok=True)
+        remove(draft_of(self.root / MANIFEST))
 
     # ------------------------------------------------------------------------------------------------ writing
 
@@ -457,15 +450,6 @@ def parts(path: Path) -> Iterable[Path]:
 def quoted(name: str) -> str:
     """A column's name in Spark's SQL."""
     return f"`{name.replace('`', '``')}`"
-
-
-def sync_directory(path: Path) -> None:
-    """Force the names in a directory to the disk."""
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _columns(schema: pa.Schema) -> dict[str, str]:

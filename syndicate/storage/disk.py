@@ -40,6 +40,7 @@ from attrs import define, field, frozen
 
 from syndicate.errors import JournalDamaged, JournalError, StateError
 from syndicate.storage import wal
+from syndicate.storage.files import sync, sync_directory
 from syndicate.storage.lock import Lock
 from syndicate.values.value import Frozen
 
@@ -310,7 +311,7 @@ class SqliteDisk:
         aside.mkdir(mode=0o700)
         for path in (self.file, self._wal):
             if path.exists():
-                _sync_file(Path(shutil.copy2(path, aside)))
+                sync(Path(shutil.copy2(path, aside)))
         sync_directory(aside)
         sync_directory(self.path)
         lost = [f"the damaged journal is kept in {aside}; what was found first: {damage}"]
@@ -495,16 +496,3 @@ def _connect(file: Path) -> sqlite3.Connection:
 
 def _insert(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
     db.executemany("INSERT INTO kept VALUES (?, ?, ?, ?)", [(row.number, row.turn, row.crc, row.data) for row in rows])
-
-
-def sync_directory(path: Path) -> None:
-    """Force the names in a directory to the disk."""
-    _sync_file(path, os.O_RDONLY | os.O_DIRECTORY)
-
-
-def _sync_file(path: Path, flags: int = os.O_RDONLY) -> None:
-    fd = os.open(path, flags)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

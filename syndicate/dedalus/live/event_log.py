@@ -29,7 +29,6 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, TypedDict
-from zlib import crc32
 
 from attrs import asdict, evolve, field, frozen
 
@@ -37,6 +36,7 @@ from syndicate.dedalus.ast import Row, Value, normal
 from syndicate.dedalus.schedule import NEVER, ScheduleFields
 from syndicate.dedalus.timeline import Chosen, Intervals, Message
 from syndicate.errors import ScheduleError
+from syndicate.storage.lines import DamagedLine, line_of, texts_of
 
 FORMAT: Final = 1
 
@@ -152,16 +152,11 @@ class EventLog:
     def load(cls, path: str | Path) -> EventLog:
         """What a :class:`LogWriter` wrote, up to a last line that is torn; raises :class:`ScheduleError`."""
         try:
-            lines = Path(path).read_bytes().split(b"\n")
+            objects = [json.loads(text) for text in texts_of(Path(path).read_bytes())]
         except OSError as error:
             raise ScheduleError(f"cannot read the event log {path}: {error.strerror}") from None
-        objects: list[object] = []
-        for number, line in enumerate(lines, 1):
-            text = line[9:]
-            if line[:9] == _sum(text):
-                objects.append(json.loads(text))
-            elif number < len(lines) - (not lines[-1]):
-                raise ScheduleError(f"{path}:{number}: this line of the event log is not what was written")
+        except DamagedLine as error:
+            raise ScheduleError(f"{path}:{error.number}: this line of the event log is not what was written") from None
         header = objects[0] if objects else None
         if not isinstance(header, dict) or header.get("diary") != FORMAT:
             raise ScheduleError(f"{path}: this is no event log of a location, or nothing was written before the end")
@@ -197,19 +192,14 @@ class LogWriter:
         self._line(entry.to_json())
 
     def _line(self, fields: Mapping[str, object]) -> None:
-        text = json.dumps(fields).encode()
         try:
-            self.file.write(_sum(text) + text + b"\n")
+            self.file.write(line_of(json.dumps(fields).encode()))
         except OSError as error:
             raise ScheduleError(f"cannot write {self.path}: {error.strerror}") from None
 
     def close(self) -> None:
         """Write no more."""
         self.file.close()
-
-
-def _sum(text: bytes) -> bytes:
-    return b"%08x " % crc32(text)
 
 
 class Rerun(TypedDict):

@@ -16,10 +16,11 @@ from zlib import crc32
 
 from attrs import define, evolve
 
-from syndicate.spark.engine.directory import Directory, remove
+from syndicate.spark.engine.directory import Directory
 from syndicate.spark.engine.rows import added_up, table_of
 from syndicate.spark.engine.shape import ANY, SQL, VOID, Layout, leaves
 from syndicate.spark.engine.workers import Called, Recode
+from syndicate.storage.files import remove
 
 if TYPE_CHECKING:
     import pyarrow as pa

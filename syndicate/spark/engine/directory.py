@@ -25,6 +25,7 @@ from typing import Final
 from uuid import uuid4
 
 from syndicate.errors import StateError
+from syndicate.storage.files import remove, replace, sync, sync_directory
 from syndicate.storage.lock import Lock
 from syndicate.values.value import Value
 
@@ -77,19 +78,12 @@ class Directory:
 
     def commit(self, manifest: dict[str, Value], used: Iterable[str]) -> None:
         """Let *manifest* hold, which names the files *used*."""
-        for name in used if self.synced else ():
-            sync(self.data / name)
         if self.synced:
-            sync(self.data)
-        draft = self.root / "manifest.new"
-        with draft.open("w") as file:
-            json.dump({"version": VERSION, **manifest}, file)
-            file.flush()
-            if self.synced:
-                os.fsync(file.fileno())
-        draft.replace(self.root / "manifest.json")
-        if self.synced:
-            sync(self.root)
+            for name in used:
+                sync(self.data / name, ".parquet")
+            sync_directory(self.data)
+        content = json.dumps({"version": VERSION, **manifest}).encode()
+        replace(self.root / "manifest.json", content, synced=self.synced)
         self.manifest = manifest
 
     def clean(self, used: Iterable[str]) -> int:
@@ -103,27 +97,6 @@ class Directory:
     def close(self) -> None:
         """Give the lock back."""
         self._lock.release()
-
-
-def remove(path: Path) -> None:
-    """A file, or a directory of files."""
-    if path.is_dir():
-        shutil.rmtree(path, ignore_errors=True)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def sync(path: Path) -> None:
-    """Force a file, or a directory with its files, to the disk."""
-    if path.is_dir():
-        for entry in path.iterdir():
-            if entry.is_dir() or entry.suffix == ".parquet":
-                sync(entry)
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def copy(source: Directory, target: Path, used: Iterable[str]) -> None:

@@ -28,7 +28,7 @@ from syndicate.flow.node import Carries, Node, Port
 from syndicate.flow.structure import structure
 from syndicate.spark.engine.batch import SMALL_BATCH, Batch, Frames
 from syndicate.spark.engine.context import Shared
-from syndicate.spark.engine.directory import Directory, copy, remove
+from syndicate.spark.engine.directory import Directory, copy
 from syndicate.spark.engine.errors import ended, explained, is_inexact, is_stopped, unshippable
 from syndicate.spark.engine.groups import chosen, made_unique
 from syndicate.spark.engine.inputs import Change, Upserts, batch_of, checked, is_frame, shape_of_given
@@ -37,6 +37,7 @@ from syndicate.spark.engine.output import Changes, Delta
 from syndicate.spark.engine.rows import table_of
 from syndicate.spark.engine.scope import Scope
 from syndicate.spark.engine.shape import Layout, of_data, shape_of, to_data, widest
+from syndicate.storage.files import remove
 from syndicate.values.value import Value, _classes
 
 if TYPE_CHECKING:
