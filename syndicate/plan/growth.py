@@ -47,8 +47,11 @@ from syndicate.plan.algebra import (
 from syndicate.plan.expression import Expression, Relation, parts_first
 from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Call, Condition, Const, Holds, Scalar
 
-Growing: TypeAlias = Mapping[str, type[Lattice] | None]
-"""Attributes whose values may grow, with their lattice where it is known."""
+Kind: TypeAlias = type[Lattice] | str | None
+"""A lattice, or None if it is not known which; a text where not even that is sure, as of what functions make."""
+
+Growing: TypeAlias = Mapping[str, Kind]
+"""Attributes whose values may grow."""
 
 NOTHING: Growing = {}
 
@@ -67,7 +70,7 @@ class Growth:
         if known is None:
             for part in parts_first([expression]):
                 if part not in self._of:
-                    self._of[part] = self._grows(part)
+                    self._of[part] = self.grows(part)
             known = self._of[expression]
         return known
 
@@ -83,7 +86,8 @@ class Growth:
 
     # --------------------------------------------------------------------------------------------------- what grows
 
-    def _grows(self, this: Expression) -> Growing:
+    def grows(self, this: Expression) -> Growing:
+        """The same of an expression whose parts have been looked at."""
         match this:
             case Relation():
                 return self.lattices.get(this.name, NOTHING)
@@ -101,11 +105,11 @@ class Growth:
                 return {**by, **{name: _lattice(cls) for name, cls in folds.items()}}
             case Map() | FlatMap() | NonMonotone():
                 return NOTHING
-        merged: dict[str, type[Lattice] | None] = {}
+        merged: dict[str, Kind] = {}
         for part in this.parts():
             for name, kind in self._of[part].items():
                 if name in this.heading:
-                    merged[name] = kind if merged.get(name, kind) is kind else None
+                    merged[name] = max(merged.get(name, kind), kind, key=_tells)
         return merged
 
     # --------------------------------------------------------------------------------------------------- who looks
@@ -144,11 +148,15 @@ class Growth:
                 yield f"the loop {this.name}", list(grows)
 
 
+def _tells(kind: object) -> int:
+    return 2 if isinstance(kind, type) else int(kind is None)
+
+
 def _lattice(cls: object) -> type[Lattice] | None:
     return cls if isinstance(cls, type) and issubclass(cls, Lattice) else None
 
 
-def _kinds(scalar: Scalar, grows: Growing) -> list[type[Lattice] | None]:
+def _kinds(scalar: Scalar, grows: Growing) -> list[Kind]:
     """The lattice of a scalar, in a list; empty if it does not grow, or is looked at where it must be complete."""
     match scalar:
         case Attr():
@@ -172,7 +180,7 @@ def _looked(scalar: Scalar, grows: Growing) -> list[str]:
 def _operator(scalar: Arith, grows: Growing) -> Callable[..., Element] | None:
     kinds = _kinds(scalar.left, grows)
     name = {"+": "__add__", "-": "__sub__"}.get(scalar.op, "")
-    return getattr(kinds[0], name, None) if kinds and kinds[0] is not None else None
+    return getattr(kinds[0], name, None) if kinds else None
 
 
 def _called(function: object, arguments: Iterable[Scalar], grows: Growing) -> list[str]:

@@ -11,8 +11,8 @@ Source: Conway et al. 2012 (stratification); ``docs/design/bloom.md``, "Function
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from attrs import evolve
 
@@ -25,13 +25,41 @@ from syndicate.bloom.rules.reader import Unseen
 from syndicate.bloom.rules.reading import PERHAPS, Purpose, Reading, read_origin
 from syndicate.bloom.rules.term import VALUE, Lifted, is_firm, lattice_of, plan_of
 from syndicate.bloom.tick.over import over
+from syndicate.errors import LatticeAsKey
 from syndicate.lattice.lattice import Lattice, holds_lattice
+from syndicate.plan.growth import Growth, Kind
 
-Kind: TypeAlias = "type[Lattice] | str | None"
 Known = dict[str, dict[str, Kind]]
 """The columns of each relation that hold lattice values, or may."""
 
-NO_KINDS: Final[Mapping[str, Kind]] = {}
+
+class Kinds(Growth):
+    """The attributes of expressions that hold lattice values; with *reading*, also what functions make, or may."""
+
+    def __init__(self, known: Known, reading: Callable[[plan.FlatMap], Reading] | None = None) -> None:
+        """*known* are the columns of relations that do."""
+        super().__init__(known)
+        self.reading = reading
+
+    def grows(self, this: plan.Expression) -> Mapping[str, Kind]:
+        """The same of an expression whose parts have been looked at."""
+        match this:
+            case plan.NonMonotone():
+                return self.of(this.source)
+            case plan.Literal():
+                return {
+                    name: next((type(r[at]) for r in this.rows if isinstance(r[at], Lattice)), None)
+                    for at, name in enumerate(this.heading)
+                    if any(holds_lattice(row[at]) for row in this.rows)
+                }
+            case Lifted():
+                return dict.fromkeys(this.heading, lattice_of(this.term) if this.rows is None else PERHAPS)
+            case plan.FlatMap() if self.reading is not None:
+                return self.reading(this).kinds(this.heading)
+            case plan.GroupBy() | plan.Map() if self.reading is not None:
+                inner = self.of(this.source)
+                return {name: inner.get(name, PERHAPS) for name in this.heading}
+        return super().grows(this)
 
 
 class Ordering:
@@ -39,60 +67,55 @@ class Ordering:
 
     def __init__(self, known: Known, cells: Mapping[str, Any]) -> None:
         """*known* of the columns that hold lattice values, or may; *cells* are the variables, by name."""
+        self.held = {name: dict(columns) for name, columns in known.items()}
         self.known, self.cells = known, cells
+        self.kinds = Kinds(known, self.reading)
         self._read: dict[Any, Reading] = {}
 
     def infer(self, rules: Sequence[Rule]) -> None:
         """Learn of columns from what functions make."""
         while True:
             before = {name: dict(columns) for name, columns in self.known.items()}
+            self.kinds = Kinds(self.known, self.reading)
             for rule in rules:
                 columns = self.known.get(rule.head, {})
-                for name, kind in self.kinds(rule.body).items():
+                for name, kind in self.kinds.of(rule.body).items():
                     if name in columns and _tells(kind) > _tells(columns[name]):
                         columns[name] = kind
             if before == self.known:
                 return
+
+    def spread(self, rules: Sequence[Rule], keys: Mapping[str, int]) -> dict[str, frozenset[str]]:
+        """The collections that hold lattice values, with the columns that do; others get some from them, by rules.
+
+        What functions make is not counted: it is seen when they are called.  *keys* says how many columns the key of
+        each collection has; raises :class:`LatticeAsKey`, with the rule, where one of these would hold such a value.
+        """
+        known: Known = {name: dict.fromkeys(VALUE) for name in self.cells}
+        for name, columns in self.held.items():
+            known[name] = {column: kind for column, kind in columns.items() if kind != PERHAPS}
+        before: Known = {}
+        while before != known:
+            before, kinds = {name: dict(columns) for name, columns in known.items()}, Kinds(known)
+            for rule in rules:
+                columns = known.setdefault(rule.head, {})
+                new = [name for name, kind in kinds.of(rule.body).items() if kind != PERHAPS and name not in columns]
+                for name in new if rule.head not in self.cells else ():
+                    if rule.body.heading.index(name) < keys[rule.head]:
+                        raise LatticeAsKey(
+                            f"{rule.site}: {rule.head}: the column {name} belongs to the key and cannot hold a lattice "
+                            "value, which may grow: put it into a column of the second list, or reveal() it if it is "
+                            "complete"
+                        )
+                    columns[name] = None
+        return {name: frozenset(columns) for name, columns in known.items() if columns and name not in self.cells}
 
     def ordered(self, rule: Rule) -> Rule:
         """The rule, with what its functions must see whole marked."""
         body = self._marked(rule.body)
         return rule if body is rule.body else evolve(rule, body=body)
 
-    # ------------------------------------------------------------------------------------------------- lattice values
-
-    def kinds(self, expression: plan.Expression) -> Mapping[str, Kind]:
-        """The attributes of an expression that hold lattice values, or may."""
-        match expression:
-            case plan.Relation():
-                return self.known.get(expression.name, NO_KINDS)
-            case plan.Literal():
-                rows = expression.rows
-                return {
-                    name: next((type(r[at]) for r in rows if isinstance(r[at], Lattice)), None)
-                    for at, name in enumerate(expression.heading)
-                    if any(holds_lattice(row[at]) for row in rows)
-                }
-            case plan.Projection():
-                inner = self.kinds(expression.source)
-                return {name: inner[str(of)] for name, of in expression.columns if str(of) in inner and _is_attr(of)}
-            case plan.Rename():
-                new = dict(expression.renaming)
-                return {new.get(name, name): kind for name, kind in self.kinds(expression.source).items()}
-            case Lifted():
-                whole = lattice_of(expression.term) if expression.rows is None else PERHAPS
-                return dict.fromkeys(expression.heading, whole)
-            case plan.FlatMap():
-                return self.reading(expression).kinds(expression.heading)
-            case plan.GroupBy() | plan.Map():
-                inner = self.kinds(expression.parts()[0])
-                return {name: inner.get(name, PERHAPS) for name in expression.heading}
-        kinds: dict[str, Kind] = {}
-        for part in expression.parts():
-            for name, kind in self.kinds(part).items():
-                if name in expression.heading:
-                    kinds[name] = max(kind, kinds.get(name, kind), key=_tells)
-        return kinds
+    # ------------------------------------------------------------------------------------------------- functions
 
     def reading(self, expression: plan.FlatMap | plan.Selection) -> Reading:
         """What the functions of an expression read of its source, and what comes out."""
@@ -109,7 +132,7 @@ class Ordering:
 
     def _of(self, call: Any, source: plan.Expression, purpose: Purpose) -> Reading:
         origin = origin_of(call)
-        kinds = self.kinds(source)
+        kinds = self.kinds.of(source)
         if origin is None:
             sure = [name for name, kind in kinds.items() if kind != PERHAPS]
             return Reading(dict.fromkeys(sure, Unseen("a function")), None)
@@ -136,7 +159,7 @@ class Ordering:
         if isinstance(expression, plan.FlatMap):
             return {}
         asked = [one for one in expression.conditions if not isinstance(one, plan.Holds)]
-        kinds = self.kinds(expression.source)
+        kinds = self.kinds.of(expression.source)
         return {name: "==" for one in asked for name in one.attributes() if kinds.get(name, PERHAPS) != PERHAPS}
 
     def _matched(self, expression: plan.Expression, parts: Sequence[plan.Expression]) -> list[plan.Expression]:
@@ -146,7 +169,7 @@ class Ordering:
         names = [name for part in parts for name in part.heading]
         matched = []
         for part in parts:
-            grown = [name for name, kind in self.kinds(part).items() if kind != PERHAPS and names.count(name) > 1]
+            grown = [name for name, kind in self.kinds.of(part).items() if kind != PERHAPS and names.count(name) > 1]
             matched.append(self._firm(part, dict.fromkeys(grown, "==")) if grown else part)
         return matched
 
@@ -175,10 +198,6 @@ class Ordering:
 def _tells(kind: Kind) -> int:
     """How much is known of a column: lattice values, perhaps; lattice values; and those of one lattice."""
     return (kind != PERHAPS) + isinstance(kind, type)
-
-
-def _is_attr(scalar: Any) -> bool:
-    return isinstance(scalar, plan.Attr)
 
 
 def _origins(expression: plan.Expression, name: str) -> Iterable[plan.Expression]:

@@ -22,10 +22,9 @@ from syndicate.bloom.declaration import Kind
 from syndicate.bloom.row import Names
 from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.head import kind_of
-from syndicate.bloom.rules.term import VALUE, Lifted, Term, leaves_of
+from syndicate.bloom.rules.term import Lifted, Term, leaves_of
 from syndicate.bloom.tick.lattice_join import Flow, flow_of
 from syndicate.bloom.tick.over import over
-from syndicate.errors import LatticeAsKey
 from syndicate.graph import reached
 
 NOW: Final = ("<=", "=")
@@ -134,59 +133,3 @@ def rebuilt(expression: plan.Expression, outlet: Callable[[Lifted], str]) -> pla
     if isinstance(expression, Lifted):
         return plan.Relation(outlet(expression), expression.heading)
     return over(expression, [rebuilt(part, outlet) for part in expression.parts()])
-
-
-def spread(
-    rules: Sequence[Rule], keys: Mapping[str, int], merged: Mapping[str, frozenset[str]], cells: frozenset[str]
-) -> dict[str, frozenset[str]]:
-    """The collections with lattice values, and those that get some from them, with the columns that hold them.
-
-    Raises :class:`LatticeAsKey`, with the rule, where a column of a key would.
-    """
-    columns_of: dict[str, frozenset[str]] = {**merged, **dict.fromkeys(cells, frozenset(VALUE))}
-    while True:
-        before = dict(columns_of)
-        for rule in rules:
-            if rule.head in cells:
-                continue
-            for name in rule.body.heading:
-                if name not in holding(rule.body, columns_of) or name in columns_of.get(rule.head, ()):
-                    continue
-                if rule.body.heading.index(name) < keys[rule.head]:
-                    raise LatticeAsKey(
-                        f"{rule.site}: {rule.head}: the column {name} belongs to the key and cannot hold a lattice "
-                        "value, which may grow: put it into a column of the second list, or reveal() it if it is "
-                        "complete"
-                    )
-                columns_of[rule.head] = columns_of.get(rule.head, frozenset()) | {name}
-        if columns_of == before:
-            return {name: columns for name, columns in columns_of.items() if name not in cells}
-
-
-def holding(expression: plan.Expression, columns_of: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The attributes of an expression that are known to hold lattice values; a function's results are not known."""
-    match expression:
-        case plan.Relation():
-            return columns_of.get(expression.name, frozenset())
-        case plan.Literal():
-            from syndicate.lattice.lattice import holds_lattice
-
-            return frozenset(
-                name for at, name in enumerate(expression.heading) if any(holds_lattice(r[at]) for r in expression.rows)
-            )
-        case plan.Projection():
-            inner = holding(expression.source, columns_of)
-            return frozenset(
-                name for name, scalar in expression.columns if isinstance(scalar, plan.Attr) and str(scalar) in inner
-            )
-        case plan.Rename():
-            new = dict(expression.renaming)
-            return frozenset(new.get(name, name) for name in holding(expression.source, columns_of))
-        case Lifted() if expression.rows is None:
-            return frozenset(expression.heading)
-        case plan.FlatMap() | plan.Map() | Lifted():
-            return frozenset()
-        case plan.GroupBy():
-            return holding(expression.source, columns_of) & frozenset(expression.by)
-    held = frozenset[str]().union(*(holding(part, columns_of) for part in expression.parts()))
-    return held & frozenset(expression.heading)

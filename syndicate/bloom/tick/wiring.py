@@ -20,7 +20,7 @@ from syndicate.bloom.rules.head import declaration_of, key_count, kind_of
 from syndicate.bloom.rules.reader import Unseen
 from syndicate.bloom.site import placing
 from syndicate.bloom.tick.ordering import Ordering, known_columns
-from syndicate.bloom.tick.partition import Division, Given, divided, is_divided, spread
+from syndicate.bloom.tick.partition import Division, Given, divided, is_divided
 from syndicate.errors import BloomDeclaration, Unstratifiable
 from syndicate.lattice.lattice import Lattice
 
@@ -63,8 +63,7 @@ def wired(
     ordering = Ordering(known_columns(every, merged or {}), {one.tabname: one for one in every if one.tabname in cells})
     ordering.infer(rules)
     rules = [ordering.ordered(rule) for rule in rules]
-    given_held = {**{name: frozenset(of) for name, of in named.items() if of}, **(merged or {})}
-    held = spread(rules, {name: key_count(one) for name, one in known.items()}, given_held, cells)
+    held = ordering.spread(rules, {name: key_count(one) for name, one in known.items()})
     rules_ = [Given(rule.head, rule.op, rule.target, rule.body, rule.site) for rule in rules]
     if not is_divided(every, rules, held):
         program, sinks = _program(known, rules_)
