@@ -131,8 +131,9 @@ def aggregate(agg: Any, rows: list[Named]) -> Any:
 
 
 def merged(lattice: Any, values: Iterable[Any]) -> Any:
-    """The merge of values in a lattice, None for no row."""
-    elements = [one if isinstance(one, lattice) else lattice.of(one) for one in values if one is not None]
+    """The merge of values in a lattice, None for no row; without a lattice they are its elements already."""
+    known = [one for one in values if one is not None]
+    elements = [one if lattice is None or isinstance(one, lattice) else lattice.of(one) for one in known]
     return functools.reduce(lambda a, b: a.merge(b), elements) if elements else None
 
 

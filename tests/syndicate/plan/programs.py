@@ -8,6 +8,7 @@ from typing import Any
 
 from syndicate import ABSENT
 from syndicate import plan as ra
+from syndicate.lattice import Set
 from syndicate.plan import aggregates as agg
 from tests.syndicate.flow.oracle import form
 
@@ -31,7 +32,7 @@ WIDEST = 8
 NEW = ("compute", "map", "flat_map")
 KINDS = (
     *("select", "project", "rename", "union", "natural", "natural", "theta", "equi", "semi", "anti", "minus"),
-    *("outer", "group", "product", "literal", "fixpoint", "mark", *NEW),
+    *("outer", "group", "fold", "product", "literal", "fixpoint", "mark", *NEW),
 )
 
 
@@ -53,6 +54,16 @@ def twice(value: Any) -> Any:
 def swap(row: Any) -> Any:
     """A user's function of a row."""
     return (row[-1], row[0])
+
+
+def size_of(value: Any) -> int:
+    """How many elements a set has: a function that nobody marked."""
+    return len(value.reveal())
+
+
+def kind_of(value: Any) -> str:
+    """Fewer values than there are."""
+    return type(value).__name__
 
 
 def fan(row: Any) -> Any:
@@ -87,7 +98,7 @@ class Maker:
             return rng.choice(known)
         kind = rng.choice([kind for kind in self.kinds if not (closed and kind in NEW)])
         make = getattr(self, f"_{kind}", None)
-        one = self.any(depth - 1, firm=firm or kind in ("group", "mark"), closed=closed)
+        one = self.any(depth - 1, firm=firm or kind in ("group", "fold", "mark"), closed=closed)
         if make is not None:
             made: ra.Expression = make(one, depth, firm=firm, closed=closed)
             return made
@@ -194,6 +205,15 @@ class Maker:
         names = [name for name in "defgh" if name not in by]
         chosen = self.rng.sample(known, self.rng.randrange(1, 4))
         return ra.GroupBy(one, by, dict(zip(names, chosen, strict=False)))
+
+    def _fold(self, one: ra.Expression, depth: int, **how: bool) -> ra.Expression:
+        if not one.heading:
+            return one
+        by = self.rng.sample(one.heading, self.rng.randrange(min(3, len(one.heading) + 1)))
+        name = next(name for name in "defgh" if name not in by)
+        sets = ra.GroupBy(one, by, {name: ra.Agg(Set, self.rng.choice(one.heading))})
+        morphism: ra.Expression = ra.Projection(sets, [*by, (name, ra.Call(Set.project, name, ra.Const(kind_of)))])
+        return ra.Projection(self.rng.choice([sets, morphism]), [*by, (name, ra.Call(size_of, name))])
 
     def _map(self, one: ra.Expression, depth: int, **how: bool) -> ra.Expression:
         return ra.Map(one, ("a", "b"), swap) if one.heading else one
