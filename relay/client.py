@@ -21,7 +21,6 @@ and events".
 
 from __future__ import annotations
 
-import random
 import ssl
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -43,6 +42,7 @@ from syndicate.actors.turn import Entity, Handle, current, decorator, expect_fun
 from syndicate.actors.verbs import current_facet, linked_task, on_stop_or_crash, react, ref, send, spawn
 from syndicate.errors import AddressError, ConnectError
 from syndicate.log import logger
+from syndicate.outside import outside
 from syndicate.values.text import unparse_form
 from syndicate.values.value import Assertion, Frozen, Ref, Value
 
@@ -206,7 +206,7 @@ class _Keeper:
             if not self._told and (self.ever or attempts is None):
                 self._told = True
                 self._log.warning("no connection, trying again until there is one", reason=attempt.reason)
-            await trio.sleep(random.uniform(0, min(_LONGEST, _SHORTEST * 2.0 ** min(self._failures - 1, 20))))
+            await trio.sleep(outside().uniform(0, min(_LONGEST, _SHORTEST * 2.0 ** min(self._failures - 1, 20))))
 
     async def _attempt(self) -> _Attempt:
         """Try to connect, in each encoding that may be the peer's; the first one's reason is that of all."""

@@ -10,10 +10,17 @@ import sys
 import structlog
 from structlog.typing import FilteringBoundLogger, Processor
 
+from syndicate.outside import outside
+
 
 def logger(**context: object) -> FilteringBoundLogger:
     """A bound structlog logger."""
     bound: FilteringBoundLogger
+    taken = outside().log
+    if taken is not None:
+        added = structlog.processors.add_log_level
+        bound = structlog.wrap_logger(None, processors=[added, taken]).bind(**context)
+        return bound
     if structlog.is_configured():
         bound = structlog.get_logger(**context)
     else:

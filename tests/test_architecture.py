@@ -25,8 +25,8 @@ LONGEST = 700
 # package with all its modules.  "syndicate" and "relay" themselves are the two faces (`__init__.py`), which
 # layers below may use and layers above may not.
 PLAN = """
-    syndicate.errors syndicate.log syndicate.collector syndicate.graph syndicate.values syndicate.index
-    syndicate.actors syndicate.hosting
+    syndicate.errors syndicate.outside syndicate.log syndicate.collector syndicate.graph syndicate.values
+    syndicate.index syndicate.actors syndicate.hosting
     syndicate
     syndicate.storage syndicate.flow syndicate.lattice syndicate.plan syndicate.explain
     syndicate.bloom syndicate.dedalus
@@ -52,7 +52,7 @@ INSIDE = {
         clock membrane backlog statistics outbox peer_assertions patch reach session link
     """,
     "relay.transport": """
-        address lobby stream tls greeting origin secure sockets stdio websocket dial listener
+        address lobby stream tls greeting origin secure sockets network stdio websocket dial listener
     """,
     "syndicate.actors": """
         signals trace block facet lane turn actor system field verbs during timer query dataspace supervise

@@ -27,7 +27,6 @@ gatekeeper".
 
 from __future__ import annotations
 
-import secrets
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import ClassVar, Final, Literal
@@ -41,6 +40,7 @@ from relay.protocol.limits import DEFAULT, Limits
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Handle, Turn, current
 from syndicate.errors import CaveatError, NotAValue
+from syndicate.outside import outside
 from syndicate.values.value import DICT, Assertion, Dictionary, Frozen, Record, Ref, Symbol, Value, freeze, thaw
 
 Replies = Literal["accepted", "ok"]
@@ -183,7 +183,7 @@ class BindSpace(Entity):
         """
         names = self._names.get(asked.oid)
         if names is None:
-            asked.holds(secrets.token_bytes(16))
+            asked.holds(outside().token(16))
             return None
         return next((bound.ref for bound in names if asked.holds(bound.key)), None)
 

@@ -18,7 +18,6 @@ it has been sent to those who took it in time, and each peer has seen the end of
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -45,6 +44,7 @@ from syndicate.actors.turn import Handle
 from syndicate.actors.verbs import assert_, current_facet, linked_task, on_stop_or_crash, react, ref, spawn
 from syndicate.errors import AddressError, CertificateError, ListenError
 from syndicate.log import logger
+from syndicate.outside import outside
 from syndicate.values.value import Ref
 
 POLL: Final = 0.02
@@ -101,7 +101,7 @@ class Broker:
         self.ds = ds
         self.space: BindSpace | None = None
         self.census = Census()
-        self.admin_key = secrets.token_bytes(32)
+        self.admin_key = outside().token(32)
         self.draining = False
         self.deserted = trio.Event()
         self._opened = opened

@@ -20,10 +20,8 @@ publishers back for a while after the cause is gone; and who caused what waits i
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import trio
@@ -33,6 +31,7 @@ from relay.server.flow_gate import Tap
 from relay.server.state import Census, Overloaded, Peer
 from relay.transport.lobby import Lobby
 from syndicate.log import logger
+from syndicate.outside import outside
 
 LOOK: Final = 0.05
 """Seconds between two looks."""
@@ -72,7 +71,7 @@ class Governor:
         self._changed = changed
         self._cut = cut
         self._lobby = Lobby(0) if lobby is None else lobby
-        self._machine = machine()
+        self._machine = outside().machine()
         self._trimmed = 0.0
         self._before: dict[Tap, int] = {}
         self._since: float | None = None
@@ -93,7 +92,7 @@ class Governor:
         """See how much there is, and act."""
         census = self._census
         limit = self.marks.memory if self.marks.memory > 1 else self.marks.memory * self._machine
-        amounts = [("queued", census.pressing(), self.marks.queued), ("memory", resident(), int(limit))]
+        amounts = [("queued", census.pressing(), self.marks.queued), ("memory", outside().resident(), int(limit))]
         reported = {overload.what for overload in census.overload}
         over = tuple(
             Overloaded(what, amount, mark)
@@ -148,27 +147,8 @@ class Governor:
             log.warning("overloaded", what=overload.what, amount=overload.amount, limit=overload.limit)
 
 
-def resident() -> int:
-    """Bytes of memory that this process has; 0 where that cannot be seen."""
-    try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError):
-        return 0
-
-
 def trim() -> None:
     """Give the system what is free of our memory, where that can be asked for."""
     give = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
     if give is not None:
         give(0)
-
-
-def machine() -> int:
-    """Bytes of memory that this process may have: the container's, or else the machine's."""
-    limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
-    for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            limits.append(int(Path(name).read_text(encoding="ascii")))
-        except (OSError, ValueError):  # no such control group, or "max"
-            continue
-    return min(limits)

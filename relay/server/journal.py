@@ -38,6 +38,7 @@ before all is committed that was sealed when they asked; after a failure it tell
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import trio
@@ -46,6 +47,7 @@ from relay.protocol.codec.msgpack import Msgpack
 from relay.protocol.limits import Limits
 from syndicate.errors import JournalDamaged, JournalError, NotAValue, ProtocolError
 from syndicate.log import logger
+from syndicate.outside import outside
 from syndicate.storage.disk import Changes, Disk, Row
 from syndicate.values.value import Frozen, Ref
 
@@ -199,13 +201,13 @@ class Journal:
                 with trio.CancelScope(shield=True):
                     changes = self.take()
                     if changes is not None:
-                        await trio.to_thread.run_sync(self.commit, changes, limiter=one)
+                        await outside().blocking(partial(self.commit, changes), one)
                     events = self.written()
                 if events:
                     tell(events)
         finally:
             with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(self._end, limiter=one)
+                await outside().blocking(self._end, one)
 
     def _end(self) -> None:
         if self.error is None:

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from relay.server.governor import resident
 from relay.server.state import WAITING, Census
 from syndicate.errors import ServerMissing
+from syndicate.outside import outside
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -80,7 +80,7 @@ class _Collector:
             yield Counter("syndicate_handled", "Events that actors have handled", census.system.taken)
         for name, value in sorted(self._journal().items()):
             yield Counter(f"syndicate_journal_{name}", name.replace("_", " ").capitalize(), value)
-        yield Gauge("process_resident_memory_bytes", "Memory of the process", resident())
+        yield Gauge("process_resident_memory_bytes", "Memory of the process", outside().resident())
         fds = Path("/proc/self/fd")
         if fds.is_dir():
             yield Gauge("process_open_fds", "Open file descriptors", len(list(fds.iterdir())))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from attrs import define, field, fields
@@ -34,6 +34,7 @@ from syndicate.actors.timer import every
 from syndicate.actors.turn import Handle
 from syndicate.actors.verbs import assert_, current_facet, react, send, spawn, stop
 from syndicate.index.interest import INTEREST
+from syndicate.outside import outside
 from syndicate.values.pattern import ANY, capture
 from syndicate.values.record import record
 from syndicate.values.value import Record, Ref, Symbol, Value
@@ -100,7 +101,7 @@ class Peer:
     tap: Tap
     listener: str
     session: Session | None = None
-    since: datetime = field(factory=lambda: datetime.now(UTC))
+    since: datetime = field(factory=lambda: outside().wall())
 
     @property
     def name(self) -> str:

@@ -22,7 +22,7 @@ import os
 import select
 import threading
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 from attrs import define, frozen
@@ -30,6 +30,7 @@ from attrs import define, frozen
 from relay.tools.recording import Mark
 from syndicate.actors.turn import current
 from syndicate.errors import OutputError
+from syndicate.outside import outside
 
 ROOM: Final = 1 << 20
 """Bytes that may wait to be written."""
@@ -83,7 +84,7 @@ class Layout:
     def event(self, mark: Mark, value: str, when: datetime) -> str:
         r"""An event.
 
-        >>> Layout(as_json=True).event("!", '<Says "hi">', datetime(2026, 1, 2, tzinfo=UTC))
+        >>> Layout(as_json=True).event("!", '<Says "hi">', datetime.fromisoformat("2026-01-02T00:00:00Z"))
         '{"time": "2026-01-02T00:00:00.000+00:00", "event": "!", "value": "<Says \\"hi\\">"}\n'
         """
         if self.as_json:
@@ -94,7 +95,7 @@ class Layout:
 
     def missed(self, gap: Gap, why: str = "") -> str:
         """That events were not shown."""
-        when = datetime.now(UTC)
+        when = outside().wall()
         if self.as_json:
             detail = {"asserted": gap.asserted, "retracted": gap.retracted, "messages": gap.messages}
             return _object(when, {"missed": gap.size, **detail})
@@ -275,7 +276,7 @@ class Printer:
         if self._left is not None:
             self._left -= 1
             self.done = self._left <= 0
-        return self._layout.event(mark, value, datetime.now(UTC))
+        return self._layout.event(mark, value, outside().wall())
 
     def _flush(self) -> None:
         lines, self._lines = self._lines, []

@@ -40,9 +40,8 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
 from pathlib import Path
@@ -55,6 +54,7 @@ from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Handle, current
 from syndicate.actors.verbs import current_facet, linked_task, react, send, stop, sync
 from syndicate.errors import RecordingError, TextError
+from syndicate.outside import outside
 from syndicate.values.text import parse, unparse
 from syndicate.values.value import Ref, Value
 
@@ -88,8 +88,8 @@ class Recorder:
             self._fd: int | None = os.open(path, os.O_WRONLY | os.O_CREAT, 0o600)
         except OSError as e:
             raise RecordingError(f"cannot record to {self.path}: {e.strerror}") from None
-        started = datetime.now(UTC).isoformat(timespec="microseconds")
-        self._began = time.monotonic()
+        started = outside().wall().isoformat(timespec="microseconds")
+        self._began = outside().elapsed()
         self._put(_line({"recording": "syndicate", "version": _VERSION, "started": started, "address": address}))
 
     def tell(self, mark: Mark, key: int | None, value: str) -> None:
@@ -101,7 +101,7 @@ class Recorder:
     def note(self, mark: Mark, key: int | None, value: str) -> None:
         """Note an event outside any turn."""
         if not self._noted:
-            self._last = max(self._last + 1e-6, round(time.monotonic() - self._began, 6))
+            self._last = max(self._last + 1e-6, round(outside().elapsed() - self._began, 6))
         event = {"at": round(self._last, 6), "event": mark, "id": key, "value": value}
         if key is None:
             del event["id"]

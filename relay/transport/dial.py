@@ -13,8 +13,9 @@ import trio
 from relay.protocol.limits import DEFAULT, Limits
 from relay.transport.address import Address
 from relay.transport.greeting import Greeted
+from relay.transport.network import network
 from relay.transport.secure import SecureStream, cut_off
-from relay.transport.sockets import open_socket, reasons
+from relay.transport.sockets import reasons
 from relay.transport.stdio import open_child
 from relay.transport.stream import Connection, reason
 from relay.transport.tls import Tls
@@ -50,7 +51,7 @@ async def open_stream(
     deadline = trio.current_time() + limits.opening
     try:
         with trio.fail_at(deadline):
-            stream: trio.abc.HalfCloseableStream = await open_socket(address)
+            stream: trio.abc.HalfCloseableStream = await network().connect(address)
     except trio.TooSlowError:
         raise ConnectError(f"cannot connect to {address}: no answer within {limits.opening:.0f} s") from None
     except OSError as e:

@@ -10,7 +10,6 @@ import errno
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
 import trio
@@ -19,9 +18,10 @@ from attrs import evolve
 from relay.protocol.limits import DEFAULT, Limits
 from relay.transport.address import Address
 from relay.transport.lobby import Lobby
+from relay.transport.network import Entrance, network
 from relay.transport.origin import refusal
 from relay.transport.secure import SecureStream
-from relay.transport.sockets import listen_unix, name_of, reasons, remove, tune
+from relay.transport.sockets import reasons
 from relay.transport.stdio import open_stdio
 from relay.transport.stream import ByteStream, Stream, reason
 from relay.transport.tls import Tls
@@ -33,7 +33,7 @@ Welcome: TypeAlias = Callable[[Stream], Awaitable[None]]
 _BREATH: Final = 0.02
 """Seconds until one that was sent away has given its descriptor back."""
 
-Greet: TypeAlias = Callable[[trio.SocketStream, str], Awaitable[Stream]]
+Greet: TypeAlias = Callable[[trio.abc.HalfCloseableStream, str], Awaitable[Stream]]
 
 
 class Listener(Protocol):
@@ -50,36 +50,31 @@ class Listener(Protocol):
         """Close it."""
 
 
-class SocketDoor:
-    """Accepts on sockets; *greet* makes a stream of each, which waits in *lobby* meanwhile."""
+class NetworkDoor:
+    """Accepts at *entrances*; *greet* makes a stream of each, which waits in *lobby* meanwhile."""
 
-    def __init__(
-        self, address: Address, sockets: list[trio.SocketListener], greet: Greet | None, opening: float, lobby: Lobby
-    ) -> None:
-        self.address = address
-        self._sockets = sockets
+    def __init__(self, entrances: Sequence[Entrance], greet: Greet | None, opening: float, lobby: Lobby) -> None:
+        self.address = entrances[0].address
+        self._entrances = entrances
         self._greet = greet
         self._opening = opening
         self._lobby = lobby
-        self._inode = Path(address.path).stat().st_ino if address.scheme == "unix" else None
 
     async def serve(self, welcome: Welcome) -> None:
         """Accept for ever."""
         async with trio.open_nursery() as nursery:
-            for listener in self._sockets:
-                nursery.start_soon(self._accept, listener, welcome, nursery)
+            for entrance in self._entrances:
+                nursery.start_soon(self._accept, entrance, welcome, nursery)
 
     def close(self) -> None:
-        """Close it; a Unix socket's file goes too, if it is still ours."""
-        if self._inode is not None:
-            remove(Path(self.address.path), self._inode)
-        for listener in self._sockets:
-            listener.socket.close()
+        """Close it."""
+        for entrance in self._entrances:
+            entrance.close()
 
-    async def _accept(self, listener: trio.SocketListener, welcome: Welcome, nursery: trio.Nursery) -> None:
+    async def _accept(self, entrance: Entrance, welcome: Welcome, nursery: trio.Nursery) -> None:
         while True:
             try:
-                stream = await listener.accept()
+                stream, name = await entrance.accept()
             except OSError as e:
                 if e.errno in (errno.ECONNABORTED, errno.EPROTO):  # it hung up before we came to it
                     continue
@@ -88,15 +83,14 @@ class SocketDoor:
                 self._lobby.evict()  # out of descriptors: those that wait are served when others have gone
                 await trio.sleep(_BREATH)
                 continue
-            if self.address.scheme != "unix":
-                tune(stream)
-            name = name_of(stream)
             if self._greet is None:
                 await welcome(ByteStream(stream, name))
             else:
                 nursery.start_soon(self._shake_hands, self._greet, stream, name, welcome)
 
-    async def _shake_hands(self, greet: Greet, stream: trio.SocketStream, name: str, welcome: Welcome) -> None:
+    async def _shake_hands(
+        self, greet: Greet, stream: trio.abc.HalfCloseableStream, name: str, welcome: Welcome
+    ) -> None:
         """Bring the handshakes about, or close the connection and log why."""
         why = ""
         late = trio.current_time() + self._opening
@@ -166,9 +160,7 @@ async def open_listener(
         return StdioDoor()
     greet = _greeting(address, tls, limits, origins)
     try:
-        if address.scheme == "unix":
-            return SocketDoor(address, [await listen_unix(address.path)], None, limits.opening, lobby)
-        sockets = await trio.open_tcp_listeners(address.port, host=address.host)
+        entrances = await network().listen(address)
     except OSError as e:
         if e.errno == errno.EADDRINUSE:
             other = Address("unix", path=address.path + "2") if address.path else evolve(address, port=address.port + 1)
@@ -176,7 +168,7 @@ async def open_listener(
                 f"{address} is in use by another program: stop that one, or listen elsewhere, as with --listen {other}"
             ) from None
         raise ListenError(f"cannot listen on {address}: {reasons(e)}") from None
-    return SocketDoor(evolve(address, port=sockets[0].socket.getsockname()[1]), sockets, greet, limits.opening, lobby)
+    return NetworkDoor(entrances, greet, limits.opening, lobby)
 
 
 def _greeting(address: Address, tls: Tls | None, limits: Limits, origins: Sequence[str] | None) -> Greet | None:
@@ -191,8 +183,8 @@ def _greeting(address: Address, tls: Tls | None, limits: Limits, origins: Sequen
     if context is None and not address.web:
         return None
 
-    async def greet(stream: trio.SocketStream, name: str) -> Stream:
-        carrier: trio.abc.HalfCloseableStream = stream
+    async def greet(stream: trio.abc.HalfCloseableStream, name: str) -> Stream:
+        carrier = stream
         if context is not None:
             carrier = secured = SecureStream(stream, context)
             await secured.handshake()

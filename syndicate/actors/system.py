@@ -54,6 +54,9 @@ reference counting frees soon, and the default of 700 looks them over again and 
 class System:
     """A set of actors and what they have yet to do.  Made by :func:`run` and :func:`open_system`."""
 
+    stopwatch: Callable[[], float] | None = None
+    """What the length of a slice is measured by, in place of the processor's time."""
+
     def __init__(self) -> None:
         self.queue: deque[Batch] = deque()
         self.taken = 0
@@ -209,12 +212,12 @@ class System:
     @trio.lowlevel.disable_ki_protection  # asked twice, a turn that does not end is interrupted
     def drain(self, seconds: float = float("inf")) -> None:
         """Run turns until none is left, or about *seconds* have passed."""
-        queue, turn = self.queue, self.turn
-        end = perf_counter() + seconds
+        queue, turn, clock = self.queue, self.turn, self.stopwatch or perf_counter
+        end = clock() + seconds
         most = -1 if self.lanes or self._outdated else LARGE
         outer, here.turn = here.turn, turn
         try:
-            while perf_counter() < end:
+            while clock() < end:
                 left = 16  # events, and not turns: one may have thousands
                 while left > 0:
                     if not queue:
@@ -297,7 +300,7 @@ class System:
             if self.failure is not None or self.interrupt is not None:
                 return
             if self.queue:
-                await trio.lowlevel.checkpoint()
+                await self.breathe()
                 continue
             for event in self._quiet:
                 event.set()
@@ -314,6 +317,10 @@ class System:
                     await self._wake.wait()
             finally:
                 self._parked = False
+
+    async def breathe(self) -> None:
+        """Let other tasks have their chance, between two slices of turns."""
+        await trio.lowlevel.checkpoint()
 
     def _over(self) -> bool:
         """Whether the system has come to its end: the condition at the head of this module."""
@@ -357,10 +364,11 @@ class System:
 
     def _finish(self, seconds: float) -> None:
         """Drain; what would end the program (``sys.exit()`` in a stop handler) waits until all have stopped."""
-        end = perf_counter() + seconds
+        clock = self.stopwatch or perf_counter
+        end = clock() + seconds
         while True:
             try:
-                self.drain(end - perf_counter())
+                self.drain(end - clock())
             except BaseException as error:
                 self.interrupt = self.interrupt or error
             else:
@@ -466,26 +474,36 @@ async def open_system(
             else "open_system() is for trio programs: call it in what trio.run(main) runs, or use run(boot)"
         )
     system = System()
+    with system.signals:
+        async with serving(system, boot, *args, name=name):
+            yield system
+
+
+@asynccontextmanager
+@trio.lowlevel.enable_ki_protection
+async def serving(
+    system: System, boot: Callable[..., object] | None, *args: object, name: str | None = None
+) -> AsyncIterator[None]:
+    """The same for a *system* that is there and was not run yet, and without a look at signals."""
     system.embedded = True
     error: BaseException | None = None
-    with system.signals:
-        with _bare_interrupts():
-            async with trio.open_nursery() as nursery:
-                system._nursery = nursery
-                system._token = trio.lowlevel.current_trio_token()
-                nursery.start_soon(_serve, system, nursery)
-                try:
-                    if boot is not None:
-                        system.first = system.spawn(boot, *args, name=name)
-                    yield system
-                except BaseException as e:
-                    error = e  # raised below, outside the nursery, so that it does not come in an ExceptionGroup
-                finally:
-                    system.stop()
-                    nursery.cancel_scope.cancel()
-        error = system.ending(error)
-        if error is not None:
-            raise error
+    with _bare_interrupts():
+        async with trio.open_nursery() as nursery:
+            system._nursery = nursery
+            system._token = trio.lowlevel.current_trio_token()
+            nursery.start_soon(_serve, system, nursery)
+            try:
+                if boot is not None:
+                    system.first = system.spawn(boot, *args, name=name)
+                yield
+            except BaseException as e:
+                error = e  # raised below, outside the nursery, so that it does not come in an ExceptionGroup
+            finally:
+                system.stop()
+                nursery.cancel_scope.cancel()
+    error = system.ending(error)
+    if error is not None:
+        raise error
 
 
 async def _serve(system: System, nursery: trio.Nursery) -> None:

@@ -15,7 +15,6 @@ Source: Alvaro et al. 2011a, "Bud: Bloom Under Development"; ``docs/design/bloom
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -44,6 +43,7 @@ from syndicate.bloom.tick.sending import Send
 from syndicate.bloom.tick.ticking import MakeEngine
 from syndicate.errors import BloomDeclaration, IllegalRule
 from syndicate.flow.element import key_of
+from syndicate.outside import time_of_day
 from syndicate.plan.heading import listed, meant
 from syndicate.storage.disk import Disk
 from syndicate.values.value import Ref, Value
@@ -76,7 +76,7 @@ class Bloom(Running, metaclass=ProgramClass):
         ds: Ref | None = None,
         *,
         address: Value = "localhost",
-        clock: Callable[[], float] = time.time,
+        clock: Callable[[], float] = time_of_day,
         write: Callable[[str], None] = write_line,
         state: str | Path | Disk | Store | None = None,
         channel_filter: Filter | None = None,

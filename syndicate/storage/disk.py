@@ -30,7 +30,6 @@ import os
 import shutil
 import sqlite3
 import struct
-import time
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -39,6 +38,7 @@ from typing import Final, Protocol
 from attrs import define, field, frozen
 
 from syndicate.errors import JournalDamaged, JournalError, StateError
+from syndicate.outside import outside
 from syndicate.storage import wal
 from syndicate.storage.files import sync, sync_directory
 from syndicate.storage.lock import Lock
@@ -316,7 +316,7 @@ class SqliteDisk:
         sync_directory(self.path)
         lost = [f"the damaged journal is kept in {aside}; what was found first: {damage}"]
         rows: dict[int, Row] = {}
-        meta = _Meta(epoch=int(time.time()), clean=0)  # later than any count of starts
+        meta = _Meta(epoch=int(outside().wall().timestamp()), clean=0)  # later than any count of starts
         try:
             with contextlib.closing(_connect(self.file)) as db:
                 self._rescue(db, decode, rows, lost)

@@ -351,7 +351,7 @@ async def test_the_wait_between_attempts(autojump_clock: trio.testing.MockClock,
         raise ConnectError("nobody there")
 
     monkeypatch.setattr("relay.client.open_stream", nobody)
-    monkeypatch.setattr("relay.client.random", random.Random(7))
+    monkeypatch.setattr("syndicate.outside.random", random.Random(7))
     for _ in range(200):
         times.append([])
         with trio.move_on_after(400):

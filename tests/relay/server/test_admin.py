@@ -18,13 +18,14 @@ from relay.server.admin import AdminPort
 from relay.server.broker import Broker
 from relay.server.config import Admin, Overload, configure
 from relay.server.flow_gate import Tap
-from relay.server.governor import Governor, machine, resident
+from relay.server.governor import Governor
 from relay.server.metrics import registry
 from relay.server.state import Census, SessionCounts
 from relay.transport import Stream
 from syndicate import ANY, Record, Ref, assert_, capture, on_message, open_system, send, sync
 from syndicate.actors.system import System
 from syndicate.errors import ConnectError, ListenError, ServerMissing
+from syndicate.outside import outside
 from syndicate.testing import Seen, watch
 from tests.inside import index_of
 from tests.work import PATIENCE
@@ -367,7 +368,7 @@ async def test_hysteresis(autojump_clock: Any, monkeypatch: pytest.MonkeyPatch) 
 
 def test_memory() -> None:
     """What this process has is less than what it may have."""
-    assert 10 << 20 < resident() < machine()
+    assert 10 << 20 < outside().resident() < outside().machine()
 
 
 def test_an_empty_census() -> None:

@@ -1,0 +1,105 @@
+"""The network: how a place is reached, and how one is listened on.
+
+:func:`network` is that of the running task: sockets, unless somebody has put another one in their place, as a
+simulation does.  What is agreed on above the bytes (TLS, WebSocket, packets) does not know the difference.
+
+Contract: bytes arrive whole and in order, or the connection is lost.
+
+Source: ``docs/design/simulation.md``, "Seams".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Final, Protocol
+
+import trio
+from attrs import evolve
+
+from relay.transport.address import Address
+from relay.transport.sockets import listen_unix, name_of, open_socket, remove, tune
+
+
+class Entrance(Protocol):
+    """A place that is listened on; *address* is the actual one."""
+
+    @property
+    def address(self) -> Address:
+        """Where it is."""
+
+    async def accept(self) -> tuple[trio.abc.HalfCloseableStream, str]:
+        """The next who comes, and what to call it; raises :class:`OSError`."""
+
+    def close(self) -> None:
+        """Listen no more."""
+
+
+class Network(Protocol):
+    """What connects processes."""
+
+    async def connect(self, address: Address) -> trio.abc.HalfCloseableStream:
+        """Reach a place; raises :class:`OSError`."""
+
+    async def listen(self, address: Address) -> Sequence[Entrance]:
+        """Listen on a place, by several entrances if it has several names; raises :class:`OSError`."""
+
+
+class Sockets:
+    """The network of the operating system."""
+
+    async def connect(self, address: Address) -> trio.abc.HalfCloseableStream:
+        """By TCP, or by a Unix socket."""
+        return await open_socket(address)
+
+    async def listen(self, address: Address) -> Sequence[Entrance]:
+        """Port 0 takes a free one."""
+        if address.scheme == "unix":
+            return [SocketEntrance(address, await listen_unix(address.path))]
+        return [
+            SocketEntrance(evolve(address, port=each.socket.getsockname()[1]), each)
+            for each in await trio.open_tcp_listeners(address.port, host=address.host)
+        ]
+
+
+class SocketEntrance:
+    """A socket that listens."""
+
+    def __init__(self, address: Address, listener: trio.SocketListener) -> None:
+        self.address = address
+        self._listener = listener
+        self._inode = Path(address.path).stat().st_ino if address.scheme == "unix" else None
+
+    async def accept(self) -> tuple[trio.abc.HalfCloseableStream, str]:
+        """The next connection, tuned."""
+        stream = await self._listener.accept()
+        if self._inode is None:
+            tune(stream)
+        return stream, name_of(stream)
+
+    def close(self) -> None:
+        """Listen no more; a Unix socket's file goes too, if it is still ours."""
+        if self._inode is not None:
+            remove(Path(self.address.path), self._inode)
+        self._listener.socket.close()
+
+
+_SOCKETS: Final = Sockets()
+_here: ContextVar[Network] = ContextVar("relay.transport.network", default=_SOCKETS)
+
+
+def network() -> Network:
+    """That of the running task."""
+    return _here.get()
+
+
+@contextmanager
+def connected_by(other: Network) -> Iterator[None]:
+    """Let *other* be the network in the block, and of the tasks that begin in it."""
+    token = _here.set(other)
+    try:
+        yield
+    finally:
+        _here.reset(token)

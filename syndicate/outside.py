@@ -1,0 +1,110 @@
+"""The outside: what a program asks of the machine that it runs on, and that is no value: chance, secrets, the time of
+day, memory, work that blocks, and where its log goes.
+
+Everything of ours asks :func:`outside`, and so all of it can come from somewhere else: in a simulation, from a seed.
+What is asked for is rare (a connection, a commit, an attempt), and no event costs a question.  Time that passes is
+trio's, which has a way of its own to be replaced.
+
+>>> class Loaded(Outside):
+...     def uniform(self, low: float, high: float) -> float:
+...         return high
+>>> async def main() -> None:
+...     with replaced(Loaded()):
+...         print(outside().uniform(0, 6))
+>>> trio.run(main)
+6
+
+Contract: tasks that are started in the block of :func:`replaced` have the same outside, and no others.
+
+Source: ``docs/design/simulation.md``, "Seams".
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import secrets
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, TypeVar
+
+import trio
+from structlog.typing import Processor
+
+T = TypeVar("T")
+
+
+class Outside:
+    """The machine itself; a subclass is another one."""
+
+    log: Processor | None = None
+    """A processor of structlog that takes every line of the log, in place of what the program has configured."""
+
+    def uniform(self, low: float, high: float) -> float:
+        """A number between the two, by chance: to wait neither too long nor together with others."""
+        return random.uniform(low, high)
+
+    def token(self, size: int) -> bytes:
+        """So many bytes that nobody can guess."""
+        return secrets.token_bytes(size)
+
+    def time_of_day(self) -> float:
+        """Seconds since 1970, which people set as they like."""
+        return time.time()
+
+    def wall(self) -> datetime:
+        """The same, as a date and a time."""
+        return datetime.fromtimestamp(self.time_of_day(), UTC)
+
+    def elapsed(self) -> float:
+        """Seconds since some moment, which only grow, also where trio does not run."""
+        return time.monotonic()
+
+    async def blocking(self, fn: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
+        """Call what waits for the machine, so that nobody else waits."""
+        return await trio.to_thread.run_sync(fn, limiter=limiter)
+
+    def resident(self) -> int:
+        """Bytes of memory that this process has; 0 where that cannot be seen."""
+        try:
+            return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        except (OSError, ValueError):
+            return 0
+
+    def machine(self) -> int:
+        """Bytes of memory that this process may have: the container's, or else the machine's."""
+        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+        for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+            try:
+                limits.append(int(Path(name).read_text(encoding="ascii")))
+            except (OSError, ValueError):  # no such control group, or "max"
+                continue
+        return min(limits)
+
+
+_MACHINE: Final = Outside()
+_here: ContextVar[Outside] = ContextVar("syndicate.outside", default=_MACHINE)
+
+
+def outside() -> Outside:
+    """That of the running task."""
+    return _here.get()
+
+
+def time_of_day() -> float:
+    """Its seconds since 1970."""
+    return _here.get().time_of_day()
+
+
+@contextmanager
+def replaced(other: Outside) -> Iterator[None]:
+    """Let *other* be the outside in the block, and of the tasks that begin in it."""
+    token = _here.set(other)
+    try:
+        yield
+    finally:
+        _here.reset(token)
