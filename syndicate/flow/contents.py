@@ -17,7 +17,7 @@ from attrs import define, frozen
 
 from syndicate.errors import CircuitError
 from syndicate.flow.aggregates import Aggregate
-from syndicate.flow.element import Element, Mixed, MixedRows, Rows, add_up
+from syndicate.flow.element import Element, Mixed, MixedRows, Rows, add_up, is_rearranging
 from syndicate.flow.local import LocalEngine, Unique, Upserts
 from syndicate.flow.loop import Integral, Loop, Restart
 from syndicate.flow.node import Carries, Kind, Netlist, Node, Port
@@ -257,6 +257,10 @@ def _integral(engine: LocalEngine, circuit: Netlist, port: Port) -> ZSet | Index
     batch = read(node, states) if read is not None and states else None
     if batch is None:
         batch = _kept_behind(engine, scope, port)
+    if batch is None and node.op == "map" and is_rearranging(node.params["function"]):
+        inner = _integral(engine, circuit, node.inputs[0])
+        function = node.params["function"]
+        return ZSet([(function(one), weight) for one, weight in inner.items()]) if isinstance(inner, ZSet) else None
     if batch is None:
         return None
     if node.carries[0] is Carries.INDEXED:

@@ -248,6 +248,7 @@ def test_a_snapshot_goes_on() -> None:
     for delta in steps[:6]:
         one.step({"edge": delta})
     other.circuit.restore(one.circuit.snapshot())
+    assert one.circuit.state("best") == other.circuit.state("best") != ZSet()
     for delta in steps[6:]:
         assert one.step({"edge": delta}) == other.step({"edge": delta})
 
