@@ -42,7 +42,7 @@ from syndicate.dedalus.lower import sender_of
 from syndicate.flow import aggregates
 from syndicate.flow.comparison import COMPARING
 
-Known: TypeAlias = dict[str, Value]
+Binding: TypeAlias = dict[str, Value]
 Pattern: TypeAlias = tuple[Value | Wildcard, ...]
 """A row in which ``_`` is any value."""
 Sent: TypeAlias = tuple[Row, Value]
@@ -83,7 +83,7 @@ Tables: TypeAlias = Callable[[Atom], Table]
 EMPTY: Table = Table()
 
 
-def value_of(term: Term | Aggregate, binding: Known) -> Value:
+def value_of(term: Term | Aggregate, binding: Binding) -> Value:
     """The value of a term whose variables are known; raises :class:`DedalusArithmetic`."""
     match term:
         case Variable():
@@ -95,12 +95,12 @@ def value_of(term: Term | Aggregate, binding: Known) -> Value:
     raise AssertionError(f"{term} has no value")
 
 
-def compared(goal: Comparison, known: Known) -> bool:
+def compared(goal: Comparison, binding: Binding) -> bool:
     """Whether a comparison holds, as the engine decides it."""
-    return COMPARING[goal.op](value_of(goal.left, known), value_of(goal.right, known))
+    return COMPARING[goal.op](value_of(goal.left, binding), value_of(goal.right, binding))
 
 
-def matching(atom: Atom, table: Table, binding: Known) -> Sequence[Row]:
+def matching(atom: Atom, table: Table, binding: Binding) -> Sequence[Row]:
     """The rows that an atom means once its variables are known; ``_`` is any value, and one not known too."""
     columns, key = [], []
     for column, term in enumerate(atom.terms):
@@ -113,9 +113,9 @@ def matching(atom: Atom, table: Table, binding: Known) -> Sequence[Row]:
     return table.find(tuple(columns), tuple(key))
 
 
-def unified(atom: Atom, row: Pattern) -> Known | None:
+def unified(atom: Atom, row: Pattern) -> Binding | None:
     """The binding under which a head is a row, as far as plain terms and values say; None if it is never that row."""
-    binding: Known = {}
+    binding: Binding = {}
     for term, value in zip(atom.terms, row, strict=True):
         if isinstance(value, Wildcard):
             continue
@@ -158,15 +158,15 @@ class Body:
     @property
     def names(self) -> tuple[str, ...]:
         """The variables of a binding, sorted."""
-        found = {v.name for atom in self.positive for v in variables(*atom.terms)}
-        found |= {time.name for time in self.rule.times}
-        return tuple(sorted(name for name in found if not name.startswith("=")))
+        bound = {v.name for atom in self.positive for v in variables(*atom.terms)}
+        bound |= {time.name for time in self.rule.times}
+        return tuple(sorted(name for name in bound if not name.startswith("=")))
 
-    def bindings(self, tables: Tables, known: Known) -> Iterator[tuple[Known, list[Row]]]:
-        """The bindings that extend *known* and satisfy all but negated atoms, with a row for each positive atom."""
-        order = self.order(set(known))
+    def bindings(self, tables: Tables, start: Binding) -> Iterator[tuple[Binding, list[Row]]]:
+        """The bindings that extend *start* and satisfy all but negated atoms, with a row for each positive atom."""
+        order = self.order(set(start))
         rows: list[Row] = [()] * len(self.positive)
-        return self._extend(tables, known, order, 0, rows)
+        return self._extend(tables, start, order, 0, rows)
 
     def order(self, bound: set[str]) -> list[tuple[int, list[Comparison]]]:
         """The positive atoms, those of which most is known first, with the comparisons to ask after each."""
@@ -187,8 +187,8 @@ class Body:
         return ready
 
     def _extend(
-        self, tables: Tables, binding: Known, order: list[tuple[int, list[Comparison]]], at: int, rows: list[Row]
-    ) -> Iterator[tuple[Known, list[Row]]]:
+        self, tables: Tables, binding: Binding, order: list[tuple[int, list[Comparison]]], at: int, rows: list[Row]
+    ) -> Iterator[tuple[Binding, list[Row]]]:
         if at == len(order):
             if all(compared(goal, binding) for goal in self.late):
                 yield {n: v for n, v in binding.items() if not n.startswith("=")}, list(rows)
@@ -210,7 +210,7 @@ def _is_known(term: Term | Aggregate, bound: set[str]) -> bool:
     return isinstance(term, Constant) or (isinstance(term, Variable) and term.name in bound)
 
 
-def extended(atom: Atom, row: Row, binding: Known) -> Known | None:
+def extended(atom: Atom, row: Row, binding: Binding) -> Binding | None:
     """The binding in which an atom is a row; None if a variable would have two values."""
     longer = dict(binding)
     for term, value in zip(atom.terms, row, strict=True):
@@ -227,26 +227,26 @@ def is_grouped(rule: Rule) -> bool:
     return bool(rule.aggregates or rule.choices)
 
 
-def sent_by(rule: Rule, row: Row, known: Known | None = None) -> Value:
+def sent_by(rule: Rule, row: Row, binding: Binding | None = None) -> Value:
     """Who sends a row; nobody in particular, unless the binding or the row says it."""
     term = sender_of(rule)
     if isinstance(term, Constant):
         return term.value
-    if isinstance(term, Variable) and known is not None:
-        return known[term.name]
+    if isinstance(term, Variable) and binding is not None:
+        return binding[term.name]
     return row[rule.head.terms.index(term)] if term in rule.head.terms else ""
 
 
-def rows_of(rule: Rule, bindings: list[Known]) -> set[Sent]:
+def rows_of(rule: Rule, bindings: list[Binding]) -> set[Sent]:
     """The rows of a head for all its bindings."""
     result: set[Sent] = set()
     if not rule.aggregates:
         for binding in bindings:
-            made = tuple(value_of(term, binding) for term in rule.head.terms)
-            result.add((made, sent_by(rule, made, binding)))
+            whole_row = tuple(value_of(term, binding) for term in rule.head.terms)
+            result.add((whole_row, sent_by(rule, whole_row, binding)))
         return result
     plain, totals = grouped(rule)
-    groups: dict[Row, list[Known]] = {}
+    groups: dict[Row, list[Binding]] = {}
     for binding in bindings:
         groups.setdefault(tuple(value_of(rule.head.terms[n], binding) for n in plain), []).append(binding)
     for key, members in groups.items():
@@ -257,7 +257,7 @@ def rows_of(rule: Rule, bindings: list[Known]) -> set[Sent]:
     return result
 
 
-def total(rule: Rule, column: int, members: list[Known]) -> Value:
+def total(rule: Rule, column: int, members: list[Binding]) -> Value:
     """An aggregate of bindings, as the engine computes it."""
     (aggregate,) = [each for n, each in grouped(rule)[1] if n == column]
     if aggregate.form == "count":

@@ -97,8 +97,8 @@ def _reserved(statements: Iterable[Statement]) -> Iterator[Diagnostic]:
         if isinstance(statement, Persist):
             name = statement.relation
         if name in RESERVED:
-            told = f"{name} is built in and cannot be defined: choose another name"
-            yield Diagnostic("reserved", told, statement.place, str(statement))
+            message = f"{name} is built in and cannot be defined: choose another name"
+            yield Diagnostic("reserved", message, statement.place, str(statement))
 
 
 def _arity(rules: Iterable[Rule]) -> Iterator[Diagnostic]:
@@ -152,8 +152,8 @@ def _times(rule: Rule, strict: bool) -> Iterator[Diagnostic]:
 
 def bound(rule: Rule) -> set[Variable]:
     """The variables that positive atoms bind, and that of the time."""
-    found = {term for atom in rule.atoms if not atom.negated for term in atom.terms if isinstance(term, Variable)}
-    return found | set(rule.times)
+    names = {term for atom in rule.atoms if not atom.negated for term in atom.terms if isinstance(term, Variable)}
+    return names | set(rule.times)
 
 
 def _safety(rule: Rule) -> Iterator[Diagnostic]:
@@ -204,8 +204,8 @@ def _assigned(name: Variable, rule: Rule) -> str:
     return ""
 
 
-def _unbound(known: set[Variable], *parts: Term | Aggregate | Comparison | Choice) -> list[Variable]:
-    return [name for name in dict.fromkeys(variables(*parts)) if name not in known]
+def _unbound(bound: set[Variable], *parts: Term | Aggregate | Comparison | Choice) -> list[Variable]:
+    return [name for name in dict.fromkeys(variables(*parts)) if name not in bound]
 
 
 # ---------------------------------------------------------------------------------------------------- stratification
@@ -265,7 +265,7 @@ def _stratification(rules: Sequence[Rule]) -> Iterator[Diagnostic]:
 
 def _limited(rule: Rule, computing: Iterable[Computed]) -> bool:
     compared = {name for goal in rule.body if limits(goal) for name in variables(goal)}
-    return all(not (found := set(variables(term))) or found & compared for term in computing)
+    return all(not (used := set(variables(term))) or used & compared for term in computing)
 
 
 # ----------------------------------------------------------------------------------------------------------- location

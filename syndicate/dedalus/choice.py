@@ -75,9 +75,9 @@ class Dependencies:
 
     def maximal(self, values: Iterable[Row]) -> Iterator[frozenset[Row]]:
         """All maximal sets of values, each once, in an order of their own."""
-        known = sorted(set(values), key=repr)
-        against = {value: {other for other in known if not self.agree(value, other)} for value in known}
-        groups = [list(_cliques(group, against)) for group in _connected(known, against)]
+        candidates = sorted(set(values), key=repr)
+        against = {value: {other for other in candidates if not self.agree(value, other)} for value in candidates}
+        groups = [list(_cliques(group, against)) for group in _connected(candidates, against)]
         for sets in product(*groups):
             yield frozenset().union(*sets)
 

@@ -46,20 +46,20 @@ __all__ = ["core", "explicit", "fresh", "grouped", "short", "split", "text_of"]
 
 def core(statements: Iterable[Statement]) -> list[Rule]:
     """The rules and facts of a program in short form, with those that ``persist`` means, and without a clock."""
-    found: list[Rule] = []
+    rules: list[Rule] = []
     for statement in statements:
         if isinstance(statement, Rule):
-            found.append(with_numbers(short(statement)))
+            rules.append(with_numbers(short(statement)))
         elif isinstance(statement, Persist):
-            found.append(_frame(statement))
-    return found
+            rules.append(_frame(statement))
+    return rules
 
 
 def _frame(persist: Persist) -> Rule:
     terms = tuple(Variable(f"X{number}") for number in range(1, persist.arity + 1))
-    kept = Atom(persist.relation, terms, place=persist.place)
-    body = (kept, Atom(persist.deleting, terms, negated=True, place=persist.place)) if persist.deleting else (kept,)
-    return Rule(kept, "next", body)
+    atom = Atom(persist.relation, terms, place=persist.place)
+    body = (atom, Atom(persist.deleting, terms, negated=True, place=persist.place)) if persist.deleting else (atom,)
+    return Rule(atom, "next", body)
 
 
 # ---------------------------------------------------------------------------------------------------------- explicit
@@ -115,7 +115,7 @@ def _timed(rule: Rule) -> Rule:
 def fresh(name: str, used: Iterable[str]) -> str:
     """A name like *name* that is not used."""
     taken = set(used)
-    return next(made for made in _numbered(name) if made not in taken)
+    return next(candidate for candidate in _numbered(name) if candidate not in taken)
 
 
 def _numbered(name: str) -> Iterator[str]:

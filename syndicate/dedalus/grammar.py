@@ -58,10 +58,10 @@ def in_words(terminals: Iterable[str]) -> str:
     >>> in_words({"END", "COMMA", "PLUS", "STAR"})
     "',' or ';'"
     """
-    found = set(terminals)
-    if _ARITHMETIC & found:  # after a term
-        found -= _ARITHMETIC | {"MINUS"}
-    elif "MINUS" in found:  # before one
-        found -= {"MINUS", "LPAR"}
-    words = sorted({_WORDS.get(name, name) for name in found}, key=lambda word: (not word.startswith("'"), word))
+    phrases = set(terminals)
+    if _ARITHMETIC & phrases:  # after a term
+        phrases -= _ARITHMETIC | {"MINUS"}
+    elif "MINUS" in phrases:  # before one
+        phrases -= {"MINUS", "LPAR"}
+    words = sorted({_WORDS.get(name, name) for name in phrases}, key=lambda word: (not word.startswith("'"), word))
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -57,26 +57,26 @@ def _words(rules: Sequence[Rule]) -> Iterator[Hazard]:
         bare = Counter(t.value for t in terms(rule.head, *rule.body) if isinstance(t, Constant) and t.bare)
         twice = [word for word, count in bare.items() if count > 1 and not rule.fact]
         if twice:
-            told = f'{twice[0]} is text, the same as "{twice[0]}": a variable begins with an upper case letter'
-            yield Hazard(told, rule.place, rule)
+            message = f'{twice[0]} is text, the same as "{twice[0]}": a variable begins with an upper case letter'
+            yield Hazard(message, rule.place, rule)
         if rule.fact and rule.head.relation == "persist":
             yield Hazard("this is a fact: rows are kept by persist[..], in brackets", rule.place, rule)
 
 
 def _never_given(rules: Sequence[Rule]) -> Iterator[Hazard]:
     """Relations that are read, and that no rule makes but of themselves: often a name that is written wrong."""
-    given = {_NETWORK}
-    given |= {
+    sources = {_NETWORK}
+    sources |= {
         rule.head.relation
         for rule in rules
         if not any(atom.relation == rule.head.relation and not atom.negated for atom in rule.atoms)
     }
-    told: set[str] = set()
+    warned: set[str] = set()
     for rule in rules:
         for name in (atom.relation for atom in rule.atoms):
-            if name not in given and name not in told:
-                told.add(name)
-                message = f"no rule or fact gives {name}{meant(name, given)}: it is empty, unless events bring it"
+            if name not in sources and name not in warned:
+                warned.add(name)
+                message = f"no rule or fact gives {name}{meant(name, sources)}: it is empty, unless events bring it"
                 yield Hazard(message, rule.place, rule)
 
 
@@ -84,8 +84,10 @@ def _constant(rules: Iterable[Rule]) -> Iterator[Hazard]:
     for rule in rules:
         for atom in rule.atoms:
             if isinstance(atom.time, int):
-                told = f"{atom.relation} is read at {atom.time} at all times: that is for specifications and questions"
-                yield Hazard(told, atom.place, rule)
+                message = (
+                    f"{atom.relation} is read at {atom.time} at all times: that is for specifications and questions"
+                )
+                yield Hazard(message, atom.place, rule)
 
 
 def _into_the_past(rules: Sequence[Rule]) -> Iterator[Hazard]:
@@ -94,16 +96,16 @@ def _into_the_past(rules: Sequence[Rule]) -> Iterator[Hazard]:
     for rule in rules:
         below.setdefault(rule.head.relation, []).extend(atom.relation for atom in rule.atoms)
     cycles = list(map(set, components(below, lambda name: below.get(name, ()))))
-    told: set[str] = set()
+    warned: set[str] = set()
     for rule in rules:
         for atom in rule.atoms:
             way = shortest(atom.relation, rule.head.relation, lambda name: ((one, one) for one in below.get(name, ())))
-            if way is None or not (atom.negated or rule.aggregates or rule.choices) or rule.head.relation in told:
+            if way is None or not (atom.negated or rule.aggregates or rule.choices) or rule.head.relation in warned:
                 continue
             circle = next(members for members in cycles if atom.relation in members)
             if not any(r.kind == "async" and r.head.relation in circle and _reads(r, circle) for r in rules):
                 continue
-            told |= circle
+            warned |= circle
             what = "its own absence" if atom.negated else "a total or a choice of itself"
             path = " -> ".join([rule.head.relation, atom.relation, *way])
             message = f"{rule.head.relation} may depend on {what} through a message into the past: {path}"

@@ -173,11 +173,11 @@ class _Lowering:
                 if rule.kind in ("async", "later")
                 else groups
             )
-        made = [(name, scalar(term)) for name, term in zip(heading, rule.head.terms, strict=True)]
+        head_columns = [(name, scalar(term)) for name, term in zip(heading, rule.head.terms, strict=True)]
         if rule.kind in ("async", "later"):
             sender = sender_of(rule)
-            made.append(("sender", Const("") if sender is None else scalar(sender)))
-        return Projection(body, tuple(made))
+            head_columns.append(("sender", Const("") if sender is None else scalar(sender)))
+        return Projection(body, tuple(head_columns))
 
     def body(self, goals: Iterable[Goal], times: Sequence[Variable]) -> Expression:
         goals = list(goals)
@@ -208,9 +208,9 @@ class _Lowering:
         """The bindings of a positive atom; what is computed of other variables is compared behind the join."""
 
         def name(column: str, term: Computed) -> str:
-            made = f"={len(conditions)} {atom.relation} {column}"
-            conditions.append(Compare(Attr(made), "==", scalar(term)))
-            return made
+            column_name = f"={len(conditions)} {atom.relation} {column}"
+            conditions.append(Compare(Attr(column_name), "==", scalar(term)))
+            return column_name
 
         return self.bound(atom, name)
 
@@ -312,8 +312,8 @@ def _plain(term: Term | Aggregate) -> Term:
 
 
 def _total(aggregate: Aggregate) -> Agg:
-    made = getattr(aggregates, aggregate.form)
-    return Agg(made) if aggregate.form == "count" else Agg(made, aggregate.of[0].name)
+    total = getattr(aggregates, aggregate.form)
+    return Agg(total) if aggregate.form == "count" else Agg(total, aggregate.of[0].name)
 
 
 def scalar(term: Term | Aggregate) -> Scalar:

@@ -97,8 +97,8 @@ class Net:
 
     def __attrs_post_init__(self) -> None:
         if self.delay is not None and not 1 <= self.delay[0] <= self.delay[1]:
-            told = "-".join(map(str, self.delay))
-            raise ScheduleError(f"a message takes one timestep or more, not {told}: give a delay such as 1-3")
+            delays = "-".join(map(str, self.delay))
+            raise ScheduleError(f"a message takes one timestep or more, not {delays}: give a delay such as 1-3")
         for name, chance in (("loss", self.loss), ("duplicate", self.duplicate)):
             if not 0 <= chance <= 1:
                 raise ScheduleError(f"{name} is a probability from 0 to 1, not {chance}")

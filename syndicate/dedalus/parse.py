@@ -334,4 +334,4 @@ class _Reader:
         return Computed(str(op), self.term(left, depth + 1), self.term(right, depth + 1))
 
     def text(self, token: Token) -> str:
-        return re.sub(r"\\(.)", lambda found: _ESCAPED.get(found[1], found[1]), str(token)[1:-1])
+        return re.sub(r"\\(.)", lambda match: _ESCAPED.get(match[1], match[1]), str(token)[1:-1])

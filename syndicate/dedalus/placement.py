@@ -112,7 +112,7 @@ class Placement:
     def _with_agents(self, rule: Rule) -> str:
         if rule.head.relation not in self.owner:
             return f"{rule.head.relation} belongs to no agent"
-        facts = {made.head.relation for made in self.rules if not made.fact}
+        facts = {one.head.relation for one in self.rules if not one.fact}
         stray = next((a.relation for a in rule.atoms if a.relation not in self.owner and a.relation in facts), None)
         return f"{stray} belongs to no agent" if stray else ""
 

@@ -198,9 +198,9 @@ class Clock:
             return False
         if (send.relation, send.row, send.sent) in self.schedule.unknown:
             return True
-        return self.placed is not None and not self.known(self.placed(send.relation, send.row))
+        return self.placed is not None and not self.covers(self.placed(send.relation, send.row))
 
-    def known(self, place: Value | None) -> bool:
+    def covers(self, place: Value | None) -> bool:
         """Whether anything is known of a place; None is everywhere."""
         places = self.schedule.locations if self.schedule is not None else None
         return place is None or places is None or place in places

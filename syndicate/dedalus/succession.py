@@ -81,8 +81,8 @@ def wrong(rule: Rule, atom: Atom) -> str:
 def _bound(rule: Rule) -> set[Variable]:
     """The variables that stored relations, and the time of the body, bind."""
     atoms = [atom for atom in rule.atoms if not atom.negated and not is_clock(atom)]
-    found = {term for atom in atoms for term in atom.terms if isinstance(term, Variable)}
-    return found | {atom.time for atom in atoms if isinstance(atom.time, Variable)}
+    bound = {term for atom in atoms for term in atom.terms if isinstance(term, Variable)}
+    return bound | {atom.time for atom in atoms if isinstance(atom.time, Variable)}
 
 
 def _replaced(rule: Rule, atom: Atom) -> Rule | None:

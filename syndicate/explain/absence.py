@@ -68,7 +68,7 @@ class Attempt:
         """The text, line by line."""
         yield from self.heading()
         if self.because is not None:
-            below = self.because.told() if isinstance(self.because, WhyNot) else self.because.lines()
+            below = self.because.body() if isinstance(self.because, WhyNot) else self.because.lines()
             yield from ("    " + line for line in below)
 
     def to_json(self) -> dict[str, object]:
@@ -106,7 +106,7 @@ class WhyNot:
         """What is said if there is neither a note nor an attempt."""
         return "no rule derives it, and it is not given"
 
-    def told(self) -> Iterator[str]:
+    def body(self) -> Iterator[str]:
         """The text without its first line."""
         notes = self.notes()
         yield from notes
@@ -118,7 +118,7 @@ class WhyNot:
     def draw(self, form: str = "text") -> str:
         """All of it as ``text`` or as ``json``."""
         if form == "text":
-            return "\n".join([self.title(), *("  " + line for line in self.told())])
+            return "\n".join([self.title(), *("  " + line for line in self.body())])
         if form == "json":
             return json.dumps(self.to_json(), indent=2, ensure_ascii=False, default=str)
         raise PlanError(f"what is not there is told as text or json, not as {form!r}")

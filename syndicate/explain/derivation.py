@@ -80,14 +80,14 @@ class Holding:
     """A comparison, with the values that were compared."""
 
     goal: object
-    known: Columns
+    binding: Columns
 
     def write(self, value: Element) -> str:
         """A value as the language writes it."""
         return repr(value)
 
     def __str__(self) -> str:
-        values = ", ".join(f"{name} = {self.write(value)}" for name, value in self.known)
+        values = ", ".join(f"{name} = {self.write(value)}" for name, value in self.binding)
         return f"{self.goal} ({values})" if values else str(self.goal)
 
 

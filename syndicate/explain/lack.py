@@ -104,11 +104,11 @@ def _lacks(rows: Witnesses, this: plan.Expression, bound: Bound) -> Iterator[Lac
         case plan.NonMonotone():
             yield from _lacks(rows, this.source, bound)
         case plan.Selection():
-            found = next(rows.of(this.source, bound), None)
-            if found is None:
+            witness = next(rows.of(this.source, bound), None)
+            if witness is None:
                 yield from _lacks(rows, this.source, bound)
             else:
-                yield Lack("compared", f"{this.detail()} does not hold", (found[1],))
+                yield Lack("compared", f"{this.detail()} does not hold", (witness[1],))
         case plan.Projection():
             yield from _of_columns(rows, this, bound)
         case plan.Map() | plan.FlatMap():
@@ -127,11 +127,11 @@ def _lacks(rows: Witnesses, this: plan.Expression, bound: Bound) -> Iterator[Lac
         case plan.GroupBy():
             yield from _of_group(rows, this, {name: bound[name] for name in this.by if name in bound})
         case plan.ThetaJoin() | plan.EquiJoin():
-            found = next(rows.of(plan.Product(this.left, this.right), bound), None)
-            if found is None:
+            witness = next(rows.of(plan.Product(this.left, this.right), bound), None)
+            if witness is None:
                 yield from _of_join(rows, this.parts(), bound)
             else:
-                yield Lack("compared", f"{' and '.join(map(str, this.conditions))} does not hold", (found[1],))
+                yield Lack("compared", f"{' and '.join(map(str, this.conditions))} does not hold", (witness[1],))
         case _:
             yield from _of_join(rows, this.parts(), bound)
 
@@ -148,18 +148,18 @@ def _of_columns(rows: Witnesses, this: plan.Projection, bound: Bound) -> Iterato
                 yield Lack("head", f"{scalar.name} cannot be {below[scalar.name]!r} and {value!r} at once")
                 return
     computed = [str(scalar) for name, scalar in this.columns if not isinstance(scalar, (plan.Attr, plan.Const))]
-    found = next(rows.of(this.source, below), None) if computed else None
-    if found is None:
+    witness = next(rows.of(this.source, below), None) if computed else None
+    if witness is None:
         yield from _lacks(rows, this.source, below)
     else:
-        yield Lack("head", f"{named(computed)} {'is' if len(computed) == 1 else 'are'} different", (found[1],))
+        yield Lack("head", f"{named(computed)} {'is' if len(computed) == 1 else 'are'} different", (witness[1],))
 
 
 def _of_group(rows: Witnesses, this: plan.GroupBy, group: Bound) -> Iterator[Lack]:
-    found = next(rows.of(this, group), None)
-    if found is not None:
-        made = found[0][len(this.by) :]
-        results = [f"{agg} = {value!r}" for (_, agg), value in zip(this.aggregates, made, strict=True)]
+    witness = next(rows.of(this, group), None)
+    if witness is not None:
+        totals = witness[0][len(this.by) :]
+        results = [f"{agg} = {value!r}" for (_, agg), value in zip(this.aggregates, totals, strict=True)]
         yield Lack("total", f"the group has {', '.join(results)}")
     elif rows.any(this.source, group):
         yield Lack("total", f"the group has no {' or '.join(str(agg) for _, agg in this.aggregates)}")

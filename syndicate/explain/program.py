@@ -83,9 +83,9 @@ class Conclusions(Proofs[Rule, Conclusion]):
         """Facts by relation, as :func:`syndicate.plan.evaluate` takes them; evaluates the program once."""
         self.program = _Lifting(program.program if isinstance(program, Plan) else program).program
         plan = self.program.plan()
-        changes = {name: plan.delta(name, given) for name, given in (facts or {}).items()}
+        changes = {name: plan.delta(name, change) for name, change in (facts or {}).items()}
         self.facts = {
-            name: {key_of(row) for row, weight in given.items() if weight > 0} for name, given in changes.items()
+            name: {key_of(row) for row, weight in change.items() if weight > 0} for name, change in changes.items()
         }
         rows = plan.step(changes)
         contents: dict[str, dict[Key, object]] = {
@@ -114,7 +114,7 @@ class Conclusions(Proofs[Rule, Conclusion]):
 
     # --------------------------------------------------------------------------------------------------------- proofs
 
-    def given(self, fact: Fact) -> Proof[Rule] | None:
+    def base_proof(self, fact: Fact) -> Proof[Rule] | None:
         """The facts are given."""
         return Proof("given") if fact.row in self.facts.get(fact.name, ()) else None
 

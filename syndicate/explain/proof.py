@@ -73,10 +73,10 @@ class Proofs(ABC, Generic[R, D]):
         """Over what is there now, by the rules of each relation."""
         self.witnesses = witnesses
         self.rules = rules
-        self.search: Search[Fact, Proof[R]] = Search(self.given, self.ways, self.otherwise)
+        self.search: Search[Fact, Proof[R]] = Search(self.base_proof, self.ways, self.otherwise)
 
     @abstractmethod
-    def given(self, fact: Fact) -> Proof[R] | None:
+    def base_proof(self, fact: Fact) -> Proof[R] | None:
         """The proof of a fact that needs no rule."""
 
     @abstractmethod
@@ -105,11 +105,11 @@ class Proofs(ABC, Generic[R, D]):
 
     def every(self, wanted: Fact) -> Iterator[D]:
         """A derivation for each of its proofs that needs no other proof of the same fact."""
-        given = self.given(wanted)
-        for proof in [*([given] if given is not None else []), *self.proofs(wanted)]:
+        base = self.base_proof(wanted)
+        for proof in [*([base] if base is not None else []), *self.proofs(wanted)]:
             own = Way(proof, set(facts_of(proof.seen)))
             search = Search(
-                lambda fact: None if fact == wanted else self.given(fact),
+                lambda fact: None if fact == wanted else self.base_proof(fact),
                 lambda fact, own=own: iter([own]) if fact == wanted else self.ways(fact),  # type: ignore[misc]
                 self.otherwise,
             )
@@ -120,10 +120,10 @@ class Proofs(ABC, Generic[R, D]):
         """The derivation of a fact that has been proven."""
         proven = (search or self.search).proven
         needed = reached([wanted], lambda fact: facts_of(proven[fact].seen))
-        made: dict[Fact, D] = {}
+        trees: dict[Fact, D] = {}
         for fact, proof in proven.items():  # premises were proven before
             if fact in needed:
-                premises = tuple(made[one] for one in proof.premises)
-                groups = tuple((one, tuple(made[member] for member in one.facts)) for one in proof.groups)
-                made[fact] = self.derivation(fact, proof, premises, groups)
-        return made[wanted]
+                premises = tuple(trees[one] for one in proof.premises)
+                groups = tuple((one, tuple(trees[member] for member in one.facts)) for one in proof.groups)
+                trees[fact] = self.derivation(fact, proof, premises, groups)
+        return trees[wanted]

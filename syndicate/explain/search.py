@@ -4,7 +4,7 @@ A way waits until all of its premises are proven.  So no fact rests on itself, a
 
 >>> ways = {"a": [("by b", ["b"]), ("by c", ["c"])], "b": [("by a", ["a"])], "c": [("by d", ["d"])]}
 >>> search = Search(
-...     given=lambda fact: "given" if fact == "d" else None,
+...     base=lambda fact: "given" if fact == "d" else None,
 ...     ways=lambda fact: (Way(proof, set(premises)) for proof, premises in ways.get(fact, [])),
 ...     otherwise=lambda fact: None,
 ... )
@@ -45,11 +45,11 @@ class Way(Generic[F, P]):
 class Search(Generic[F, P]):
     """The facts that were asked for, and their proofs.
 
-    *given* is the proof of a fact that needs no other, *ways* are the rules' instances that derive one, *otherwise* is
+    *base* is the proof of a fact that needs no other, *ways* are the rules' instances that derive one, *otherwise* is
     the proof of one that no instance derives; None if there is none.
     """
 
-    given: Callable[[F], P | None]
+    base: Callable[[F], P | None]
     ways: Callable[[F], Iterator[Way[F, P]]]
     otherwise: Callable[[F], P | None]
     proven: dict[F, P] = field(init=False, factory=dict)
@@ -98,7 +98,7 @@ class Search(Generic[F, P]):
         if fact in self._asked:
             return
         self._asked[fact] = self.ways(fact)
-        proof = self.given(fact)
+        proof = self.base(fact)
         if proof is not None:
             self.settle(fact, proof)
         else:

@@ -175,5 +175,5 @@ class SpaceTime:
 
 def _safe(text: str) -> str:
     """Text in which nothing means anything to mermaid."""
-    made = text.replace("#", "#35;").replace(";", "#59;").replace("#35#59;", "#35;")
-    return made.replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;").replace("\n", " ")
+    safe = text.replace("#", "#35;").replace(";", "#59;").replace("#35#59;", "#35;")
+    return safe.replace('"', "#quot;").replace("<", "#lt;").replace(">", "#gt;").replace("\n", " ")

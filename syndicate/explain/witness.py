@@ -63,24 +63,24 @@ class Witnesses:
         self.contents = contents
         self._functions = RowFunctions()
         self._indexes: dict[tuple[str, tuple[int, ...]], dict[Key, list[Key]]] = {}
-        self._made: dict[plan.Expression, dict[Key, dict[Key, None]]] = {}
+        self._images: dict[plan.Expression, dict[Key, dict[Key, None]]] = {}
         self._rows: dict[plan.Expression, list[tuple[Row, Witness]]] = {}
 
-    def of(self, this: plan.Expression, bound: Bound, *, told: bool = True) -> Found:
+    def of(self, this: plan.Expression, bound: Bound, *, witnessed: bool = True) -> Found:
         """The rows of an expression that fit, with their witnesses; a row comes once for each witness.
 
-        If nobody is to be *told* the witnesses, each row comes once, which is a different order of work.
+        If it is not to be *witnessed*, each row comes once, which is a different order of work.
         """
-        found = self._of(this, bound, told)
-        if told:
-            return found
+        witnesses = self._of(this, bound, witnessed)
+        if witnessed:
+            return witnesses
         if bound:
-            return _once(found)
+            return _once(witnesses)
         if this not in self._rows:
-            self._rows[this] = list(_once(found))
+            self._rows[this] = list(_once(witnesses))
         return iter(self._rows[this])
 
-    def _of(self, this: plan.Expression, bound: Bound, told: bool) -> Found:
+    def _of(self, this: plan.Expression, bound: Bound, witnessed: bool) -> Found:
         match this:
             case plan.Relation():
                 for key in self._lookup(this, bound):
@@ -90,52 +90,52 @@ class Witnesses:
                     if fits(row, this.heading, bound):
                         yield row, ()
             case plan.Projection():
-                yield from self._projected(this, bound, told)
+                yield from self._projected(this, bound, witnessed)
             case plan.Map() | plan.FlatMap():
-                yield from self._called(this, bound, told)
+                yield from self._called(this, bound, witnessed)
             case plan.GroupBy():
-                yield from self._grouped(this, bound, told)
+                yield from self._grouped(this, bound, witnessed)
             case plan.Selection() | plan.NonMonotone() | plan.Rename():
-                yield from self._passed(this, bound, told)
+                yield from self._passed(this, bound, witnessed)
             case _:
-                yield from self._combined(this, bound, told)
+                yield from self._combined(this, bound, witnessed)
 
     def other(self, this: plan.Expression, bound: Bound) -> Found:
         """Those of an expression that is not searched here; raises :class:`PlanError`."""
         raise PlanError(f"{this.title()}: nobody knows how to look for the reasons of its rows")
 
-    def _passed(self, this: plan.Selection | plan.NonMonotone | plan.Rename, bound: Bound, told: bool) -> Found:
+    def _passed(self, this: plan.Selection | plan.NonMonotone | plan.Rename, bound: Bound, witnessed: bool) -> Found:
         if isinstance(this, plan.Rename):
             old = {new: old for old, new in this.renaming}
             bound = {old.get(name, name): value for name, value in bound.items()}
         conditions = this.conditions if isinstance(this, plan.Selection) else ()
         test = self._functions.test(conditions, _places(this.heading))
-        for row, seen in self.of(this.source, bound, told=told):
+        for row, seen in self.of(this.source, bound, witnessed=witnessed):
             if test(row):
                 yield row, seen
 
-    def _combined(self, this: plan.Expression, bound: Bound, told: bool) -> Found:
+    def _combined(self, this: plan.Expression, bound: Bound, witnessed: bool) -> Found:
         match this:
             case plan.Union():
                 for source in this.sources:
-                    for row, seen in self.of(source, bound, told=told):
+                    for row, seen in self.of(source, bound, witnessed=witnessed):
                         yield _arranged(row, source.heading, this.heading), seen
             case plan.NaturalJoin():
-                yield from self._joined(this.heading, this.sources, bound, told)
+                yield from self._joined(this.heading, this.sources, bound, witnessed)
             case plan.Product() | plan.ThetaJoin() | plan.EquiJoin():
                 conditions = () if isinstance(this, plan.Product) else this.conditions
                 test = self._functions.test(conditions, _places(this.heading))
-                for row, seen in self._joined(this.heading, (this.left, this.right), bound, told):
+                for row, seen in self._joined(this.heading, (this.left, this.right), bound, witnessed):
                     if test(row):
                         yield row, seen
             case plan.SemiJoin():
-                for row, seen in self.of(this.left, bound, told=told):
-                    for _, other in self.of(this.right, _shared(row, this.left, this.right), told=told):
+                for row, seen in self.of(this.left, bound, witnessed=witnessed):
+                    for _, other in self.of(this.right, _shared(row, this.left, this.right), witnessed=witnessed):
                         yield row, seen + other
-                        if not told:
+                        if not witnessed:
                             break
             case plan.AntiJoin() | plan.Difference():
-                for row, seen in self.of(this.left, bound, told=told):
+                for row, seen in self.of(this.left, bound, witnessed=witnessed):
                     shared = _shared(row, this.left, this.right)
                     if not self.any(this.right, shared):
                         yield row, (*seen, absence(this.right, shared))
@@ -144,7 +144,7 @@ class Witnesses:
 
     def any(self, this: plan.Expression, bound: Bound) -> bool:
         """Whether there is such a row."""
-        return next(self.of(this, bound, told=False), None) is not None
+        return next(self.of(this, bound, witnessed=False), None) is not None
 
     def _lookup(self, this: plan.Relation, bound: Bound) -> Iterator[Key]:
         rows = self.contents.get(this.name, {})
@@ -162,7 +162,7 @@ class Witnesses:
                 index.setdefault(key_of(tuple(values[place] for place in places)), []).append(row)
         return iter(index.get(key_of(tuple(bound.values())), []))
 
-    def _projected(self, this: plan.Projection, bound: Bound, told: bool) -> Found:
+    def _projected(self, this: plan.Projection, bound: Bound, witnessed: bool) -> Found:
         below: dict[str, Element] = {}
         for name, scalar in this.columns:
             if name in bound:
@@ -172,56 +172,58 @@ class Witnesses:
                         return
                 elif isinstance(scalar, plan.Const) and not same(scalar.value, value):
                     return
-        made = self._functions.row([scalar for _, scalar in this.columns], _places(this.source.heading))
-        for row, seen in self.of(this.source, below, told=told):
-            result = made(row)
+        image = self._functions.row([scalar for _, scalar in this.columns], _places(this.source.heading))
+        for row, seen in self.of(this.source, below, witnessed=witnessed):
+            result = image(row)
             if fits(result, this.heading, bound):
                 yield result, seen
 
-    def _called(self, this: plan.Map | plan.FlatMap, bound: Bound, told: bool) -> Found:
-        made = self._made.get(this)
-        if made is None:  # a function has no way back: what it makes of all rows is looked up
-            made = self._made[this] = {}
-            for row, _ in self.of(this.source, {}, told=False):
+    def _called(self, this: plan.Map | plan.FlatMap, bound: Bound, witnessed: bool) -> Found:
+        images = self._images.get(this)
+        if images is None:  # a function has no way back: what it makes of all rows is looked up
+            images = self._images[this] = {}
+            for row, _ in self.of(this.source, {}, witnessed=False):
                 results = this.function(row) if isinstance(this, plan.FlatMap) else (this.function(row),)
                 for result in results:
-                    made.setdefault(key_of(tuple(result)), {})[key_of(row)] = None
+                    images.setdefault(key_of(tuple(result)), {})[key_of(row)] = None
         if len(bound) == len(this.heading):
             key = key_of(tuple(bound[name] for name in this.heading))
-            wanted = [key] if key in made else []
+            wanted = [key] if key in images else []
         else:
-            wanted = [key for key in made if fits(natural(key), this.heading, bound)]
+            wanted = [key for key in images if fits(natural(key), this.heading, bound)]
         for key in wanted:
-            if not told:
+            if not witnessed:
                 yield natural(key), ()
                 continue
-            for source in made[key]:
+            for source in images[key]:
                 for _, seen in self.of(this.source, dict(zip(this.source.heading, natural(source), strict=True))):
                     yield natural(key), seen
 
-    def _joined(self, heading: Sequence[str], sources: Sequence[plan.Expression], bound: Bound, told: bool) -> Found:
+    def _joined(
+        self, heading: Sequence[str], sources: Sequence[plan.Expression], bound: Bound, witnessed: bool
+    ) -> Found:
         if not sources:
             yield tuple(bound[name] for name in heading), ()
             return
         first = max(sources, key=lambda one: (sum(name in bound for name in one.heading), -len(one.heading)))
         rest = [one for one in sources if one is not first]
         rest += [first] * (len(sources) - len(rest) - 1)  # a source may be there twice
-        for row, seen in self.of(first, {n: bound[n] for n in first.heading if n in bound}, told=told):
+        for row, seen in self.of(first, {n: bound[n] for n in first.heading if n in bound}, witnessed=witnessed):
             more = {**bound, **dict(zip(first.heading, row, strict=True))}
-            for whole, others in self._joined(heading, rest, more, told):
+            for whole, others in self._joined(heading, rest, more, witnessed):
                 yield whole, seen + others
 
-    def _grouped(self, this: plan.GroupBy, bound: Bound, told: bool) -> Found:
+    def _grouped(self, this: plan.GroupBy, bound: Bound, witnessed: bool) -> Found:
         groups: dict[Key, dict[Key, None]] = {}
         places = [this.source.heading.index(name) for name in this.by]
-        for row, _ in self.of(this.source, {name: bound[name] for name in this.by if name in bound}, told=False):
+        for row, _ in self.of(this.source, {name: bound[name] for name in this.by if name in bound}, witnessed=False):
             groups.setdefault(key_of(tuple(row[place] for place in places)), {})[key_of(row)] = None
         what = ", ".join(str(one) for _, one in this.aggregates)
         for by, members in groups.items():
             results = [self._aggregate(one, this.source.heading, members) for _, one in this.aggregates]
             row = (*natural(by), *results)
             if fits(row, this.heading, bound) and not any(result is None for result in results):
-                facts = dict.fromkeys(f for one in members for f in self._first(this.source, one)) if told else {}
+                facts = dict.fromkeys(f for one in members for f in self._first(this.source, one)) if witnessed else {}
                 yield row, (Grouped(what, tuple(zip(this.by, natural(by), strict=True)), len(members), tuple(facts)),)
 
     def _first(self, this: plan.Expression, row: Key) -> Iterator[Fact]:
@@ -233,8 +235,8 @@ class Witnesses:
         read = self._functions.row(this.of, _places(heading)) if this.of else None
         group: dict[Key, int] = {}
         for member in members:
-            found = None if read is None else read(natural(member))
-            value = key_of(found[0] if found is not None and len(found) == 1 else found)
+            scalar = None if read is None else read(natural(member))
+            value = key_of(scalar[0] if scalar is not None and len(scalar) == 1 else scalar)
             group[value] = group.get(value, 0) + 1
         return this.aggregate.of(_Values(group))
 
@@ -281,10 +283,10 @@ def absence(this: plan.Expression, bound: Bound) -> Absence:
     return Absence(names or ("facts",), tuple(where.items()))
 
 
-def _once(found: Found) -> Found:
+def _once(witnesses: Found) -> Found:
     """Each row once."""
     seen: set[Key] = set()
-    for row, witness in found:
+    for row, witness in witnesses:
         key = key_of(row)
         if key not in seen:
             seen.add(key)

@@ -212,9 +212,9 @@ class Total:
     @classmethod
     def of(cls, whole: int) -> Total:
         """A total of integers that add up to *whole*."""
-        made = cls()
-        made.whole = whole
-        return made
+        total = cls()
+        total.whole = whole
+        return total
 
     def plus(self, whole: int) -> Total:
         """A new total with *whole* more."""
@@ -298,8 +298,8 @@ def lattice(cls: type[Merging] | None = None) -> Aggregate:
     return Aggregate("lattice", name="lattice" if cls is None else cls.__name__, lattice=cls)
 
 
-def _is_lattice(given: object) -> bool:
-    return isinstance(given, type) and callable(getattr(given, "of", None)) and callable(getattr(given, "merge", None))
+def _is_lattice(cls: object) -> bool:
+    return isinstance(cls, type) and callable(getattr(cls, "of", None)) and callable(getattr(cls, "merge", None))
 
 
 def linear(

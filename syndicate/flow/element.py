@@ -304,8 +304,8 @@ def plus(a: dict[Key, int], b: dict[Key, int]) -> dict[Key, int]:
 
 def negated(batch: dict[Key, int]) -> dict[Key, int]:
     """The batch with each weight negated."""
-    made = {key: -weight for key, weight in batch.items()}
-    return Mixed(made) if type(batch) is Mixed else made
+    negative = {key: -weight for key, weight in batch.items()}
+    return Mixed(negative) if type(batch) is Mixed else negative
 
 
 def rank(element: Element) -> tuple[Element, ...]:

@@ -97,8 +97,8 @@ def decoded(data: bytes) -> tuple[Element, ...]:
 
 def packed(content: Element) -> bytes:
     """What :func:`written` made, or any tree of it, as bytes."""
-    made: bytes = msgpack.packb(content, default=_big, unicode_errors="surrogatepass")
-    return made
+    data: bytes = msgpack.packb(content, default=_big, unicode_errors="surrogatepass")
+    return data
 
 
 def unpacked(data: bytes) -> tuple[Element, bool]:
@@ -273,10 +273,10 @@ def _write_total(value: Total) -> Element:
 
 
 def _read_total(parts: Element) -> Total:
-    made = Total()
-    made.whole, made.floats, made.scaled, odd, made.other = parts
-    made.odd = dict(odd)
-    return made
+    total = Total()
+    total.whole, total.floats, total.scaled, odd, total.other = parts
+    total.odd = dict(odd)
+    return total
 
 
 _RECORD: Final = Form("record", _write_record, _read_record)

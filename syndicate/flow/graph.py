@@ -103,9 +103,9 @@ def _lines(node: Node, readings: Readings) -> list[str]:
 _UNSHOWN: Final = frozenset({"limit", "part", "zset"})
 
 
-def _rows(edge: Edge, found: Readings) -> int | None:
-    reading = found.get(edge.tail.global_id)
-    return None if reading is None else reading.given[edge.output]
+def _rows(edge: Edge, readings: Readings) -> int | None:
+    reading = readings.get(edge.tail.global_id)
+    return None if reading is None else reading.rows_out[edge.output]
 
 
 def _counted(number: int, one: str, many: str) -> str:
@@ -115,10 +115,10 @@ def _counted(number: int, one: str, many: str) -> str:
 # ------------------------------------------------------------------------------------------------------------- mermaid
 
 
-def _mermaid(circuit: Netlist, found: Readings) -> str:
-    lines = ["flowchart TD", *_mermaid_nodes(circuit, found, "    ")]
+def _mermaid(circuit: Netlist, readings: Readings) -> str:
+    lines = ["flowchart TD", *_mermaid_nodes(circuit, readings, "    ")]
     for edge in edges(circuit):
-        rows = _rows(edge, found)
+        rows = _rows(edge, readings)
         label = "" if rows is None else f'|"{_counted(rows, "row", "rows")}"|'
         arrow = "-.->" if edge.kind == "feedback" else "-->"
         lines.append(f"    {_name(edge.drawn_from)} {arrow}{label} {_name(edge.head)}")
@@ -202,9 +202,9 @@ def dot_text(text: str) -> str:
 # ---------------------------------------------------------------------------------------------------------------- json
 
 
-def _json(circuit: Netlist, found: Readings) -> str:
-    nodes = [_json_node(node, found) for node in circuit.walk()]
-    return json.dumps({"nodes": nodes, "edges": _json_edges(circuit, found)}, indent=2, ensure_ascii=False)
+def _json(circuit: Netlist, readings: Readings) -> str:
+    nodes = [_json_node(node, readings) for node in circuit.walk()]
+    return json.dumps({"nodes": nodes, "edges": _json_edges(circuit, readings)}, indent=2, ensure_ascii=False)
 
 
 def _json_node(node: Node, readings: Readings) -> dict[str, object]:
@@ -230,7 +230,7 @@ def _json_node(node: Node, readings: Readings) -> dict[str, object]:
             "runs": reading.last_runs,
             "milliseconds": 1e3 * reading.last_seconds,
             "rows_in": reading.last_rows_in,
-            "rows_out": list(reading.given),
+            "rows_out": list(reading.rows_out),
         }
     return entry
 

@@ -75,7 +75,7 @@ class _Rewriting:
     def __init__(self, query: Circuit, *, simplify: bool) -> None:
         self.query = query
         self.simplify = simplify
-        self.made = Circuit()
+        self.circuit = Circuit()
         self.rules: list[str] = []
         self.wholes: dict[Port, Stream] = {}
         self.changes: dict[Port, Stream] = {}
@@ -90,16 +90,16 @@ class _Rewriting:
                         f"{node} has a key, is unique, or is constant: a query over whole collections is given each of "
                         "them, whole"
                     )
-                self.changes[Port(node.id)] = self.made.source(node.name)
+                self.changes[Port(node.id)] = self.circuit.source(node.name)
         for name, sink in self.query.sinks.items():
-            self.made.sink(name, *[self.change(port) for port in sink.inputs])
+            self.circuit.sink(name, *[self.change(port) for port in sink.inputs])
         for node in self.query.nodes:
             if node.op == "inspect":
                 self.whole(Port(node.id))
         while self.open:
             node, end, whole = self.open.pop()
             end.connect((self.whole if whole else self.change)(node.inputs[0]))
-        return self.made
+        return self.circuit
 
     def change(self, port: Port) -> Stream:
         """The stream of changes."""
@@ -124,7 +124,7 @@ class _Rewriting:
                 return self.change(node.inputs[0]).differentiate()
             if node.op == "z1":
                 self.use("linear rule", node)
-                end = self.made.feedback(node.carries[0]).named(node.name)
+                end = self.circuit.feedback(node.carries[0]).named(node.name)
                 self.open.append((node, end, False))
                 return end
             if node.op in TIME_INVARIANT:
@@ -146,7 +146,7 @@ class _Rewriting:
         if self.simplify and (node.op in TIME_INVARIANT or node.op in RENAMED) and not self.is_small(port):
             return self.change(port).integrate()
         if node.op == "z1":
-            end = self.made.feedback(node.carries[0]).named(node.name)
+            end = self.circuit.feedback(node.carries[0]).named(node.name)
             self.open.append((node, end, True))
             return end
         if node.child is not None:
@@ -165,16 +165,16 @@ class _Rewriting:
 
     def copy(self, node: Node, op: str, inputs: list[Stream]) -> Stream:
         ports = [stream.port for stream in inputs]
-        made = self.made.add(node.kind, op, ports, list(node.carries), dict(node.params), share=op != "inspect")
-        made.name = made.name or node.name
-        return Stream(self.made, Port(made.id))
+        copied = self.circuit.add(node.kind, op, ports, list(node.carries), dict(node.params), share=op != "inspect")
+        copied.name = copied.name or node.name
+        return Stream(self.circuit, Port(copied.id))
 
     def child(self, node: Node) -> list[Stream]:
         """A loop copied as it is, between whole collections."""
         if node.id not in self.children:
             assert node.child is not None
             outer = {each.id: self.whole(each.inputs[0]) for each in node.child.imports}
-            self.children[node.id] = copied(node.child, self.made, outer)
+            self.children[node.id] = copied(node.child, self.circuit, outer)
         return self.children[node.id]
 
 

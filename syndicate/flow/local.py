@@ -138,11 +138,11 @@ class Unique:
     def delta(self, batch: dict[Key, int]) -> dict[Key, int]:
         """What a batch changes."""
         held = self.held
-        made: dict[Key, int] = Mixed() if type(batch) is Mixed else {}
-        made.update(
+        change: dict[Key, int] = Mixed() if type(batch) is Mixed else {}
+        change.update(
             (key, 1 if weight > 0 else -1) for key, weight in batch.items() if (weight > 0) is (key not in held)
         )
-        return made
+        return change
 
     def take(self, change: dict[Key, int]) -> None:
         """Hold what comes, and no longer what goes."""

@@ -204,7 +204,7 @@ class Loop(Scope):
         return totals, work
 
     def _run_line(self, line: list[Place], batches: dict[int, Batch]) -> dict[int, Batch]:
-        """One iteration, of what the feedbacks were *given*; what they take in."""
+        """One iteration, in which the feedbacks give *batches*; what they take in."""
         cells, touched, now = self.cells, self.touched, self.now
         closing: list[TimedArrangement] = []
         taken: dict[int, Batch] = {}
@@ -253,16 +253,16 @@ class Restart:
         sets: dict[int, list[Element]] = {}
         arrangements = []
         for node in loop.circuit.nodes:
-            kept = loop.engine.states.get(node.global_id, [])
+            states = loop.engine.states.get(node.global_id, [])
             if node.op == "distinct":
-                sets[node.id] = kept[:3]
-            arrangements += [state for state in kept if isinstance(state, TimedArrangement)]
+                sets[node.id] = states[:3]
+            arrangements += [state for state in states if isinstance(state, TimedArrangement)]
         integrals = {
             loop.slots[Port(node.id)]: loop.state(node, Integral({}))
             for node in loop.circuit.imports
             if loop.around.takers[loop.around.slots[node.inputs[0]]] is None
         }
-        derived, entered = [kept[0] for kept in sets.values()], [kept[1] for kept in sets.values()]
+        derived, entered = [states[0] for states in sets.values()], [states[1] for states in sets.values()]
         return cls(
             loop,
             integrals,
@@ -309,9 +309,9 @@ class Restart:
 
     def extent(self, slot: int, outer: int) -> int:
         """How many rows an import stands for, or keys, which are no more."""
-        kept = self.integrals.get(slot)
+        integral = self.integrals.get(slot)
         taker = self.loop.around.takers[outer]
-        return len(kept.total if kept is not None else taker.index if taker is not None else ())
+        return len(integral.total if integral is not None else taker.index if taker is not None else ())
 
     def start(self) -> Sequence[Batch | None]:
         """Compute the loop from nothing, and give the difference."""
@@ -333,13 +333,13 @@ class Restart:
     def whole(self, slot: int, outer: int) -> Batch:
         """All that an import has brought, this step included."""
         around = self.loop.around
-        kept = self.integrals.get(slot)
-        if kept is None:
+        integral = self.integrals.get(slot)
+        if integral is None:
             taker = around.takers[outer]
             assert isinstance(taker, Arrangement)
             return taker.whole()
-        batch = paired(kept.batch) if kept.batch else {}
-        total = Mixed(kept.total) if Mixed in (type(kept.total), type(batch)) else dict(kept.total)
+        batch = paired(integral.batch) if integral.batch else {}
+        total = Mixed(integral.total) if Mixed in (type(integral.total), type(batch)) else dict(integral.total)
         add_up(total, batch.items())
         return total if isinstance(around.cells[outer], dict) else unpaired(total)
 

@@ -125,7 +125,7 @@ class Reading:
     last_seconds: float
     last_runs: int
     last_rows_in: int
-    given: tuple[int, ...]
+    rows_out: tuple[int, ...]
     rows: int
 
 
@@ -152,7 +152,7 @@ def readings(engine: LocalEngine) -> dict[GlobalId, Reading]:
                 last_seconds=max(0.0, seconds - sum([each.last_seconds for each in inner])),
                 last_runs=runs,
                 last_rows_in=rows_in,
-                given=tuple([output.last(step)[3] for output in outputs]),
+                rows_out=tuple([output.last(step)[3] for output in outputs]),
                 rows=sum([output.rows for output in outputs]),
             )
     return result
@@ -179,7 +179,7 @@ def profile(engine: LocalEngine) -> Profile:
                     share=reading.seconds / total if total else 0.0,
                     last_runs=reading.last_runs,
                     last_rows_in=reading.last_rows_in,
-                    last_rows_out=sum(reading.given),
+                    last_rows_out=sum(reading.rows_out),
                 )
             )
     lines.sort(key=lambda line: (-line.total_ms, -line.entries, [int(part) for part in line.node.split(".")]))

@@ -41,10 +41,10 @@ class StaticProperties:
         """Whether a stream changes at most once an epoch, at the first iteration."""
         if self.above is None:
             return True
-        known = self._flat.get(port)
-        if known is None:
-            known = self._flat[port] = self._is_flat(self.circuit.nodes[port.node], self.above)
-        return known
+        flat = self._flat.get(port)
+        if flat is None:
+            flat = self._flat[port] = self._is_flat(self.circuit.nodes[port.node], self.above)
+        return flat
 
     def _is_flat(self, node: Node, above: StaticProperties) -> bool:
         if node.kind is Kind.FEEDBACK or node.op in UNFLAT:

@@ -134,9 +134,9 @@ def _fill(engine: LocalEngine, frames: Iterator[bytes]) -> None:
 
 
 def _digest(head: bytes, body: bytes | memoryview) -> bytes:
-    made = blake2b(head, digest_size=_DIGEST)
-    made.update(body)
-    return made.digest()
+    digest = blake2b(head, digest_size=_DIGEST)
+    digest.update(body)
+    return digest.digest()
 
 
 def _opened(data: bytes) -> Iterator[bytes]:
@@ -240,7 +240,7 @@ class _Reader:
     """Reads columns; equal keys become one object, as they mostly were, so that restoring does not take more memory."""
 
     def __init__(self) -> None:
-        self.known: dict[Key, Key] = {}
+        self.shared: dict[Key, Key] = {}
         self.typed = False
 
     def content(self, levels: str, size: int, chunks: Iterable[tuple[Element, bool]]) -> Content:
@@ -303,5 +303,5 @@ class _Reader:
 
     def one(self, keys: Iterable[Key]) -> list[Key]:
         """Each key as the object that was read first."""
-        known = self.known.setdefault
-        return [known(key, key) for key in keys]
+        shared = self.shared.setdefault
+        return [shared(key, key) for key in keys]

@@ -421,13 +421,13 @@ class Wiring(Netlist):
             )
         outer = self.above.bring(stream, what)
         outer.need("import", Carries.ZSET, Carries.INDEXED)
-        known = self._imported.get(outer.port)
-        if known is None:
-            known = self.add(Kind.IMPORT, "import", [outer.port], [outer.carries], {}, share=False)
-            known.name = outer.node.name
-            self._imported[outer.port] = known
-            self.imports.append(known)
-        return Stream(self, Port(known.id))
+        port = self._imported.get(outer.port)
+        if port is None:
+            port = self.add(Kind.IMPORT, "import", [outer.port], [outer.carries], {}, share=False)
+            port.name = outer.node.name
+            self._imported[outer.port] = port
+            self.imports.append(port)
+        return Stream(self, Port(port.id))
 
 
 class Spread:

@@ -148,11 +148,11 @@ class Trace:
 
     def copy(self) -> Trace:
         """An independent copy: as much work as the trace is large."""
-        made = Trace()
-        made.groups = {
+        trace = Trace()
+        trace.groups = {
             key: {value: dict(times) for value, times in values.items()} for key, values in self.groups.items()
         }
-        return made
+        return trace
 
     def __len__(self) -> int:
         """How many entries there are."""

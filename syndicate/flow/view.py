@@ -260,12 +260,12 @@ class View(Host):
 
     def probe(self) -> Exception | None:
         """Make a step with the deltas, and assert what is new."""
-        given = [port for port in self.ports if port.changes]
+        changed_ports = [port for port in self.ports if port.changes]
         try:
-            changed = self.engine.step({port.name: port.delta() for port in given})
+            changed = self.engine.step({port.name: port.delta() for port in changed_ports})
         except SyndicateError as error:
             return error
-        for port in given:
+        for port in changed_ports:
             port.done()
         for name, output in self.outputs.items():
             delta = changed.get(name)
@@ -280,7 +280,7 @@ class View(Host):
             if delta is not None:
                 output.prepare(delta.batch)
 
-    def strangers(self) -> list[Change]:
+    def untrusted(self) -> list[Change]:
         """All that has come, but for what came and went since the last step."""
         changes = [change for port in self.ports for change in port.changes]
         ended = {(port, handle) for port, handle, _, weight in changes if weight < 0 and handle is not None}

@@ -133,9 +133,9 @@ class ZSet:
     @classmethod
     def adopt(cls, batch: dict[Key, int]) -> ZSet:
         """Of a canonical batch of the engine's, which nobody changes from now on."""
-        made = object.__new__(cls)
-        made.batch = batch
-        return made
+        zset = object.__new__(cls)
+        zset.batch = batch
+        return zset
 
     @classmethod
     def of(cls, *elements: Element) -> ZSet:
@@ -183,8 +183,8 @@ class ZSet:
         >>> ZSet({0: 1, 1: 2, 2: -1}).distinct()
         ZSet({0: 1, 1: 1})
         """
-        made = {key: 1 for key, weight in self.batch.items() if weight > 0}
-        return ZSet.adopt(Mixed(made) if type(self.batch) is Mixed else made)
+        batch = {key: 1 for key, weight in self.batch.items() if weight > 0}
+        return ZSet.adopt(Mixed(batch) if type(self.batch) is Mixed else batch)
 
     def __iter__(self) -> Iterator[Element]:
         return iter(self.batch) if type(self.batch) is dict else iter(naturals(self.batch))
@@ -255,8 +255,8 @@ class IndexedZSet:
 
     def rows(self) -> Rows:
         """``(key, value, weight)``, consolidated."""
-        found = ((key, value, weight) for key, group in self.groups.items() for value, weight in group.items())
-        return MixedRows(found) if self.typed else Rows(found)
+        rows = ((key, value, weight) for key, group in self.groups.items() for value, weight in group.items())
+        return MixedRows(rows) if self.typed else Rows(rows)
 
     @classmethod
     def from_triples(cls, triples: Iterable[Triple]) -> IndexedZSet:
@@ -367,8 +367,8 @@ class TimedZSet:
 
     def triples(self) -> list[tuple[Element, Time, int]]:
         """``(element, time, weight)``, by element, then by time."""
-        found = [(element, time, weight) for time, zset in self.at.items() for element, weight in zset.items()]
-        return sorted(found, key=lambda triple: (rank(triple[0]), parts(triple[1])))
+        triples = [(element, time, weight) for time, zset in self.at.items() for element, weight in zset.items()]
+        return sorted(triples, key=lambda triple: (rank(triple[0]), parts(triple[1])))
 
     def each(self, function: Callable[[ZSet], ZSet]) -> TimedZSet:
         """*function* applied at each time."""

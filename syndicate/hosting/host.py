@@ -5,7 +5,7 @@ before that commits: what the step concludes goes out with the turn.  If a furth
 turn of its own, so that rules which never rest leave others their time.
 
 Contract: steps never overlap, and a turn has one, unless somebody asks for more; nothing is stepped in a facet that has
-stopped; what a step fails with, without anything of strangers, crashes the actor, and all that was concluded goes.
+stopped; what a step fails with, without anything of untrusted peers, crashes the actor, and all conclusions go.
 
 Source: ``docs/design/hosting.md``.
 """

@@ -42,7 +42,7 @@ class Output:
         """Of the output *name*; *make* makes a value of a row."""
         self.name, self.make = name, make
         self.works = False
-        """Whether it has ever made a value: if not, it is no stranger's row that is wrong."""
+        """Whether it has ever made a value: if not, it is not a peer's row that is wrong."""
         self.facet: Facet
         self.ds: Ref
         self.handles: dict[Value, Handle] = {}

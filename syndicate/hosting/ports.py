@@ -63,7 +63,7 @@ class Port(Entity, Generic[H]):
 
 
 class Asserted(Port[H]):
-    """Rows that are there while an assertion stands."""
+    """Rows that are there while an assertion is."""
 
     def __init__(self, host: H, name: str) -> None:
         """Of the input *name*."""

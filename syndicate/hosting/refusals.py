@@ -1,7 +1,7 @@
-"""Refusals: what strangers give that the rules fail with is refused, each by itself, and the host goes on.
+"""Refusals: what untrusted peers give that the rules fail with is refused, each by itself, and the host goes on.
 
 This is one rule for all hosts of rules (:mod:`syndicate.hosting.host`).  A step that fails has not happened.  If it
-also fails without what strangers gave, the mistake is the program's own, and ends it; if not, what they gave is
+also fails without what untrusted peers gave, the mistake is the program's own, and ends it; if not, what they gave is
 attempted by halves (:func:`sift`), down to single items that fail by themselves.  These are refused, and logged
 (:class:`Refusals`).
 
@@ -29,7 +29,7 @@ _EACH: Final = 10
 
 
 class Stepper(Protocol[Item]):
-    """What makes steps with what strangers gave, as :func:`quarantine` needs it."""
+    """What makes steps with what untrusted peers gave, as :func:`quarantine` needs it."""
 
     def probe(self) -> Exception | None:
         """Make the step with what is given now; the error if it therefore has not happened.
@@ -37,8 +37,8 @@ class Stepper(Protocol[Item]):
         Where a step can be made only once, it may leave it at finding out whether that would fail.
         """
 
-    def strangers(self) -> Sequence[Item]:
-        """What of this step is of strangers."""
+    def untrusted(self) -> Sequence[Item]:
+        """What of this step came of untrusted peers."""
 
     def give(self, items: Sequence[Item]) -> None:
         """Let some of it be in the step."""
@@ -51,12 +51,12 @@ class Stepper(Protocol[Item]):
 
 
 def quarantine(stepper: Stepper[Item], error: Exception) -> None:
-    """Make a step again that has failed: without those items of strangers that it fails with.
+    """Make a step again that has failed: without those items of untrusted peers that it fails with.
 
-    Raises what the step fails with of itself: *error*, if nothing in it is of strangers.  Of *n* items of which *k* are
-    refused, or must come apart from others, it takes at most 2 + 2 *k* (1 + log2 *n*) attempts.
+    Raises what the step fails with of itself: *error*, if nothing in it is of untrusted peers.  Of *n* items of
+    which *k* are refused, or must come apart from others, it takes at most 2 + 2 *k* (1 + log2 *n*) attempts.
     """
-    items = stepper.strangers()
+    items = stepper.untrusted()
     if not items:
         raise error
     stepper.take_back(items)
@@ -85,7 +85,7 @@ def sift(
     """Attempt *items* in order, together where that can be, and refuse those that fail by themselves.
 
     Args:
-        items: what strangers gave.
+        items: what untrusted peers gave.
         attempt: does a step with some of them; answers what it raised, if it therefore has not happened.
         refuse: is told of an item, and of what was raised with it.
 

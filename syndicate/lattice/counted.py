@@ -28,8 +28,8 @@ class Counted(Keyed, family=True):
     def _missing(self, other: Self) -> dict[Key, int]:
         if self.content is other.content:
             return {}
-        known = self.content.rows()
-        return {key: count for key, count in other.content.rows().items() if known.get(key, 0) < count}
+        rows = self.content.rows()
+        return {key: count for key, count in other.content.rows().items() if rows.get(key, 0) < count}
 
     def beyond(self, base: Self) -> Self:
         """The elements of which *known* has less."""

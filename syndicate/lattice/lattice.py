@@ -178,11 +178,11 @@ class Lattice:
         return bool(self.identity() == other.identity())
 
     def __hash__(self) -> int:
-        found = self._hash
-        if found is None:
-            found = hash((type(self), self.identity()))
-            _set_hash(self, found)
-        return found
+        hashed = self._hash
+        if hashed is None:
+            hashed = hash((type(self), self.identity()))
+            _set_hash(self, hashed)
+        return hashed
 
     def __le__(self, other: Self) -> bool:
         self.same_lattice(other, "compare")

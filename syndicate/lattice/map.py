@@ -44,8 +44,8 @@ def _keys(values: Sequence[Value]) -> list[tuple[Value]]:
 
 
 def _keys_and_classes(values: Sequence[Value]) -> list[tuple[Value, Value]]:
-    known = {key: type(value) for each in values for key, value in each.content.rows().items()}
-    return [(natural(key), cls) for key, cls in known.items()]
+    classes = {key: type(value) for each in values for key, value in each.content.rows().items()}
+    return [(natural(key), cls) for key, cls in classes.items()]
 
 
 def _thresholds(values: Sequence[Value]) -> list[tuple[Value, ...]]:

@@ -109,10 +109,12 @@ class Pair(Lattice):
 def _component(content: tuple[Lattice, Lattice] | None, place: int, bottom: type[L]) -> L:
     if content is None:
         return bottom.bottom()
-    found = content[place]
-    if type(found) is not bottom:
-        raise LatticeMismatch(f"component {place} of the pair is {found!r}, no {bottom.__name__}: ask for that class")
-    return found
+    component = content[place]
+    if type(component) is not bottom:
+        raise LatticeMismatch(
+            f"component {place} of the pair is {component!r}, no {bottom.__name__}: ask for that class"
+        )
+    return component
 
 
 class DomPair(Keyed):

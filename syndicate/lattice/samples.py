@@ -49,7 +49,7 @@ def distinct(values: Iterable[Value]) -> list[Value]:
 
 
 def seeds(cls: type[Lattice], values: Iterable[Value] | None) -> list[Value]:
-    """Values of *cls*, smallest first: *given*, or its samples, or what its constructor accepts; and the bottom."""
+    """Values of *cls*, smallest first: *values*, or its samples, or what its constructor accepts; and the bottom."""
     if values is not None:
         candidates = list(values)
     elif hasattr(cls, "samples"):

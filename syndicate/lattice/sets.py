@@ -118,9 +118,9 @@ class Set(Tabled):
 
     def _missing(self, other: Self) -> Rows:
         """The rows of *other* that are not here."""
-        known, rows = self.content.rows(), other.content.rows()
+        own, rows = self.content.rows(), other.content.rows()
         # Not the difference of the views, which walks through the right side, here the larger.
-        return {key: None for key in rows if key not in known}
+        return {key: None for key in rows if key not in own}
 
     def beyond(self, base: Self) -> Self:
         """The elements that *known* has not."""

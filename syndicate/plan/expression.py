@@ -25,9 +25,9 @@ from syndicate.plan.heading import Heading, heading_of, listed
 Row: TypeAlias = tuple[Element, ...]
 
 
-def to_names(given: Iterable[str]) -> Heading:
+def to_names(names: Iterable[str]) -> Heading:
     """Attributes as a tuple."""
-    return tuple(given)
+    return tuple(names)
 
 
 def _to_keys(rows: Iterable[Iterable[Element]]) -> tuple[Key, ...]:
@@ -57,9 +57,9 @@ class Expression:
     def _has(self, heading: Iterable[str]) -> None:
         """Set the heading, and the hash while those of the parts are at hand: so no depth is walked later."""
         object.__setattr__(self, "heading", heading_of(self.title(), heading))
-        made = (type(self), *(getattr(self, part.name) for part in fields(type(self)) if part.init))
-        object.__setattr__(self, "_identity", made)
-        object.__setattr__(self, "_hash", hash(made))
+        identity = (type(self), *(getattr(self, part.name) for part in fields(type(self)) if part.init))
+        object.__setattr__(self, "_identity", identity)
+        object.__setattr__(self, "_hash", hash(identity))
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -88,8 +88,8 @@ class RowFunctions:
         """A function that gives the tuple of some scalars."""
         text = _Text(places)
         items = [text.scalar(scalar) for scalar in scalars]
-        made = self._function(arguments, _tuple(items), text, plain=_only_moves(scalars))
-        return _meaning(made, Meaning("row", tuple(scalars), places))
+        function = self._function(arguments, _tuple(items), text, plain=_only_moves(scalars))
+        return _meaning(function, Meaning("row", tuple(scalars), places))
 
     def key(self, scalars: Sequence[Scalar], places: Places, width: int) -> Callable[[Element], Element]:
         """The key of an index: a bare value if there is one, else a tuple; the whole row where that is the same."""
@@ -97,8 +97,8 @@ class RowFunctions:
         items = [text.scalar(scalar) for scalar in scalars]
         whole = len(items) == width and items == [f"r[{i}]" for i in range(width)]
         written = items[0] if len(items) == 1 else "r" if whole else _tuple(items)
-        made = self._function("r", written, text, plain=_only_moves(scalars))
-        return _meaning(made, Meaning("key", tuple(scalars), places))
+        function = self._function("r", written, text, plain=_only_moves(scalars))
+        return _meaning(function, Meaning("key", tuple(scalars), places))
 
     def test(self, conditions: Iterable[Condition], places: Places) -> Callable[[Element], Element]:
         """A function that says whether all conditions hold."""
@@ -150,7 +150,7 @@ class _Text:
     def shown(self, expression: str) -> str:
         """The text with the values of its names: for graphs, and for the structure that a snapshot must fit."""
         values = [getattr(value, "__qualname__", None) or repr(value) for value in self.bound]
-        return re.sub(r"\bc(\d+)\b", lambda found: values[int(found[1])], expression)
+        return re.sub(r"\bc(\d+)\b", lambda match: values[int(match[1])], expression)
 
     def bind(self, value: Element) -> str:
         """A name for a value."""

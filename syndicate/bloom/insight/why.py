@@ -228,7 +228,7 @@ class Reasons(Proofs[Rule, Reason]):
 
     # --------------------------------------------------------------------------------------------------- without a rule
 
-    def given(self, fact: Fact) -> Proof[Rule] | None:
+    def base_proof(self, fact: Fact) -> Proof[Rule] | None:
         """The proof of what is always there, or came from outside."""
         if self.kinds.get(fact.name) is Kind.CONST:
             return Proof("always")

@@ -78,10 +78,10 @@ class Arrivals:
                 )
                 for fact in facts
             ]
-            found = (list(zip(facts, picked, strict=True)) for picked in product(*shares))
+            choices = (list(zip(facts, picked, strict=True)) for picked in product(*shares))
             if watched is not None:
-                found = (one for one in found if not self._idle(state, held, one, watched))
-            options.append(list(found) if len(groups) > 1 else found)  # one alone is gone through once
+                choices = (one for one in choices if not self._idle(state, held, one, watched))
+            options.append(list(choices) if len(groups) > 1 else choices)  # one alone is gone through once
         for parts in product(*options) if len(options) != 1 else ((one,) for one in options[0]):
             arriving, flight, way = set(), {}, state.way
             for part in parts:
@@ -119,10 +119,15 @@ class Arrivals:
         return False
 
     def _same(
-        self, one: StepResult, less: StepResult, kept: set[Fact], flight: Mapping[Fact, object], watched: Sequence[str]
+        self,
+        one: StepResult,
+        less: StepResult,
+        lasting: set[Fact],
+        flight: Mapping[Fact, object],
+        watched: Sequence[str],
     ) -> bool:
-        """Whether a timestep differs from another in nothing but what is *kept*."""
-        if one.next != less.next | kept or any(one.true[name] != less.true[name] for name in watched):
+        """Whether a timestep differs from another in nothing but what is *lasting*."""
+        if one.next != less.next | lasting or any(one.true[name] != less.true[name] for name in watched):
             return False
         return one.sends == less.sends or self._new(one, less, flight) == self._new(less, one, flight)
 

@@ -40,7 +40,7 @@ def possible(
     rules: Sequence[Rule],
     start: int,
     until: int,
-    given: Mapping[int, Facts],
+    stated: Mapping[int, Facts],
     arrivals: Callable[[int, Row, int], Iterable[int]],
 ) -> set[Early]:
     """All messages that may arrive when they are sent, or before; *arrivals* are the times at which one may.
@@ -53,7 +53,7 @@ def possible(
     groups = {number: rule for number, rule in enumerate(rules) if rule.aggregates}
     read = {(a.relation, a.time) for rule in rules for a in rule.atoms if isinstance(a.time, int) and not a.negated}
     times = range(start, until + 1)
-    facts: dict[int, set[Fact]] = {time: {*given[time], (_ALWAYS.relation, ())} for time in times}
+    facts: dict[int, set[Fact]] = {time: {*stated[time], (_ALWAYS.relation, ())} for time in times}
     early: set[Early] = set()
     size = -1
     while size < (size := len(early) + sum(map(len, facts.values()))):
@@ -96,7 +96,7 @@ def hidden_in(
     rules: Sequence[Rule],
     entangled: AbstractSet[str],
     clock: Clock,
-    given: Mapping[int, Facts],
+    facts: Mapping[int, Facts],
     past: Callable[[int], bool],
 ) -> set[Early]:
     """What may have to be assumed, of *entangled* relations, though no run sends it that lacks it."""
@@ -109,7 +109,7 @@ def hidden_in(
         return said or range(start if past(number) else sent + 1, until + 1)
 
     hidden = set()
-    for at, name, row in possible(rules, start, until, given, arrivals):
+    for at, name, row in possible(rules, start, until, facts, arrivals):
         relation, _, constant = name.partition("@")
         if relation in entangled and (not constant or int(constant) > start):
             hidden.add((at, name, row))
@@ -162,9 +162,9 @@ def _values(rule: Rule, aggregate: Aggregate, members: list[dict[str, Value]]) -
             f"in all combinations, of which {MOST_SUMMED} can be tried: give the delivery 'later'"
         )
     numbers = [value for value in values if not isinstance(value, str)]
-    found: set[Value] = set()
+    mentioned: set[Value] = set()
     for size in range(1, len(numbers) + 1):
         for part in combinations(numbers, size):
             total = sum(part)
-            found.add(normal(total / size if aggregate.form == "avg" else total))
-    return found
+            mentioned.add(normal(total / size if aggregate.form == "avg" else total))
+    return mentioned

@@ -97,7 +97,7 @@ class Explorer:
         )
         self.space = Space(self.kept_rules)
         self.persistent = self.influence.persistent()
-        self.given = facts_of(self.kept_rules, clock, self.events)
+        self.stated = facts_of(self.kept_rules, clock, self.events)
         constants = self.space.lowered.constants
         self.constants = [
             (name, at) for name in constants for at in constants[name] if clock.start <= at <= clock.until
@@ -147,11 +147,11 @@ class Explorer:
     def project(self, model: Timeline) -> Projection:
         """The outcome that a whole model has."""
         times = [self.final] if self.mode == "confluence" else range(model.start, model.until + 1)
-        made = []
+        moments = []
         for time in times:
             moment = model.at(time)
-            made.append((time, frozenset((name, row) for name in self.relations for row in moment[name])))
-        return tuple((time, facts) for time, facts in made if facts)
+            moments.append((time, frozenset((name, row) for name in self.relations for row in moment[name])))
+        return tuple((time, facts) for time, facts in moments if facts)
 
     def _all_used(self) -> None:
         heads = {rule.head.relation for rule in self.space.heads.values()}
@@ -168,7 +168,7 @@ class Explorer:
         hidden = (
             set()
             if self.forward
-            else hidden_in(self.kept_rules, self.influence.entangled(), self.clock, self.given, self.past)
+            else hidden_in(self.kept_rules, self.influence.entangled(), self.clock, self.stated, self.past)
         )
         while pending:
             self.assumed = pending.popleft()
@@ -190,7 +190,7 @@ class Explorer:
             (at_constant(name, at), row)
             for name, at in self.constants
             if at > self.clock.start
-            for relation, row in self.given[at]
+            for relation, row in self.stated[at]
             if relation == name
         }
         return frozenset(), frozenset(facts)
@@ -246,8 +246,8 @@ class Explorer:
         ways = ["end earlier (until)", "ask for fewer relations"]
         ways += ["take the mode 'confluence'"] * (self.mode != "confluence")
         ways += ["take the delivery 'later'"] * (self.clock.delivery != "later")
-        told = f"{self.steps - 1} timesteps were tried, {what} found, and there is more: {', '.join(ways)}"
-        return ExplorationTooLarge(f"{told}, fix arrivals by a schedule, or {remedy}", self.found(complete=False))
+        text = f"{self.steps - 1} timesteps were tried, {what} found, and there is more: {', '.join(ways)}"
+        return ExplorationTooLarge(f"{text}, fix arrivals by a schedule, or {remedy}", self.found(complete=False))
 
     # -------------------------------------------------------------------------------------------------- a timestep
 
@@ -255,7 +255,7 @@ class Explorer:
         """The states after the next timestep; outcomes are noted."""
         time = state.time
         early, ahead = self.assumed
-        base = self.given[time] | ahead | {(name, row) for at, name, row in early if at == time}
+        base = self.stated[time] | ahead | {(name, row) for at, name, row in early if at == time}
         held = base.union(*(lane.at(time) for lane in state.lanes[:1]))
         named, watched = self.exact, self._watched(state)
         for arriving, flight, way in self.arrivals.ways(state, held, named=named, watched=watched):
@@ -333,9 +333,9 @@ class Explorer:
                 way = Step(way, ("arrive", rule, row, sent, self.clock.until, senders))
         return way
 
-    def _first(self, found: StepResult) -> Facts:
+    def _first(self, result: StepResult) -> Facts:
         constants = [name for name, at in self.constants if at == self.clock.start]
-        return frozenset((at_constant(name, self.clock.start), row) for name in constants for row in found.true[name])
+        return frozenset((at_constant(name, self.clock.start), row) for name in constants for row in result.true[name])
 
     def _foreseen(self, time: int, step: StepResult) -> bool:
         """Whether what is true at a constant time is what was assumed of it; what is more is to be assumed, too."""
@@ -444,7 +444,7 @@ class Explorer:
         early, _ = self.assumed
         if fact[0] in self.persistent and any((t, *fact) in early for t in range(self.clock.start, at)):
             return self.clock.delivery != "causal"
-        return not self.lossless and tuple(fact) in self.given[at]
+        return not self.lossless and tuple(fact) in self.stated[at]
 
     # ------------------------------------------------------------------------------------------------------ outcomes
 
@@ -462,7 +462,7 @@ class Explorer:
             true = {time: found.true for time, found in founds.items()}
             chosen = {key: frozenset(rows) for key, rows in choices.items()}
             arrivals = {**idling(founds, arrive, self.persistent, self.space, self.past), **arrive}
-            run = Run(self.clock.start, self.clock.until, self.given, true, chosen, arrivals, early, ahead)
+            run = Run(self.clock.start, self.clock.until, self.stated, true, chosen, arrivals, early, ahead)
             if not self.stability.carries(run):
                 self.doubtful.add(seen)
                 return

@@ -23,7 +23,7 @@ class Explored(Protocol):
 
     space: Space
     clock: Clock
-    given: Given
+    stated: Given
     relations: list[str]
     final: int
     lossless: bool
@@ -46,7 +46,7 @@ def extreme(of: Explored, *, soon: bool) -> tuple[Projection | None, dict[Messag
         seen: Projection = ()
         for time in range(start, until + 1):
             of.count(time)
-            step = of.space.at(time, lasting | of.given[time] | {fact for at, fact in sent if at == time})
+            step = of.space.at(time, lasting | of.stated[time] | {fact for at, fact in sent if at == time})
             lasting = step.next
             if time == of.final:
                 facts = frozenset((name, row) for name in of.relations for row in step.true.get(name, ()))

@@ -27,9 +27,9 @@ class Decided(Clock):
 
     def said(self, send: Send) -> tuple[int, ...] | None:
         """When a message arrives."""
-        known = self.arrive.get((send.rule, send.row, send.sent))
-        if known is not None:
-            return known
+        times = self.arrive.get((send.rule, send.row, send.sent))
+        if times is not None:
+            return times
         said = super().said(send)
         if said is not None:
             return said
@@ -57,9 +57,9 @@ def replayer(rules: Sequence[Rule], clock: Clock, events: Events, *, lossless: b
 class Given(dict[int, Facts]):
     """What is given at each time, where nothing is said what is given *always*."""
 
-    def __init__(self, always: Facts, known: Mapping[int, Facts]) -> None:
+    def __init__(self, always: Facts, facts: Mapping[int, Facts]) -> None:
         """Of what is given always, and at some times."""
-        super().__init__(known)
+        super().__init__(facts)
         self.always = always
 
     def __missing__(self, time: int) -> Facts:

@@ -77,29 +77,29 @@ class Space:
         self.heads = self.lowered.heads
         hidden = {name for n in self.choices for name in (chosen_of(n), _candidate(n))}
         self.relations = [name for name in self.lowered.arities if name not in hidden]
-        self.given: Facts = frozenset()
-        self.told: int | None = None
+        self.present: Facts = frozenset()
+        self.last: int | None = None
         self.out: dict[str, set[Row]] = defaultdict(set)
-        self.kept: dict[tuple[int | None, Facts], StepResult] = {}
+        self.results: dict[tuple[int | None, Facts], StepResult] = {}
 
     def at(self, time: int, facts: Facts) -> StepResult:
         """The timestep *time*, given *facts*; raises :class:`DedalusArithmetic`, :class:`DedalusEndless`."""
         key = (time if self.lowered.timed else None, facts)
-        step = self.kept.get(key)
+        step = self.results.get(key)
         if step is None:
             self._move(time, facts)
-            if len(self.kept) >= MOST_REMEMBERED:
-                self.kept.clear()
-            step = self.kept[key] = self._found()
+            if len(self.results) >= MOST_REMEMBERED:
+                self.results.clear()
+            step = self.results[key] = self._result()
         return step
 
     def _move(self, time: int, facts: Facts) -> None:
         changes: dict[str, dict[Row, int]] = defaultdict(dict)
-        for some, weight in ((facts - self.given, 1), (self.given - facts, -1)):
+        for some, weight in ((facts - self.present, 1), (self.present - facts, -1)):
             for name, row in some:
                 changes[f"+{name}"][row] = weight
-        if self.lowered.timed and self.told != time:
-            changes[NOW] = {(time,): 1} if self.told is None else {(self.told,): -1, (time,): 1}
+        if self.lowered.timed and self.last != time:
+            changes[NOW] = {(time,): 1} if self.last is None else {(self.last,): -1, (time,): 1}
         for name, rows in stepped(self.lowered.plan, time, changes).items():
             held = self.out[name]
             for row, weight in rows.items():
@@ -107,9 +107,9 @@ class Space:
                     held.add(row)
                 else:
                     held.discard(row)
-        self.given, self.told = facts, time
+        self.present, self.last = facts, time
 
-    def _found(self) -> StepResult:
+    def _result(self) -> StepResult:
         lasting: set[Fact] = set()
         sends: list[tuple[int, Row, tuple[Value, ...]]] = []
         for number, rule in self.heads.items():

@@ -42,7 +42,7 @@ Early: TypeAlias = tuple[int, str, Row]
 class Run:
     """A run with all its decisions.
 
-    *given* are facts from outside, *true* what is true, *chosen* the values that were chosen, all by time; *arrive*
+    *stated* are facts from outside, *true* what is true, *chosen* the values that were chosen, all by time; *arrive*
     tells when messages arrive, by rule, row and time of sending; *early* are the arrivals in the past, and *ahead* what
     is read of constant times before they come, as facts of :func:`at_constant`.  Nothing changes but at some *times*,
     or if these are not given at all.
@@ -50,7 +50,7 @@ class Run:
 
     start: int
     until: int
-    given: Mapping[int, Facts]
+    stated: Mapping[int, Facts]
     true: Mapping[int, Mapping[str, frozenset[Row]]]
     chosen: Mapping[tuple[int, int], frozenset[Row]]
     arrive: Mapping[tuple[int, Row, int], Sequence[int]]
@@ -111,7 +111,7 @@ class StabilityCheck:
 
     def _taken(self, run: Run, time: int) -> Facts:
         """What is taken as given: facts, what negations look at, what was chosen, the totals."""
-        facts: set[Fact] = set(run.given[time])
+        facts: set[Fact] = set(run.stated[time])
         for name in self.negated:
             facts.update((_was(name), row) for row in run.true[time].get(name, ()))
         for name, at in self.unread:

@@ -48,7 +48,7 @@ class Step:
 class Lane:
     """What is given at the next timestep and later, whatever else is decided."""
 
-    kept: Facts = frozenset()
+    lasting: Facts = frozenset()
     due: frozenset[tuple[int, Fact]] = frozenset()
     first: Facts = frozenset()
     """What is read of the first timestep, as facts of :func:`at_constant`."""
@@ -56,8 +56,8 @@ class Lane:
     def at(self, time: int) -> Facts:
         """What is given at a time."""
         if not (self.first or self.due):
-            return self.kept
-        return self.kept | self.first | {fact for when, fact in self.due if when == time}
+            return self.lasting
+        return self.lasting | self.first | {fact for when, fact in self.due if when == time}
 
     def with_due(self, more: Iterable[tuple[int, Fact]]) -> Lane:
         """The lane with more to come."""

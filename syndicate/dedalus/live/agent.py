@@ -28,20 +28,20 @@ timestep passes each so many seconds: timers of a program are then timers.  A pr
 **What comes in.**  A message is there in one timestep; an assertion that is an input, from the timestep after it was
 made to the timestep in which it goes.  **What goes out**: each row of an output is asserted while it is there.
 
-**What strangers send** is refused, and the log says so, if it does not fit, or if the timestep in which it is there
-first fails with it and not without, such as by arithmetic on text; so is the end of an assertion that a timestep cannot
-do without.  What fails without it crashes the actor: what a program keeps is its own, so that it should look at what it
-keeps of others when that comes.
+**What untrusted peers send** is refused, and the log says so, if it does not fit, or if the timestep in which it is
+there first fails with it and not without, such as by arithmetic on text; so is the end of an assertion that a timestep
+cannot do without.  What fails without it crashes the actor: what a program keeps is its own, so that it should look at
+what it keeps of others when that comes.
 
 **A location is a plain first column**: a value, or a variable, and nothing that is computed.  **An
-instance begins anew**: an agent that is started again is at its first timestep, and knows nothing of the one before.
+instance begins afresh**: an agent that is started again is at its first timestep, and knows nothing of the one before.
 
 **Event logs.**  A *recorded* agent keeps all that came and went, or hands it over as it happens, as to a
 file (:class:`~syndicate.dedalus.live.event_log.LogWriter`).  Of the event logs of all agents
 :func:`~syndicate.dedalus.live.event_log.together` makes a run of the program in one place that equals what happened.
 
 Contract: what is sent in a timestep goes out with its turn; what arrives in one turn and was not sent later than the
-agent's time is there in one timestep.  Timesteps never overlap, and one turn has one at most; what strangers send is
+agent's time is there in one timestep.  Timesteps never overlap, and one turn has one at most; what peers send is
 refused or there once; an instance that has stopped takes no more, and what it asserted is retracted.  State is kept as
 a run keeps it, and without a record nothing of the past.
 

@@ -261,7 +261,7 @@ class _Timestep:
         """Why the timestep would fail, if it would."""
         return self.local.part.failing(self.time, self.local.touched)
 
-    def strangers(self) -> list[Change]:
+    def untrusted(self) -> list[Change]:
         """What is there for the first time, or no longer, and is nothing of ours."""
         local = self.local
         sent, asserted = local.part.arriving.get(self.time, {}), local.part.asserted
@@ -364,8 +364,8 @@ class _Part(Pass):
         """Send what a rule derives at a time; each tuple once, however many rules derive it."""
         before = len(self.messages)
         Pass.send(self, time, number, rule, changed)
-        known = {(one.relation, one.row) for one in self.out}
-        self.out += [one for one in self.messages[before:] if not one.arrive and (one.relation, one.row) not in known]
+        waiting = {(one.relation, one.row) for one in self.out}
+        self.out += [one for one in self.messages[before:] if not one.arrive and (one.relation, one.row) not in waiting]
 
     def forget(self) -> None:
         """Keep nothing of what has gone, but what is read of a constant time."""

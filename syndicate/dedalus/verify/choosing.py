@@ -65,8 +65,8 @@ class Choosing:
 
     def contested(self, held: Iterable[Row]) -> set[Row]:
         """The candidates of those that hold of which not all can be taken."""
-        found: set[Row] = set()
+        rows: set[Row] = set()
         for group in self.dependencies.components(list(set(held))):
             if len(self.dependencies.first(group)) < len(group):
-                found.update(group)
-        return found
+                rows.update(group)
+        return rows

@@ -149,10 +149,10 @@ class Faults:
 
     def free(self, chosen: int) -> int:
         """The decisions that can be added to those that are chosen, those not thought of yet included."""
-        found = ~chosen
+        rest = ~chosen
         for bit in bits_of(chosen):
-            found &= ~self.rivals.get(bit, 0)
-        return found & ~self.crashing if (chosen & self.crashing).bit_count() >= self.crashes else found
+            rest &= ~self.rivals.get(bit, 0)
+        return rest & ~self.crashing if (chosen & self.crashing).bit_count() >= self.crashes else rest
 
     def of(self, chosen: int) -> Iterator[Fault]:
         """The faults of a set, in order."""

@@ -35,8 +35,8 @@ from attrs import define, field, frozen
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
 from syndicate.dedalus.binding import (
     EMPTY,
+    Binding,
     Body,
-    Known,
     Sent,
     Table,
     is_grouped,
@@ -67,13 +67,13 @@ class Group:
 
     rule: Rule
     members: tuple[int, ...]
-    bindings: list[Known]
+    bindings: list[Binding]
     choosing: Choosing | None = None
     values: list[Row] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         names = () if self.choosing is None else self.choosing.dependencies.variables
-        self.values = [tuple(known[name.name] for name in names) for known in self.bindings]
+        self.values = [tuple(binding[name.name] for name in names) for binding in self.bindings]
 
     def held(self, true: Callable[[int], bool]) -> list[int]:
         """The places of the members that are true."""
@@ -320,7 +320,7 @@ class _Grounding:
                 new |= self.add((rule.head.relation, row, then), Instance(true, false, fate.lost, fate.needs))
         return new
 
-    def satisfied(self, body: Body, time: int) -> Iterator[tuple[Known, tuple[int, ...], tuple[int, ...]]]:
+    def satisfied(self, body: Body, time: int) -> Iterator[tuple[Binding, tuple[int, ...], tuple[int, ...]]]:
         """The bindings that are possible, with the atoms that are open in each: to be true, to be false."""
         ground = self.made
 
@@ -371,7 +371,7 @@ class _Grounding:
                     new |= self.add((rule.head.relation, row, then), Instance((), (), fate.lost, fate.needs, which))
         return new
 
-    def groups(self, number: int, time: int, bindings: Mapping[int, Known]) -> Iterator[Group]:
+    def groups(self, number: int, time: int, bindings: Mapping[int, Binding]) -> Iterator[Group]:
         """The bindings of a rule that must be looked at together: of one group, or of choices that may conflict."""
         rule = self.rules[number]
         parts: dict[object, list[int]] = {}
@@ -401,7 +401,7 @@ class _Grounding:
             return rows_of(rule, group.bindings)
         sure = [] if rule.choices else [group.bindings[at] for at in held]
         result: set[Sent] = set()
-        by_key: dict[Row, list[Known]] = {}
+        by_key: dict[Row, list[Binding]] = {}
         for binding in group.bindings:
             key = tuple(value_of(rule.head.terms[n], binding) for n in grouped(rule)[0])
             by_key.setdefault(key, []).append(binding)
@@ -433,9 +433,9 @@ _SURE: Final = (Fate(0, 0, 0),)
 # --------------------------------------------------------------------------------------------------------- aggregates
 
 
-def _outcomes(rule: Rule, column: int, bindings: list[Known], sure: list[Known]) -> set[Value]:
+def _outcomes(rule: Rule, column: int, bindings: list[Binding], sure: list[Binding]) -> set[Value]:
     """What an aggregate can come to, if at least the sure ones of the bindings hold."""
-    (aggregate,) = [found for n, found in grouped(rule)[1] if n == column]
+    (aggregate,) = [one for n, one in grouped(rule)[1] if n == column]
     fixed = [binding for binding in bindings if binding in sure]
     open_ = [binding for binding in bindings if binding not in sure]
     if aggregate.form == "count":
@@ -451,9 +451,9 @@ def _outcomes(rule: Rule, column: int, bindings: list[Known], sure: list[Known])
             f"{rule.place}: {rule} sums up {len(open_)} rows that faults may take away, and {MAX_UNCERTAIN} are the "
             "most that are tried in all combinations: count them, or take min or max"
         )
-    found = set()
+    one = set()
     for taken in product((False, True), repeat=len(open_)):
         members = fixed + [binding for binding, is_in in zip(open_, taken, strict=True) if is_in]
         if members:
-            found.add(total(rule, column, members))
-    return found
+            one.add(total(rule, column, members))
+    return one

@@ -147,10 +147,10 @@ class Lineage:
 
     def holding(self, one: Instance) -> int:
         """The support of a derivation that is there."""
-        found = one.lost & self.free
+        breaking = one.lost & self.free
         for n in (*one.true, *one.false):
-            found |= self.support[n]
-        return found if one.group is None else found | self.deciding(one.group[0])
+            breaking |= self.support[n]
+        return breaking if one.group is None else breaking | self.deciding(one.group[0])
 
     def failing(self, one: Instance, beside: int) -> int:
         """The support of a derivation's failing, the one that adds least to another; the simple case fast."""
@@ -181,15 +181,15 @@ class Lineage:
 
     def deciding(self, group: Group) -> int:
         """The support of what a group makes."""
-        found = self.rows(group)[1] & self.free
+        breaking = self.rows(group)[1] & self.free
         for n in group.members:
-            found |= self.support[n]
-        return found
+            breaking |= self.support[n]
+        return breaking
 
     def rows(self, group: Group) -> tuple[set[Sent], int]:
         """What the bindings that hold make, and the preferences with which it might be something else."""
-        found = self.outcomes.get(id(group))
-        if found is None:
+        outcome = self.outcomes.get(id(group))
+        if outcome is None:
             held = group.held(self.true.__getitem__)
-            found = self.outcomes[id(group)] = group.outcome(held, self.chosen, self.ground.faults)
-        return found
+            outcome = self.outcomes[id(group)] = group.outcome(held, self.chosen, self.ground.faults)
+        return outcome

@@ -205,10 +205,10 @@ def verify(
     else:
         goals = list(_promises(ground_, pre, post, eot, None if ground_.open else ff_post))
     search = _Search(ground_, goals, progress, limit)
-    found = search.run()
-    sets = sorted(found, key=faults.words)
-    first = Lineage(ground_, found[sets[0]] if sets else 0)
-    taken = [_chosen(ground_, Lineage(ground_, found[one])) for one in sets]
+    result = search.run()
+    sets = sorted(result, key=faults.words)
+    first = Lineage(ground_, result[sets[0]] if sets else 0)
+    taken = [_chosen(ground_, Lineage(ground_, result[one])) for one in sets]
     broken = [goal.promise for goal in goals if sets and goal.broken(first, goal.undisturbed(first))]
     shown = model(faults.net(first.chosen), _chosen(ground_, first, all_of_it=True)) if sets else good
     vacuous: str | None = ""
@@ -235,11 +235,11 @@ def verify(
 _NEVER: Final = "no rule and no fact makes a row of {}"
 
 
-def _promises(made: Ground, pre: str, post: str, eot: int, ff_post: Iterable[Row] | None) -> Iterator[Goal]:
+def _promises(ground: Ground, pre: str, post: str, eot: int, ff_post: Iterable[Row] | None) -> Iterator[Goal]:
     """What is promised of rows that may oblige: of those that ``post`` has without faults, if that is decided."""
-    for fact, number in made.numbers.items():
+    for fact, number in ground.numbers.items():
         if fact[0] == post and fact[2] == eot and (ff_post is None or fact[1] in ff_post):
-            when = made.numbers.get((pre, fact[1], eot))
+            when = ground.numbers.get((pre, fact[1], eot))
             if when is not None:
                 yield Goal(Broken(*fact), when, number, number if ff_post is None else None)
 
@@ -358,12 +358,12 @@ class Goal:
 
     def support(self, lineage: Lineage, good: Lineage | None) -> int:
         """The decisions of which one must be added to break it."""
-        found = [] if lineage.true[self.when] else [lineage.support[self.when]]
+        supports = [] if lineage.true[self.when] else [lineage.support[self.when]]
         if self.unless is not None and lineage.true[self.unless]:
-            found.append(lineage.support[self.unless])
+            supports.append(lineage.support[self.unless])
         if good is not None and self.promised is not None and not good.true[self.promised]:
-            found.append(good.support[self.promised])
-        return min(found, key=smallest)
+            supports.append(good.support[self.promised])
+        return min(supports, key=smallest)
 
 
 @define(eq=False)
@@ -409,10 +409,10 @@ class _Search:
 
     def far(self, size: int) -> str:
         """How far a search that ends here has come."""
-        told = f"after {self.limit} runs there is no verdict; none of fewer than {size} faults is a counterexample"
+        text = f"after {self.limit} runs there is no verdict; none of fewer than {size} faults is a counterexample"
         if not self.ground.open:
-            return f"{told}: raise the limit, or lower eot, eff, crashes or late"
+            return f"{text}: raise the limit, or lower eot, eff, crashes or late"
         if not size:
-            told = f"after {self.limit} runs there is no verdict; not all choices have been tried, even without faults"
+            text = f"after {self.limit} runs there is no verdict; not all choices have been tried, even without faults"
         covered = ", whatever is chosen" if size else ""
-        return f"{told}{covered}: raise the limit, lower eot, eff, crashes or late, or try the choices of one seed"
+        return f"{text}{covered}: raise the limit, lower eot, eff, crashes or late, or try the choices of one seed"

@@ -27,7 +27,17 @@ from typing import Literal, TypeAlias
 from attrs import define, evolve, field, frozen
 
 from syndicate.dedalus.ast import Aggregate, Atom, Comparison, Constant, Row, Rule, Value, Variable, Wildcard, variables
-from syndicate.dedalus.binding import Body, Known, Pattern, compared, extended, is_grouped, matching, unified, value_of
+from syndicate.dedalus.binding import (
+    Binding,
+    Body,
+    Pattern,
+    compared,
+    extended,
+    is_grouped,
+    matching,
+    unified,
+    value_of,
+)
 from syndicate.dedalus.timeline import Message
 from syndicate.dedalus.why.derivation import History, Holding, Why, filled, is_frame, shown, why
 from syndicate.explain import absence as explain
@@ -107,12 +117,12 @@ class Attempt(explain.Attempt):
 class WhyNot(explain.WhyNot):
     """Why no *row*, in which ``_`` is any value, is in *relation* at *time*: what each rule came to.
 
-    *given* are the times at which facts or events give it; with *deeper*, nobody asked further.
+    *stated* are the times at which facts or events give it; with *deeper*, nobody asked further.
     """
 
     attempts: tuple[Attempt, ...] = ()
     time: int = 0
-    given: tuple[int, ...] = ()
+    stated: tuple[int, ...] = ()
     deeper: bool = False
 
     def title(self) -> str:
@@ -121,8 +131,8 @@ class WhyNot(explain.WhyNot):
 
     def notes(self) -> list[str]:
         """When it is given, and whether there is more."""
-        given = [f"it is given at {', '.join(map(str, self.given))}"] if self.given else []
-        return ["..."] * self.deeper + given
+        lines = [f"it is given at {', '.join(map(str, self.stated))}"] if self.stated else []
+        return ["..."] * self.deeper + lines
 
     def nothing(self) -> str:
         """If there is no rule."""
@@ -139,7 +149,7 @@ class Reached:
     """How far a binding got: *done* parts of the body, and what failed then."""
 
     done: int
-    known: Known
+    binding: Binding
     failed: Atom | Comparison | None
     hit: Row | None = None
 
@@ -151,13 +161,13 @@ class _Asking:
 
     def explain(self, relation: str, row: Pattern, time: int, depth: int) -> WhyNot:
         model = self.history.model
-        given = {
+        times = {
             rule.head.time
             for rule in model.rules
             if rule.fact and rule.head.relation == relation and isinstance(rule.head.time, int)
             if suits(row, tuple(term.value for term in rule.head.terms if isinstance(term, Constant)))
         }
-        given |= {at for at, rows in model.events.items() if any(suits(row, one) for one in rows.get(relation, ()))}
+        times |= {at for at, rows in model.events.items() if any(suits(row, one) for one in rows.get(relation, ()))}
         if depth <= 0 or (relation, row, time) in self.asked:
             return WhyNot(relation, row, time=time, deeper=True)
         self.asked.add((relation, row, time))
@@ -167,7 +177,7 @@ class _Asking:
             if rule.head.relation == relation and not rule.fact
             for attempt in self.attempt(number, rule, row, time, depth)
         ]
-        return WhyNot(relation, row, attempts=tuple(attempts), time=time, given=tuple(sorted(given)))
+        return WhyNot(relation, row, attempts=tuple(attempts), time=time, stated=tuple(sorted(times)))
 
     def attempt(self, number: int, rule: Rule, row: Pattern, time: int, depth: int) -> Iterator[Attempt]:
         known = unified(rule.head, row)
@@ -197,7 +207,7 @@ class _Asking:
         frame = is_frame(self.history.bodies[number])
         if frame and isinstance(best.failed, Atom) and best.hit is None:
             return  # it was never there to be kept
-        binding = tuple(sorted(pair for pair in best.known.items() if not pair[0].startswith("=")))
+        binding = tuple(sorted(pair for pair in best.binding.items() if not pair[0].startswith("=")))
         match best.failed:
             case None if is_grouped(rule):
                 yield Attempt("total" if rule.aggregates else "choice", rule=rule, at=at, binding=binding)
@@ -205,7 +215,7 @@ class _Asking:
                 yield Attempt("head", rule=rule, at=at, binding=binding)
             case Comparison() as goal:
                 if isinstance(goal.left, Variable) and goal.left.name.startswith("="):  # a column that is computed
-                    goal = evolve(goal, left=Constant(best.known[goal.left.name]))
+                    goal = evolve(goal, left=Constant(best.binding[goal.left.name]))
                 names = {v.name for v in variables(goal)}
                 yield Attempt(
                     "compared", rule=rule, at=at, binding=tuple(pair for pair in binding if pair[0] in names), goal=goal
@@ -218,18 +228,18 @@ class _Asking:
                     because = why(self.history, atom.relation, best.hit, when, depth - 1)
                     yield evolve(far, stop="present", row=best.hit, because=because)
                     return
-                missing, because = filled(atom, best.known), None
+                missing, because = filled(atom, best.binding), None
                 if not any(suits(missing, one) for one in self.history.table(atom.relation, when).rows):
                     because = self.explain(atom.relation, missing, when, depth - 1)
-                    if not (because.attempts or because.given or because.deeper):
+                    if not (because.attempts or because.stated or because.deeper):
                         because = None
-                lacking = evolve(_substituted(atom, best.known), time=when)
+                lacking = evolve(_substituted(atom, best.binding), time=when)
                 yield evolve(far, stop="missing", row=missing, goal=lacking, because=because)
 
     def times(self, rule: Rule, at: int) -> list[int]:
         """When to look at a body: of what is kept, at all times at which something in it begins, up to the last."""
-        kept = any(body.rule.head.relation == rule.head.relation and is_frame(body) for body in self.history.bodies)
-        if not kept:
+        lasting = any(body.rule.head.relation == rule.head.relation and is_frame(body) for body in self.history.bodies)
+        if not lasting:
             return [at]
         model = self.history.model
         begun = {
@@ -250,28 +260,28 @@ class _Asking:
         causes = dict.fromkeys(filter(None, (net.cause(sender, to, message.sent) for sender in message.senders)))
         return " by " + " and ".join(causes) if causes else ""
 
-    def furthest(self, number: int, known: Known, row: Pattern, at: int) -> Reached:
+    def furthest(self, number: int, start: Binding, row: Pattern, at: int) -> Reached:
         """The binding that gets furthest, and what it fails at."""
         body, read = self.history.bodies[number], self.history.read(at)
-        best = Reached(-1, known, None)
-        waiting: list[tuple[int, Known]] = [(0, known)]
-        order = body.order(set(known))
+        best = Reached(-1, start, None)
+        waiting: list[tuple[int, Binding]] = [(0, start)]
+        order = body.order(set(start))
         while waiting:
             step, binding = waiting.pop()
             place, asked = order[step]
             failed: Atom | Comparison | None = None
-            made: list[Known] = []
+            bindings: list[Binding] = []
             if place < 0:
-                made = [binding]
+                bindings = [binding]
             else:
                 atom = body.positive[place]
-                for found in matching(atom, read(atom), binding):
-                    more = extended(atom, found, binding)
+                for matched in matching(atom, read(atom), binding):
+                    more = extended(atom, matched, binding)
                     if more is not None:
-                        made.append(more)
-                if not made:
+                        bindings.append(more)
+                if not bindings:
                     failed = atom
-            for one in made:
+            for one in bindings:
                 wrong = next((goal for goal in asked if not compared(goal, one)), None)
                 if wrong is not None:
                     best = max(best, Reached(2 * step + 1, one, wrong), key=_done)
@@ -283,28 +293,28 @@ class _Asking:
                 best = max(best, Reached(2 * step, binding, failed), key=_done)
         return best
 
-    def last(self, body: Body, known: Known, row: Pattern, at: int, done: int) -> Reached:
+    def last(self, body: Body, binding: Binding, row: Pattern, at: int, done: int) -> Reached:
         """What fails behind the positive atoms."""
         read = self.history.read(at)
         for goal in body.late:
-            if not compared(goal, known):
-                return Reached(done, known, goal)
+            if not compared(goal, binding):
+                return Reached(done, binding, goal)
             done += 1
         for atom in body.negative:
-            found = matching(atom, read(atom), known)
-            if found:
-                return Reached(done, known, atom, found[0])
+            matches = matching(atom, read(atom), binding)
+            if matches:
+                return Reached(done, binding, atom, matches[0])
             done += 1
         terms = [(n, term) for n, term in enumerate(body.rule.head.terms) if not isinstance(term, Aggregate)]
-        fits = all(isinstance(row[n], Wildcard) or value_of(term, known) == row[n] for n, term in terms)
-        return Reached(done + fits, known, None)
+        fits = all(isinstance(row[n], Wildcard) or value_of(term, binding) == row[n] for n, term in terms)
+        return Reached(done + fits, binding, None)
 
 
 def _done(reached: Reached) -> int:
     return reached.done
 
 
-def _substituted(atom: Atom, known: Known) -> Atom:
+def _substituted(atom: Atom, binding: Binding) -> Atom:
     """An atom with the values that are known."""
-    pairs = zip(atom.terms, filled(atom, known), strict=True)
+    pairs = zip(atom.terms, filled(atom, binding), strict=True)
     return evolve(atom, terms=tuple(term if isinstance(v, Wildcard) else Constant(v) for term, v in pairs))

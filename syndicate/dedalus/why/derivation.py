@@ -40,8 +40,8 @@ from syndicate.dedalus.ast import (
     variables,
 )
 from syndicate.dedalus.binding import (
+    Binding,
     Body,
-    Known,
     Pattern,
     Table,
     Tables,
@@ -68,12 +68,12 @@ def shown(relation: str, row: Pattern, time: int | None = None) -> Atom:
     return Atom(relation, tuple(v if isinstance(v, Wildcard) else Constant(v) for v in row), time)
 
 
-def filled(atom: Atom, known: Known) -> Pattern:
+def filled(atom: Atom, binding: Binding) -> Pattern:
     """The row that an atom is under a binding, ``_`` where that says nothing."""
 
     def fill(term: Term | Aggregate) -> Value | Wildcard:
-        bound = not isinstance(term, (Wildcard, Aggregate)) and all(v.name in known for v in variables(term))
-        return value_of(term, known) if bound else WILD
+        bound = not isinstance(term, (Wildcard, Aggregate)) and all(v.name in binding for v in variables(term))
+        return value_of(term, binding) if bound else WILD
 
     return tuple(map(fill, atom.terms))
 
@@ -110,7 +110,7 @@ class Holding(derivation.Holding):
 
 @frozen(eq=False, repr=False)
 class Why(derivation.Derivation):
-    """A derivation: *row* is in *relation* at *time*, and has been since *since*, if a rule *kept* it.
+    """A derivation: *row* is in *relation* at *time*, and has been since *since*, if a *frame* rule kept it.
 
     At *since* it came by a *rule*, whose body was true *at* a time under *bindings* (several for an aggregate); or it
     was given.  *senders* sent it, if it was a message.
@@ -119,7 +119,7 @@ class Why(derivation.Derivation):
     premises: tuple[Why, ...] = ()
     time: int = 0
     since: int = 0
-    kept: Rule | None = None
+    frame: Rule | None = None
     rule: Rule | None = None
     at: int = 0
     senders: tuple[Value, ...] = ()
@@ -146,8 +146,8 @@ class Why(derivation.Derivation):
 
     def heading(self) -> list[str]:
         """What is kept has two lines."""
-        if self.kept is not None:
-            return [f"{self.title()}, kept since {self.since} by {self.kept}", self.because()]
+        if self.frame is not None:
+            return [f"{self.title()}, kept since {self.since} by {self.frame}", self.because()]
         return [f"{self.title()}{',' if self.how == 'message' else ':'} {self.because()}"]
 
     def place(self) -> str:
@@ -164,12 +164,12 @@ Fact: TypeAlias = tuple[str, Row, int]
 
 
 @frozen
-class Found:
+class RuleInstance:
     """An instance of a rule: its bindings, and the atoms of its body with their rows and times."""
 
     number: int
     at: int
-    bindings: tuple[Known, ...]
+    bindings: tuple[Binding, ...]
     parts: tuple[Fact, ...]
     senders: tuple[Value, ...] = ()
 
@@ -182,21 +182,21 @@ class History:
     bodies: list[Body] = field(init=False)
     tables: dict[tuple[str, int], Table] = field(factory=dict)
     circles: dict[str, frozenset[str]] = field(init=False)
-    search: Search[Fact, Found | How] = field(init=False)
+    search: Search[Fact, RuleInstance | How] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         self.bodies = [Body(rule) for rule in self.model.rules]
         self.circles = _circles(self.model.rules)
-        self.search = Search(lambda fact: self.given(*fact), lambda fact: self.ways(*fact), lambda _: None)
+        self.search = Search(lambda fact: self.origin(*fact), lambda fact: self.ways(*fact), lambda _: None)
 
     def table(self, relation: str, time: int) -> Table:
         """The rows of a relation at a time."""
-        found = self.tables.get((relation, time))
-        if found is None:
+        table = self.tables.get((relation, time))
+        if table is None:
             held = self.model.intervals.get(relation, {}).items()
             rows = (row for row, spans in held if any(since <= time < to for since, to in spans))
-            found = self.tables[relation, time] = Table(rows)
-        return found
+            table = self.tables[relation, time] = Table(rows)
+        return table
 
     def read(self, time: int) -> Tables:
         """The rows that atoms read when it is *time*."""
@@ -204,7 +204,7 @@ class History:
 
     # ---------------------------------------------------------------------------------------------------- instances
 
-    def given(self, relation: str, row: Row, time: int) -> How | None:
+    def origin(self, relation: str, row: Row, time: int) -> How | None:
         """Whether a row is given from outside, and how."""
         for rule in self.model.rules:
             here = rule.fact and rule.head.relation == relation and rule.head.time in (None, time)
@@ -215,49 +215,49 @@ class History:
         net = self.model.net
         return "crash" if relation == "crash" and net is not None and row in net.crashes() else None
 
-    def satisfied(self, number: int, time: int, known: Known) -> Iterator[tuple[Known, list[Row]]]:
+    def satisfied(self, number: int, time: int, start: Binding) -> Iterator[tuple[Binding, list[Row]]]:
         """The bindings under which the body of a rule is true at a time, chosen if it chooses."""
         body, read = self.bodies[number], self.read(time)
         rule = body.rule
         names = Dependencies(rule.choices).variables
         taken = {row for one in self.model.choices if (one.rule, one.time) == (number, time) for row in one.rows}
-        for made, rows in body.bindings(read, {**known, **{name.name: time for name in rule.times}}):
-            if any(made.get(name, value) != value for name, value in known.items()):
+        for binding, rows in body.bindings(read, {**start, **{name.name: time for name in rule.times}}):
+            if any(binding.get(name, value) != value for name, value in start.items()):
                 continue
-            if rule.choices and tuple(made[name.name] for name in names) not in taken:
+            if rule.choices and tuple(binding[name.name] for name in names) not in taken:
                 continue
-            if not any(matching(atom, read(atom), made) for atom in body.negative):
-                yield made, rows
+            if not any(matching(atom, read(atom), binding) for atom in body.negative):
+                yield binding, rows
 
-    def instances(self, number: int, row: Row, time: int) -> Iterator[Found]:
+    def instances(self, number: int, row: Row, time: int) -> Iterator[RuleInstance]:
         """How a rule makes a row from what is true at a time: each way, or that of its aggregates."""
         rule, body = self.model.rules[number], self.bodies[number]
-        known = unified(rule.head, row)
-        if known is None or not self.model.start <= time:
+        start = unified(rule.head, row)
+        if start is None or not self.model.start <= time:
             return
-        if any(known.get(name.name, time) != time for name in rule.times):
+        if any(start.get(name.name, time) != time for name in rule.times):
             return
-        found: list[tuple[Known, list[Row]]] = []
-        for made, rows in self.satisfied(number, time, known):
+        satisfied: list[tuple[Binding, list[Row]]] = []
+        for binding, rows in self.satisfied(number, time, start):
             if not rule.aggregates:
-                if tuple(value_of(term, made) for term in rule.head.terms) == row:
-                    yield Found(number, time, (made,), tuple(self.parts(body, rows, time)))
-            elif all(value_of(rule.head.terms[n], made) == row[n] for n in grouped(rule)[0]):
-                found.append((made, rows))
-        if found:
-            distinct: dict[Row, Known] = {}
-            for made, _ in found:
-                distinct.setdefault(tuple(made[name] for name in body.names), made)
+                if tuple(value_of(term, binding) for term in rule.head.terms) == row:
+                    yield RuleInstance(number, time, (binding,), tuple(self.parts(body, rows, time)))
+            elif all(value_of(rule.head.terms[n], binding) == row[n] for n in grouped(rule)[0]):
+                satisfied.append((binding, rows))
+        if satisfied:
+            distinct: dict[Row, Binding] = {}
+            for binding, _ in satisfied:
+                distinct.setdefault(tuple(binding[name] for name in body.names), binding)
             if row in {one for one, _ in rows_of(rule, list(distinct.values()))}:
-                parts = dict.fromkeys(part for _, rows in found for part in self.parts(body, rows, time))
-                yield Found(number, time, tuple(distinct.values()), tuple(parts))
+                parts = dict.fromkeys(part for _, rows in satisfied for part in self.parts(body, rows, time))
+                yield RuleInstance(number, time, tuple(distinct.values()), tuple(parts))
 
     def parts(self, body: Body, rows: list[Row], time: int) -> Iterator[Fact]:
         """The atoms of a body with their rows and times."""
         for atom, row in zip(body.positive, rows, strict=True):
             yield atom.relation, row, atom.time if isinstance(atom.time, int) else time
 
-    def kept(self, relation: str, row: Row, time: int) -> tuple[int, Rule | None]:
+    def since(self, relation: str, row: Row, time: int) -> tuple[int, Rule | None]:
         """Since when a row is there by frame rules alone, and by which."""
         spans = self.model.intervals.get(relation, {}).get(row, ())
         begun = next((since for since, to in spans if since <= time < to), time)
@@ -265,25 +265,25 @@ class History:
         for body in self.bodies:
             if body.rule.head.relation != relation or not is_frame(body):
                 continue
-            known, since = unified(body.rule.head, row), begun
-            assert known is not None
+            binding, since = unified(body.rule.head, row), begun
+            assert binding is not None
             for atom in body.negative:
                 held = self.model.intervals.get(atom.relation, {})
-                for other in matching(atom, Table(held), known):
+                for other in matching(atom, Table(held), binding):
                     broken = [min(to, time) for first, to in held[other] if first < time]
                     since = max([since, *broken])
             if since < best[0]:
                 best = (since, body.rule)
         return best
 
-    def derived(self, relation: str, row: Row, time: int) -> Found:
+    def derived(self, relation: str, row: Row, time: int) -> RuleInstance:
         """How a row comes about at a time by a rule, without resting on itself."""
         assert self.search.prove((relation, row, time)), f"{shown(relation, row, time)} comes of nothing"
-        found = self.search.proven[relation, row, time]
-        assert isinstance(found, Found)
-        return found
+        instance = self.search.proven[relation, row, time]
+        assert isinstance(instance, RuleInstance)
+        return instance
 
-    def ways(self, relation: str, row: Row, time: int) -> Iterator[Way[Fact, Found | How]]:
+    def ways(self, relation: str, row: Row, time: int) -> Iterator[Way[Fact, RuleInstance | How]]:
         """The instances that make a row at a time.
 
         Only what depends on it within the timestep waits for a proof: all else is true in the model already.
@@ -291,12 +291,14 @@ class History:
         circle = self.circles.get(relation, frozenset())
         for number, rule in enumerate(self.model.rules):
             if rule.head.relation == relation and not rule.fact and rule.kind in ("next", "deductive"):
-                for found in self.instances(number, row, time - (rule.kind == "next")):
-                    inside = set() if is_grouped(rule) else {p for p in found.parts if p[0] in circle and p[2] == time}
-                    yield Way(found, inside)
+                for instance in self.instances(number, row, time - (rule.kind == "next")):
+                    inside = (
+                        set() if is_grouped(rule) else {p for p in instance.parts if p[0] in circle and p[2] == time}
+                    )
+                    yield Way(instance, inside)
         for message in sorted(self.messages(relation, row, time), key=lambda one: one.sent >= time):
-            for found in self.instances(message.rule, row, message.sent):
-                yield Way(evolve(found, senders=message.senders), set())
+            for instance in self.instances(message.rule, row, message.sent):
+                yield Way(evolve(instance, senders=message.senders), set())
 
     def messages(self, relation: str, row: Row, time: int) -> Iterator[Message]:
         """The messages by which a row arrives at a time."""
@@ -331,46 +333,46 @@ def _circles(rules: Iterable[Rule]) -> dict[str, frozenset[str]]:
 
 def why(history: History, relation: str, row: Row, time: int, depth: int = DEPTH) -> Why:
     """The derivation of a row that is there, *depth* levels of it."""
-    return _Telling(history).explain(relation, row, time, depth)
+    return _Explaining(history).explain(relation, row, time, depth)
 
 
 @define(eq=False)
-class _Telling:
+class _Explaining:
     history: History
-    told: set[Fact] = field(factory=set)
+    explained: set[Fact] = field(factory=set)
 
     def explain(self, relation: str, row: Row, time: int, depth: int) -> Why:
-        since, kept = self.history.kept(relation, row, time)
-        made = Why(relation, row, "above", time=time, since=since, kept=kept)
-        if (relation, row, since) in self.told:
-            return made
-        given = self.history.given(relation, row, since)
-        if given is not None:
-            return evolve(made, how=given)
+        since, frame = self.history.since(relation, row, time)
+        why = Why(relation, row, "above", time=time, since=since, frame=frame)
+        if (relation, row, since) in self.explained:
+            return why
+        origin = self.history.origin(relation, row, since)
+        if origin is not None:
+            return evolve(why, how=origin)
         if depth <= 0:
-            return evolve(made, how="deeper")
-        self.told.add((relation, row, since))
-        found = self.history.derived(relation, row, since)
-        rule = self.history.model.rules[found.number]
+            return evolve(why, how="deeper")
+        self.explained.add((relation, row, since))
+        instance = self.history.derived(relation, row, since)
+        rule = self.history.model.rules[instance.number]
         return evolve(
-            made,
+            why,
             how="message" if rule.kind in ("async", "later") else "rule",
             rule=rule,
-            at=found.at,
-            senders=found.senders,
-            bindings=tuple(tuple(sorted(known.items())) for known in found.bindings),
-            premises=tuple(self.explain(*part, depth - 1) for part in found.parts),
-            conditions=tuple(dict.fromkeys(self.conditions(found))),
+            at=instance.at,
+            senders=instance.senders,
+            bindings=tuple(tuple(sorted(binding.items())) for binding in instance.bindings),
+            premises=tuple(self.explain(*part, depth - 1) for part in instance.parts),
+            conditions=tuple(dict.fromkeys(self.conditions(instance))),
         )
 
-    def conditions(self, found: Found) -> Iterator[Absent | Holding]:
+    def conditions(self, instance: RuleInstance) -> Iterator[Absent | Holding]:
         """What a rule asked for besides rows, for each of its bindings."""
-        body = self.history.bodies[found.number]
-        for known in found.bindings:
+        body = self.history.bodies[instance.number]
+        for binding in instance.bindings:
             for atom in body.negative:
-                at = atom.time if isinstance(atom.time, int) else found.at
-                yield Absent.of(atom.relation, filled(atom, known), at)
+                at = atom.time if isinstance(atom.time, int) else instance.at
+                yield Absent.of(atom.relation, filled(atom, binding), at)
             for goal in body.rule.body:
                 if isinstance(goal, Comparison):
                     names = dict.fromkeys(v.name for v in variables(goal))
-                    yield Holding(goal, tuple((name, known[name]) for name in names))
+                    yield Holding(goal, tuple((name, binding[name]) for name in names))

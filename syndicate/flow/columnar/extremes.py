@@ -92,10 +92,10 @@ class ExtremeRuns:
         return delta if len(delta) else None
 
     def _found(self, changed: Entries, runs: list[Run]) -> list[tuple[Run, tuple[Array, Array]]]:
-        found = [(run, run.matches(changed.codes, changed.keys.columns)) for run in runs]
-        if sum([len(each[0]) for _, each in found]) > MANY_GATHERED * len(runs[-1]) + MANY_GATHERED:
+        matches = [(run, run.matches(changed.codes, changed.keys.columns)) for run in runs]
+        if sum([len(each[0]) for _, each in matches]) > MANY_GATHERED * len(runs[-1]) + MANY_GATHERED:
             raise ByRows
-        return found
+        return matches
 
     def _best(self, values: Array, group: Array, groups: int) -> tuple[Array, Array]:
         """The result of each group, and whether it has one."""

@@ -55,13 +55,13 @@ def all_encoded(elements: Sequence[Element], shape: Shape, like: Sequence[Array]
 
 
 def _encoded(elements: Sequence[Element], shape: Shape, kinds: Sequence[str]) -> list[Array]:
-    found: dict[int, Array] = {}
-    take_apart(elements, shape, kinds, found)
-    return [found[at] for at in range(len(kinds))]
+    encoded: dict[int, Array] = {}
+    take_apart(elements, shape, kinds, encoded)
+    return [encoded[at] for at in range(len(kinds))]
 
 
 def take_apart(elements: Sequence[Element], shape: Shape, kinds: Sequence[str], columns: dict[int, Array]) -> None:
-    """Add the columns of elements to those *found*; raises :class:`ByRows` where they do not fit."""
+    """Add the *columns* of elements; raises :class:`ByRows` where they do not fit."""
     if type(shape) is tuple:
         if not (set(map(type, elements)) <= _TUPLE and set(map(len, elements)) <= {len(shape)}):
             raise ByRows
@@ -89,9 +89,9 @@ def _column(values: Sequence[Element], kind: str) -> Array:
 
 
 def _array(values: Sequence[Element], kind: str) -> Array:
-    made = np.empty(len(values), dtype=_DTYPES[kind])
-    made[:] = values if kind != "o" else [*values]
-    return made
+    array = np.empty(len(values), dtype=_DTYPES[kind])
+    array[:] = values if kind != "o" else [*values]
+    return array
 
 
 def encoded(elements: Iterable[Element], shape: Shape, like: Sequence[Array]) -> tuple[list[Array], list[Element]]:

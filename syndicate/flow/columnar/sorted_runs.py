@@ -107,11 +107,11 @@ class Run:
 
     def take(self, codes: Array, columns: Sequence[Array], undo: Log) -> Table:
         """Take the rows of some keys out, each key given once."""
-        _, found = self.matches(codes, columns)
-        taken = self.table.taken(found)
-        undo.append((self._put_back, (found, taken.weights, self.gone)))
-        self.table.weights[found] = 0
-        self.gone += len(found)
+        _, places = self.matches(codes, columns)
+        taken = self.table.taken(places)
+        undo.append((self._put_back, (places, taken.weights, self.gone)))
+        self.table.weights[places] = 0
+        self.gone += len(places)
         return taken
 
     def _put_back(self, what: tuple[Array, Array, int]) -> None:
@@ -122,9 +122,9 @@ class Run:
         """The same without some rows; this run stays as it is."""
         weights = self.table.weights.copy()
         weights[rows] = 0
-        made = Run(Table(self.table.columns, weights, self.table.shape), self.width, self.codes, exact=self.exact)
-        made.gone = self.gone + len(rows)
-        return made
+        run = Run(Table(self.table.columns, weights, self.table.shape), self.width, self.codes, exact=self.exact)
+        run.gone = self.gone + len(rows)
+        return run
 
     def some(self, rows: Array) -> Run:
         """Some of the rows, by their numbers in rising order, or by a mask."""
@@ -290,7 +290,7 @@ class SortedRuns:
 
 def _in_shape(runs: list[Run]) -> list[Run]:
     """Runs, those written again that have lost more than half of their rows."""
-    return [made for run in runs if len(made := run.trimmed() if 2 * run.gone > len(run) else run)]
+    return [trimmed for run in runs if len(trimmed := run.trimmed() if 2 * run.gone > len(run) else run)]
 
 
 class Patience:

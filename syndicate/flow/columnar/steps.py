@@ -201,21 +201,21 @@ def _summed_runs(scope: Scope, node: Node) -> sums.SummedRuns | extremes.Extreme
 class _Traced:
     """The shape that a function makes of a shape, found once."""
 
-    __slots__ = ("function", "made", "seen")
+    __slots__ = ("function", "result", "seen")
 
     def __init__(self, function: Callable[[Element], Element]) -> None:
         self.function = function
         self.seen: Shape = None
-        self.made: Shape = None
+        self.result: Shape = None
 
     def __call__(self, shape: Shape) -> Shape:
         """The shape; raises :class:`ByRows`."""
         if self.seen is not shape or shape is None:
             if not is_rearranging(self.function):
                 raise ByRows
-            self.made = traced(self.function, shape)
+            self.result = traced(self.function, shape)
             self.seen = shape
-        return self.made
+        return self.result
 
 
 def _columnar(scope: Scope, node: Node) -> Columnar | None:

@@ -97,10 +97,10 @@ def _gathered(codes: Array, exact: bool, keys: Table, numbers: Sequence[Array], 
 
 def _any(numbers: Sequence[Array]) -> Array:
     """Where one of the numbers is not 0."""
-    found: Array = numbers[0] != 0
+    nonzero: Array = numbers[0] != 0
     for each in numbers[1:]:
-        found |= each != 0
-    return found
+        nonzero |= each != 0
+    return nonzero
 
 
 def _merged(runs: Sequence[Entries]) -> Entries:
@@ -242,11 +242,11 @@ class SummedRuns:
 
     def _put(self, totals: dict[Key, tuple[int, ...]]) -> None:
         """Put keys with their numbers into the head, which does not hold them."""
-        kept = [key for key, numbers in totals.items() if any(numbers)]
-        numbers = list(zip(*map(totals.__getitem__, kept), strict=True))
-        if kept:
-            note(self.undo, self.head, kept)
-            self.head.update(zip(kept, self.form.closed(*numbers), strict=True))
+        present = [key for key, numbers in totals.items() if any(numbers)]
+        numbers = list(zip(*map(totals.__getitem__, present), strict=True))
+        if present:
+            note(self.undo, self.head, present)
+            self.head.update(zip(present, self.form.closed(*numbers), strict=True))
 
 
 def _put_back(what: tuple[Array, Array, Array]) -> None:

@@ -174,10 +174,10 @@ class Table:
 
     def rows(self, *, indexed: bool) -> Any:
         """As other operators take it: a canonical batch, or rows if the stream is *indexed*; made once."""
-        found = self._rows.get(indexed)
-        if found is None:
-            found = self._rows[indexed] = self._made_rows() if indexed else self._made_batch()
-        return found
+        rows = self._rows.get(indexed)
+        if rows is None:
+            rows = self._rows[indexed] = self._made_rows() if indexed else self._made_batch()
+        return rows
 
     def remember(self, batch: dict[Key, int]) -> None:
         """The rows that this was made of."""
@@ -330,9 +330,9 @@ class ColumnarZSet(ZSet):
     @classmethod
     def lazily(cls, table: Table) -> ColumnarZSet:
         """Of a table."""
-        made = object.__new__(cls)
-        made.table = table
-        return made
+        lazy = object.__new__(cls)
+        lazy.table = table
+        return lazy
 
     def items(self) -> Iterator[tuple[Element, int]]:
         """Elements and weights; where no element recurs, no dictionary is made of them."""

@@ -104,14 +104,14 @@ class Arrangement(Arriving):
 
     def whole(self) -> Rows:
         """All rows, with those of the running step."""
-        found = [(key, value, weight) for key, group in self.index.items() for value, weight in group.items()]
-        return (MixedRows if self.mixed else Rows)([*found, *self.rows])
+        past = [(key, value, weight) for key, group in self.index.items() for value, weight in group.items()]
+        return (MixedRows if self.mixed else Rows)([*past, *self.rows])
 
 
-def meet_rows(arrived: Index, known: Mapping[Key, Collection[Key]]) -> None:
+def meet_rows(arrived: Index, groups: Mapping[Key, Collection[Key]]) -> None:
     """Look up what has arrived, before anything is changed: see :func:`~syndicate.flow.element.meet`."""
     for key, group in arrived.items():
-        old = known.get(key)
+        old = groups.get(key)
         if old:
             meet(group, old)
 

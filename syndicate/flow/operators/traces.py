@@ -56,10 +56,10 @@ class View:
 
     def totals(self, key: Key) -> dict[Key, int]:
         """The values under a key with their weights over all times."""
-        found = {value: sum(times.values()) for value, times in self.base.groups.get(key, {}).items()}
+        totals = {value: sum(times.values()) for value, times in self.base.groups.get(key, {}).items()}
         for groups, _ in self.added:
-            add_up(found, groups.get(key, {}).items())
-        return {value: weight for value, weight in found.items() if weight}
+            add_up(totals, groups.get(key, {}).items())
+        return {value: weight for value, weight in totals.items() if weight}
 
     def consolidated(self) -> dict[Key, int]:
         """All in one batch, of elements or of pairs ``(key, value)``."""

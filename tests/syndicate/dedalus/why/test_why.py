@@ -43,12 +43,12 @@ def check(model: Model, why: Why, above: tuple[tuple[str, Row, int], ...] = ()) 
     fact = (why.relation, why.row, why.since)
     for time in range(why.since, why.time + 1):
         assert why.row in rows(model, why.relation, time)
-    if why.kept is not None:
+    if why.frame is not None:
         assert why.since < why.time
-        known = matches(why.kept.head, why.row, {})
+        known = matches(why.frame.head, why.row, {})
         assert known is not None
         for time in range(why.since, why.time):
-            for goal in why.kept.atoms:
+            for goal in why.frame.atoms:
                 assert any(agrees(goal, row, known) for row in rows(model, goal.relation, time)) != goal.negated
     if why.how in ("above", "deeper"):
         return
@@ -79,7 +79,7 @@ def check(model: Model, why: Why, above: tuple[tuple[str, Row, int], ...] = ()) 
             assert not any(all(a in (WILD, b) for a, b in zip(part.row, row, strict=True)) for row in gone)
         else:
             assert isinstance(part, Holding)
-            assert holds(part.goal, dict(part.known), lambda _: set())
+            assert holds(part.goal, dict(part.binding), lambda _: set())
 
 
 def check_body(model: Model, rule: Rule, why: Why) -> None:
