@@ -280,7 +280,7 @@ class View(Host):
             if delta is not None:
                 output.prepare(delta.batch)
 
-    def untrusted(self) -> list[Change]:
+    def suspects(self) -> list[Change]:
         """All that has come, but for what came and went since the last step."""
         changes = [change for port in self.ports for change in port.changes]
         ended = {(port, handle) for port, handle, _, weight in changes if weight < 0 and handle is not None}

@@ -37,7 +37,7 @@ class Stepper(Protocol[Item]):
         Where a step can be made only once, it may leave it at finding out whether that would fail.
         """
 
-    def untrusted(self) -> Sequence[Item]:
+    def suspects(self) -> Sequence[Item]:
         """What of this step came of untrusted peers."""
 
     def give(self, items: Sequence[Item]) -> None:
@@ -56,7 +56,7 @@ def quarantine(stepper: Stepper[Item], error: Exception) -> None:
     Raises what the step fails with of itself: *error*, if nothing in it is of untrusted peers.  Of *n* items of
     which *k* are refused, or must come apart from others, it takes at most 2 + 2 *k* (1 + log2 *n*) attempts.
     """
-    items = stepper.untrusted()
+    items = stepper.suspects()
     if not items:
         raise error
     stepper.take_back(items)

@@ -183,7 +183,7 @@ class Agent(Receiver):
             return error
         return None
 
-    def untrusted(self) -> list[UntrustedRow]:
+    def suspects(self) -> list[UntrustedRow]:
         """The rows of this tick that were asserted, or are no longer, and those that arrived."""
         untrusted = [*self.coming.values()]
         for name, rows in self.runtime.arrived.items() if self.ds is not None else ():

@@ -261,7 +261,7 @@ class _Timestep:
         """Why the timestep would fail, if it would."""
         return self.local.part.failing(self.time, self.local.touched)
 
-    def untrusted(self) -> list[Change]:
+    def suspects(self) -> list[Change]:
         """What is there for the first time, or no longer, and is nothing of ours."""
         local = self.local
         sent, asserted = local.part.arriving.get(self.time, {}), local.part.asserted
