@@ -7,7 +7,7 @@ word, and of two collections the first, whatever wrote to it.
 from __future__ import annotations
 
 from abc import ABCMeta
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from syndicate.bloom.block import Imported, is_marked
 from syndicate.bloom.declaration import Declaration
@@ -16,7 +16,7 @@ from syndicate.errors import BloomDeclaration
 from syndicate.values.value import Value
 
 
-class Body(dict[str, Any]):
+class Body(dict[str, object]):
     """The names of a class while it is written."""
 
     def __setitem__(self, name: str, value: Value) -> None:
@@ -44,6 +44,6 @@ class ProgramClass(_Abstract):
     __subclasscheck__ = ABCMeta.__subclasscheck__
 
     @classmethod
-    def __prepare__(cls, name: str, bases: tuple[type, ...], /, **_: Any) -> Body:
+    def __prepare__(cls, name: str, bases: tuple[type, ...], /, **_: object) -> Body:
         """The body to be filled."""
         return Body()

@@ -7,10 +7,10 @@ Source: Alvaro et al. 2011a, "State in Bloom"; ``docs/design/bloom.md``, "Collec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from attrs import field, frozen
 
@@ -67,7 +67,7 @@ class Declaration:
     period: float = 0.0
     path: Path | None = None
     rows: tuple[Value, ...] = ()
-    call: Callable[[], Any] | None = None
+    call: Callable[[], Iterable[Value]] | None = None
     reads: bool = False
     lattices: Mapping[str, type[Lattice]] = field(factory=dict)
     site: str = field(factory=here)

@@ -23,7 +23,7 @@ Source: Conway et al. 2012, "Language concepts" and "User-defined lattices" (``w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from syndicate.bloom.declaration import Declaration, Kind
 from syndicate.bloom.site import here
@@ -51,7 +51,7 @@ class Declaring:
         """Of a lattice."""
         self.lattice = lattice
 
-    def __call__(self, *values: Any) -> Variable:
+    def __call__(self, *values: object) -> Variable:
         """A variable, to be an attribute of a program's class; raises :class:`BloomDeclaration` for *values*."""
         if values:
             raise BloomDeclaration(
@@ -69,7 +69,7 @@ lbag, lmap, lpair, ldom = Declaring(Bag), Declaring(Map), Declaring(Pair), Decla
 lclock, llww = Declaring(Clock), Declaring(LastWriter)
 
 
-def lattice(lattice_class: Any) -> Variable:
+def lattice(lattice_class: object) -> Variable:
     """A variable of a lattice, which is given by its class or by its keyword.
 
     Raises :class:`BloomDeclaration` for what is not a lattice.

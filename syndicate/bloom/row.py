@@ -18,10 +18,10 @@ Source: ``docs/design/bloom.md``, "Rows and keys".
 from __future__ import annotations
 
 import keyword
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeGuard
 
 from syndicate.errors import RowMisfit
 from syndicate.values.value import Value
@@ -37,7 +37,7 @@ class Row(tuple[Value, ...]):
 
     if TYPE_CHECKING:
 
-        def __getattr__(self, name: str) -> Any: ...
+        def __getattr__(self, name: str) -> Value: ...
 
     def __repr__(self) -> str:
         inner = ", ".join(f"{name}={value!r}" for name, value in zip(self.columns_, self, strict=False))
@@ -47,7 +47,7 @@ class Row(tuple[Value, ...]):
 @cache
 def row_type(columns: Names) -> type[Row]:
     """The class of the rows over some columns."""
-    body: dict[str, Any] = {"__slots__": (), "columns_": columns}
+    body: dict[str, object] = {"__slots__": (), "columns_": columns}
     for place, name in enumerate(columns):
         body[f"{name}_" if keyword.iskeyword(name) else name] = property(itemgetter(place))
     return type("Row", (Row,), body)
@@ -56,17 +56,17 @@ def row_type(columns: Names) -> type[Row]:
 _SEQUENCES: Final = frozenset({tuple, list})
 
 
-def is_row(given: Any) -> bool:
+def is_row(given: object) -> TypeGuard[Sequence[Value]]:
     """Whether it can be one."""
     return type(given) in _SEQUENCES or isinstance(given, Row)
 
 
-def plain(given: Iterable[Any]) -> tuple[Value, ...]:
+def plain(given: Iterable[Value]) -> tuple[Value, ...]:
     """The same as nothing but exact tuples, inside as well."""
     return tuple([plain(item) if isinstance(item, (Row, list)) or type(item) is tuple else item for item in given])
 
 
-def fitted(given: Any, columns: Names, site: str) -> tuple[Value, ...] | None:
+def fitted(given: object, columns: Names, site: str) -> tuple[Value, ...] | None:
     """The row that is meant, None for none; raises :class:`RowMisfit`."""
     if given is None:
         return None
@@ -81,7 +81,7 @@ def fitted(given: Any, columns: Names, site: str) -> tuple[Value, ...] | None:
     return row if len(row) == len(columns) else row + (None,) * (len(columns) - len(row))
 
 
-def fitted_all(given: Any, columns: Names, site: str) -> list[tuple[Value, ...]]:
+def fitted_all(given: object, columns: Names, site: str) -> list[tuple[Value, ...]]:
     """Rows of anything that holds some: of a mapping, its pairs; raises :class:`RowMisfit`."""
     if isinstance(given, (str, bytes)) or not hasattr(given, "__iter__"):
         raise RowMisfit(f"{site}: {given!r} holds no rows: give an iterable of tuples, of {', '.join(columns)}")

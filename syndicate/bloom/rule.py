@@ -5,8 +5,6 @@ Source: Alvaro et al. 2011a, "Bloom Statements"; ``docs/design/bloom.md``, "Coll
 
 from __future__ import annotations
 
-from typing import Any
-
 from attrs import frozen
 
 from syndicate import plan
@@ -65,7 +63,7 @@ def check_operator(op: str, name: str, kind: Kind, site: str) -> None:
 class Recorded:
     """What an operator gives while a program is made: nothing to go on with."""
 
-    def __init__(self, rule: Any) -> None:
+    def __init__(self, rule: Rule) -> None:
         """Of the rule that was recorded."""
         self.rule = rule
 

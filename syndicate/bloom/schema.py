@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from syndicate.bloom.declaration import Declaration, Kind
 from syndicate.bloom.site import here
@@ -41,11 +41,11 @@ class Schema(Declaration):
         def __get__(self, instance: object, owner: type) -> Collection: ...
 
 
-_NONE: Final[Mapping[str, Any]] = {}
+_NONE: Final[Mapping[str, object]] = {}
 Given: TypeAlias = Sequence[str] | None
 
 
-def _declared(kind: Kind, keys: Any, values: Any, lattices: Mapping[str, Any] = _NONE, **more: Any) -> Schema:
+def _declared(kind: Kind, keys: Value, values: Value, lattices: Mapping[str, object] = _NONE, **more: Value) -> Schema:
     site = here()
     if isinstance(keys, str) or isinstance(values, str):
         raise BloomDeclaration(f"{site}: columns are lists of names: {kind.name.lower()}(['key'], ['val'])")
@@ -74,7 +74,7 @@ def _declared(kind: Kind, keys: Any, values: Any, lattices: Mapping[str, Any] = 
     return Schema(kind, tuple(names), len(first), at, site=site, lattices=held, **more)
 
 
-def _lattice_of(name: str, given: Any, names: Sequence[str], keys: int, site: str) -> tuple[str, type[Lattice]]:
+def _lattice_of(name: str, given: object, names: Sequence[str], keys: int, site: str) -> tuple[str, type[Lattice]]:
     """A column with its lattice, which is given as a class, or as what declares it."""
     column = name[:-1] if name not in names and name.endswith("_") else name
     cls = getattr(given, "lattice", given)
@@ -90,28 +90,28 @@ def _lattice_of(name: str, given: Any, names: Sequence[str], keys: int, site: st
     return column, cls
 
 
-def table(keys: Given = None, values: Given = None, **lattices: Any) -> Schema:
+def table(keys: Given = None, values: Given = None, **lattices: object) -> Schema:
     """Rows that stay until they are deleted."""
     return _declared(Kind.TABLE, keys, values, lattices)
 
 
-def durable(keys: Given = None, values: Given = None, **lattices: Any) -> Schema:
+def durable(keys: Given = None, values: Given = None, **lattices: object) -> Schema:
     """A table in the file of ``Program(state=path)``: its rows are there again after the first tick of the next run."""
     return _declared(Kind.DURABLE, keys, values, lattices)
 
 
-def scratch(keys: Given = None, values: Given = None, **lattices: Any) -> Schema:
+def scratch(keys: Given = None, values: Given = None, **lattices: object) -> Schema:
     """Rows that are there for one tick."""
     return _declared(Kind.SCRATCH, keys, values, lattices)
 
 
-def temp(keys: Given = None, values: Given = None, **lattices: Any) -> Schema:
+def temp(keys: Given = None, values: Given = None, **lattices: object) -> Schema:
     """A scratch; without columns it has those of the first rule that writes it."""
     declared = _declared(Kind.TEMP, keys, values, lattices)
     return declared if keys is not None or values is not None else Schema(Kind.TEMP, site=declared.site)
 
 
-def interface(direction: str, keys: Given = None, values: Given = None, **lattices: Any) -> Schema:
+def interface(direction: str, keys: Given = None, values: Given = None, **lattices: object) -> Schema:
     """A scratch by which modules meet: ``"input"`` is written from outside, ``"output"`` read there."""
     kinds = {"input": Kind.INPUT, "output": Kind.OUTPUT}
     if direction not in kinds:
@@ -119,7 +119,7 @@ def interface(direction: str, keys: Given = None, values: Given = None, **lattic
     return _declared(kinds[direction], keys, values, lattices)
 
 
-def channel(keys: Given = None, values: Given = None, **lattices: Any) -> Schema:
+def channel(keys: Given = None, values: Given = None, **lattices: object) -> Schema:
     """Rows that are sent to the address in the column marked ``@``, and are there for one tick when they arrive.
 
     Without columns it has ``address`` and ``val``, both of the key, so that messages do not contradict each other.
@@ -127,7 +127,7 @@ def channel(keys: Given = None, values: Given = None, **lattices: Any) -> Schema
     return _declared(Kind.CHANNEL, ["@address", "val"] if keys is None and values is None else keys, values, lattices)
 
 
-def loopback(keys: Given = None, values: Given = None, **lattices: Any) -> Schema:
+def loopback(keys: Given = None, values: Given = None, **lattices: object) -> Schema:
     """A channel to the program itself: never in the same tick."""
     return _declared(Kind.LOOPBACK, keys, values, lattices)
 
@@ -137,7 +137,7 @@ def stdio(*, read: bool = False) -> Schema:
     return _declared(Kind.STDIO, ["line"], [], reads=read)
 
 
-def periodic(period: Any = 1.0) -> Schema:
+def periodic(period: object = 1.0) -> Schema:
     """A row ``(key, val)``, a number and the time, about every *period* seconds."""
     if not isinstance(period, (int, float)) or isinstance(period, bool) or period <= 0:
         raise BloomDeclaration(f"{here()}: a period is a number of seconds above 0, not {period!r}")
@@ -154,7 +154,7 @@ def const(keys: Given = None, values: Given = None, *, rows: Iterable[Value] = (
     return _declared(Kind.CONST, keys, values, rows=tuple(rows))
 
 
-def coll_expr(function: Callable[[], Iterable[Any]], keys: Given = None, values: Given = None) -> Schema:
+def coll_expr(function: Callable[[], Iterable[Value]], keys: Given = None, values: Given = None) -> Schema:
     """Rows that *function* gives, which is called at the start of each tick."""
     if not callable(function):
         raise BloomDeclaration(f"{here()}: coll_expr takes a function without arguments, not {function!r}")

@@ -21,8 +21,6 @@ Contract: what :func:`arrived` answers can be an element of a circuit; whatever 
 
 from __future__ import annotations
 
-from typing import Any
-
 from syndicate.bloom.row import Names
 from syndicate.errors import RowMisfit, short
 from syndicate.flow.element import ATOMS, Key, key_of
@@ -41,7 +39,7 @@ class Packet:
     row: tuple[Value, ...]
 
 
-def revived(value: Value) -> Any:
+def revived(value: Value) -> Value:
     """A value as a part of a row, as :func:`~syndicate.values.absent.inward` has it, with lattice values."""
     if type(value) is tuple:
         return tuple([revived(part) for part in value])

@@ -23,7 +23,7 @@ Source: Conway et al. 2012 (the monotone cart); ``docs/design/bloom.md``, "The l
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from typing import Self
 
 from syndicate.errors import LatticeValue
 from syndicate.flow.element import Key, key_of
@@ -31,7 +31,7 @@ from syndicate.lattice import Bool, Lattice, Set, monotone, morph
 from syndicate.lattice.lattice import made
 from syndicate.values.value import Value
 
-Action = tuple[int, Any, int]
+Action = tuple[int, Value, int]
 """Its number, an item, and how many more of it, or, below 0, fewer."""
 
 
@@ -48,7 +48,7 @@ class Cart(Lattice):
 
         Raises :class:`LatticeValue` for what is not a cart, or where they contradict each other.
         """
-        given: Iterable[Any]
+        given: Iterable[Value]
         given, checkout = ((), None) if content is None else content
         actions: dict[int, tuple[Value, int]] = {}
         for action in given:
@@ -69,7 +69,7 @@ class Cart(Lattice):
                 raise LatticeValue(f"action {stray} is not one of those that the checkout names, {first} to {last - 1}")
 
     @classmethod
-    def act(cls, number: int, item: Any, change: int) -> Self:
+    def act(cls, number: int, item: Value, change: int) -> Self:
         """A cart with one action."""
         return cls((((number, item, change),), None))
 

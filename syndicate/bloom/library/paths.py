@@ -21,10 +21,9 @@ Source: Alvaro et al. 2011a (shortest paths); Bud (costs in a lattice column); `
 
 from __future__ import annotations
 
-from typing import Any
-
 from syndicate.bloom import Bloom, bloom, lmin, table
 from syndicate.lattice import Min, monotone
+from syndicate.values.value import Value
 
 
 class Paths(Bloom):
@@ -41,7 +40,7 @@ class Paths(Bloom):
             ("to", "from"), lambda link, path: (link.from_, path.to, link.cost + path.cost)
         )
 
-    def cost(self, start: Any, end: Any) -> Any:
+    def cost(self, start: Value, end: Value) -> Value:
         """The least that is known; None if there is no path."""
         row = self.path[start, end]
         return None if row is None else row.cost.reveal()
@@ -60,7 +59,7 @@ class Routes(Paths):
             ("to", "from"), lambda link, step: (link.from_, step.to, _after(link, step.best))
         )
 
-    def way(self, start: Any, end: Any) -> list[Any]:
+    def way(self, start: Value, end: Value) -> list[Value]:
         """The places on the path; none if there is no path."""
         way = [start]
         while way[-1] != end or len(way) == 1:
@@ -72,13 +71,13 @@ class Routes(Paths):
 
 
 @monotone
-def _first(link: Any) -> Min:
+def _first(link: Value) -> Min:
     """The cheaper the link, the less."""
     return Min((link.cost.reveal(), 1, link.to))
 
 
 @monotone
-def _after(link: Any, best: Min) -> Min:
+def _after(link: Value, best: Min) -> Min:
     """The cheaper the link and what follows, the less."""
     cost, steps, _ = best.reveal()
     return Min((link.cost.reveal() + cost, steps + 1, link.to))

@@ -26,10 +26,11 @@ Source: Conway et al. 2012 (the key-value store); DeCandia et al. 2007; ``docs/d
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from syndicate.bloom import Bloom, bloom, channel, interface, ldom, lset, periodic, table
 from syndicate.lattice import Clock, DomPair, Set
+from syndicate.values.value import Value
 
 # fmt: off
 
@@ -94,7 +95,7 @@ class Client(Wires):
         """How many replicas must have replied."""
         return len(cls.replicas) // 2 + 1
 
-    def put(self, key: Any, *values: Any) -> int:
+    def put(self, key: Value, *values: Value) -> int:
         """Write with the next tick, in place of all that was read or written here; the number of the write."""
         self._count += 1
         known = self.known[key]
@@ -103,13 +104,13 @@ class Client(Wires):
         self.write.insert([(self._count, key, DomPair((clock, Set(values))))])
         return self._count
 
-    def get(self, key: Any) -> int:
+    def get(self, key: Value) -> int:
         """Read with the next tick; the number of the read."""
         self._count += 1
         self.lookup.insert([(self._count, key)])
         return self._count
 
-    def values_of(self, read: int) -> frozenset[Any]:
+    def values_of(self, read: int) -> frozenset[Value]:
         """What was read: one value, siblings, or none, also if the quorum has not replied yet."""
         row = self.read[read]
         return frozenset() if row is None else frozenset(row.version.value(Set).reveal())

@@ -25,9 +25,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterable
+from typing import Final
 
+from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import Kind
 from syndicate.bloom.insight.plot import FORMS, plot
 from syndicate.bloom.insight.why import ticks
@@ -39,6 +40,7 @@ from syndicate.errors import BloomDeclaration, IllegalRule, RowAbsent, Syndicate
 from syndicate.explain.derivation import said
 from syndicate.flow.comparison import natural_order
 from syndicate.plan.heading import meant
+from syndicate.values.value import Value
 
 Write = Callable[[str], None]
 
@@ -256,7 +258,7 @@ class Session:
         except RowAbsent:
             self.write(str(program.why_not(name, asked)))
 
-    def _collection(self, rest: str, usage: str) -> tuple[Any, str]:
+    def _collection(self, rest: str, usage: str) -> tuple[Collection, str]:
         found = re.match(r"([\w.]+)\s*(.*)$", rest, re.DOTALL)
         if found is None:
             raise IllegalRule(usage)
@@ -296,7 +298,7 @@ class Session:
         return False
 
 
-def in_order(rows: Any) -> list[Row]:
+def in_order(rows: Iterable[Row]) -> list[Row]:
     """Rows in the order of values."""
     return sorted(rows, key=lambda row: natural_order(tuple(row)))
 
@@ -313,9 +315,9 @@ def _number(text: str, usage: str, default: int | None = None) -> int:
     return int(text)
 
 
-def _rows(text: str) -> list[Any]:
+def _rows(text: str) -> list[Value]:
     """Rows as they are written one after the other: ``(1, 2) (2, 3)``, ``"a" "b"``."""
-    rows: list[Any] = []
+    rows: list[Value] = []
     rest = text.strip()
     while rest:
         end = next((at for at in range(1, len(rest) + 1) if _is_whole(rest, at)), None)

@@ -25,9 +25,9 @@ from __future__ import annotations
 
 import ast
 import linecache
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from copy import copy
-from typing import Any, Final
+from typing import Final
 
 from attrs import evolve, frozen
 
@@ -56,13 +56,13 @@ class Added:
 class Workbench:
     """A program under construction; *options* are those of its class."""
 
-    def __init__(self, base: type[surface.Bloom] = surface.Bloom, **options: Any) -> None:
+    def __init__(self, base: type[surface.Bloom] = surface.Bloom, **options: Value) -> None:
         """On top of a class; raises what making one raises."""
         self.store = None if options.get("state") is None else Store(options["state"])
         self.base, self.options = base, {**options, "state": self.store}
-        self.declared: dict[str, Any] = {}
+        self.declared: dict[str, Value] = {}
         self.rules: dict[int, str] = {}
-        self.names: dict[str, Any] = {name: getattr(surface, name) for name in surface.__all__}
+        self.names: dict[str, Value] = {name: getattr(surface, name) for name in surface.__all__}
         self._next: surface.Bloom | None = None
         try:
             self.view = self._made({}, {})
@@ -119,7 +119,7 @@ class Workbench:
                 return self._is_collection(left)
         return False
 
-    def evaluate(self, text: str) -> Any:
+    def evaluate(self, text: str) -> Value:
         """The value of an expression over what there is now; a statement is executed."""
         module = ast.parse(text.strip(), "<line>")
         if any(self.is_rule(statement) for statement in module.body):
@@ -181,7 +181,7 @@ class Workbench:
         if self.store is not None:
             self.store.close()
 
-    def _change(self, declared: Mapping[str, Any], rules: Mapping[int, str]) -> None:
+    def _change(self, declared: Mapping[str, Value], rules: Mapping[int, str]) -> None:
         new = self._made(declared, rules)
         fresh = {} if self._next is None else self._fresh(self._next)
         if self._next is not None:
@@ -201,7 +201,7 @@ class Workbench:
             if name in states:
                 _insert_again(states[name], state)
 
-    def _made(self, declared: Mapping[str, Any], rules: Mapping[int, str]) -> surface.Bloom:
+    def _made(self, declared: Mapping[str, Value], rules: Mapping[int, str]) -> surface.Bloom:
         blocks = {f"rule_{number}": bloom(self._block(number, text)) for number, text in rules.items()}
         kind = type(self.base.__name__, (self.base,), {**declared, **blocks, "__module__": self.base.__module__})
         program: surface.Bloom = kind(**self.options)
@@ -211,17 +211,17 @@ class Workbench:
             some[:] = [evolve(one, number=numbers.get(one.block, one.number)) for one in some]
         return program
 
-    def _block(self, number: int, text: str) -> Any:
+    def _block(self, number: int, text: str) -> Callable[[surface.Bloom], None]:
         where = f"<rule {number}>"
         linecache.cache[where] = (len(text), None, [f"{line}\n" for line in text.splitlines()], where)
         code = compile(text, where, "exec")
 
-        def block(program: Any) -> None:
+        def block(program: surface.Bloom) -> None:
             exec(code, {**self.names, **self._scope(program), "self": program})  # noqa: S102  # the user's own
 
         return block
 
-    def _defined(self, statement: ast.stmt, text: str) -> tuple[str, Any]:
+    def _defined(self, statement: ast.stmt, text: str) -> tuple[str, Value]:
         """What a text defines: a name and its value; no name for an import or several."""
         scope = dict(self.names)
         names_before = set(scope)
@@ -246,7 +246,7 @@ class Workbench:
             )
         return name, scope.get(name)
 
-    def _scope(self, program: surface.Bloom) -> dict[str, Any]:
+    def _scope(self, program: surface.Bloom) -> dict[str, Value]:
         return {name: getattr(program, name) for name in self._members(program)}
 
     def _members(self, program: surface.Bloom) -> list[str]:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from typing import Any
 
 from attrs import frozen
 
@@ -46,7 +45,7 @@ class GroupAggregate:
     ties: bool = False
 
 
-def _user(function: Callable[[Mapping[Value, int]], Any]) -> Aggregate:
+def _user(function: Callable[[Mapping[Value, int]], Value]) -> Aggregate:
     return Agg(function).aggregate
 
 

@@ -14,11 +14,12 @@ Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Mark
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from syndicate.lattice.lattice import LATTICES, Lattice
 from syndicate.lattice.method import Kind
+from syndicate.values.value import Value
 
 ORDER: Final = (Kind.MORPHISM, Kind.MONOTONE, Kind.NON_MONOTONE)
 """From the best to the worst."""
@@ -36,7 +37,7 @@ def kinds(cls: type[Lattice] | None, name: str) -> tuple[Kind, Kind] | None:
     )
 
 
-def answered(cls: type[Lattice] | None, name: str, arguments: Sequence[Any]) -> type[Lattice] | None:
+def answered(cls: type[Lattice] | None, name: str, arguments: Sequence[Value]) -> type[Lattice] | None:
     """The lattice of what a method returns, as far as its annotation says."""
     if name == "merge":
         return cls
@@ -44,7 +45,9 @@ def answered(cls: type[Lattice] | None, name: str, arguments: Sequence[Any]) -> 
     return None if function is None else returned(function, cls, arguments)
 
 
-def returned(function: Any, cls: type[Lattice] | None, arguments: Sequence[Any]) -> type[Lattice] | None:
+def returned(
+    function: Callable[..., Value], cls: type[Lattice] | None, arguments: Sequence[Value]
+) -> type[Lattice] | None:
     """The lattice that the annotation of a function names; *cls* is the receiver's."""
     said = getattr(function, "__annotations__", {}).get("return")
     if said == "Self":

@@ -20,19 +20,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from types import FunctionType
-from typing import Any
+from types import CellType, FunctionType
 
 from syndicate.errors import IllegalRule, NotAValue
 from syndicate.values.value import freeze
 
-_watched: ContextVar[list[tuple[FunctionType, str, list[Any]]] | None] = ContextVar("watched", default=None)
+_watched: ContextVar[list[tuple[FunctionType, str, list[object]]] | None] = ContextVar("watched", default=None)
 
 
 @contextmanager
 def watching() -> Iterator[None]:
     """While a block runs; raises :class:`IllegalRule` at its end for a function that would see what it did not mean."""
-    functions: list[tuple[FunctionType, str, list[Any]]] = []
+    functions: list[tuple[FunctionType, str, list[object]]] = []
     before = _watched.set(functions)
     try:
         yield
@@ -47,14 +46,14 @@ def watching() -> Iterator[None]:
                 )
 
 
-def watch(function: Any, site: str) -> None:
+def watch(function: object, site: str) -> None:
     """Remember what a function of the rule at *site* uses of what is around it."""
     found = _watched.get()
     if found is not None and isinstance(function, FunctionType) and function.__closure__:
         found.append((function, site, _contents(function)))
 
 
-def _equal(was: Any, now: Any) -> bool:
+def _equal(was: object, now: object) -> bool:
     """Whether two things are one value, such as a list that a loop makes again each time."""
     try:
         return bool(freeze(was) == freeze(now))
@@ -65,11 +64,11 @@ def _equal(was: Any, now: Any) -> bool:
 _EMPTY = object()
 
 
-def _contents(function: FunctionType) -> list[Any]:
+def _contents(function: FunctionType) -> list[object]:
     return [_content(cell) for cell in function.__closure__ or ()]
 
 
-def _content(cell: Any) -> Any:
+def _content(cell: CellType) -> object:
     try:
         return cell.cell_contents
     except ValueError:  # not yet assigned

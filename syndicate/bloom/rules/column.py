@@ -12,25 +12,26 @@ Source: ``docs/design/bloom.md``, "Methods of rows".
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from attrs import frozen
 
 from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule
+from syndicate.values.value import Value
 
 
 @frozen(eq=False, repr=False)
 class Column:
     """A column of a collection, or of an expression whose rows are those of one; *of* names it in messages."""
 
-    owner: Any
+    owner: object
     name: str
     of: str
 
     no_element: ClassVar[str] = "write a value; in a function of rows, row.column is one"
 
-    def __eq__(self, other: object) -> Any:
+    def __eq__(self, other: object) -> Value:
         if isinstance(other, (Column, str)):
             return Equality(self, other)
         raise IllegalRule(

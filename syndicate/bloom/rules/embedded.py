@@ -6,7 +6,6 @@ Source: Conway et al. 2012, "Collections with embedded lattice values"; ``docs/d
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from syndicate.bloom.row import Names
 from syndicate.errors import LatticeAsKey, LatticeValue, SyndicateError, short
@@ -23,7 +22,7 @@ class LatticeFound(Exception):
         self.name, self.columns = name, frozenset(columns)
 
 
-def lattice_columns(row: Sequence[Any], columns: Names, keys: int, where: str) -> list[str]:
+def lattice_columns(row: Sequence[Value], columns: Names, keys: int, where: str) -> list[str]:
     """The columns that hold lattice values; raises :class:`LatticeAsKey` if one belongs to the key."""
     names = [name for name, value in zip(columns, row, strict=True) if holds_lattice(value)]
     for name in names:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from inspect import ismethod
-from typing import Any
 
 from attrs import evolve, frozen
 
@@ -55,8 +54,8 @@ from syndicate.flow.zset import ZSet
 from syndicate.plan.heading import listed, meant
 from syndicate.values.value import Value
 
-Function = Callable[..., Any]
-Test = Callable[..., Any]
+Function = Callable[..., Value]
+Test = Callable[..., Value]
 
 
 @frozen(eq=False)
@@ -270,7 +269,7 @@ class Expression(Rows, Refusing):
 
     # --------------------------------------------------------------------------------------------------- groups
 
-    def group(self, keys: Refs, *aggregates: Any, then: Function | None = None) -> Expression:
+    def group(self, keys: Refs, *aggregates: object, then: Function | None = None) -> Expression:
         """A row for each group: the *keys* and the aggregates (``agg.sum(column)``); no keys: one group."""
         return self._then(fold.grouped(self._known(), keys, aggregates, here()), then)
 
@@ -323,7 +322,7 @@ class Expression(Rows, Refusing):
 
     # --------------------------------------------------------------------------------------------------- two of them
 
-    def notin(self, other: Any, *on: Any) -> Expression:
+    def notin(self, other: object, *on: object) -> Expression:
         """The rows that match none of *other*: as a whole, or by predicates and a function of both."""
         site = here()
         left, right = self._known(), to_expression(other, site)._known()
@@ -343,7 +342,7 @@ class Expression(Rows, Refusing):
         mine = plan.Projection(left.rows, [name for name, _ in dict(columns).items()])
         return Expression(Factor(plan.Difference(mine, matched), left.sides))
 
-    def exists(self, other: Any, *on: Any) -> Expression:
+    def exists(self, other: object, *on: object) -> Expression:
         """The rows that match one of *other*: as a whole, or by predicates and a function of both."""
         site = here()
         left, right = self._known(), to_expression(other, site)._known()
@@ -410,7 +409,7 @@ class Expression(Rows, Refusing):
         """What *function* makes of a row, if it is there."""
         return self.include(*row).map(function)
 
-    def __mul__(self, other: Any) -> Product:
+    def __mul__(self, other: object) -> Product:
         product: Product = Product([self]) * other
         return product
 
@@ -438,7 +437,7 @@ class Product(RightSide, Refusing):
         """Of expressions; users write ``a * b``."""
         self._factors = list(factors)
 
-    def __mul__(self, other: Any) -> Product:
+    def __mul__(self, other: object) -> Product:
         if isinstance(other, Marked):
             raise astray(other)
         more = other._factors if isinstance(other, Product) else [to_expression(other, here())]
@@ -447,7 +446,7 @@ class Product(RightSide, Refusing):
     def _bare(self, site: str) -> plan.Expression:
         return self.pairs()._bare(site)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Value:
         """What nothing is said of here is done with all combinations."""
         if name.startswith("_"):
             raise AttributeError(name)
@@ -456,7 +455,7 @@ class Product(RightSide, Refusing):
     def _all(self) -> list[Factor]:
         return [one._known() for one in self._factors]
 
-    def pairs(self, *on: Any) -> Expression:
+    def pairs(self, *on: object) -> Expression:
         """The combinations for which the predicates hold; a function, if it comes last, makes rows of them."""
         predicates, function = _apart(on)
         factors, site = self._all(), here()
@@ -471,15 +470,15 @@ class Product(RightSide, Refusing):
         joined = Expression(joining.inner(factors, joining.natural(factors, here())))
         return joined if function is None else joined.map(function)
 
-    def lefts(self, *on: Any) -> Expression:
+    def lefts(self, *on: object) -> Expression:
         """The rows of the first that match the others."""
         return self._one_of(0, on, "lefts")
 
-    def rights(self, *on: Any) -> Expression:
+    def rights(self, *on: object) -> Expression:
         """The rows of the last that match the others."""
         return self._one_of(len(self._factors) - 1, on, "rights")
 
-    def _one_of(self, at: int, on: Sequence[Any], what: str) -> Expression:
+    def _one_of(self, at: int, on: Sequence[object], what: str) -> Expression:
         predicates, function = _apart(on)
         factors, site = self._all(), here()
         if len(factors) != 2:
@@ -496,7 +495,7 @@ class Product(RightSide, Refusing):
             matched = Expression(joining.semi(factors[0], factors[1], pairs))
         return matched if function is None else matched.map(function)
 
-    def outer(self, *on: Any) -> Expression:
+    def outer(self, *on: object) -> Expression:
         """The combinations of two, and the rows of the left that have none, with a row of None on the right."""
         predicates, function = _apart(on)
         factors, site = self._all(), here()
@@ -505,7 +504,7 @@ class Product(RightSide, Refusing):
         joined = Expression(joining.outer(factors[0], factors[1], joining.predicates(predicates, factors, site)))
         return joined if function is None else joined.map(function)
 
-    def flatten(self, *on: Any) -> Expression:
+    def flatten(self, *on: object) -> Expression:
         """The combinations as rows with all columns, a name that is there before made distinct (``x_1``)."""
         return self.pairs(*on)._flat()
 
@@ -531,7 +530,7 @@ def made(rows: plan.Expression, name: str = "this expression") -> Factor:
     return fold.over(rows, rows.heading, rows.heading, name)
 
 
-def values(*rows: Any) -> Expression:
+def values(*rows: Value) -> Expression:
     """Rows that are always there: ``values((1, 2), (3, 4))``.
 
     Where a row holds a lattice, or a term, it follows what that is; where it holds a collection, or an expression, the
@@ -547,8 +546,8 @@ def values(*rows: Any) -> Expression:
     width = max((len(row) for row in rows), default=0)
     names = numbered(width)
     padded = [(*row, *(None,) * (width - len(row))) for row in rows]
-    following: list[Sequence[Any]] = []
-    fixed: list[Sequence[Any]] = []
+    following: list[Sequence[Value]] = []
+    fixed: list[Sequence[Value]] = []
     for row in padded:
         (following if any(isinstance(part, _FOLLOWED) for part in row) else fixed).append(row)
     bodies: list[plan.Expression] = [_following(row, names, site) for row in following]
@@ -560,7 +559,7 @@ def values(*rows: Any) -> Expression:
 _FOLLOWED = (Term, Expression, Product)
 
 
-def _following(row: Sequence[Any], names: Names, site: str) -> plan.Expression:
+def _following(row: Sequence[Value], names: Names, site: str) -> plan.Expression:
     """A literal row that holds variables and collections, as the product of what they are."""
     fixed = [(name, part) for name, part in zip(names, row, strict=True) if not isinstance(part, _FOLLOWED)]
     parts: list[plan.Expression] = [plan.Literal([name for name, _ in fixed], [plain(part for _, part in fixed)])]
@@ -572,7 +571,7 @@ def _following(row: Sequence[Any], names: Names, site: str) -> plan.Expression:
     return plan.Projection(plan.NaturalJoin(*parts), names)
 
 
-def join_of(relations: Sequence[Any], *on: Any) -> Expression:
+def join_of(relations: Sequence[object], *on: object) -> Expression:
     """The paper's form: ``join([a, b, c], [a.x, b.x], [b.y, c.y])``; the columns of each list are equal."""
     if not isinstance(relations, (list, tuple)) or len(relations) < 2:
         raise IllegalRule(f"{here()}: join takes a list of two collections or more: join([a, b], [a.x, b.x])")
@@ -582,7 +581,7 @@ def join_of(relations: Sequence[Any], *on: Any) -> Expression:
     return product.pairs(*on)
 
 
-def to_expression(source: Any, site: str) -> Expression:
+def to_expression(source: object, site: str) -> Expression:
     """What may be used where an expression is needed; raises :class:`IllegalRule`, :class:`RowMisfit`.
 
     A lattice, or a term, is one row of its value here, so that it can be joined with.
@@ -619,7 +618,7 @@ def literal_of(source: Expression | Product, site: str) -> list[Value] | None:
     return list(body.rows) if isinstance(body, plan.Literal) else None
 
 
-def _apart(on: Sequence[Any]) -> tuple[Sequence[Any], Function | None]:
+def _apart(on: Sequence[object]) -> tuple[Sequence[object], Function | None]:
     """Predicates, and the function that may come last."""
     if on and callable(on[-1]) and not isinstance(on[-1], Column):
         return on[:-1], on[-1]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import isfunction
-from typing import Any
 
 from attrs import evolve
 
@@ -49,26 +48,28 @@ def over(rows: plan.Expression, columns: Names, attributes: Names, name: str) ->
     return Factor(rows, (evolve(side, owner=side),))
 
 
-def grouped(factor: Factor, keys: Refs, aggregates: Sequence[Any], site: str) -> Factor:
+def grouped(factor: Factor, keys: Refs, aggregates: Sequence[object], site: str) -> Factor:
     """A row for each group."""
     by = [attribute(key, factor.sides, site) for key in keys or ()]
     names = [key if isinstance(key, str) else key.name for key in keys or ()]
     aggs: list[tuple[str, plan.Agg]] = []
+    several: list[GroupAggregate] = []
     for one in aggregates:
         if not isinstance(one, GroupAggregate):
             said = f"agg.{one.__name__} is a function: call it," if isfunction(one) else f"{one!r} is no aggregate:"
             raise IllegalRule(f"{site}: {said} as in agg.sum(column) or agg.count()")
+        several.append(one)
         of = tuple(attribute(column, factor.sides, site) for column in one.columns)
         aggs.append((f"{one.name} {len(aggs)}", plan.Agg(one.aggregate, of)))
         names.append("_".join([one.name, *(c if isinstance(c, str) else c.name for c in one.columns)]))
     made: plan.Expression = plan.GroupBy(factor.rows, by, aggs) if aggs else plan.Projection(factor.rows, by)
-    tied = [len(by) + at for at, one in enumerate(aggregates) if one.ties]
+    tied = [len(by) + at for at, one in enumerate(several) if one.ties]
     if tied:
         made = plan.Map(made, made.heading, lambda row: tuple([v[0] if at in tied else v for at, v in enumerate(row)]))
     return over(made, distinct_names(names), (*by, *(name for name, _ in aggs)), "group")
 
 
-def chosen(factor: Factor, aggregate: Callable[..., Any], keys: Refs, column: Column | str, site: str) -> Factor:
+def chosen(factor: Factor, aggregate: Callable[..., Value], keys: Refs, column: Column | str, site: str) -> Factor:
     """The rows with the chosen value of their group."""
     one = aggregate(column)
     if not isinstance(one, GroupAggregate) or not one.exemplary:

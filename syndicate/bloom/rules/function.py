@@ -27,7 +27,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import itemgetter
 from types import FunctionType
-from typing import Any, Final, TypeAlias
+from typing import Final, NoReturn, TypeAlias
 
 from syndicate.bloom.row import Names, fitted, fitted_all, is_row, plain, row_type
 from syndicate.bloom.rules.capture import Mentioned, bound
@@ -43,7 +43,7 @@ from syndicate.lattice.lattice import Lattice, holds_lattice
 from syndicate.plan.heading import listed, meant
 from syndicate.values.value import Value
 
-Function: TypeAlias = Callable[..., Any]
+Function: TypeAlias = Callable[..., Value]
 
 _PLAIN: Final = frozenset({
     "RESUME", "COPY_FREE_VARS", "LOAD_FAST", "LOAD_FAST_LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_ATTR", "LOAD_CONST",
@@ -68,13 +68,13 @@ class _Pick:
         self.column = column
         self.attribute = attribute
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         raise _Read
 
-    def __getitem__(self, at: Any) -> Any:
+    def __getitem__(self, at: object) -> NoReturn:
         raise _Read
 
-    def __add__(self, other: Any) -> Any:
+    def __add__(self, other: object) -> NoReturn:
         raise _Read
 
     __radd__ = __add__
@@ -99,7 +99,7 @@ class _Symbol:
             )
         return _Pick(column, side.attribute(column))
 
-    def __getitem__(self, at: Any) -> _Pick:
+    def __getitem__(self, at: object) -> _Pick:
         if type(at) is not int or not -len(self._side.columns) <= at < len(self._side.columns):
             raise _Read
         return _Pick(self._side.columns[at], self._side.attributes[at])
@@ -107,21 +107,21 @@ class _Symbol:
     def __iter__(self) -> Iterator[_Pick]:
         return map(_Pick, self._side.columns, self._side.attributes)
 
-    def __add__(self, other: Any) -> tuple[Value, ...]:
+    def __add__(self, other: object) -> tuple[Value, ...]:
         return (*self, *_tuple(other))
 
-    def __radd__(self, other: Any) -> tuple[Value, ...]:
+    def __radd__(self, other: object) -> tuple[Value, ...]:
         return (*_tuple(other), *self)
 
 
-def _tuple(given: Any) -> Iterable[Any]:
+def _tuple(given: object) -> Iterable[Value]:
     """What may be added to a row, which is a tuple."""
     if type(given) is not tuple and not isinstance(given, _Symbol):
         raise _Read
     return given
 
 
-def parameters(function: Any, sides: Sequence[Side], site: str) -> bool:
+def parameters(function: Function, sides: Sequence[Side], site: str) -> bool:
     """Whether *function* takes each side's row by itself, not their tuple; raises :class:`IllegalRule`."""
     signature = _signature(function, site)
     if signature is None:
@@ -136,7 +136,7 @@ def parameters(function: Any, sides: Sequence[Side], site: str) -> bool:
     )
 
 
-def takes(function: Any, number: int, told: str, site: str) -> None:
+def takes(function: Function, number: int, told: str, site: str) -> None:
     """Raise :class:`IllegalRule` for what cannot be called with so many arguments, which are *told* in words.
 
     >>> takes(lambda memo: memo, 2, "a memo and a row", "rules.py:3")
@@ -152,7 +152,7 @@ def _unfit(signature: inspect.Signature, told: str, site: str) -> IllegalRule:
     return IllegalRule(f"{site}: the function takes {signature}, but here it is called with {told}")
 
 
-def _signature(function: Any, site: str) -> inspect.Signature | None:
+def _signature(function: Function, site: str) -> inspect.Signature | None:
     if not callable(function):
         raise IllegalRule(f"{site}: {function!r} is no function of a row")
     watch(function, site)
@@ -172,7 +172,7 @@ def _fits(signature: inspect.Signature, number: int) -> bool:
     return True
 
 
-def _reads_columns(function: Any) -> bool:
+def _reads_columns(function: object) -> bool:
     """Whether a function takes something of its first parameter that a tuple does not have.
 
     >>> _reads_columns(lambda r: r.key), _reads_columns(lambda r: r[0].key), _reads_columns(lambda r: r.index(3))
@@ -190,7 +190,7 @@ def _reads_columns(function: Any) -> bool:
     return ("STORE_FAST", first) not in steps and not set(read) <= set(dir(()))
 
 
-def picks(function: Any, sides: Sequence[Side], site: str) -> list[tuple[str, Any]] | None:
+def picks(function: Function, sides: Sequence[Side], site: str) -> list[tuple[str, Value]] | None:
     """Columns with their attributes, as ``_Pick``-free pairs, if the function only moves them; else None.
 
     A pair's second part is the name of an attribute, or a constant, which is told apart by :func:`is_attribute`.
@@ -217,15 +217,15 @@ def picks(function: Any, sides: Sequence[Side], site: str) -> list[tuple[str, An
         return [(c, Attribute(a)) for c, a in zip(made._side.columns, made._side.attributes, strict=True)]
     if type(made) not in (tuple, list):
         return None
-    found: list[tuple[str, Any]] = []
+    picked: list[tuple[str, Value]] = []
     for place, one in enumerate(made):
         if type(one) is _Pick:
-            found.append((one.column, Attribute(one.attribute)))
+            picked.append((one.column, Attribute(one.attribute)))
         elif type(one) in (int, str, bytes, bool, float, type(None)):
-            found.append((f"c{place}", one))
+            picked.append((f"c{place}", one))
         else:
             return None
-    return found
+    return picked
 
 
 class Attribute(str):
@@ -234,7 +234,7 @@ class Attribute(str):
     __slots__ = ()
 
 
-def made_columns(function: Any, sides: Sequence[Side]) -> Names | None:
+def made_columns(function: Function, sides: Sequence[Side]) -> Names | None:
     """The columns of a function's rows, if all its results are tuples written out, or the rows that it is given."""
     code = getattr(function, "__code__", None)
     if code is None:
@@ -282,7 +282,7 @@ def numbered(width: int) -> Names:
 
 
 def called(
-    function: Any, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Mentioned] = ()
+    function: Function, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Mentioned] = ()
 ) -> Callable[[Value], Value]:
     """A function of a tuple over *heading* that calls the user's with rows, and with the values of *cells*."""
     spread = parameters(function, sides, site)
@@ -295,14 +295,14 @@ def noted(call: Callable[[Value], Value], origin: Origin | None) -> Callable[[Va
     return call
 
 
-def origin_of(call: Any) -> Origin | None:
+def origin_of(call: object) -> Origin | None:
     """The function of the user's that is called; None if there is none."""
     found = getattr(getattr(call, "call", call), "origin", None)
     return found if isinstance(found, Origin) else None
 
 
 def _called(
-    function: Any, spread: bool, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Mentioned]
+    function: Function, spread: bool, sides: Sequence[Side], heading: Names, site: str, cells: Sequence[Mentioned]
 ) -> Callable[[Value], Value]:
     makers = [_maker(side, heading) for side in sides]
     if cells:
@@ -349,7 +349,7 @@ def _called(
     return call_many
 
 
-def failure(site: str, error: BaseException, rows: Any) -> Exception:
+def failure(site: str, error: BaseException, rows: Value) -> Exception:
     """The error to be told for one that a function raised."""
     if isinstance(error, (RuleFailed, RowMisfit, IllegalRule, LatticeFound)):
         return error
@@ -380,19 +380,19 @@ def composed(first: Function, second: Function, many: bool, more: bool, site: st
     """
     takes(second, 1, "a row", site)
 
-    def call(row: Value) -> list[Any]:
+    def call(row: Value) -> list[Value]:
         given = first(row)
-        found: list[Any] = []
+        rows: list[Value] = []
         for one in given if many else (given,):
             if one is not None:
                 flat = plain(one) if is_row(one) else (one,)
                 made = tuple.__new__(row_type(tuple(f"c{place}" for place in range(len(flat)))), flat)
                 try:
                     result = second(made)
-                    found.extend(result if more else (result,))
+                    rows.extend(result if more else (result,))
                 except Exception as error:
                     raise failure(site, error, made) from error
-        return found
+        return rows
 
     return call
 
@@ -413,7 +413,7 @@ class Fitting:
         self.site = site
         self.many = many
 
-    def __call__(self, row: Value) -> Sequence[Any]:
+    def __call__(self, row: Value) -> Sequence[Value]:
         """The rows for a row."""
         if self.many:
             rows = fitted_all(self.call(row), self.columns, self.site)
@@ -453,7 +453,7 @@ class Bare:
     def __init__(self, call: Callable[[Value], Value], *, many: bool) -> None:
         self.call, self.many = call, many
 
-    def __call__(self, row: Value) -> Sequence[Any]:
+    def __call__(self, row: Value) -> Sequence[Value]:
         """The values for a row."""
         made = self.call(row)
         given = list(made) if self.many and made is not None else [made]
@@ -469,7 +469,7 @@ class Testing:
         self.call = call
         self.__name__ = f"predicate at {site}"
 
-    def __call__(self, *values: Any) -> bool:
+    def __call__(self, *values: Value) -> bool:
         """Whether it holds for a row; an lbool holds if it is true: a threshold."""
         found = self.call(values)
         return found.content if type(found) is Bool else bool(found)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
 
 from attrs import evolve, frozen
 
@@ -32,7 +31,7 @@ class Factor:
     sides: tuple[Side, ...]
 
 
-def predicates(conditions: Iterable[Any], factors: Sequence[Factor], site: str) -> list[Pair]:
+def predicates(conditions: Iterable[object], factors: Sequence[Factor], site: str) -> list[Pair]:
     """What users may write as predicates, as pairs; raises :class:`IllegalRule`.
 
     ``a.x == b.y``, ``(a.x, b.y)``, ``[a.x, b.x, c.x]``, ``("x", "y")``, ``{"x": "y"}``, or ``"x"`` for a

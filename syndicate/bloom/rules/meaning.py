@@ -12,7 +12,7 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType, ModuleType
-from typing import Any, Final
+from typing import Final
 
 from syndicate.bloom.rules.answer import answered, kinds, returned
 from syndicate.bloom.rules.capture import Mentioned, lattice_of
@@ -25,11 +25,13 @@ from syndicate.bloom.rules.notion import (
     Method,
     Notion,
     Of,
+    Outcome,
     Partial,
     Plain,
     Shown,
     Test,
     Thing,
+    Way,
     cell_attribute,
     chosen,
     is_growing,
@@ -37,10 +39,11 @@ from syndicate.bloom.rules.notion import (
     of_all,
     of_growing,
 )
-from syndicate.bloom.rules.reader import Outcome, Reader, Unreadable, Unseen, Way
+from syndicate.bloom.rules.reader import Reader, Unreadable, Unseen
 from syndicate.lattice import DomPair, Map, Max, Min, Pair, Set
 from syndicate.lattice.lattice import Lattice
 from syndicate.lattice.method import mark_of
+from syndicate.values.value import Value
 
 NO_ATTRIBUTE: Final = object()
 PLAIN_MODULES: Final = frozenset(
@@ -69,7 +72,7 @@ class Meaning:
         self.mentioned = mentioned
         self.judge = judge
 
-    def unseen(self, parts: Sequence[Notion], callee: Any) -> None:
+    def unseen(self, parts: Sequence[Notion], callee: Notion | str) -> None:
         """Note that lattice values go where nobody sees what becomes of them."""
         name = callee if isinstance(callee, str) else _name(callee)
         for part in parts:
@@ -99,7 +102,7 @@ class Meaning:
                     return [(way, Plain())]
         return [(way, Method(notion, name))]
 
-    def _of_thing(self, thing: Thing, value: Any, name: str, way: Way, depth: int) -> list[Outcome]:
+    def _of_thing(self, thing: Thing, value: Value, name: str, way: Way, depth: int) -> list[Outcome]:
         if isinstance(value, Mentioned):
             if name == "value":
                 return [(way, _grown(value))]
@@ -138,7 +141,7 @@ class Meaning:
         return [(way, Plain(chosen(parts)))]
 
     def _thing(
-        self, value: Any, arguments: list[Notion], named: dict[str, Notion], way: Way, depth: int
+        self, value: Value, arguments: list[Notion], named: dict[str, Notion], way: Way, depth: int
     ) -> list[Outcome]:
         mark = mark_of(value)
         if mark is not None:
@@ -175,7 +178,7 @@ class Meaning:
             return self._thing(call, [Thing(value), *arguments], named, way, depth)
         return self._opaque(Thing(value), arguments, named, way)
 
-    def _marked(self, value: Any, given: list[Notion], named: Mapping[str, Notion], way: Way) -> list[Outcome]:
+    def _marked(self, value: Value, given: list[Notion], named: Mapping[str, Notion], way: Way) -> list[Outcome]:
         """What a function gives whose author says how it treats lattice values, inside of whatever it is given."""
         parts = [*given, *named.values()]
         mark = mark_of(value)
@@ -354,7 +357,7 @@ def settled(notion: Notion) -> Notion:
     return notion
 
 
-def _grown(cell: Any) -> Grown:
+def _grown(cell: Mentioned) -> Grown:
     return Grown(frozenset([cell_attribute(cell)]), lattice_of(cell))
 
 
@@ -409,7 +412,7 @@ def _bound(function: Closure, arguments: Sequence[Notion], named: Mapping[str, N
     return bound
 
 
-def _looked_up(value: Any, name: str) -> Any:
+def _looked_up(value: Value, name: str) -> Value:
     """An attribute that can be got without running anything; a property as such."""
     if isinstance(value, (type, ModuleType)):
         return getattr(value, name, NO_ATTRIBUTE)
@@ -428,7 +431,7 @@ def _looked_up(value: Any, name: str) -> Any:
     return NO_ATTRIBUTE
 
 
-def _name(callee: Any) -> str:
+def _name(callee: Notion) -> str:
     match callee:
         case Method(name=name):
             return f"{name}()"
@@ -459,7 +462,7 @@ def _fits(cls: type, parts: Items) -> bool:
     return issubclass(cls, Pair) and not issubclass(cls, DomPair)
 
 
-def _item(value: Any, at: Any) -> Notion:
+def _item(value: Value, at: Value) -> Notion:
     if type(value) in (tuple, list, dict, str, bytes):
         try:
             return Thing(value[at])
@@ -468,15 +471,15 @@ def _item(value: Any, at: Any) -> Notion:
     return Plain()
 
 
-def _part(items: Items, at: Any) -> Notion:
+def _part(items: Items, at: Value) -> Notion:
     if items.kind is dict:
         pairs = zip(items.keys, items.items, strict=True)
-        by_key: dict[Any, Notion] = {key.value: item for key, item in pairs if isinstance(key, Thing)}
+        by_key: dict[Value, Notion] = {key.value: item for key, item in pairs if isinstance(key, Thing)}
         if len(by_key) == len(items.items) and at in by_key:
             return by_key[at]
         raise Unreadable
     if type(at) is int and -len(items.items) <= at < len(items.items):
-        return items.items[at]  # type: ignore[no-any-return]  # of any notion
+        return items.items[at]
     if type(at) is slice:
         return Items(items.items[at], items.kind)
     raise Unreadable

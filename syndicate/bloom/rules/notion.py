@@ -12,9 +12,9 @@ is mentioned has one of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import CodeType, FunctionType, MethodType
-from typing import Any, Final, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 from attrs import field, frozen
 
@@ -22,6 +22,7 @@ from syndicate.bloom.namespace import Namespace
 from syndicate.bloom.rules.capture import Mentioned, captured, names_in
 from syndicate.lattice import Bool, Map, Set
 from syndicate.lattice.lattice import Lattice
+from syndicate.values.value import Value
 
 Of: TypeAlias = frozenset[str]
 NOBODY: Final[Of] = frozenset()
@@ -68,10 +69,10 @@ class Test:
 class Items:
     """A tuple, a list, a set or a dictionary's values; a row has *names*, and *keys* are what a dictionary's are."""
 
-    items: tuple[Any, ...]
+    items: tuple[Notion, ...]
     kind: type = tuple
     names: tuple[str, ...] = ()
-    keys: tuple[Any, ...] = ()
+    keys: tuple[Notion, ...] = ()
     loose: bool = False
     """Whether there may be more of the same: a loop has made them."""
 
@@ -80,7 +81,7 @@ class Items:
 class Thing:
     """An object that is there while the program is made."""
 
-    value: Any
+    value: Value
 
 
 @frozen(eq=False)
@@ -88,7 +89,7 @@ class Closure:
     """A function that is made within the one that is read."""
 
     code: CodeType
-    around: Mapping[str, Any]
+    around: Mapping[str, Value]
     free: Mapping[str, Notion]
     defaults: tuple[Notion, ...] = ()
     named: Mapping[str, Notion] = field(factory=dict)
@@ -115,13 +116,46 @@ Notion: TypeAlias = Plain | Grown | Shown | Test | Items | Thing | Closure | Met
 
 NOTHING: Final = Thing(None)
 
+Step: TypeAlias = tuple[object, Of, bool]
+"""A test on the way, what it is of, and whether it was true."""
+
+Way: TypeAlias = tuple[Step, ...]
+Outcome: TypeAlias = tuple[Way, Notion]
+
+
+class Calls(Protocol):
+    """What attributes, calls and operators give: :mod:`~syndicate.bloom.rules.meaning`."""
+
+    def attribute(self, notion: Notion, name: str, way: Way, depth: int) -> list[Outcome]:
+        """What an attribute gives."""
+
+    def call(
+        self, callee: Notion, arguments: list[Notion], named: dict[str, Notion], way: Way, depth: int
+    ) -> list[Outcome]:
+        """What a call gives, on each path."""
+
+    def operator(self, name: str, operands: Sequence[Notion], way: Way, depth: int) -> list[Outcome]:
+        """What an operator gives."""
+
+    def is_none(self, notion: Notion) -> Notion:
+        """Whether something is None."""
+
+    def element(self, over: Notion) -> tuple[Of, Notion]:
+        """What a loop goes over: what lets it grow, and an element."""
+
+    def spread(self, notion: Notion) -> list[Notion] | None:
+        """The items of something, if they are known."""
+
+    def unseen(self, parts: Sequence[Notion], callee: Notion | str) -> None:
+        """Note that lattice values go where nobody sees what becomes of them."""
+
 
 def cell_attribute(cell: Mentioned) -> str:
     """The attribute of a variable that a function mentions."""
     return f"value of {cell.tabname}"
 
 
-def of(notion: Any) -> Of:
+def of(notion: Notion) -> Of:
     """All that a notion comes from."""
     match notion:
         case Plain() | Grown() | Shown() | Test():
@@ -136,10 +170,9 @@ def of(notion: Any) -> Of:
             return of_all([notion.callee, *notion.given, *notion.named.values()])
         case Thing(value):
             return _within(value)
-    return NOBODY
 
 
-def chosen(notions: Iterable[Any]) -> Of:
+def chosen(notions: Iterable[Notion]) -> Of:
     """Of what plain values are that are one of several elements, whichever."""
     found = NOBODY
     for notion in notions:
@@ -150,12 +183,12 @@ def chosen(notions: Iterable[Any]) -> Of:
     return found
 
 
-def of_all(notions: Iterable[Any]) -> Of:
+def of_all(notions: Iterable[Notion]) -> Of:
     """All that some notions come from."""
     return NOBODY.union(*map(of, notions))
 
 
-def _within(value: Any, depth: int = 3) -> Of:
+def _within(value: Value, depth: int = 3) -> Of:
     """The variables that an object gives away to whoever gets it: of a program, all."""
     if isinstance(value, Mentioned):
         return frozenset([cell_attribute(value)])
@@ -178,7 +211,7 @@ def _used(code: CodeType, notion: Notion) -> Of:
     return of(notion)
 
 
-def is_growing(notion: Any) -> bool:
+def is_growing(notion: Notion) -> bool:
     """Whether a lattice value is in it, or what was made of one."""
     match notion:
         case Grown():
@@ -194,25 +227,25 @@ def is_growing(notion: Any) -> bool:
     return False
 
 
-def of_growing(notion: Any) -> Of:
+def of_growing(notion: Notion) -> Of:
     """What lattice values in it come from."""
     if isinstance(notion, Items):
         return NOBODY.union(*map(of_growing, (*notion.items, *notion.keys)))
     return of(notion) if is_growing(notion) else NOBODY
 
 
-def is_nothing(notion: Any, *, many: bool, test: bool) -> bool:
+def is_nothing(notion: Notion, *, many: bool, test: bool) -> bool:
     """Whether it is no row; of a *test*, for a failure."""
     if isinstance(notion, Thing):
         return notion.value is None or ((many or test) and not _filled(notion.value))
     return many and isinstance(notion, Items) and not notion.items
 
 
-def _filled(value: Any) -> bool:
+def _filled(value: Value) -> bool:
     return value is True or (type(value) in (tuple, list, set, frozenset, dict, int, str) and bool(value))
 
 
-def is_below(one: Any, other: Any, *, many: bool, test: bool) -> bool:
+def is_below(one: Notion, other: Notion, *, many: bool, test: bool) -> bool:
     """Whether *other* says all that *one* says."""
     if one is other or is_nothing(one, many=many, test=test):
         return True
@@ -224,7 +257,7 @@ def is_below(one: Any, other: Any, *, many: bool, test: bool) -> bool:
     return is_same(one, other)
 
 
-def is_same(one: Any, other: Any) -> bool:
+def is_same(one: Notion, other: Notion) -> bool:
     """Whether two notions are of one value, whatever that is."""
     if isinstance(one, Thing) and isinstance(other, Thing):
         simple = type(one.value) is type(other.value) and type(one.value) in (int, str, bytes, bool)

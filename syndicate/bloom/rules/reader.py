@@ -16,33 +16,33 @@ import dis
 import inspect
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from dis import Instruction
+from typing import Final, TypeAlias
 
 from attrs import define, evolve
 
 from syndicate.bloom.rules.notion import (
     NOTHING,
+    Calls,
     Closure,
     Grown,
     Items,
     Method,
     Notion,
     Of,
+    Outcome,
     Plain,
     Shown,
+    Step,
     Test,
     Thing,
+    Way,
     chosen,
     is_growing,
     may_show,
     of,
 )
-
-Step: TypeAlias = tuple[object, Of, bool]
-"""A test on the way, what it is of, and whether it was true."""
-
-Way: TypeAlias = tuple[Step, ...]
-Outcome: TypeAlias = tuple[Way, Notion]
+from syndicate.values.value import Value
 
 MOST_CALLS: Final = 20
 """How deep functions call each other."""
@@ -63,7 +63,7 @@ class State:
     """Where a reader is."""
 
     at: int
-    stack: list[Any]
+    stack: list[Value]
     names: dict[str, Notion]
     way: Way
     given: tuple[Notion, ...] = ()
@@ -80,7 +80,7 @@ class State:
 class Reader:
     """Reads one function; *offences* say why an attribute is not read in a monotone way."""
 
-    def __init__(self, calls: Any, limit: int) -> None:
+    def __init__(self, calls: Calls, limit: int) -> None:
         """*calls* answers what attributes, calls and operators give; *limit* bounds the byte codes that are read."""
         self.offences: dict[str, str] = {}
         self.calls = calls
@@ -188,11 +188,13 @@ class Frame:
             state.at = -1
 
 
-Instruction: TypeAlias = Any
-"""One of :mod:`dis`: its ``arg`` is a number wherever a handler reads it, which its type does not say."""
-
 Handler: TypeAlias = Callable[[Frame, State, Instruction], None]
 HANDLERS: Final[dict[str, Handler]] = {}
+
+
+def _arg(step: Instruction) -> int:
+    assert step.arg is not None  # wherever a handler reads it
+    return step.arg
 
 
 def _on(*names: str) -> Callable[[Handler], Handler]:
@@ -237,18 +239,18 @@ def _generator(frame: Frame, state: State, step: Instruction) -> None:
 
 @_on("COPY")
 def _copy(frame: Frame, state: State, step: Instruction) -> None:
-    state.stack.append(state.stack[-step.arg])
+    state.stack.append(state.stack[-_arg(step)])
 
 
 @_on("SWAP")
 def _swap(frame: Frame, state: State, step: Instruction) -> None:
     stack = state.stack
-    stack[-1], stack[-step.arg] = stack[-step.arg], stack[-1]
+    stack[-1], stack[-_arg(step)] = stack[-_arg(step)], stack[-1]
 
 
 @_on("KW_NAMES")
 def _kw_names(frame: Frame, state: State, step: Instruction) -> None:
-    frame.keywords = frame.code.co_consts[step.arg]
+    frame.keywords = frame.code.co_consts[_arg(step)]
 
 
 # ------------------------------------------------------------------------------------------------------------- names
@@ -282,7 +284,7 @@ def _load_clear(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.append(state.names.pop(step.argval, NULL))
 
 
-def _keep(state: State, name: str, notion: Any) -> None:
+def _keep(state: State, name: str, notion: Value) -> None:
     if name in state.closed:  # an inner function may have been made with what it was before
         raise Unreadable
     if notion is NULL:
@@ -325,7 +327,7 @@ def _global(frame: Frame, state: State, step: Instruction) -> None:
         if step.argval not in names:
             raise Unreadable
         notion = Thing(names[step.argval])
-    if step.arg & 1:
+    if _arg(step) & 1:
         state.stack.append(NULL)
     state.stack.append(notion)
 
@@ -333,7 +335,7 @@ def _global(frame: Frame, state: State, step: Instruction) -> None:
 @_on("LOAD_ATTR", "LOAD_METHOD")
 def _attribute(frame: Frame, state: State, step: Instruction) -> None:
     outcomes = frame.reader.calls.attribute(state.stack.pop(), step.argval, state.way, frame.depth)
-    if step.opname == "LOAD_METHOD" or (sys.version_info >= (3, 12) and step.arg & 1):
+    if step.opname == "LOAD_METHOD" or (sys.version_info >= (3, 12) and _arg(step) & 1):
         state.stack.append(NULL)
     frame.answer(state, outcomes)
 
@@ -346,7 +348,7 @@ def _function(frame: Frame, state: State, step: Instruction) -> None:
     stack, code = state.stack, state.stack.pop().value
     free: dict[str, Notion] = {}
     made = Closure(code, frame.function.around, free)
-    flags = step.arg if sys.version_info < (3, 13) else 0
+    flags = _arg(step) if sys.version_info < (3, 13) else 0
     for flag in (8, 4, 2, 1):
         if flags & flag:
             made = _with(state, made, flag, stack.pop())
@@ -356,10 +358,10 @@ def _function(frame: Frame, state: State, step: Instruction) -> None:
 @_on("SET_FUNCTION_ATTRIBUTE")
 def _function_attribute(frame: Frame, state: State, step: Instruction) -> None:
     made = state.stack.pop()
-    state.stack.append(_with(state, made, step.arg, state.stack.pop()))
+    state.stack.append(_with(state, made, _arg(step), state.stack.pop()))
 
 
-def _with(state: State, made: Closure, flag: int, given: Any) -> Closure:
+def _with(state: State, made: Closure, flag: int, given: Notion) -> Closure:
     match flag, given:
         case 8, Items():
             free = dict(zip(made.code.co_freevars, given.items, strict=True))
@@ -370,10 +372,18 @@ def _with(state: State, made: Closure, flag: int, given: Any) -> Closure:
         case 1, Thing(value):
             return evolve(made, defaults=tuple(map(Thing, value)))
         case 2, Items():
-            return evolve(made, named=dict(zip([key.value for key in given.keys], given.items, strict=True)))
+            return evolve(made, named=_named(given))
         case 4, _:
             return made
     raise Unreadable
+
+
+def _named(items: Items) -> dict[str, Notion]:
+    """Arguments by their names, which a dictionary has."""
+    names = [key.value for key in items.keys if isinstance(key, Thing)]
+    if len(names) < len(items.keys):
+        raise Unreadable
+    return dict(zip(names, items.items, strict=True))
 
 
 @_on("CALL", "CALL_KW")
@@ -381,7 +391,7 @@ def _call(frame: Frame, state: State, step: Instruction) -> None:
     stack = state.stack
     names: tuple[str, ...] = stack.pop().value if step.opname == "CALL_KW" else frame.keywords
     frame.keywords = ()
-    given = [stack.pop() for _ in range(step.arg)][::-1]
+    given = [stack.pop() for _ in range(_arg(step))][::-1]
     second, first = stack.pop(), stack.pop()
     if first is NULL or second is NULL:
         callee = second if first is NULL else first
@@ -394,25 +404,24 @@ def _call(frame: Frame, state: State, step: Instruction) -> None:
 @_on("CALL_FUNCTION_EX")
 def _call_spread(frame: Frame, state: State, step: Instruction) -> None:
     stack = state.stack
-    named = stack.pop() if step.arg & 1 else Items((), dict)
+    named = stack.pop() if _arg(step) & 1 else Items((), dict)
     given = stack.pop()
     one = stack.pop()
-    other = stack.pop() if stack and (stack[-1] is NULL or one is NULL) else NULL
-    callee = other if one is NULL else one
+    other: Value = stack.pop() if stack and (stack[-1] is NULL or one is NULL) else NULL
+    callee: Value = other if one is NULL else one
     spread = frame.reader.calls.spread(given)
     if spread is None or not isinstance(named, Items):
         frame.reader.calls.unseen([callee, given, named], callee)
         stack.append(Plain())
         return
-    texts = {key.value: value for key, value in zip(named.keys, named.items, strict=True)}
-    frame.answer(state, frame.reader.calls.call(callee, spread, texts, state.way, frame.depth))
+    frame.answer(state, frame.reader.calls.call(callee, spread, _named(named), state.way, frame.depth))
 
 
 @_on("CALL_INTRINSIC_1")
 def _intrinsic(frame: Frame, state: State, step: Instruction) -> None:
-    if step.arg == 6:
+    if _arg(step) == 6:
         _to_tuple(frame, state, step)
-    elif step.arg not in (3, 5):  # the end of a generator; unary plus
+    elif _arg(step) not in (3, 5):  # the end of a generator; unary plus
         raise Unreadable
 
 
@@ -536,7 +545,7 @@ def _alike(before: Mapping[str, Notion], after: Mapping[str, Notion]) -> bool:
     return all(_like(before.get(name), notion) for name, notion in after.items() if is_growing(notion) or of(notion))
 
 
-def _like(one: Any, other: Any) -> bool:
+def _like(one: Value, other: Value) -> bool:
     if one is None:  # the loop's own, made anew in each round
         return True
     if isinstance(one, Items) and isinstance(other, Items) and len(one.items) == len(other.items):
@@ -550,28 +559,28 @@ def _like(one: Any, other: Any) -> bool:
 @_on("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET")
 def _build(frame: Frame, state: State, step: Instruction) -> None:
     kind = {"BUILD_TUPLE": tuple, "BUILD_LIST": list, "BUILD_SET": set}[step.opname]
-    items = [state.stack.pop() for _ in range(step.arg)][::-1]
+    items = [state.stack.pop() for _ in range(_arg(step))][::-1]
     state.stack.append(Items(tuple(items), kind))
 
 
 @_on("BUILD_MAP")
 def _build_map(frame: Frame, state: State, step: Instruction) -> None:
-    both = [state.stack.pop() for _ in range(2 * step.arg)][::-1]
+    both = [state.stack.pop() for _ in range(2 * _arg(step))][::-1]
     state.stack.append(Items(tuple(both[1::2]), dict, (), tuple(both[::2])))
 
 
 @_on("BUILD_CONST_KEY_MAP")
 def _build_keyed(frame: Frame, state: State, step: Instruction) -> None:
     keys = state.stack.pop().value
-    items = [state.stack.pop() for _ in range(step.arg)][::-1]
+    items = [state.stack.pop() for _ in range(_arg(step))][::-1]
     state.stack.append(Items(tuple(items), dict, (), tuple(map(Thing, keys))))
 
 
 @_on("BUILD_STRING", "BUILD_SLICE", "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC")
 def _build_plain(frame: Frame, state: State, step: Instruction) -> None:
-    many = {"FORMAT_SIMPLE": 1, "FORMAT_WITH_SPEC": 2}.get(step.opname, step.arg)
+    many = {"FORMAT_SIMPLE": 1, "FORMAT_WITH_SPEC": 2}.get(step.opname, _arg(step))
     if step.opname == "FORMAT_VALUE":
-        many = 2 if step.arg & 4 else 1
+        many = 2 if _arg(step) & 4 else 1
     parts = [state.stack.pop() for _ in range(many)][::-1]
     if step.opname == "BUILD_SLICE" and all(isinstance(one, Thing) for one in parts):
         state.stack.append(Thing(slice(*[one.value for one in parts])))
@@ -584,35 +593,35 @@ def _build_plain(frame: Frame, state: State, step: Instruction) -> None:
 def _extend(frame: Frame, state: State, step: Instruction) -> None:
     given = state.stack.pop()
     known = frame.reader.calls.spread(given)
-    whole = state.stack[-step.arg]
+    whole = state.stack[-_arg(step)]
     if known is None:
         frame.reader.calls.unseen([given], "*")
         known = [Plain(chosen([given]))]
-    state.stack[-step.arg] = evolve(whole, items=(*whole.items, *known))
+    state.stack[-_arg(step)] = evolve(whole, items=(*whole.items, *known))
 
 
 @_on("DICT_UPDATE", "DICT_MERGE")
 def _update(frame: Frame, state: State, step: Instruction) -> None:
-    given, whole = state.stack.pop(), state.stack[-step.arg]
+    given, whole = state.stack.pop(), state.stack[-_arg(step)]
     if not isinstance(given, Items):
         raise Unreadable
-    state.stack[-step.arg] = evolve(whole, items=(*whole.items, *given.items), keys=(*whole.keys, *given.keys))
+    state.stack[-_arg(step)] = evolve(whole, items=(*whole.items, *given.items), keys=(*whole.keys, *given.keys))
 
 
 @_on("LIST_APPEND", "SET_ADD")
 def _append(frame: Frame, state: State, step: Instruction) -> None:
-    item, whole = state.stack.pop(), state.stack[-step.arg]
-    loop = step.arg > 1
+    item, whole = state.stack.pop(), state.stack[-_arg(step)]
+    loop = _arg(step) > 1
     new = cleaned(item) if loop else item
-    state.stack[-step.arg] = evolve(whole, items=(*whole.items, new), loose=whole.loose or loop)
+    state.stack[-_arg(step)] = evolve(whole, items=(*whole.items, new), loose=whole.loose or loop)
 
 
 @_on("MAP_ADD")
 def _add(frame: Frame, state: State, step: Instruction) -> None:
     value, key = state.stack.pop(), state.stack.pop()
-    whole = state.stack[-step.arg]
+    whole = state.stack[-_arg(step)]
     items, keys = (*whole.items, cleaned(value)), (*whole.keys, cleaned(key))
-    state.stack[-step.arg] = evolve(whole, items=items, keys=keys, loose=True)
+    state.stack[-_arg(step)] = evolve(whole, items=items, keys=keys, loose=True)
 
 
 def cleaned(notion: Notion) -> Notion:
@@ -631,9 +640,9 @@ def _to_tuple(frame: Frame, state: State, step: Instruction) -> None:
 def _unpack(frame: Frame, state: State, step: Instruction) -> None:
     given = state.stack.pop()
     known = frame.reader.calls.spread(given)
-    if known is None or len(known) != step.arg:
+    if known is None or len(known) != _arg(step):
         frame.reader.calls.unseen([given], "unpacking")
-        known = [Plain(chosen([given])) for _ in range(step.arg)]
+        known = [Plain(chosen([given])) for _ in range(_arg(step))]
     state.stack.extend(reversed(known))
 
 
@@ -668,7 +677,7 @@ def _compare(frame: Frame, state: State, step: Instruction) -> None:
     if word is None:
         _operator(frame, state, str(step.argval).removeprefix("bool(").removesuffix(")"), (left, right))
     else:
-        _operator(frame, state, f"{'not ' if step.arg else ''}{word}", (left, right))
+        _operator(frame, state, f"{'not ' if _arg(step) else ''}{word}", (left, right))
 
 
 @_on("UNARY_NOT")

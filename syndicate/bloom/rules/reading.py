@@ -23,8 +23,8 @@ lattices".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
 
 from attrs import evolve, field, frozen
 
@@ -36,6 +36,7 @@ from syndicate.bloom.rules.notion import (
     Items,
     Notion,
     Of,
+    Outcome,
     Plain,
     Shown,
     Test,
@@ -45,10 +46,11 @@ from syndicate.bloom.rules.notion import (
     of_all,
     of_growing,
 )
-from syndicate.bloom.rules.reader import Outcome, Reader, Unreadable, Unseen
+from syndicate.bloom.rules.reader import Reader, Unreadable, Unseen
 from syndicate.bloom.rules.side import Side
 from syndicate.lattice import Set
 from syndicate.lattice.lattice import Lattice
+from syndicate.values.value import Value
 
 ELEMENT: Final = "element"
 """The attribute that denotes an element that a lattice's method gives to a function."""
@@ -63,7 +65,7 @@ FEW_CODES: Final = 2_000
 Kinds = Mapping[str, "type[Lattice] | str | None"]
 """Attributes that hold lattice values, with the lattice if it is known, or :data:`PERHAPS`."""
 
-Function = Any
+Function = Callable[..., Value]
 
 
 @frozen(eq=False)

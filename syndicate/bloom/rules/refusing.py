@@ -5,14 +5,15 @@ Source: ``docs/design/bloom.md``, "Collections and operators".
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from collections.abc import Callable
+from typing import NoReturn
 
 from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule
 
 
-def _refused(sign: str, remedy: str) -> Any:
-    def refuse(_: Any, __: Any) -> NoReturn:
+def _refused(sign: str, remedy: str) -> Callable[[object, object], NoReturn]:
+    def refuse(_: object, __: object) -> NoReturn:
         raise IllegalRule(f"{here()}: there is no {sign} of collections in a rule: {remedy}")
 
     return refuse

@@ -7,7 +7,6 @@ the algebra's heading; two columns that a join has equated are one attribute.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from attrs import frozen
 
@@ -24,7 +23,7 @@ class Side:
     *address* is the place of the column that is no payload: a channel's location, else the first; None if all are.
     """
 
-    owner: Any
+    owner: object
     name: str
     columns: Names
     attributes: Names

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import itemgetter
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 from syndicate.flow.element import Key, key_of, keys_of
 from syndicate.values.value import Value
@@ -102,7 +102,7 @@ class Held:
     def __init__(self) -> None:
         """None."""
         self.rows: Rows = {}
-        self.indexes: dict[Any, Index] = {}
+        self.indexes: dict[tuple[int, ...], Index] = {}
         self.readers: list[Rows] = []
         self.before: dict[Key, Value] = {}
         self.told: dict[Key, Value] | None = None
@@ -155,7 +155,7 @@ class Held:
 
     def put_one(self, key: Key, row: Row) -> None:
         """The same of one row, as there is in each round of a recursion along a chain."""
-        old: Any = self.rows.get(key, NO_ROW)
+        old: Value = self.rows.get(key, NO_ROW)
         if key not in self.before:
             self.before[key] = old
         if self.told is not None and key not in self.told:
@@ -198,7 +198,7 @@ class Held:
         told, self.told = self.told, {}
         return self.since(told)
 
-    def since(self, old: Mapping[Key, Any]) -> dict[Key, int]:
+    def since(self, old: Mapping[Key, Value]) -> dict[Key, int]:
         """What has changed since the rows of some keys were these, as weights of whole rows."""
         changes: dict[Key, int] = {}
         for key, row in old.items():

@@ -19,8 +19,8 @@ without a filter, a tick costs what it takes, however much waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
 
 from syndicate.bloom.row import Row, fitted_all, row_type
 from syndicate.bloom.site import raised_at, site_of
@@ -28,8 +28,9 @@ from syndicate.bloom.state.contents import Contents
 from syndicate.bloom.state.merged import Merged
 from syndicate.errors import RuleFailed
 from syndicate.flow.element import Key, key_of, natural
+from syndicate.values.value import Value
 
-Filter: TypeAlias = "Callable[[str, list[Row]], tuple[Iterable[Any], Iterable[Any]]]"
+Filter: TypeAlias = "Callable[[str, list[Row]], tuple[Iterable[Sequence[Value]], Iterable[Sequence[Value]]]]"
 """Given a collection's name and its rows, those that are accepted and those that are postponed."""
 
 

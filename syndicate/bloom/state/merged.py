@@ -17,7 +17,6 @@ Source: Conway et al. 2012, "Collections with embedded lattice values"; ``docs/d
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from syndicate.bloom.row import Names
 from syndicate.bloom.rules.embedded import lattice_columns, made_lattices
@@ -142,7 +141,7 @@ class Merged(Contents):
                 lattice_columns(row, self.columns, self.keys, f"{where}: {self.name}")
 
     def _merge(self, old: Row, row: Row, where: str) -> Row:
-        merged: list[Any] | None = None
+        merged: list[Value] | None = None
         try:
             for at in self._values:
                 mine, other = old[at], row[at]

@@ -25,7 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from syndicate.errors import JournalDamaged, JournalError, SnapshotError, StateError
 from syndicate.flow.element import Key, key_of, natural
@@ -100,7 +100,7 @@ class Store:
         new = {key: element for key, element, weight in elements if weight > 0 and key not in self.numbers}
         self._commit(new, [key for key, _, weight in elements if weight < 0 and key in self.numbers])
 
-    def _commit(self, new: Mapping[Key, Any], gone: Sequence[Key]) -> None:
+    def _commit(self, new: Mapping[Key, Value], gone: Sequence[Key]) -> None:
         if self.over:
             raise StateError(f"{self.place}: {self.over}: the tick cannot be written, and did not happen")
         if not new and not gone:

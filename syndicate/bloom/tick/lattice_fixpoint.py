@@ -16,15 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.embedded import LatticeFound
-from syndicate.bloom.rules.term import place_of
+from syndicate.bloom.rules.term import Term, place_of
 from syndicate.bloom.site import placed
 from syndicate.bloom.state.held import Held
 from syndicate.bloom.state.merged import Merged
-from syndicate.bloom.state.state import CellState, TableState
+from syndicate.bloom.state.state import CellState, ScratchState, State, TableState
 from syndicate.bloom.tick.lattice_join import Pipe
 from syndicate.bloom.tick.lattice_term import Spring
 from syndicate.bloom.tick.partition import Division, Growing
@@ -48,6 +47,9 @@ class Run:
         self.rule, self.level, self.growth = growing.rule, growing.level, growth
         self.spring: Spring | None = None
         self.pipe: Pipe | None = None
+        self.cell = growth.cells.get(self.rule.head)
+        self.contents = growth.contents.get(self.rule.head)
+        """What it merges into: the rows of a collection, if it is not a variable."""
         if growing.term is not None:
             self.spring = growth.spring(growing.term)
         else:
@@ -67,32 +69,34 @@ class Run:
 
     def run(self) -> None:
         """Merge what is new."""
-        site, state = self.rule.site, self.growth.states[self.rule.head]
+        site, cell = self.rule.site, self.cell
+        if self.contents is not None:
+            assert self.pipe is not None
+            absorb = self.contents.absorb
+            for _ in range(MAX_ITERATIONS):
+                rows = self.pipe.pull()
+                if not rows:
+                    return
+                absorb(rows, site)  # and again, as long as it feeds itself
+            raise restless([self.rule])
+        assert cell is not None
         if self.pipe is not None:
-            if not isinstance(state, CellState):
-                absorb = state.contents.absorb
-                for _ in range(MAX_ITERATIONS):
-                    rows = self.pipe.pull()
-                    if not rows:
-                        return
-                    absorb(rows, site)  # and again, as long as it feeds itself
-                raise restless([self.rule])
             rows = self.pipe.pull()
             if not rows:
                 return
-            value: Any = self._folded([row[0] for row in rows], state)
+            value: Value = self._folded([row[0] for row in rows], cell)
         else:
             assert self.spring is not None
             value = self.spring.pull(site)
             if value is None:
                 return
             if not isinstance(value, Lattice):
-                value = self._folded([value], state)
+                value = self._folded([value], cell)
         try:
             if self.rule.op == "<=":
-                self.growth.grow(state, value)
+                self.growth.grow(cell, value)
             else:
-                state.defer(value)
+                cell.defer(value)
         except SyndicateError as error:
             raise placed(error, f"{site}: {self.rule.head}") from error
 
@@ -111,7 +115,9 @@ class Run:
 class Outlet:
     """A term whose rows are read."""
 
-    def __init__(self, name: str, spring: Spring, rows: Any, level: int, held: Held) -> None:
+    def __init__(
+        self, name: str, spring: Spring, rows: Callable[[Value], list[Value]] | None, level: int, held: Held
+    ) -> None:
         """Of a spring; *rows* makes rows of what comes out."""
         self.name, self.spring, self.rows, self.level, self.held = name, spring, rows, level, held
 
@@ -136,16 +142,19 @@ class Growth:
     """What grows of a program."""
 
     def __init__(
-        self, division: Division, states: Mapping[str, Any], read: frozenset[str], *, naive: bool = False
+        self, division: Division, states: Mapping[str, State], read: frozenset[str], *, naive: bool = False
     ) -> None:
         """*read* are the relations that the circuit reads; *naive* applies methods to whole values each time."""
         self.division, self.states, self.naive = division, states, naive
         self.cells = {name: state for name, state in states.items() if isinstance(state, CellState)}
         self.merged = {name: states[name] for name in division.merged}
+        self.tables = {name: state for name, state in self.merged.items() if isinstance(state, TableState)}
+        self.scratches = {name: state for name, state in self.merged.items() if isinstance(state, ScratchState)}
+        self.contents = {name: rows for name, one in self.merged.items() if isinstance(rows := one.contents, Merged)}
         self.held: dict[str, Held] = {}
-        for name, state in self.merged.items():
-            state.contents.held.detach()
-            self.held[name] = state.contents.held
+        for name, contents in self.contents.items():
+            contents.held.detach()
+            self.held[name] = contents.held
         self.springs: list[Spring] = []
         self.grown: dict[str, list[Spring]] = {}
         self.cell_rows = {name: Held() for name in self.cells}
@@ -175,7 +184,7 @@ class Growth:
         ]
         self.once = self.untouched = True
 
-    def spring(self, term: Any) -> Spring:
+    def spring(self, term: Term) -> Spring:
         """A term that is notified when its variables grow."""
         made = Spring(term, self.cells, naive=self.naive)
         self.springs.append(made)
@@ -212,30 +221,26 @@ class Growth:
 
     def _begin(self, fed: Mapping[str, Mapping[Key, int]]) -> None:
         shrunk = {name for name, delta in fed.items() if any(weight < 0 for weight in delta.values())}
-        tables = [name for name, state in self.merged.items() if isinstance(state, TableState)]
-        leaving = {name: state.leaving for name in tables if (state := self.merged[name]).leaving}
+        leaving = {name: state.leaving for name, state in self.tables.items() if state.leaving}
         shrunk.update(leaving)
-        for name in tables:
-            self._begin_table(name, fed.get(name, {}))
-        anew = [name for name in self.merged if name not in tables and self._is_anew(name, shrunk)]
+        for name, table in self.tables.items():
+            self._begin_table(table, self.contents[name], fed.get(name, {}))
+        anew = [name for name in self.scratches if self._is_anew(name, shrunk)]
         for name in anew:
             self.held[name].drop(list(self.held[name].rows))
-        for name, state in self.merged.items():
-            if name not in tables:
-                delta = fed.get(name, {})
-                now = state.present() if name in anew else [row for row, weight in delta.items() if weight > 0]
-                if now:
-                    state.contents.absorb([natural(row) for row in now], f"a row given to {name}")
+        for name, state in self.scratches.items():
+            delta = fed.get(name, {})
+            now = state.present() if name in anew else [row for row, weight in delta.items() if weight > 0]
+            if now:
+                self.contents[name].absorb([natural(row) for row in now], f"a row given to {name}")
         for run in self.runs:
             if run.rule.head in leaving or run.rule.head in anew:
                 run.restart()
-        for state in self.cells.values():
-            for value in state.taken():
-                self.grow(state, value)
+        for cell in self.cells.values():
+            for value in cell.taken():
+                self.grow(cell, value)
 
-    def _begin_table(self, name: str, delta: Mapping[Key, int]) -> None:
-        state = self.merged[name]
-        contents: Merged = state.contents
+    def _begin_table(self, state: TableState, contents: Merged, delta: Mapping[Key, int]) -> None:
         gone = {contents.key(row) for row in state.leaving if row in contents.rows}
         contents.held.drop(gone)
         arriving = [natural(row) for row, weight in delta.items() if weight > 0]
@@ -243,7 +248,7 @@ class Growth:
             standing = (*state.next.rows, *state.replacing.rows)
             arriving += [natural(row) for row in standing if contents.key(row) in gone]
         if arriving:
-            contents.absorb(arriving, f"a row given to {name}")
+            contents.absorb(arriving, f"a row given to {contents.name}")
 
     def _is_anew(self, name: str, shrunk: set[str]) -> bool:
         upstream = self.division.upstream[name]

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import chain
-from typing import Any, Final
+from typing import Final
 
 from attrs import field, frozen
 
@@ -45,12 +45,12 @@ class Flow:
 
     inputs: tuple[Input, ...]
     heading: Names
-    stages: tuple[Callable[[list[Any]], list[Any]], ...] = field(factory=tuple)
+    stages: tuple[Callable[[list[Value]], list[Value]], ...] = field(factory=tuple)
 
 
 def flow_of(body: plan.Expression, named: Callable[[plan.Expression], str]) -> Flow:
     """The flow of a body; *named* gives the name of a relation for an expression that can be no part of it."""
-    stages: list[Callable[[list[Any]], list[Any]]] = []
+    stages: list[Callable[[list[Value]], list[Value]]] = []
     while True:
         match body:
             case plan.FlatMap():
@@ -72,15 +72,15 @@ def _places(source: plan.Expression) -> dict[str, str]:
     return {name: f"r[{at}]" for at, name in enumerate(source.heading)}
 
 
-def _flat(function: Callable[[Value], Value]) -> Callable[[list[Any]], list[Any]]:
+def _flat(function: Callable[[Value], Value]) -> Callable[[list[Value]], list[Value]]:
     return lambda rows: list(chain.from_iterable(map(function, rows)))
 
 
-def _mapped(function: Callable[[Value], Value]) -> Callable[[list[Any]], list[Any]]:
+def _mapped(function: Callable[[Value], Value]) -> Callable[[list[Value]], list[Value]]:
     return lambda rows: list(map(function, rows))
 
 
-def _filtered(function: Callable[[Value], Value]) -> Callable[[list[Any]], list[Any]]:
+def _filtered(function: Callable[[Value], Value]) -> Callable[[list[Value]], list[Value]]:
     return lambda rows: list(filter(function, rows))
 
 
@@ -119,7 +119,7 @@ class Step:
     def __init__(self, places: tuple[int, ...], index: Index, combine: Callable[[Value, Value], Value]) -> None:
         self.keys, self.index, self.combine = columns_of(places), index, combine
 
-    def __call__(self, rows: list[Value]) -> list[Any]:
+    def __call__(self, rows: list[Value]) -> list[Value]:
         """The rows with those that match."""
         get, combine = self.index.buckets.get, self.combine
         return [
@@ -140,12 +140,12 @@ class Pipe:
         ways = [(*self._way(at), *flow.stages) for at in range(len(flow.inputs))]
         self.both = list(zip(self.new, ways, strict=True))
 
-    def _way(self, first: int) -> list[Callable[[list[Any]], list[Any]]]:
+    def _way(self, first: int) -> list[Callable[[list[Value]], list[Value]]]:
         """From what is new of one input to joined rows over the heading."""
         flow = self.flow
         known = dict(flow.inputs[first].places)
         width = max(known.values(), default=-1) + 1
-        order: list[Callable[[list[Any]], list[Any]]] = []
+        order: list[Callable[[list[Value]], list[Value]]] = []
         waiting = [at for at in range(len(flow.inputs)) if at != first]
         at_row = known
         while waiting:
@@ -185,7 +185,7 @@ class Pipe:
 
     def pull(self) -> list[Row]:
         """The rows of the body that are new, some of them more than once."""
-        rows_: list[Any] = []
+        rows_: list[Value] = []
         for new, way in self.both:
             if new:
                 rows: list[Value] = list(new.values())

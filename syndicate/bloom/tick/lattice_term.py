@@ -9,7 +9,8 @@ Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Semi
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final, Protocol
 
 from syndicate.bloom.rules.capture import Mentioned, held_value, hold
 from syndicate.bloom.rules.cell import Cell, Complete, whole_term
@@ -23,6 +24,14 @@ from syndicate.lattice.method import Kind
 from syndicate.values.value import Value
 
 NOTHING: Final = object()
+
+
+class HasValue(Protocol):
+    """What holds the value of a variable."""
+
+    @property
+    def value(self) -> Value:
+        """The value."""
 
 
 class Leaf:
@@ -42,14 +51,14 @@ class Leaf:
         """All of it."""
         return self.now()
 
-    def pull(self) -> Grown[Any] | None:
+    def pull(self) -> Grown[Lattice] | None:
         """What is new."""
         if self.delta is None:
             return None
         grown, self.delta = Grown(self.now(), self.delta), None
         return grown
 
-    def whole(self) -> Any:
+    def whole(self) -> Value:
         """All of it, anew."""
         return self.now()
 
@@ -57,7 +66,7 @@ class Leaf:
 class Node:
     """A method call; with *keep*, all that it has answered is kept as one value."""
 
-    def __init__(self, method: CalledMethod, parts: list[Any]) -> None:
+    def __init__(self, method: CalledMethod, parts: list[Value]) -> None:
         """*parts* are the receiver and the arguments: nodes, leaves, or plain."""
         self.name = method.name
         self.parts = parts
@@ -77,7 +86,7 @@ class Node:
         ]
         if not any(one is not None and one is not NOTHING for one in pulled):
             return None
-        given: list[Any] = [
+        given: list[Value] = [
             part if one is NOTHING else self._value(part) if one is None else one
             for part, one in zip(self.parts, pulled, strict=True)
         ]
@@ -90,10 +99,10 @@ class Node:
         return Grown(self.value, answer)
 
     @staticmethod
-    def _value(part: Any) -> Any:
+    def _value(part: Value) -> Value:
         return part.value if part.value is not NOTHING else part.whole()
 
-    def whole(self) -> Any:
+    def whole(self) -> Value:
         """The answer to all that there is."""
         first, *others = [part.whole() if isinstance(part, (Node, Leaf)) else part for part in self.parts]
         return getattr(first, self.name)(*others)
@@ -102,7 +111,7 @@ class Node:
 class Spring:
     """A term in a program that runs."""
 
-    def __init__(self, term: Term, cells: Any, *, naive: bool) -> None:
+    def __init__(self, term: Term, cells: Mapping[str, HasValue], *, naive: bool) -> None:
         """*cells* gives, by name, the state of a variable."""
         self.term, self.naive = term, naive
         self.leaves: dict[str, list[Leaf]] = {}
@@ -112,7 +121,7 @@ class Spring:
         self.firm = is_firm(term)
         self.fresh = True
 
-    def _made(self, term: Any) -> Any:
+    def _made(self, term: Value) -> Value:
         if isinstance(term, Cell):
             return self._leaf(term)
         if isinstance(term, Complete):
@@ -176,7 +185,7 @@ class Spring:
         return found.delta if isinstance(found, Grown) else found
 
 
-def _forget(node: Any) -> None:
+def _forget(node: object) -> None:
     if isinstance(node, Node):
         node.value = NOTHING
         for part in node.parts:

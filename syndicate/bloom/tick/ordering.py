@@ -11,8 +11,7 @@ Source: Conway et al. 2012 (stratification); ``docs/design/bloom.md``, "Function
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 from attrs import evolve
 
@@ -20,10 +19,10 @@ from syndicate import plan
 from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.cell import Complete
 from syndicate.bloom.rules.function import Bare, Fitting, Testing, origin_of
-from syndicate.bloom.rules.head import declaration_of, key_count
+from syndicate.bloom.rules.head import Head, declaration_of, key_count
 from syndicate.bloom.rules.reader import Unseen
 from syndicate.bloom.rules.reading import PERHAPS, Purpose, Reading, read_origin
-from syndicate.bloom.rules.term import VALUE, Lifted, is_firm, lattice_of, plan_of
+from syndicate.bloom.rules.term import VALUE, Lifted, Term, is_firm, lattice_of, plan_of
 from syndicate.bloom.tick.over import over
 from syndicate.errors import LatticeAsKey
 from syndicate.lattice.lattice import Lattice, holds_lattice
@@ -65,12 +64,12 @@ class Kinds(Growth):
 class Ordering:
     """Marks rules; a function is read once for each kind of rows."""
 
-    def __init__(self, known: Known, cells: Mapping[str, Any]) -> None:
+    def __init__(self, known: Known, cells: Mapping[str, Term]) -> None:
         """*known* of the columns that hold lattice values, or may; *cells* are the variables, by name."""
         self.held = {name: dict(columns) for name, columns in known.items()}
         self.known, self.cells = known, cells
         self.kinds = Kinds(known, self.reading)
-        self._read: dict[Any, Reading] = {}
+        self._read: dict[Hashable, Reading] = {}
 
     def infer(self, rules: Sequence[Rule]) -> None:
         """Learn of columns from what functions make."""
@@ -130,7 +129,7 @@ class Ordering:
                 offences |= self._of(condition.function, expression.source, Purpose(test=True)).offences
         return Reading(offences)
 
-    def _of(self, call: Any, source: plan.Expression, purpose: Purpose) -> Reading:
+    def _of(self, call: object, source: plan.Expression, purpose: Purpose) -> Reading:
         origin = origin_of(call)
         kinds = self.kinds.of(source)
         if origin is None:
@@ -228,11 +227,11 @@ def _origins(expression: plan.Expression, name: str) -> Iterable[plan.Expression
             yield expression
 
 
-def known_columns(collections: Iterable[Any], held: Mapping[str, Iterable[str]]) -> Known:
+def known_columns(collections: Iterable[Head], held: Mapping[str, Iterable[str]]) -> Known:
     """What is known of columns before functions are read; *held* hold lattice values, but nobody says which."""
     result: Known = {}
     for one in collections:
-        named: Mapping[str, Any] = declaration_of(one).lattices
+        named: Mapping[str, type[Lattice]] = declaration_of(one).lattices
         own: dict[str, Kind] = dict.fromkeys(one.cols[key_count(one) :], PERHAPS)
         own |= dict.fromkeys(held.get(one.tabname, ()))
         own |= named

@@ -13,7 +13,7 @@ programs".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from attrs import define, field, frozen
 
@@ -21,7 +21,7 @@ from syndicate import plan
 from syndicate.bloom.declaration import Kind
 from syndicate.bloom.row import Names
 from syndicate.bloom.rule import Rule
-from syndicate.bloom.rules.head import kind_of
+from syndicate.bloom.rules.head import Head, kind_of
 from syndicate.bloom.rules.term import Lifted, Term, leaves_of
 from syndicate.bloom.tick.lattice_join import Flow, flow_of
 from syndicate.bloom.tick.over import over
@@ -70,13 +70,16 @@ class Division:
     shaky: frozenset[str] = frozenset()
 
 
-def is_divided(collections: Iterable[Any], rules: Iterable[Rule], merged: Mapping[str, Any]) -> bool:
+def is_divided(collections: Iterable[Head], rules: Iterable[Rule], merged: Mapping[str, frozenset[str]]) -> bool:
     """Whether anything in a program grows."""
     return bool(merged) or any(kind_of(one) is Kind.LATTICE for one in collections)
 
 
 def divided(
-    collections: Sequence[Any], rules: Sequence[Rule], program: plan.Program, merged: Mapping[str, frozenset[str]]
+    collections: Sequence[Head],
+    rules: Sequence[Rule],
+    program: plan.Program,
+    merged: Mapping[str, frozenset[str]],
 ) -> Division:
     """The division of a program with these rules, of which *program* knows the strata."""
     levels = {name: stratum.level for stratum in program.strata() for name in stratum.relations}

@@ -16,8 +16,9 @@ from syndicate import plan
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import TABLES, Kind
 from syndicate.bloom.rule import Rule
-from syndicate.bloom.rules.head import declaration_of, key_count, kind_of
+from syndicate.bloom.rules.head import Head, declaration_of, key_count, kind_of
 from syndicate.bloom.rules.reader import Unseen
+from syndicate.bloom.rules.term import Term
 from syndicate.bloom.site import placing
 from syndicate.bloom.tick.ordering import Ordering, known_columns
 from syndicate.bloom.tick.partition import Division, Given, divided, is_divided
@@ -55,12 +56,14 @@ def wired(
 
     *merged* are the collections that are known to hold lattice values, with the columns that do.
     """
-    every = list(collections)
+    every: list[Head] = list(collections)
     known = {one.tabname: one for one in every if one.cols or kind_of(one) is not Kind.TEMP}
     _check_definitions(rules)
     cells = frozenset(one.tabname for one in every if kind_of(one) is Kind.LATTICE)
     named = {name: dict(declaration_of(one).lattices) for name, one in known.items() if name not in cells}
-    ordering = Ordering(known_columns(every, merged or {}), {one.tabname: one for one in every if one.tabname in cells})
+    ordering = Ordering(
+        known_columns(every, merged or {}), {one.tabname: one for one in every if isinstance(one, Term)}
+    )
     ordering.infer(rules)
     rules = [ordering.ordered(rule) for rule in rules]
     held = ordering.spread(rules, {name: key_count(one) for name, one in known.items()})
@@ -82,7 +85,7 @@ def wired(
 
 
 def _program(
-    collections: Mapping[str, Collection], rules: Sequence[Given], division: Division | None = None
+    collections: Mapping[str, Head], rules: Sequence[Given], division: Division | None = None
 ) -> tuple[plan.Program, set[str]]:
     program = plan.Program()
     read, derived = _read(rules), _derived(rules)
@@ -118,7 +121,7 @@ def _derived(rules: Iterable[Given]) -> frozenset[str]:
 def _wiring(
     program: plan.Program,
     own: plan.Program,
-    collections: Mapping[str, Collection],
+    collections: Mapping[str, Head],
     rules: Sequence[Given],
     sinks: set[str],
     division: Division | None = None,
