@@ -118,12 +118,7 @@ def _lacks(rows: Witnesses, this: plan.Expression, bound: Bound) -> Iterator[Lac
             for source in this.sources:
                 yield from _lacks(rows, source, bound)
         case plan.AntiJoin() | plan.Difference():
-            for row, seen in islice(rows.of(this.left, bound), _TRIED):
-                shared = {n: v for n, v in zip(this.left.heading, row, strict=True) if n in this.right.heading}
-                for _, against in islice(rows.of(this.right, shared), 1):
-                    yield Lack("present", f"{_named(against)} is against it", (seen,), against=tuple(facts_of(against)))
-                return
-            yield from _lacks(rows, this.left, bound)
+            yield from _of_exclusion(rows, this.left, this.right, bound)
         case plan.GroupBy():
             yield from _of_group(rows, this, {name: bound[name] for name in this.by if name in bound})
         case plan.ThetaJoin() | plan.EquiJoin():
@@ -134,6 +129,17 @@ def _lacks(rows: Witnesses, this: plan.Expression, bound: Bound) -> Iterator[Lac
                 yield Lack("compared", f"{' and '.join(map(str, this.conditions))} does not hold", (witness[1],))
         case _:
             yield from _of_join(rows, this.parts(), bound)
+
+
+def _of_exclusion(rows: Witnesses, left: plan.Expression, right: plan.Expression, bound: Bound) -> Iterator[Lack]:
+    first = next(rows.of(left, bound), None)
+    if first is None:
+        yield from _lacks(rows, left, bound)
+        return
+    row, seen = first
+    shared = {n: v for n, v in zip(left.heading, row, strict=True) if n in right.heading}
+    for _, against in islice(rows.of(right, shared), 1):
+        yield Lack("present", f"{_named(against)} is against it", (seen,), against=tuple(facts_of(against)))
 
 
 def _of_columns(rows: Witnesses, this: plan.Projection, bound: Bound) -> Iterator[Lack]:

@@ -67,8 +67,8 @@ class Search(Generic[F, P]):
             if fact in self.proven:
                 continue
             ways = list(islice(self._asked[fact], AT_ONCE))
-            if not ways and fact not in self._derived:
-                self._without(fact)
+            if not ways and fact not in self._derived and (proof := self.otherwise(fact)) is not None:
+                self.settle(fact, proof)
             for way in ways:
                 self._derived.add(fact)
                 self._try(fact, way)
@@ -103,11 +103,6 @@ class Search(Generic[F, P]):
             self.settle(fact, proof)
         else:
             self._pending.append(fact)
-
-    def _without(self, fact: F) -> None:
-        proof = self.otherwise(fact)
-        if proof is not None:
-            self.settle(fact, proof)
 
     def _try(self, fact: F, way: Way[F, P]) -> None:
         for premise in list(way.missing):

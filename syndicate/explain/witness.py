@@ -30,6 +30,7 @@ from syndicate.errors import PlanError
 from syndicate.explain.derivation import Absence, Group, Row
 from syndicate.flow.comparison import same
 from syndicate.flow.element import Element, Key, key_of, natural
+from syndicate.flow.operators.groups import GroupView
 from syndicate.plan.rows import RowFunctions
 
 Bound: TypeAlias = Mapping[str, Element]
@@ -52,7 +53,7 @@ class Grouped(Group):
 
 
 Witness: TypeAlias = tuple[Fact | Absence | Grouped, ...]
-Found: TypeAlias = Iterator[tuple[Row, Witness]]
+Matches: TypeAlias = Iterator[tuple[Row, Witness]]
 
 
 class Witnesses:
@@ -66,7 +67,7 @@ class Witnesses:
         self._images: dict[plan.Expression, dict[Key, dict[Key, None]]] = {}
         self._rows: dict[plan.Expression, list[tuple[Row, Witness]]] = {}
 
-    def of(self, this: plan.Expression, bound: Bound, *, witnessed: bool = True) -> Found:
+    def of(self, this: plan.Expression, bound: Bound, *, witnessed: bool = True) -> Matches:
         """The rows of an expression that fit, with their witnesses; a row comes once for each witness.
 
         If it is not to be *witnessed*, each row comes once, which is a different order of work.
@@ -80,7 +81,7 @@ class Witnesses:
             self._rows[this] = list(_once(witnesses))
         return iter(self._rows[this])
 
-    def _of(self, this: plan.Expression, bound: Bound, witnessed: bool) -> Found:
+    def _of(self, this: plan.Expression, bound: Bound, witnessed: bool) -> Matches:
         match this:
             case plan.Relation():
                 for key in self._lookup(this, bound):
@@ -100,11 +101,11 @@ class Witnesses:
             case _:
                 yield from self._combined(this, bound, witnessed)
 
-    def other(self, this: plan.Expression, bound: Bound) -> Found:
+    def other(self, this: plan.Expression, bound: Bound) -> Matches:
         """Those of an expression that is not searched here; raises :class:`PlanError`."""
         raise PlanError(f"{this.title()}: nobody knows how to look for the reasons of its rows")
 
-    def _passed(self, this: plan.Selection | plan.NonMonotone | plan.Rename, bound: Bound, witnessed: bool) -> Found:
+    def _passed(self, this: plan.Selection | plan.NonMonotone | plan.Rename, bound: Bound, witnessed: bool) -> Matches:
         if isinstance(this, plan.Rename):
             old = {new: old for old, new in this.renaming}
             bound = {old.get(name, name): value for name, value in bound.items()}
@@ -114,7 +115,7 @@ class Witnesses:
             if test(row):
                 yield row, seen
 
-    def _combined(self, this: plan.Expression, bound: Bound, witnessed: bool) -> Found:
+    def _combined(self, this: plan.Expression, bound: Bound, witnessed: bool) -> Matches:
         match this:
             case plan.Union():
                 for source in this.sources:
@@ -162,7 +163,7 @@ class Witnesses:
                 index.setdefault(key_of(tuple(values[place] for place in places)), []).append(row)
         return iter(index.get(key_of(tuple(bound.values())), []))
 
-    def _projected(self, this: plan.Projection, bound: Bound, witnessed: bool) -> Found:
+    def _projected(self, this: plan.Projection, bound: Bound, witnessed: bool) -> Matches:
         below: dict[str, Element] = {}
         for name, scalar in this.columns:
             if name in bound:
@@ -178,7 +179,7 @@ class Witnesses:
             if fits(result, this.heading, bound):
                 yield result, seen
 
-    def _called(self, this: plan.Map | plan.FlatMap, bound: Bound, witnessed: bool) -> Found:
+    def _called(self, this: plan.Map | plan.FlatMap, bound: Bound, witnessed: bool) -> Matches:
         images = self._images.get(this)
         if images is None:  # a function has no way back: what it makes of all rows is looked up
             images = self._images[this] = {}
@@ -201,7 +202,7 @@ class Witnesses:
 
     def _joined(
         self, heading: Sequence[str], sources: Sequence[plan.Expression], bound: Bound, witnessed: bool
-    ) -> Found:
+    ) -> Matches:
         if not sources:
             yield tuple(bound[name] for name in heading), ()
             return
@@ -213,7 +214,7 @@ class Witnesses:
             for whole, others in self._joined(heading, rest, more, witnessed):
                 yield whole, seen + others
 
-    def _grouped(self, this: plan.GroupBy, bound: Bound, witnessed: bool) -> Found:
+    def _grouped(self, this: plan.GroupBy, bound: Bound, witnessed: bool) -> Matches:
         groups: dict[Key, dict[Key, None]] = {}
         places = [this.source.heading.index(name) for name in this.by]
         for row, _ in self.of(this.source, {name: bound[name] for name in this.by if name in bound}, witnessed=False):
@@ -238,23 +239,7 @@ class Witnesses:
             scalar = None if read is None else read(natural(member))
             value = key_of(scalar[0] if scalar is not None and len(scalar) == 1 else scalar)
             group[value] = group.get(value, 0) + 1
-        return this.aggregate.of(_Values(group))
-
-
-class _Values(Mapping[Element, int]):
-    """A group as an aggregate sees it: values that Python may confuse, each with its number."""
-
-    def __init__(self, group: Mapping[Key, int]) -> None:
-        self._group = group
-
-    def __iter__(self) -> Iterator[Element]:
-        return map(natural, self._group)
-
-    def __len__(self) -> int:
-        return len(self._group)
-
-    def __getitem__(self, value: Element) -> int:
-        return self._group[key_of(value)]
+        return this.aggregate.of(GroupView(group))
 
 
 def facts_of(seen: Witness) -> Iterator[Fact]:
@@ -283,7 +268,7 @@ def absence(this: plan.Expression, bound: Bound) -> Absence:
     return Absence(names or ("facts",), tuple(where.items()))
 
 
-def _once(witnesses: Found) -> Found:
+def _once(witnesses: Matches) -> Matches:
     """Each row once."""
     seen: set[Key] = set()
     for row, witness in witnesses:

@@ -154,6 +154,7 @@ class Loop(Scope):
         self, batches: list[tuple[int, Batch]], budget: float = float("inf"), *, counted: bool = True
     ) -> tuple[list[Batch | None] | None, int]:
         """The sums of the exports, and, if *counted*, how many rows went through; None if that exceeded the budget."""
+        # All of an iteration is here: where it is one row, a call of a part of it would cost as much as the part does.
         for cell in self.begun:
             self.undo.append((cell.restore, cell.value))
             cell.value = {}

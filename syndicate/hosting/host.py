@@ -14,15 +14,17 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Turn, current, expect_ref, here
 from syndicate.errors import ArgumentError, WrongActor
 from syndicate.hosting.outputs import Output
-from syndicate.hosting.refusals import Refusals
 from syndicate.log import logger
 from syndicate.values.value import Ref
+
+EACH_LOGGED: Final = 10
+"""So many refusals are logged one by one; then only each time that their number has doubled."""
 
 Start: TypeAlias = Callable[[], None]
 """A boot function, for ``spawn`` and ``react``."""
@@ -86,7 +88,7 @@ class Host(ABC):
         """Of the current actor; *what* is how errors name it.  Raises :class:`~syndicate.errors.NotInTurn`."""
         self.what = what
         self.turn: Turn = current(what)
-        self.refusals = Refusals(self.turn.actor.name)
+        self.refusals = 0
         self.failing: set[Output] = set()
         self.due = self.stepping = self.paused = False
         self.facet: Facet
@@ -132,8 +134,11 @@ class Host(ABC):
     # ------------------------------------------------------------------------------------------------ what it refuses
 
     def refuse(self, port: object, reason: object) -> None:
-        """Log that something was refused."""
-        self.refusals.log(reason, **{self.port: str(port)[:80]})
+        """Log that something was refused, unless very much is."""
+        self.refusals = count = self.refusals + 1
+        if count <= EACH_LOGGED or count & (count - 1) == 0:
+            where = {self.port: str(port)[:80]}
+            logger(actor=self.turn.actor.name).warning("a row was refused", **where, reason=str(reason), refused=count)
 
     def blame(self, port: str, text: str, error: Exception, what: str) -> None:
         """Log that a change, *text*, was refused because with it *what* raised an error.

@@ -2,8 +2,7 @@
 
 This is one rule for all hosts of rules (:mod:`syndicate.hosting.host`).  A step that fails has not happened.  If it
 also fails without what untrusted peers gave, the mistake is the program's own, and ends it; if not, what they gave is
-attempted by halves (:func:`sift`), down to single items that fail by themselves.  These are refused, and logged
-(:class:`Refusals`).
+attempted by halves (:func:`sift`), down to single items that fail by themselves.  These are refused, and logged.
 
 >>> refused, done = [], []
 >>> def attempt(items):
@@ -18,14 +17,9 @@ attempted by halves (:func:`sift`), down to single items that fail by themselves
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol, TypeVar
-
-from syndicate.log import logger
+from typing import Protocol, TypeVar
 
 Item = TypeVar("Item")
-
-_EACH: Final = 10
-"""So many refusals are logged one by one; then only each time that their number has doubled."""
 
 
 class Stepper(Protocol[Item]):
@@ -100,19 +94,3 @@ def sift(
     middle = len(items) // 2
     sift(items[:middle], attempt, refuse)
     sift(items[middle:], attempt, refuse)
-
-
-class Refusals:
-    """The log of what one host refuses: ``count`` of them so far, and a line for few of very many."""
-
-    __slots__ = ("actor", "count")
-
-    def __init__(self, actor: str) -> None:
-        self.actor = actor
-        self.count = 0
-
-    def log(self, reason: object, **where: str) -> None:
-        """Count one more, and log it unless there are many."""
-        self.count = count = self.count + 1
-        if count <= _EACH or count & (count - 1) == 0:
-            logger(actor=self.actor).warning("a row was refused", **where, reason=str(reason), refused=count)

@@ -46,7 +46,7 @@ from syndicate.bloom.tick.runtime import Runtime
 from syndicate.errors import RowAbsent, RowMisfit
 from syndicate.explain.derivation import Derivation, said
 from syndicate.explain.proof import Proof, Proofs
-from syndicate.explain.witness import Bound, Fact, Found, Grouped, Witnesses, fits
+from syndicate.explain.witness import Bound, Fact, Grouped, Matches, Witnesses, fits
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.values.value import Value
 
@@ -151,7 +151,7 @@ def find(instance: Instance, collection: str | Collection, row: Value) -> tuple[
 class TermWitnesses(Witnesses):
     """Searches terms of lattices too: they are computed again."""
 
-    def other(self, this: plan.Expression, bound: Bound) -> Found:
+    def other(self, this: plan.Expression, bound: Bound) -> Matches:
         """The rows of a term."""
         if not isinstance(this, Lifted):
             yield from super().other(this, bound)

@@ -68,13 +68,13 @@ def possible(
             sends = [(number, row) for number, row, _ in here.sends]
             lasting = set(here.next)
             for number, rule in groups.items():
-                for row in _totals(rule, here.true[_group(number)]):
-                    if rule.kind == "deductive":
-                        facts[time].add((rule.head.relation, row))
-                    elif rule.kind == "next":
-                        lasting.add((rule.head.relation, row))
-                    else:
-                        sends.append((number, row))
+                totals = [(rule.head.relation, row) for row in _totals(rule, here.true[_group(number)])]
+                if rule.kind == "deductive":
+                    facts[time].update(totals)
+                elif rule.kind == "next":
+                    lasting.update(totals)
+                else:
+                    sends += [(number, row) for _, row in totals]
             if time < until:
                 facts[time + 1] |= lasting
             for number, row in sends:

@@ -175,66 +175,63 @@ class _Asking:
             attempt
             for number, rule in enumerate(model.rules)
             if rule.head.relation == relation and not rule.fact
-            for attempt in self.attempt(number, rule, row, time, depth)
+            if (attempt := self.attempt(number, rule, row, time, depth)) is not None
         ]
         return WhyNot(relation, row, attempts=tuple(attempts), time=time, stated=tuple(sorted(times)))
 
-    def attempt(self, number: int, rule: Rule, row: Pattern, time: int, depth: int) -> Iterator[Attempt]:
-        known = unified(rule.head, row)
-        if known is None:
-            return
+    def attempt(self, number: int, rule: Rule, row: Pattern, time: int, depth: int) -> Attempt | None:
+        """What a rule came to; None if it makes no such row."""
+        start = unified(rule.head, row)
+        if start is None:
+            return None
         model, at = self.history.model, time - (rule.kind != "deductive")
         if rule.kind in ("async", "later"):
             sent = tuple(m for m in model.messages if m.rule == number and m.sent < time and suits(row, m.row))
             if sent:
                 stop: Stop = "elsewhen" if any(m.arrive for m in sent) else "lost"
-                yield Attempt(stop, rule=rule, at=at, messages=sent, losses=tuple(map(self.loss, sent)))
-                return
+                return Attempt(stop, rule=rule, at=at, messages=sent, losses=tuple(map(self.loss, sent)))
         if at < model.start:
-            yield Attempt("early", rule=rule, at=at)
-            return
+            return Attempt("early", rule=rule, at=at)
         reached: list[tuple[int, int, Reached]] = []
         for when in self.times(rule, at):
-            binding_then = {**{name.name: when for name in rule.times}, **known}
+            binding_then = {**{name.name: when for name in rule.times}, **start}
             if all(binding_then[name.name] == when for name in rule.times):
                 best = self.furthest(number, binding_then, row, when)
                 if when == at or best.failed is not None:  # else it was there then, and has gone since
                     reached.append((best.done, when, best))
         if not reached:
-            yield Attempt("head", rule=rule, at=at)
-            return
+            return Attempt("head", rule=rule, at=at)
         _, at, best = max(reached, key=lambda one: one[:2])
-        frame = is_frame(self.history.bodies[number])
-        if frame and isinstance(best.failed, Atom) and best.hit is None:
-            return  # it was never there to be kept
+        if isinstance(best.failed, Atom) and best.hit is None and is_frame(self.history.bodies[number]):
+            return None  # it was never there to be kept
+        return self.failure(rule, at, best, depth)
+
+    def failure(self, rule: Rule, at: int, best: Reached, depth: int) -> Attempt:
+        """What stops the binding that got furthest."""
         binding = tuple(sorted(pair for pair in best.binding.items() if not pair[0].startswith("=")))
-        match best.failed:
-            case None if is_grouped(rule):
-                yield Attempt("total" if rule.aggregates else "choice", rule=rule, at=at, binding=binding)
-            case None:
-                yield Attempt("head", rule=rule, at=at, binding=binding)
-            case Comparison() as goal:
-                if isinstance(goal.left, Variable) and goal.left.name.startswith("="):  # a column that is computed
-                    goal = evolve(goal, left=Constant(best.binding[goal.left.name]))
-                names = {v.name for v in variables(goal)}
-                yield Attempt(
-                    "compared", rule=rule, at=at, binding=tuple(pair for pair in binding if pair[0] in names), goal=goal
-                )
-            case Atom() as atom:
-                when = atom.time if isinstance(atom.time, int) else at
-                far = Attempt("", rule=rule, at=when, binding=binding, relation=atom.relation)
-                because: WhyNot | Why | None
-                if best.hit is not None:
-                    because = why(self.history, atom.relation, best.hit, when, depth - 1)
-                    yield evolve(far, stop="present", row=best.hit, because=because)
-                    return
-                missing, because = filled(atom, best.binding), None
-                if not any(suits(missing, one) for one in self.history.table(atom.relation, when).rows):
-                    because = self.explain(atom.relation, missing, when, depth - 1)
-                    if not (because.attempts or because.stated or because.deeper):
-                        because = None
-                lacking = evolve(_substituted(atom, best.binding), time=when)
-                yield evolve(far, stop="missing", row=missing, goal=lacking, because=because)
+        goal = best.failed
+        if goal is None:
+            stop: Stop = "head" if not is_grouped(rule) else "total" if rule.aggregates else "choice"
+            return Attempt(stop, rule=rule, at=at, binding=binding)
+        if isinstance(goal, Comparison):
+            if isinstance(goal.left, Variable) and goal.left.name.startswith("="):  # a column that is computed
+                goal = evolve(goal, left=Constant(best.binding[goal.left.name]))
+            names = {v.name for v in variables(goal)}
+            used = tuple(pair for pair in binding if pair[0] in names)
+            return Attempt("compared", rule=rule, at=at, binding=used, goal=goal)
+        when = goal.time if isinstance(goal.time, int) else at
+        if best.hit is not None:
+            reason = why(self.history, goal.relation, best.hit, when, depth - 1)
+            return Attempt("present", reason, rule=rule, at=when, binding=binding, relation=goal.relation, row=best.hit)
+        missing, because = filled(goal, best.binding), None
+        if not any(suits(missing, one) for one in self.history.table(goal.relation, when).rows):
+            deeper = self.explain(goal.relation, missing, when, depth - 1)
+            if deeper.attempts or deeper.stated or deeper.deeper:
+                because = deeper
+        lacking = evolve(_substituted(goal, best.binding), time=when)
+        return Attempt(
+            "missing", because, rule=rule, at=when, binding=binding, relation=goal.relation, row=missing, goal=lacking
+        )
 
     def times(self, rule: Rule, at: int) -> list[int]:
         """When to look at a body: of what is kept, at all times at which something in it begins, up to the last."""

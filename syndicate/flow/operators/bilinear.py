@@ -203,7 +203,7 @@ def _make_timed_join(
                     weights.append(weight * times)
         return check(elements, weights) if elements else {}
 
-    def step() -> object:
+    def step() -> object:  # in one piece, since it runs in each iteration
         a, b, now = cells[i], cells[j], scope.now
         if not later and not left.mixed and not right.mixed:
             if not b and len(a) == 1 and type(right) is Arrangement:

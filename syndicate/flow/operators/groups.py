@@ -187,6 +187,7 @@ def linear_result(entry: tuple[int, int, Total | None] | None, *, mean: bool) ->
 
 def _make_linear(scope: Context, node: Node, aggregate: Aggregate) -> Step:
     """``sum`` and ``avg``: the sum of the weights, the sum of all integers, and a Total of whatever else there is."""
+    # One closure goes over the batch once: its parts share what they read, and calls would cost more than they do.
     cells, i, undo, by = scope.cells, scope.inputs(node)[0], scope.undo, aggregate.by
     state: dict[Key, tuple[int, int, Total | None]] = scope.state(node, {})
     restore = _restorer(state)
@@ -315,6 +316,7 @@ def _sum(a: tuple[int, int, Total | None], b: tuple[int, int, Total | None]) -> 
 
 
 def _make_grouped(scope: Context, node: Node, aggregate: Aggregate) -> Step:
+    # One closure goes over the batch once: its parts share what they read, and calls would cost more than they do.
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     groups: Index = scope.state(node, {})
     results: dict[Key, Element] = scope.state(node, {})
@@ -383,6 +385,7 @@ def _make_grouped(scope: Context, node: Node, aggregate: Aggregate) -> Step:
 
 def _make_lattice(scope: Context, node: Node, aggregate: Aggregate) -> Step:
     """A fold into a lattice: of each group the values with their weights, and the merge of those above 0."""
+    # One closure goes over the batch once: its parts share what they read, and calls would cost more than they do.
     cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     groups: Index = scope.state(node, {})
     results: dict[Key, Element] = scope.state(node, {})
