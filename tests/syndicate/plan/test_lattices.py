@@ -189,6 +189,44 @@ def test_a_given_relation_may_have_lattices(seed: int) -> None:
     check(program, changes(random.Random(seed), 12, lambda rng: rng.randrange(4)))
 
 
+def growing(rng: random.Random) -> Program:
+    """Rules that feed each other: greatest values of pairs, sets of nodes, and pairs without a value."""
+    program = Program()
+    edge = program.edb("edge", "a", "b", "w")
+    most = program.idb("most", "a", "b", "v", "all", lattices={"v": Max, "all": Set})
+    near = program.idb("near", "a", "s", lattices={"s": Set})
+    pair = program.idb("pair", "a", "b")
+    sizes = Projection(near, ["a", ("v", Call(Set.size, "s"))])
+    onward = NaturalJoin(Rename(most, {"b": "x"}), Rename(pair, {"a": "x"}))
+    rules: list[tuple[Relation, Expression]] = [
+        (most, Projection(edge, ["a", "b", ("v", "w"), ("all", "a")])),
+        (most, Projection(onward, ["a", "b", "v", ("all", "x")])),
+        (most, Projection(onward, ["a", "b", ("v", Call(Max.min_of, "v", Const(4))), "all"])),
+        (most, Projection(NaturalJoin(sizes, pair), ["a", "b", "v", ("all", Const(0))])),
+        (most, Projection(NaturalJoin(near, pair), ["a", "b", ("v", Const(1)), ("all", "s")])),
+        (near, GroupBy(pair, ("a",), {"s": Agg(Set, "b")})),
+        (near, Projection(most, ["a", ("s", Call(Set.filter, "all", Const(odd)))])),
+        (near, Projection(NaturalJoin(Rename(near, {"a": "b"}), pair), ["a", "s"])),
+        (pair, Projection(Selection(most, Holds(Max.gt_eq, "v", Const(3))), ["a", "b"])),
+        (pair, Projection(Selection(NaturalJoin(near, edge), Holds(Set.contains, "s", Const(2))), ["a", "b"])),
+        (pair, Projection(Selection(edge, Compare("w", ">", 4)), ["a", "b"])),
+    ]
+    for head, body in [rules[0], *rng.sample(rules[1:], rng.randrange(4, len(rules)))]:
+        program.rule(head, body)
+    program.rule("counted", GroupBy(most, ("a",), {"n": Agg(aggregates.count), "v": Agg(aggregates.max, "b")}))
+    program.output("most", "near", "pair", "counted")
+    return program
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_rules_that_feed_each_other(seed: int) -> None:
+    """Several lattices, and rows without, in one loop; each reads the others in monotone ways."""
+    rng = random.Random(seed)
+    program = growing(rng)
+    assert {edge.head for edge in program.points_of_order()} == {"counted"}
+    check(program, changes(rng, 8, lambda rng: rng.randrange(6)))
+
+
 def test_none_is_no_value() -> None:
     """As in an aggregate."""
     program = Program()
