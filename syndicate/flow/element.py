@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Iterator
 from itertools import chain
-from operator import itemgetter
+from operator import is_, itemgetter
 from typing import Any, Final, TypeAlias, TypeVar
 
 from syndicate.errors import NotAValue, PatternError, SyndicateError, UnhashableElement, short
@@ -200,8 +200,8 @@ def _form(element: Element, depth: int) -> Key:
     if depth > MAX_DEPTH:
         raise UnhashableElement(f"an element nested deeper than {MAX_DEPTH} levels: flatten it")
     if kind is tuple:
-        forms = [_form(item, depth + 1) for item in element]
-        return element if all(map(_is, forms, element)) else tuple(forms)
+        forms = [item if type(item) in ATOMS else _form(item, depth + 1) for item in element]
+        return element if all(map(is_, forms, element)) else tuple(forms)
     if kind is float and not element.is_integer() and element == element:  # noqa: PLR0124  # nan
         return element
     if kind in (list, dict, set, bytearray):
@@ -232,10 +232,6 @@ def _form(element: Element, depth: int) -> Key:
         remedy = "give its class __hash__ and __eq__"
         raise UnhashableElement(_REFUSED.format(kind=kind.__name__, element=short(element), remedy=remedy)) from None
     return (kind, element)
-
-
-def _is(a: object, b: object) -> bool:
-    return a is b
 
 
 _REFUSED: Final = "a {kind} cannot be an element of a Z-set, nor a part of one: {element}. Remedy: {remedy}."

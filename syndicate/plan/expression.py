@@ -155,19 +155,3 @@ def walk(*roots: Expression) -> Iterator[Expression]:
             seen.add(expression)
             yield expression
             pending += expression.parts()
-
-
-def parts_first(roots: Iterable[Expression]) -> list[Expression]:
-    """All expressions, each after its parts."""
-    order: dict[Expression, None] = {}
-    pending = [(root, False) for root in roots]
-    while pending:
-        this, ready = pending.pop()
-        if this in order:
-            continue
-        if ready:
-            order[this] = None
-        else:
-            pending.append((this, True))
-            pending += [(part, False) for part in this.parts()]
-    return list(order)

@@ -44,7 +44,7 @@ from syndicate.plan.algebra import (
     SemiJoin,
     ThetaJoin,
 )
-from syndicate.plan.expression import Expression, Relation, parts_first
+from syndicate.plan.expression import Expression, Relation
 from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Call, Condition, Const, Holds, Scalar
 
 Kind: TypeAlias = type[Lattice] | str | None
@@ -68,10 +68,7 @@ class Growth:
         """The attributes of an expression whose values may grow."""
         known = self._of.get(expression)
         if known is None:
-            for part in parts_first([expression]):
-                if part not in self._of:
-                    self._of[part] = self.grows(part)
-            known = self._of[expression]
+            known = self._of[expression] = self.grows(expression)
         return known
 
     def why(self, this: Expression) -> str:
@@ -79,35 +76,41 @@ class Growth:
         looks = [(what, name) for what, names in self._looks(this) for name in names]
         return "; ".join(f"{what}, and {name} may grow" for what, name in dict.fromkeys(looks))
 
-    def kept(self, body: Expression, heading: Iterable[str], lattices: Growing) -> str:
-        """Why a relation over a heading must wait for the last rows of *body*: it keeps what may grow as it is."""
-        kept = [name for name in heading if name in self.of(body) and name not in lattices]
+    def begins(self, this: Expression) -> bool:
+        """Whether values that may grow are made, or read of a relation, by this very expression."""
+        if isinstance(this, GroupBy):
+            return any(agg.aggregate.form == "lattice" for _, agg in this.aggregates)
+        return isinstance(this, Relation) and bool(self.lattices.get(this.name))
+
+    def kept(self, body: Expression, heading: Iterable[str]) -> str:
+        """Why who keeps these attributes of *body* as they are must wait for its last rows; empty if nothing."""
+        kept = [name for name in heading if name in self.of(body)]
         return f"{', '.join(kept)} may grow" if kept else ""
 
     # --------------------------------------------------------------------------------------------------- what grows
 
     def grows(self, this: Expression) -> Growing:
-        """The same of an expression whose parts have been looked at."""
+        """The same, worked out."""
         match this:
             case Relation():
                 return self.lattices.get(this.name, NOTHING)
             case Projection():
-                source = self._of[this.source]
+                source = self.of(this.source)
                 return (
                     {name: kind for name, scalar in this.columns for kind in _kinds(scalar, source)} if source else {}
                 )
             case Rename():
-                source, new = self._of[this.source], dict(this.renaming)
+                source, new = self.of(this.source), dict(this.renaming)
                 return {new.get(name, name): kind for name, kind in source.items()}
             case GroupBy():
-                by = {name: kind for name, kind in self._of[this.source].items() if name in this.by}
+                by = {name: kind for name, kind in self.of(this.source).items() if name in this.by}
                 folds = {n: a.aggregate.lattice for n, a in this.aggregates if a.aggregate.form == "lattice"}
                 return {**by, **{name: _lattice(cls) for name, cls in folds.items()}}
             case Map() | FlatMap() | NonMonotone():
                 return NOTHING
         merged: dict[str, Kind] = {}
         for part in this.parts():
-            for name, kind in self._of[part].items():
+            for name, kind in self.of(part).items():
                 if name in this.heading:
                     merged[name] = max(merged.get(name, kind), kind, key=_tells)
         return merged

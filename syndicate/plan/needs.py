@@ -30,7 +30,7 @@ from syndicate.plan.algebra import (
     ThetaJoin,
     Union,
 )
-from syndicate.plan.expression import Expression, Relation, parts_first
+from syndicate.plan.expression import Expression, Relation
 
 BLIND: Final = frozenset({"min", "max", "top", "lattice"})
 """Forms of aggregates that see each value once, however many rows have it."""
@@ -44,7 +44,7 @@ class Needs:
         self.bag = bag
         self.free: dict[Expression, frozenset[str]] = {}
         self._needed: dict[Expression, set[str]] = {}
-        order = parts_first([root for root, _ in roots])
+        order = _parts_first([root for root, _ in roots])
         for this in order:
             self.free[this] = self._names(this)
             self._needed[this] = set()
@@ -108,3 +108,19 @@ class Needs:
             case _:
                 for part in this.parts():
                     yield part, part.heading
+
+
+def _parts_first(roots: Iterable[Expression]) -> list[Expression]:
+    """All expressions, each after its parts."""
+    order: dict[Expression, None] = {}
+    pending = [(root, False) for root in roots]
+    while pending:
+        this, ready = pending.pop()
+        if this in order:
+            continue
+        if ready:
+            order[this] = None
+        else:
+            pending.append((this, True))
+            pending += [(part, False) for part in this.parts()]
+    return list(order)

@@ -88,29 +88,35 @@ class Stratum:
     recursive: bool
 
 
-def occurrences(expression: Expression, growth: Growth | None = None, why: str = "") -> list[Occurrence]:
+def occurrences(expression: Expression, growth: Growth | None = None, kept: Iterable[str] = ()) -> list[Occurrence]:
     """Where an expression reads relations from outside, each place of another kind once.
 
-    *growth* knows which columns of relations may grow; *why* says what is not monotone about how the rows are kept.
+    *growth* knows which columns of relations may grow; *kept* are the attributes whose values are kept as they are.
     """
-    growth = Growth({}) if growth is None else growth
     result: dict[Occurrence, None] = {}
     seen: set[tuple[Expression, str, frozenset[str]]] = set()
-    pending: list[tuple[Expression, str, frozenset[str]]] = [(expression, why, frozenset())]
+    pending: list[tuple[Expression, str, frozenset[str]]] = [(expression, "", frozenset())]
+    grows = False
     while pending:
         at = pending.pop()
         if at in seen:
             continue
         seen.add(at)
         this, why, bound = at
+        if growth is not None and not grows and growth.begins(this):  # most expressions hold nothing that grows
+            grows, pending = True, [(expression, growth.kept(expression, kept), frozenset())]
+            result.clear()
+            seen.clear()
+            continue
         if isinstance(this, Relation):
             if this.name not in bound:
                 result[Occurrence(this.name, this.heading, why)] = None
             continue
         inner = bound | {this.name} if isinstance(this, Fixpoint) else bound
-        grown = growth.why(this)
-        parts = reversed(list(ways(this)))
-        pending += [(part, why or how or (grown if growth.of(part) else ""), inner) for part, how in parts]
+        looked = growth.why(this) if growth is not None and grows else ""
+        for part, how in reversed(list(ways(this))):
+            read = looked if looked and growth is not None and growth.of(part) else ""
+            pending.append((part, why or how or read, inner))
     return list(result)
 
 
@@ -138,8 +144,8 @@ def edges(rules: Iterable[Rule], relations: Mapping[str, Heading], lattices: Map
     growth = Growth(lattices)
     result = []
     for rule in rules:
-        why = growth.kept(rule.body, relations[rule.head], lattices.get(rule.head, {}))
-        result += [Edge(rule.head, one.name, one.why, rule) for one in occurrences(rule.body, growth, why)]
+        kept = [name for name in relations[rule.head] if name not in lattices.get(rule.head, ())]
+        result += [Edge(rule.head, one.name, one.why, rule) for one in occurrences(rule.body, growth, kept)]
     return result
 
 
@@ -199,8 +205,7 @@ def _check_fixpoints(rule: Rule, growth: Growth) -> None:
         seen.add(expression)
         pending += expression.parts()
         if isinstance(expression, Fixpoint):
-            kept = growth.kept(expression.body, expression.heading, {})
-            for occurrence in occurrences(expression.body, growth, kept):
+            for occurrence in occurrences(expression.body, growth, expression.heading):
                 if occurrence.name == expression.name and occurrence.why:
                     raise Unstratifiable(
                         f"Fixpoint {occurrence.name} in {rule}: the body reads {occurrence.name} in a way that is not "

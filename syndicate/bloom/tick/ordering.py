@@ -41,7 +41,7 @@ class Kinds(Growth):
         self.reading = reading
 
     def grows(self, this: plan.Expression) -> Mapping[str, Kind]:
-        """The same of an expression whose parts have been looked at."""
+        """The attributes of an expression that hold lattice values."""
         match this:
             case plan.NonMonotone():
                 return self.of(this.source)
