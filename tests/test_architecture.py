@@ -68,11 +68,11 @@ INSIDE = {
         cart causal delivery election paths shopper store voting carts commit
     """,
     "syndicate.bloom.rules": """
-        answer closure column embedded refusing aggregate mark side head unused join capture notion reader
-        meaning reading function term cell fold expression outlet
+        method_result closure column embedded refusing aggregate mark side head unused join capture abstract_value
+        reader meaning reading function term cell fold expression term_rows
     """,
     "syndicate.bloom.tick": """
-        over lattice_join lattice_term ordering partition lattice_fixpoint wiring sending ticking runtime
+        with_parts lattice_join lattice_term ordering partition lattice_fixpoint wiring sending ticking runtime
     """,
     "syndicate.dedalus": """
         ast grammar library choice net parse succession desugar schedule checks lamport lower quiescence binding

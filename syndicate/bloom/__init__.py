@@ -21,7 +21,7 @@ circuit; in a tick it tells the circuit what :mod:`state` says has changed, and 
 
 **Lattices.**  ``votes = lset()`` is a variable that only grows (:mod:`lattices`); what rules say of it is a term.  A
 column may hold lattice values: rows of one key are then one row.  What is no lattice's is left to the circuit; the rest
-is evaluated semi-naively beside it (:mod:`tick.growth`).
+is evaluated semi-naively beside it (:mod:`tick.lattice_fixpoint`).
 
 **A tick.**  Deletions, then insertions: of what the last tick deferred, of what came from outside, of what arrived.
 Then ``<=`` rules to their fixed point, stratum by stratum.  Then ``<~`` rows are sent, callbacks called, ``budtime``

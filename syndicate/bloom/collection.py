@@ -19,9 +19,9 @@ from syndicate.bloom.rules.embedded import lattice_columns, made_lattices
 from syndicate.bloom.rules.expression import Expression, Product, body_of, literal_of, made, to_expression
 from syndicate.bloom.rules.head import Head, Owner, is_merging, redirect
 from syndicate.bloom.rules.join import Factor
-from syndicate.bloom.rules.outlet import lifted_rows
 from syndicate.bloom.rules.side import Side
 from syndicate.bloom.rules.term import Term
+from syndicate.bloom.rules.term_rows import lifted_rows
 from syndicate.bloom.site import here, place
 from syndicate.errors import IllegalRule, RowMisfit, SyndicateError
 from syndicate.flow.element import Key, Typed, key_of, natural
@@ -38,7 +38,7 @@ class Collection(Head, Expression):
         self._columns: Names = ()
         self._keys = 0
         self._location = declaration.location
-        self._late = None
+        self._computed = None
         self._site = declaration.site
         if declaration.columns or self._kind is not Kind.TEMP:
             self._schema(declaration.columns, declaration.keys)

@@ -42,7 +42,7 @@ class Schema(Declaration):
 
 
 _NONE: Final[Mapping[str, object]] = {}
-Given: TypeAlias = Sequence[str] | None
+ColumnNames: TypeAlias = Sequence[str] | None
 
 
 def _declared(kind: Kind, keys: Value, values: Value, lattices: Mapping[str, object] = _NONE, **more: Value) -> Schema:
@@ -90,28 +90,28 @@ def _lattice_of(name: str, given: object, names: Sequence[str], keys: int, site:
     return column, cls
 
 
-def table(keys: Given = None, values: Given = None, **lattices: object) -> Schema:
+def table(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
     """Rows that stay until they are deleted."""
     return _declared(Kind.TABLE, keys, values, lattices)
 
 
-def durable(keys: Given = None, values: Given = None, **lattices: object) -> Schema:
+def durable(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
     """A table in the file of ``Program(state=path)``: its rows are there again after the first tick of the next run."""
     return _declared(Kind.DURABLE, keys, values, lattices)
 
 
-def scratch(keys: Given = None, values: Given = None, **lattices: object) -> Schema:
+def scratch(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
     """Rows that are there for one tick."""
     return _declared(Kind.SCRATCH, keys, values, lattices)
 
 
-def temp(keys: Given = None, values: Given = None, **lattices: object) -> Schema:
+def temp(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
     """A scratch; without columns it has those of the first rule that writes it."""
     declared = _declared(Kind.TEMP, keys, values, lattices)
     return declared if keys is not None or values is not None else Schema(Kind.TEMP, site=declared.site)
 
 
-def interface(direction: str, keys: Given = None, values: Given = None, **lattices: object) -> Schema:
+def interface(direction: str, keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
     """A scratch by which modules meet: ``"input"`` is written from outside, ``"output"`` read there."""
     kinds = {"input": Kind.INPUT, "output": Kind.OUTPUT}
     if direction not in kinds:
@@ -119,7 +119,7 @@ def interface(direction: str, keys: Given = None, values: Given = None, **lattic
     return _declared(kinds[direction], keys, values, lattices)
 
 
-def channel(keys: Given = None, values: Given = None, **lattices: object) -> Schema:
+def channel(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
     """Rows that are sent to the address in the column marked ``@``, and are there for one tick when they arrive.
 
     Without columns it has ``address`` and ``val``, both of the key, so that messages do not contradict each other.
@@ -127,7 +127,7 @@ def channel(keys: Given = None, values: Given = None, **lattices: object) -> Sch
     return _declared(Kind.CHANNEL, ["@address", "val"] if keys is None and values is None else keys, values, lattices)
 
 
-def loopback(keys: Given = None, values: Given = None, **lattices: object) -> Schema:
+def loopback(keys: ColumnNames = None, values: ColumnNames = None, **lattices: object) -> Schema:
     """A channel to the program itself: never in the same tick."""
     return _declared(Kind.LOOPBACK, keys, values, lattices)
 
@@ -149,12 +149,12 @@ def file_reader(path: str | Path) -> Schema:
     return _declared(Kind.FILE, ["lineno"], ["text"], path=Path(path))
 
 
-def const(keys: Given = None, values: Given = None, *, rows: Iterable[Value] = ()) -> Schema:
+def const(keys: ColumnNames = None, values: ColumnNames = None, *, rows: Iterable[Value] = ()) -> Schema:
     """Rows that are always there and that nobody may write."""
     return _declared(Kind.CONST, keys, values, rows=tuple(rows))
 
 
-def coll_expr(function: Callable[[], Iterable[Value]], keys: Given = None, values: Given = None) -> Schema:
+def coll_expr(function: Callable[[], Iterable[Value]], keys: ColumnNames = None, values: ColumnNames = None) -> Schema:
     """Rows that *function* gives, which is called at the start of each tick."""
     if not callable(function):
         raise BloomDeclaration(f"{here()}: coll_expr takes a function without arguments, not {function!r}")

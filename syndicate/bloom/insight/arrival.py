@@ -56,7 +56,7 @@ class Hazard:
 
 
 @frozen
-class Coming:
+class ArrivalAnalysis:
     """How an expression's rows come, which collections it *reads*, and the hazards within."""
 
     arrival: Arrival
@@ -72,9 +72,9 @@ PIECEMEAL: Final = "function of merged rows"
 
 def arrival_of(
     expression: plan.Expression, known: Mapping[str, Arrival], merging: frozenset[str] = frozenset()
-) -> Coming:
+) -> ArrivalAnalysis:
     """How the rows of *expression* come, if those of the collections come as *known*; some are *merging* rows."""
-    found: dict[plan.Expression, Coming] = {}
+    found: dict[plan.Expression, ArrivalAnalysis] = {}
     pending = [expression]
     while pending:
         this = pending[-1]
@@ -92,11 +92,11 @@ def _of(
     this: plan.Expression,
     known: Mapping[str, Arrival],
     merging: frozenset[str],
-    found: Mapping[plan.Expression, Coming],
-) -> Coming:
+    found: Mapping[plan.Expression, ArrivalAnalysis],
+) -> ArrivalAnalysis:
     if isinstance(this, plan.Relation):
         arrival = known.get(this.name, Arrival.CONSTANT)
-        return Coming(arrival, (this.name,), (), arrival is Arrival.PASSING and this.name in merging)
+        return ArrivalAnalysis(arrival, (this.name,), (), arrival is Arrival.PASSING and this.name in merging)
     parts = [(found[part], why) for part, why in ways(this)]
     reads = tuple(dict.fromkeys(name for part, _ in parts for name in part.reads))
     hazards = [hazard for part, _ in parts for hazard in part.hazards]
@@ -108,7 +108,7 @@ def _of(
         hazards += _races([part for part, _ in parts])
     if piecemeal and not _only_moves(this):
         hazards.append(Hazard(PIECEMEAL, reads))
-    return Coming(arrival, reads, tuple(dict.fromkeys(hazards)), piecemeal)
+    return ArrivalAnalysis(arrival, reads, tuple(dict.fromkeys(hazards)), piecemeal)
 
 
 def _only_moves(this: plan.Expression) -> bool:
@@ -118,7 +118,7 @@ def _only_moves(this: plan.Expression) -> bool:
     return isinstance(this, (plan.Rename, plan.Union, plan.NonMonotone))
 
 
-def _races(parts: Iterable[Coming]) -> Iterable[Hazard]:
+def _races(parts: Iterable[ArrivalAnalysis]) -> Iterable[Hazard]:
     changing = [part for part in parts if part.arrival is not Arrival.CONSTANT]
     passing = next((part for part in changing if part.arrival is Arrival.PASSING), None)
     if passing is not None and len(changing) > 1:

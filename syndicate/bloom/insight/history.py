@@ -59,7 +59,7 @@ Rows = tuple[tuple[str, Row], ...]
 
 
 @frozen
-class Came:
+class NewRow:
     """A row that was not there in the tick before, why it is, and the numbers of the rules that may have made it."""
 
     collection: str
@@ -74,9 +74,9 @@ class Moment:
 
     tick: int
     counts: Mapping[str, int]
-    came: tuple[Came, ...]
+    came: tuple[NewRow, ...]
     gone: Rows
-    sent: tuple[Came, ...]
+    sent: tuple[NewRow, ...]
 
     @property
     def rules(self) -> tuple[int, ...]:
@@ -140,7 +140,7 @@ class History:
         self.moments.append(Moment(reasons.tick, counts, tuple(came), tuple(gone), tuple(self._sent(reasons))))
         self._before = self._kept(contents)
 
-    def _sent(self, reasons: Reasons) -> Iterator[Came]:
+    def _sent(self, reasons: Reasons) -> Iterator[NewRow]:
         for name, state in self.runtime.states.items():
             if isinstance(state, SentState):
                 derived = state.sending.rows
@@ -148,13 +148,13 @@ class History:
                     if row in derived:
                         yield _came(name, row, reasons.prove(Fact(f"{name} <~", row)))
                     else:
-                        yield Came(name, natural(row), "from outside", ())
+                        yield NewRow(name, natural(row), "from outside", ())
 
 
-def _came(name: str, row: Key, reason: Reason) -> Came:
+def _came(name: str, row: Key, reason: Reason) -> NewRow:
     made = (reason, *reason.premises) if reason.how == "merged" else (reason,)
     rules = [rule for one in made for rule in ([one.rule] if one.rule is not None else one.rules)]
-    return Came(name, natural(row), reason.because(), tuple(sorted({rule.number for rule in rules})))
+    return NewRow(name, natural(row), reason.because(), tuple(sorted({rule.number for rule in rules})))
 
 
 def record(program: Instantiated, *, last: int | None = None) -> History:
@@ -170,7 +170,7 @@ def _text(history: History) -> str:
 
 
 def _json(history: History) -> str:
-    def rows(given: Iterable[Came]) -> list[dict[str, Value]]:
+    def rows(given: Iterable[NewRow]) -> list[dict[str, Value]]:
         return [
             {"collection": one.collection, "row": [*one.row], "because": one.because, "rules": [*one.rules]}
             for one in given

@@ -24,7 +24,7 @@ from collections.abc import Set as AbstractSet
 from syndicate import plan
 from syndicate.bloom.rules.function import Bare, Fitting, Testing, origin_of
 from syndicate.bloom.rules.reading import Purpose, read_origin
-from syndicate.bloom.rules.term import Lifted
+from syndicate.bloom.rules.term import TermExpression
 
 
 class _Depends(Exception):
@@ -44,7 +44,7 @@ def _told(this: plan.Expression, timers: AbstractSet[str]) -> frozenset[str]:
     match this:
         case plan.Relation():
             return frozenset(this.heading) if this.name in timers else frozenset()
-        case plan.Literal() | Lifted():
+        case plan.Literal() | TermExpression():
             return frozenset()
     parts = [(part, _told(part, timers)) for part in this.parts()]
     told = frozenset[str]().union(*(of for _, of in parts))

@@ -37,11 +37,11 @@ from syndicate.bloom.instance import Instance, Instantiated, instance_of
 from syndicate.bloom.row import fitted_all
 from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.head import key_count, kind_of
-from syndicate.bloom.rules.term import Lifted, place_of
+from syndicate.bloom.rules.term import TermExpression, place_of
 from syndicate.bloom.site import here
 from syndicate.bloom.state.merged import Merged
 from syndicate.bloom.state.state import CellState, SentState, TableState
-from syndicate.bloom.tick.lattice_term import Spring
+from syndicate.bloom.tick.lattice_term import TermEvaluation
 from syndicate.bloom.tick.runtime import Runtime
 from syndicate.errors import RowAbsent, RowMisfit
 from syndicate.explain.derivation import Derivation, said
@@ -153,7 +153,7 @@ class TermWitnesses(Witnesses):
 
     def other(self, this: plan.Expression, bound: Bound) -> Matches:
         """The rows of a term."""
-        if not isinstance(this, Lifted):
+        if not isinstance(this, TermExpression):
             yield from super().other(this, bound)
             return
         for row, seen in self.of(this.source, {}):
@@ -161,7 +161,7 @@ class TermWitnesses(Witnesses):
                 name.removeprefix("value of "): SimpleNamespace(value=value)
                 for name, value in zip(this.source.heading, row, strict=True)
             }
-            answer = Spring(this.term, cells, naive=True).pull(place_of(this.term))
+            answer = TermEvaluation(this.term, cells, naive=True).pull(place_of(this.term))
             for made in [(answer,)] if this.rows is None else this.rows(answer):
                 if fits(made, this.heading, bound):
                     yield made, seen

@@ -27,9 +27,9 @@ from syndicate.bloom.rules.head import Head, Owner
 from syndicate.bloom.rules.mark import Marked
 from syndicate.bloom.rules.term import (
     VALUE,
-    Lifted,
     RightSide,
     Term,
+    TermExpression,
     bare_of,
     called,
     lattice_of,
@@ -78,7 +78,7 @@ class Cell(Head, Term, Mentioned):
                     f"{site}: {self._name} is of the lattice {self._lattice.wrapper_name}, and {right} of "
                     f"{right._lattice.wrapper_name}: both sides must be of one lattice"
                 )
-            return Lifted(plan_of(right), right, VALUE)
+            return TermExpression(plan_of(right), right, VALUE)
         if isinstance(right, Marked):
             raise IllegalRule(f"{site}: {right!r} cannot stand on the right of a lattice")
         if isinstance(right, RightSide):
@@ -184,7 +184,7 @@ class Cell(Head, Term, Mentioned):
         return f"<{self._lattice.wrapper_name} {self._name}>"
 
 
-class Complete(Term):
+class CompletedTerm(Term):
     """A term that is read when it has grown to its fixed point: *why* says what would be wrong before."""
 
     def __init__(self, term: Term, why: str) -> None:
@@ -207,6 +207,6 @@ def _value_of(given: Value) -> Value:
     return given.value if isinstance(given, Cell) else given
 
 
-def whole_term(term: Complete) -> Term:
+def completed_term(term: CompletedTerm) -> Term:
     """The term that is read when it has grown."""
     return term._term

@@ -46,7 +46,7 @@ from syndicate.bloom.rules.mark import Marked, astray
 from syndicate.bloom.rules.reading import followed
 from syndicate.bloom.rules.refusing import Refusing
 from syndicate.bloom.rules.side import Side
-from syndicate.bloom.rules.term import VALUE, Lifted, RightSide, Rows, Term, conversions, plan_of
+from syndicate.bloom.rules.term import VALUE, RightSide, Rows, Term, TermExpression, conversions, plan_of
 from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule, RowMisfit, UnknownColumn
 from syndicate.flow.aggregates import count
@@ -59,7 +59,7 @@ Test = Callable[..., Value]
 
 
 @frozen(eq=False)
-class Late:
+class ComputedRows:
     """A function whose results are the rows, of *columns*, or of those that there are where they go."""
 
     call: Function
@@ -71,12 +71,12 @@ class Expression(Rows, Refusing):
     """Rows, described; see the module."""
 
     _factor: Factor
-    _late: Late | None
+    _computed: ComputedRows | None
     _site: str
 
-    def __init__(self, factor: Factor, late: Late | None = None, site: str | None = None) -> None:
+    def __init__(self, factor: Factor, computed: ComputedRows | None = None, site: str | None = None) -> None:
         """Of a description; users get expressions from collections and from each other."""
-        self._factor, self._late, self._site = factor, late, site or here()
+        self._factor, self._computed, self._site = factor, computed, site or here()
 
     # --------------------------------------------------------------------------------------------------- columns
 
@@ -103,26 +103,30 @@ class Expression(Rows, Refusing):
 
     def _known(self) -> Factor:
         """The rows with their columns; raises :class:`IllegalRule` where nobody knows how many there are."""
-        if self._late is None:
+        if self._computed is None:
             return self._factor
-        if self._late.columns is None:
+        if self._computed.columns is None:
             raise IllegalRule(
                 f"{self._site}: how many columns do this function's rows have? Say map(function, columns=[...])"
             )
-        return self._settled(self._late.columns)
+        return self._settled(self._computed.columns)
 
     def _settled(self, columns: Names) -> Factor:
-        assert self._late is not None
-        factor, late = self._factor, self._late
-        self._factor = made(plan.FlatMap(factor.rows, columns, Fitting(late.call, columns, self._site, many=late.many)))
-        self._late = None
+        assert self._computed is not None
+        factor, computed = self._factor, self._computed
+        self._factor = made(
+            plan.FlatMap(factor.rows, columns, Fitting(computed.call, columns, self._site, many=computed.many))
+        )
+        self._computed = None
         return self._factor
 
     def _body(self, columns: Names, name: str, site: str, head: Head) -> plan.Expression:
         """The rows over the columns of the collection *name*, which is *head*; raises :class:`IllegalRule`."""
-        late, factor = self._late, self._factor if self._late is not None else self._known()
-        if late is not None:
-            return plan.FlatMap(factor.rows, columns, Fitting(late.call, columns, site, many=late.many, head=head))
+        computed, factor = self._computed, self._factor if self._computed is not None else self._known()
+        if computed is not None:
+            return plan.FlatMap(
+                factor.rows, columns, Fitting(computed.call, columns, site, many=computed.many, head=head)
+            )
         if len(factor.sides) > 1:  # Bud's: a tuple of rows
             if len(factor.sides) > len(columns):
                 raise IllegalRule(
@@ -142,12 +146,12 @@ class Expression(Rows, Refusing):
 
     def _bare(self, site: str) -> plan.Expression:
         """What a lattice is to merge: whatever a function gives, or the rows, as one column."""
-        factor, late = self._factor, self._late
-        if late is None:
+        factor, computed = self._factor, self._computed
+        if computed is None:
             whole = self.map(lambda row: row[:])
-            factor, late = whole._factor, whole._late
-        assert late is not None
-        return plan.FlatMap(factor.rows, VALUE, Bare(late.call, many=late.many))
+            factor, computed = whole._factor, whole._computed
+        assert computed is not None
+        return plan.FlatMap(factor.rows, VALUE, Bare(computed.call, many=computed.many))
 
     # --------------------------------------------------------------------------------------------------- rows to rows
 
@@ -163,14 +167,14 @@ class Expression(Rows, Refusing):
 
     def _mapped(self, function: Function, columns: Sequence[str] | None, *, many: bool) -> Expression:
         site = here()
-        if self._late is not None and self._late.columns is None:
+        if self._computed is not None and self._computed.columns is None:
             factor, cells = mentioning(self._factor, function)
-            call = composed(self._late.call, function, self._late.many, many, site)
+            call = composed(self._computed.call, function, self._computed.many, many, site)
             if cells:
                 call = bound(call, cells, [factor.rows.heading.index(f"value of {cell.tabname}") for cell in cells])
-            before = origin_of(self._late.call)
-            noted(call, None if before is None else followed(before, self._late.many, function))
-            return late_rows(factor, Late(call, True, None), site, columns)
+            before = origin_of(self._computed.call)
+            noted(call, None if before is None else followed(before, self._computed.many, function))
+            return computed_rows(factor, ComputedRows(call, True, None), site, columns)
         factor, cells = mentioning(self._known(), function)
         call = called(function, factor.sides, factor.rows.heading, site, cells)
         picked = None if many else picks(function, factor.sides, site)
@@ -184,8 +188,8 @@ class Expression(Rows, Refusing):
                     owned = evolve(projected.sides[0], owner=whole[0].owner, name=whole[0].name)
                     projected = Factor(projected.rows, (owned,))
                 return Expression(projected)
-        late = Late(call, many, None if many else made_columns(function, factor.sides))
-        return late_rows(factor, late, site, columns)
+        computed = ComputedRows(call, many, None if many else made_columns(function, factor.sides))
+        return computed_rows(factor, computed, site, columns)
 
     def filter(self, test: Function) -> Expression:
         """The rows for which *test* gives something true."""
@@ -294,7 +298,7 @@ class Expression(Rows, Refusing):
         site = here()
         rows = fold.reduced(self._known(), initial, function, site)
         factor = fold.over(rows, ("made",), ("made",), "reduce")
-        return late_rows(factor, Late(lambda row: row[0], True, None), site, columns)
+        return computed_rows(factor, ComputedRows(lambda row: row[0], True, None), site, columns)
 
     inject = reduce
 
@@ -517,9 +521,9 @@ class Product(RightSide, Refusing):
 conversions.product = lambda term, other: to_expression(term, here()) * other
 
 
-def late_rows(factor: Factor, late: Late, site: str, columns: Iterable[str] | None) -> Expression:
+def computed_rows(factor: Factor, computed: ComputedRows, site: str, columns: Iterable[str] | None) -> Expression:
     """The rows of a function, over *columns*, or over those that there are where they go."""
-    expression = Expression(factor, late, site)
+    expression = Expression(factor, computed, site)
     if columns is not None:
         expression._settled(tuple(columns))
     return expression
@@ -591,7 +595,7 @@ def to_expression(source: object, site: str) -> Expression:
     if isinstance(source, Cell):
         return Expression(Factor(plan.Relation(source.tabname, VALUE), (Side(source, source.tabname, VALUE, VALUE),)))
     if isinstance(source, Term):
-        return Expression(made(Lifted(plan_of(source), source, VALUE), str(source)))
+        return Expression(made(TermExpression(plan_of(source), source, VALUE), str(source)))
     if isinstance(source, Product):
         return source.pairs()
     if isinstance(source, Marked):

@@ -14,32 +14,34 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType, MethodType, ModuleType
 from typing import Final
 
-from syndicate.bloom.rules.answer import answered, kinds, returned
-from syndicate.bloom.rules.capture import Mentioned, lattice_of
-from syndicate.bloom.rules.notion import (
+from syndicate.bloom.rules.abstract_value import (
     NOBODY,
     NOTHING,
+    Abstract,
+    BoundMethod,
     Closure,
-    Grown,
     Items,
-    Method,
-    Notion,
+    KnownObject,
+    LatticeContent,
+    LatticeElement,
     Of,
     Outcome,
     Partial,
     Plain,
-    Shown,
     Test,
-    Thing,
+    Unreadable,
+    Unseen,
     Way,
-    cell_attribute,
     chosen,
     is_growing,
     of,
     of_all,
     of_growing,
+    variable_attribute,
 )
-from syndicate.bloom.rules.reader import Reader, Unreadable, Unseen
+from syndicate.bloom.rules.capture import Mentioned, lattice_of
+from syndicate.bloom.rules.method_result import annotated_lattice, kinds, result_lattice
+from syndicate.bloom.rules.reader import Reader
 from syndicate.lattice import DomPair, Map, Max, Min, Pair, Set
 from syndicate.lattice.lattice import Lattice
 from syndicate.lattice.method import mark_of
@@ -72,37 +74,37 @@ class Meaning:
         self.mentioned = mentioned
         self.judge = judge
 
-    def unseen(self, parts: Sequence[Notion], callee: Notion | str) -> None:
+    def unseen(self, parts: Sequence[Abstract], callee: Abstract | str) -> None:
         """Note that lattice values go where nobody sees what becomes of them."""
         name = callee if isinstance(callee, str) else _name(callee)
         for part in parts:
             if is_strange(part):
                 self.reader.offend(self.mentioned, Unseen(name))
-            if isinstance(part, (Shown, Test)):
+            if isinstance(part, (LatticeContent, Test)):
                 self.reader.offend(part.of, "reveal()")
             elif is_growing(part):
                 self.reader.offend(of_growing(part), Unseen(name))
 
     # ------------------------------------------------------------------------------------------------- attributes
 
-    def attribute(self, notion: Notion, name: str, way: Way, depth: int) -> list[Outcome]:
+    def attribute(self, abstract: Abstract, name: str, way: Way, depth: int) -> list[Outcome]:
         """What an attribute gives."""
-        match notion:
-            case Thing(value):
-                return self._of_thing(notion, value, name, way, depth)
+        match abstract:
+            case KnownObject(value):
+                return self._of_object(abstract, value, name, way, depth)
             case Items(names=names) if name in names:
-                return [(way, notion.items[names.index(name)])]
+                return [(way, abstract.items[names.index(name)])]
             case Items(names=names) if name.endswith("_") and name[:-1] in names:
-                return [(way, notion.items[names.index(name[:-1])])]
-            case Grown(lattice=lattice):
-                if name == "content" and notion.sure:
-                    return [(way, Shown(notion.of, lattice))]
-                if kinds(lattice, name) is None and notion.sure:
-                    self.reader.offend(notion.of, name)
+                return [(way, abstract.items[names.index(name[:-1])])]
+            case LatticeElement(lattice=lattice):
+                if name == "content" and abstract.sure:
+                    return [(way, LatticeContent(abstract.of, lattice))]
+                if kinds(lattice, name) is None and abstract.sure:
+                    self.reader.offend(abstract.of, name)
                     return [(way, Plain())]
-        return [(way, Method(notion, name))]
+        return [(way, BoundMethod(abstract, name))]
 
-    def _of_thing(self, thing: Thing, value: Value, name: str, way: Way, depth: int) -> list[Outcome]:
+    def _of_object(self, thing: KnownObject, value: Value, name: str, way: Way, depth: int) -> list[Outcome]:
         if isinstance(value, Mentioned):
             if name == "value":
                 return [(way, _grown(value))]
@@ -110,47 +112,56 @@ class Meaning:
                 raise Unreadable
             return self.attribute(_grown(value), name, way, depth)
         if isinstance(value, Lattice):
-            return self.attribute(Grown(NOBODY, type(value)), name, way, depth)
+            return self.attribute(LatticeElement(NOBODY, type(value)), name, way, depth)
         attribute = _looked_up(value, name)
         if isinstance(attribute, property):
             if not isinstance(attribute.fget, FunctionType):
                 raise Unreadable
-            return self.call(Thing(attribute.fget), [thing], {}, way, depth)
-        return [(way, Method(thing, name) if attribute is NO_ATTRIBUTE else Thing(attribute))]
+            return self.call(KnownObject(attribute.fget), [thing], {}, way, depth)
+        return [(way, BoundMethod(thing, name) if attribute is NO_ATTRIBUTE else KnownObject(attribute))]
 
     # ------------------------------------------------------------------------------------------------- calls
 
     def call(
-        self, callee: Notion, arguments: list[Notion], named: dict[str, Notion], way: Way, depth: int
+        self,
+        callee: Abstract,
+        arguments: list[Abstract],
+        named: dict[str, Abstract],
+        way: Way,
+        depth: int,
     ) -> list[Outcome]:
         """What a call gives, on each path."""
         match callee:
-            case Method(receiver=Grown() as receiver, name=name):
+            case BoundMethod(receiver=LatticeElement() as receiver, name=name):
                 return self._method(receiver, name, [*arguments, *named.values()], way, depth)
             case Closure():
                 return self.reader.read(callee, _bound(callee, arguments, named), way, depth + 1)
             case Partial():
                 return self.call(callee.callee, [*callee.given, *arguments], {**callee.named, **named}, way, depth)
-            case Thing(value):
-                return self._thing(value, arguments, named, way, depth)
+            case KnownObject(value):
+                return self._call_object(value, arguments, named, way, depth)
         return self._opaque(callee, arguments, named, way)
 
-    def _opaque(self, callee: Notion, given: Sequence[Notion], named: Mapping[str, Notion], way: Way) -> list[Outcome]:
+    def _opaque(
+        self, callee: Abstract, given: Sequence[Abstract], named: Mapping[str, Abstract], way: Way
+    ) -> list[Outcome]:
         parts = [callee, *given, *named.values()]
         self.unseen(parts, callee)
         return [(way, Plain(chosen(parts)))]
 
-    def _thing(
-        self, value: Value, arguments: list[Notion], named: dict[str, Notion], way: Way, depth: int
+    def _call_object(
+        self, value: Value, arguments: list[Abstract], named: dict[str, Abstract], way: Way, depth: int
     ) -> list[Outcome]:
         mark = mark_of(value)
         if mark is not None:
             return self._marked(value, arguments, named, way)
         if isinstance(value, MethodType):
-            return self._thing(value.__func__, [Thing(value.__self__), *arguments], named, way, depth)
+            return self._call_object(value.__func__, [KnownObject(value.__self__), *arguments], named, way, depth)
         if isinstance(value, functools.partial):
-            more = {name: Thing(one) for name, one in value.keywords.items()}
-            return self._thing(value.func, [*map(Thing, value.args), *arguments], {**more, **named}, way, depth)
+            more = {name: KnownObject(one) for name, one in value.keywords.items()}
+            return self._call_object(
+                value.func, [*map(KnownObject, value.args), *arguments], {**more, **named}, way, depth
+            )
         if isinstance(value, FunctionType):
             function = closure_of(value)
             try:
@@ -158,7 +169,7 @@ class Meaning:
             except Unreadable:
                 if (value.__module__ or "").partition(".")[0] not in sys.stdlib_module_names:
                     raise
-                return self._opaque(Thing(value), arguments, named, way)
+                return self._opaque(KnownObject(value), arguments, named, way)
         if value is bool and len(arguments) == 1:
             truth = self.reader.truth(arguments[0])
             return [(way, truth if isinstance(truth, Test) else Plain(chosen(arguments)))]
@@ -169,16 +180,16 @@ class Meaning:
         if (
             value is getattr
             and len(arguments) in (2, 3)
-            and isinstance(arguments[1], Thing)
+            and isinstance(arguments[1], KnownObject)
             and type(arguments[1].value) is str
         ):
             return self.attribute(arguments[0], arguments[1].value, way, depth)
         call = inspect.getattr_static(type(value), "__call__", None)
         if isinstance(call, FunctionType):
-            return self._thing(call, [Thing(value), *arguments], named, way, depth)
-        return self._opaque(Thing(value), arguments, named, way)
+            return self._call_object(call, [KnownObject(value), *arguments], named, way, depth)
+        return self._opaque(KnownObject(value), arguments, named, way)
 
-    def _marked(self, value: Value, given: list[Notion], named: Mapping[str, Notion], way: Way) -> list[Outcome]:
+    def _marked(self, value: Value, given: list[Abstract], named: Mapping[str, Abstract], way: Way) -> list[Outcome]:
         """What a function gives whose author says how it treats lattice values, inside of whatever it is given."""
         parts = [*given, *named.values()]
         mark = mark_of(value)
@@ -186,33 +197,33 @@ class Meaning:
         if not mark.kind.is_monotone:
             self.reader.offend(of_all(parts), f"{value.__name__}()")
             return [(way, Plain())]
-        return [(way, Grown(of_all(parts), returned(value, None, [])))]
+        return [(way, LatticeElement(of_all(parts), annotated_lattice(value, None, [])))]
 
-    def _made(self, cls: type, arguments: Sequence[Notion], named: Mapping[str, Notion]) -> Notion:
+    def _made(self, cls: type, arguments: Sequence[Abstract], named: Mapping[str, Abstract]) -> Abstract:
         parts = [*map(settled, arguments), *map(settled, named.values())]
         if issubclass(cls, Lattice):
             self._shown(parts)
             whole = not parts or all(isinstance(one, Items) and _fits(cls, one) for one in parts if is_growing(one))
             if not whole:
                 self.unseen(parts, f"{cls.__name__}()")
-            return Grown(of_all(parts) if whole else NOBODY, cls)
+            return LatticeElement(of_all(parts) if whole else NOBODY, cls)
         if cls in (tuple, list) and len(parts) == 1 and (items := self.spread(parts[0])) is not None:
             return Items(tuple(items), cls, loose=getattr(parts[0], "loose", False))
         if issubclass(cls, tuple) and hasattr(cls, "_fields") and not named:
             return Items(tuple(parts), tuple, tuple(cls._fields)) if len(parts) == len(cls._fields) else Plain()
-        self.unseen(parts, Thing(cls))
+        self.unseen(parts, KnownObject(cls))
         return Plain(chosen(parts))
 
-    def _shown(self, parts: Sequence[Notion]) -> None:
+    def _shown(self, parts: Sequence[Abstract]) -> None:
         """Contents that go into a lattice value, or a method: they may go back there."""
         for part in parts:
-            if isinstance(part, (Shown, Test)):
+            if isinstance(part, (LatticeContent, Test)):
                 self.reader.offend(part.of, "reveal()")
             elif isinstance(part, Items):
                 self._shown((*part.items, *part.keys))
 
     def _method(
-        self, receiver: Grown, name: str, arguments_given: Sequence[Notion], way: Way, depth: int
+        self, receiver: LatticeElement, name: str, arguments_given: Sequence[Abstract], way: Way, depth: int
     ) -> list[Outcome]:
         kind = kinds(receiver.lattice, name)
         if kind is None:  # of a plain value, if it is one
@@ -225,7 +236,7 @@ class Meaning:
             passed = self.call(functions[0], [], {}, (*way, (node, receiver.of, True)), depth)
             return [*passed, ((*way, (node, receiver.of, False)), NOTHING)]
         if name == "reveal":
-            return [(way, Shown(receiver.of, receiver.lattice))]
+            return [(way, LatticeContent(receiver.of, receiver.lattice))]
         own, argument = kind
         self._shown(others)
         came: Of = NOBODY
@@ -241,14 +252,16 @@ class Meaning:
                     self.reader.offend(of(one), f"{name}()")
         for function in functions:
             came |= self._given(receiver, function, name, way, depth)
-        arguments = [one.value if isinstance(one, Thing) else None for one in arguments_given]
-        result = answered(receiver.lattice, name, arguments)
-        return [(way, Grown(came, result, sure=receiver.sure))]
+        arguments = [one.value if isinstance(one, KnownObject) else None for one in arguments_given]
+        result = result_lattice(receiver.lattice, name, arguments)
+        return [(way, LatticeElement(came, result, sure=receiver.sure))]
 
-    def _given(self, receiver: Grown, function: Notion, name: str, way: Way, depth: int) -> Of:
+    def _given(self, receiver: LatticeElement, function: Abstract, name: str, way: Way, depth: int) -> Of:
         """What a function is of that a method calls with elements; lattices among them come from the receiver."""
         cls = receiver.lattice
-        element: Notion = Plain() if cls is not None and issubclass(cls, Set) else Grown(receiver.of, None, sure=False)
+        element: Abstract = (
+            Plain() if cls is not None and issubclass(cls, Set) else LatticeElement(receiver.of, None, sure=False)
+        )
         try:
             outcomes = self.call(function, [element] * width(function), {}, (), depth)
         except Unreadable:
@@ -258,7 +271,7 @@ class Meaning:
 
     # ------------------------------------------------------------------------------------------------- operators
 
-    def operator(self, name: str, operands: Sequence[Notion], way: Way, depth: int) -> list[Outcome]:
+    def operator(self, name: str, operands: Sequence[Abstract], way: Way, depth: int) -> list[Outcome]:
         """What an operator gives."""
         some = [settled(one) for one in operands]
         left, right = some[0], some[-1]
@@ -266,79 +279,81 @@ class Meaning:
             case ("+", Items(), Items()) if left.kind is right.kind and left.kind in (tuple, list):
                 loose = left.loose or right.loose
                 return [(way, Items((*left.items, *right.items), left.kind, loose=loose))]
-            case ("+" | "-", Grown(sure=True), _):
+            case ("+" | "-", LatticeElement(sure=True), _):
                 return self._method(left, SIGNS[name], [right], way, depth)
-            case ("+", _, Grown(sure=True)):
+            case ("+", _, LatticeElement(sure=True)):
                 return self._method(right, SIGNS[name], [left], way, depth)
-            case ("<=" | "<" | ">=" | ">", _, _) if isinstance(left, Grown) or isinstance(right, Grown):
-                if any(isinstance(one, Grown) and one.sure for one in some):
+            case ("<=" | "<" | ">=" | ">", _, _) if isinstance(left, LatticeElement) or isinstance(
+                right, LatticeElement
+            ):
+                if any(isinstance(one, LatticeElement) and one.sure for one in some):
                     return [(way, self._ordered(name, left, right))]
-            case (">=" | ">" | "<=" | "<", Shown(), _) if not is_growing(right):
+            case (">=" | ">" | "<=" | "<", LatticeContent(), _) if not is_growing(right):
                 if left.lattice is {">": Max, "<": Min}[name[0]]:
                     return [(way, Test(left.of))]
-            case ("in" | "not in", _, Shown()) if right.many and not is_growing(left):
+            case ("in" | "not in", _, LatticeContent()) if right.many and not is_growing(left):
                 return [(way, Test(right.of, name == "not in"))]
-            case ("is" | "is not", _, Thing(None)):
+            case ("is" | "is not", _, KnownObject(None)):
                 return [(way, self.is_none(left) if name == "is" else self._turned(self.is_none(left)))]
-            case ("[]", Thing(_), Thing(_)):
+            case ("[]", KnownObject(_), KnownObject(_)):
                 return [(way, _item(left.value, right.value))]
-            case ("[]", Items(), Thing(_)) if not left.loose:
+            case ("[]", Items(), KnownObject(_)) if not left.loose:
                 return [(way, _part(left, right.value))]
-            case ("==" | "!=", Thing(_), Thing(_)) if not of(left) and not of(right):
-                return [(way, Thing((left.value == right.value) is (name == "==")))]
+            case ("==" | "!=", KnownObject(_), KnownObject(_)) if not of(left) and not of(right):
+                return [(way, KnownObject((left.value == right.value) is (name == "==")))]
         for one in some:
-            if isinstance(one, (Shown, Test)):
+            if isinstance(one, (LatticeContent, Test)):
                 self.reader.offend(one.of, "reveal()")
             elif is_growing(one):
                 self.reader.offend(of_growing(one), name)
-            elif isinstance(one, Grown) and any(map(is_growing, some)):
+            elif isinstance(one, LatticeElement) and any(map(is_growing, some)):
                 self.reader.offend(one.of, name)
         return [(way, Plain(chosen(some)))]
 
-    def _ordered(self, name: str, left: Notion, right: Notion) -> Notion:
+    def _ordered(self, name: str, left: Abstract, right: Abstract) -> Abstract:
         """``a <= b`` stays true as b grows, and may become false as a does."""
         small, great = (left, right) if name in DOWN else (right, left)
         self.reader.offend(of(small), name)
         return Test(of(great))
 
-    def is_none(self, notion: Notion) -> Notion:
+    def is_none(self, abstract: Abstract) -> Abstract:
         """Whether something is None."""
-        match notion:
-            case Thing(value):
-                return Thing(value is None)
-            case Items() | Grown(sure=True) | Closure() | Test():
-                return Thing(False)
-            case Shown():
-                self.reader.offend(notion.of, "reveal()")
-        return Plain(chosen([notion]))
+        match abstract:
+            case KnownObject(value):
+                return KnownObject(value is None)
+            case Items() | LatticeElement(sure=True) | Closure() | Test():
+                return KnownObject(False)
+            case LatticeContent():
+                self.reader.offend(abstract.of, "reveal()")
+        return Plain(chosen([abstract]))
 
     @staticmethod
-    def _turned(notion: Notion) -> Notion:
-        return Thing(not notion.value) if isinstance(notion, Thing) else notion
+    def _turned(abstract: Abstract) -> Abstract:
+        return KnownObject(not abstract.value) if isinstance(abstract, KnownObject) else abstract
 
-    def element(self, over: Notion) -> tuple[Of, Notion]:
+    def element(self, over: Abstract) -> tuple[Of, Abstract]:
         """What a loop goes over: what lets it grow, and an element."""
         over = settled(over)
         match over:
-            case Shown() if over.many:
+            case LatticeContent() if over.many:
                 return over.of, Plain(over.of)
-            case Shown() | Test():
+            case LatticeContent() | Test():
                 self.reader.offend(over.of, "reveal()")
-            case Grown(sure=True):
+            case LatticeElement(sure=True):
                 self.reader.offend(over.of, "iteration")
             case Items(items=items) if any(map(is_growing, items)):
                 raise Unreadable
-            case Thing() | Closure() | Method():
+            case KnownObject() | Closure() | BoundMethod():
                 self.unseen([over], "iteration")
         return NOBODY, Plain()
 
-    def spread(self, notion: Notion) -> list[Notion] | None:
+    def spread(self, abstract: Abstract) -> list[Abstract] | None:
         """The items of something, if they are known."""
-        match settled(notion):
+        match settled(abstract):
             case Items(items=items, kind=kind, loose=False) if kind in (tuple, list):
                 return list(items)
-            case Thing(value) if type(value) in (tuple, list):
-                return list(map(Thing, value))
+            case KnownObject(value) if type(value) in (tuple, list):
+                return list(map(KnownObject, value))
             case other if not is_growing(other) and not isinstance(other, Items):
                 return None
         return None
@@ -347,52 +362,52 @@ class Meaning:
 # ------------------------------------------------------------------------------------------------------------- things
 
 
-def settled(notion: Notion) -> Notion:
+def settled(abstract: Abstract) -> Abstract:
     """A variable as its value, an element of a lattice as what nothing lets grow."""
-    if isinstance(notion, Thing):
-        if isinstance(notion.value, Mentioned):
-            return _grown(notion.value)
-        if isinstance(notion.value, Lattice):
-            return Grown(NOBODY, type(notion.value))
-    return notion
+    if isinstance(abstract, KnownObject):
+        if isinstance(abstract.value, Mentioned):
+            return _grown(abstract.value)
+        if isinstance(abstract.value, Lattice):
+            return LatticeElement(NOBODY, type(abstract.value))
+    return abstract
 
 
-def _grown(cell: Mentioned) -> Grown:
-    return Grown(frozenset([cell_attribute(cell)]), lattice_of(cell))
+def _grown(cell: Mentioned) -> LatticeElement:
+    return LatticeElement(frozenset([variable_attribute(cell)]), lattice_of(cell))
 
 
-def is_strange(notion: Notion) -> bool:
+def is_strange(abstract: Abstract) -> bool:
     """Whether it is an object of which nobody knows what it knows of."""
-    if isinstance(notion, Method):
-        return is_strange(notion.receiver)
-    if isinstance(notion, Items):
-        return any(map(is_strange, notion.items))
-    if not isinstance(notion, Thing) or isinstance(notion.value, (type, ModuleType, Lattice)):
+    if isinstance(abstract, BoundMethod):
+        return is_strange(abstract.receiver)
+    if isinstance(abstract, Items):
+        return any(map(is_strange, abstract.items))
+    if not isinstance(abstract, KnownObject) or isinstance(abstract.value, (type, ModuleType, Lattice)):
         return False
-    if type(notion.value) in (tuple, list, set, frozenset, dict):
-        return any(is_strange(Thing(one)) for one in notion.value)
-    return type(notion.value).__module__ not in PLAIN_MODULES and not isinstance(notion.value, Mentioned)
+    if type(abstract.value) in (tuple, list, set, frozenset, dict):
+        return any(is_strange(KnownObject(one)) for one in abstract.value)
+    return type(abstract.value).__module__ not in PLAIN_MODULES and not isinstance(abstract.value, Mentioned)
 
 
 def closure_of(function: FunctionType) -> Closure:
     """A function that is there, as one to be read."""
-    free: dict[str, Notion] = {}
+    free: dict[str, Abstract] = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
-            free[name] = Thing(cell.cell_contents)
+            free[name] = KnownObject(cell.cell_contents)
         except ValueError:  # not yet assigned
             continue
-    named = {name: Thing(value) for name, value in (function.__kwdefaults__ or {}).items()}
-    defaults = tuple(map(Thing, function.__defaults__ or ()))
+    named = {name: KnownObject(value) for name, value in (function.__kwdefaults__ or {}).items()}
+    defaults = tuple(map(KnownObject, function.__defaults__ or ()))
     return Closure(function.__code__, function.__globals__, free, defaults, named)
 
 
-def _bound(function: Closure, arguments: Sequence[Notion], named: Mapping[str, Notion]) -> dict[str, Notion]:
+def _bound(function: Closure, arguments: Sequence[Abstract], named: Mapping[str, Abstract]) -> dict[str, Abstract]:
     """The names of a call's arguments; raises :class:`Unreadable` where Python would raise."""
     code = function.code
     width = code.co_argcount
     places = code.co_varnames[: width + code.co_kwonlyargcount]
-    bound: dict[str, Notion] = dict(function.named)
+    bound: dict[str, Abstract] = dict(function.named)
     bound.update(zip(places[:width][width - len(function.defaults) :], function.defaults, strict=True))
     bound.update(zip(places[:width], arguments, strict=False))
     rest = len(places)
@@ -403,7 +418,7 @@ def _bound(function: Closure, arguments: Sequence[Notion], named: Mapping[str, N
         raise Unreadable
     if code.co_flags & inspect.CO_VARKEYWORDS:
         others = {name: one for name, one in named.items() if name not in places}
-        bound[code.co_varnames[rest]] = Items(tuple(others.values()), dict, (), tuple(map(Thing, others)))
+        bound[code.co_varnames[rest]] = Items(tuple(others.values()), dict, (), tuple(map(KnownObject, others)))
     elif not named.keys() <= set(places):
         raise Unreadable
     bound.update((name, one) for name, one in named.items() if name in places)
@@ -431,26 +446,30 @@ def _looked_up(value: Value, name: str) -> Value:
     return NO_ATTRIBUTE
 
 
-def _name(callee: Notion) -> str:
+def _name(callee: Abstract) -> str:
     match callee:
-        case Method(name=name):
+        case BoundMethod(name=name):
             return f"{name}()"
-        case Thing(value):
+        case KnownObject(value):
             return f"{getattr(value, '__name__', type(value).__name__)}()"
     return "a function"
 
 
-def _is_function(notion: Notion) -> bool:
-    if isinstance(notion, Thing):
-        return callable(notion.value) and not isinstance(notion.value, type) and not isinstance(notion.value, Mentioned)
-    return isinstance(notion, (Closure, Partial, Method))
+def _is_function(abstract: Abstract) -> bool:
+    if isinstance(abstract, KnownObject):
+        return (
+            callable(abstract.value)
+            and not isinstance(abstract.value, type)
+            and not isinstance(abstract.value, Mentioned)
+        )
+    return isinstance(abstract, (Closure, Partial, BoundMethod))
 
 
-def width(function: Notion) -> int:
+def width(function: Abstract) -> int:
     """How many arguments a function takes."""
     if isinstance(function, Closure):
         return function.code.co_argcount - len(function.defaults)
-    value = function.value if isinstance(function, Thing) else None
+    value = function.value if isinstance(function, KnownObject) else None
     code = getattr(value, "__code__", None)
     return code.co_argcount - len(value.__defaults__ or ()) - isinstance(value, MethodType) if code and value else 1
 
@@ -462,19 +481,19 @@ def _fits(cls: type, parts: Items) -> bool:
     return issubclass(cls, Pair) and not issubclass(cls, DomPair)
 
 
-def _item(value: Value, at: Value) -> Notion:
+def _item(value: Value, at: Value) -> Abstract:
     if type(value) in (tuple, list, dict, str, bytes):
         try:
-            return Thing(value[at])
+            return KnownObject(value[at])
         except (LookupError, TypeError):
             pass
     return Plain()
 
 
-def _part(items: Items, at: Value) -> Notion:
+def _part(items: Items, at: Value) -> Abstract:
     if items.kind is dict:
         pairs = zip(items.keys, items.items, strict=True)
-        by_key: dict[Value, Notion] = {key.value: item for key, item in pairs if isinstance(key, Thing)}
+        by_key: dict[Value, Abstract] = {key.value: item for key, item in pairs if isinstance(key, KnownObject)}
         if len(by_key) == len(items.items) and at in by_key:
             return by_key[at]
         raise Unreadable

@@ -1,9 +1,9 @@
 """The reader: a function of a rule is read, byte code by byte code, to see what it does with lattice values.
 
-It is as if the function were called with notions in place of values (:mod:`~syndicate.bloom.rules.notion`): both ways
-are gone where a test may come out either way, a loop over what may grow is gone through not at all and once, functions
-that are called are read too.  What is not monotone is noted as an **offence**: of which attribute, and why.  What
-cannot be seen is one too, an :class:`Unseen`.
+It is as if the function were called with what is known of its arguments in place of these (abstract values,
+:mod:`~syndicate.bloom.rules.abstract_value`): both ways are gone where a test may come out either way, a loop over what
+may grow is gone through not at all and once, functions that are called are read too.  What is not monotone is noted as
+an **offence**: of which attribute, and why.  What cannot be seen is one too, an :class:`Unseen`.
 
 Contract: every way in which the function may be called is gone, or :class:`Unreadable` is raised.
 
@@ -21,21 +21,23 @@ from typing import Final, TypeAlias
 
 from attrs import define, evolve
 
-from syndicate.bloom.rules.notion import (
+from syndicate.bloom.rules.abstract_value import (
     NOTHING,
+    Abstract,
+    BoundMethod,
     Calls,
     Closure,
-    Grown,
     Items,
-    Method,
-    Notion,
+    KnownObject,
+    LatticeContent,
+    LatticeElement,
     Of,
     Outcome,
     Plain,
-    Shown,
     Step,
     Test,
-    Thing,
+    Unreadable,
+    Unseen,
     Way,
     chosen,
     is_growing,
@@ -47,15 +49,8 @@ from syndicate.values.value import Value
 MOST_CALLS: Final = 20
 """How deep functions call each other."""
 
-
-class Unseen(str):
-    """Why something may be not monotone: nobody can see whether it is."""
-
-    __slots__ = ()
-
-
-class Unreadable(Exception):
-    """A function does what a reader cannot follow."""
+_WITH_TRUTH: Final = frozenset({bool, int, str, tuple, list, dict, bytes, float})
+"""Whose truth is that of their content."""
 
 
 @define(eq=False)
@@ -64,11 +59,11 @@ class State:
 
     at: int
     stack: list[Value]
-    names: dict[str, Notion]
+    names: dict[str, Abstract]
     way: Way
-    given: tuple[Notion, ...] = ()
+    given: tuple[Abstract, ...] = ()
     """What a generator has given."""
-    loops: tuple[tuple[int, Mapping[str, Notion]], ...] = ()
+    loops: tuple[tuple[int, Mapping[str, Abstract]], ...] = ()
     closed: frozenset[str] = frozenset()
     """Names that inner functions use."""
 
@@ -92,26 +87,26 @@ class Reader:
             if name not in self.offences or isinstance(self.offences[name], Unseen):
                 self.offences[name] = why
 
-    def read(self, function: Closure, names: dict[str, Notion], way: Way, depth: int) -> list[Outcome]:
+    def read(self, function: Closure, names: dict[str, Abstract], way: Way, depth: int) -> list[Outcome]:
         """What a function gives when it is called with *names*, on each way; raises :class:`Unreadable`."""
         if depth > MOST_CALLS:
             raise Unreadable
         return Frame(self, function, depth).run(names, way)
 
-    def truth(self, notion: Notion) -> bool | Test | None:
+    def truth(self, abstract: Abstract) -> bool | Test | None:
         """Whether something is true; None if that depends on plain values only."""
-        match notion:
+        match abstract:
             case Test():
-                return notion
-            case Shown() if may_show(notion):
-                return Test(notion.of)
-            case Shown():
-                self.offend(notion.of, "reveal()")
+                return abstract
+            case LatticeContent() if may_show(abstract):
+                return Test(abstract.of)
+            case LatticeContent():
+                self.offend(abstract.of, "reveal()")
             case Items():
-                return bool(notion.items or notion.keys)
-            case Thing(value) if value is None or type(value) in (bool, int, str, tuple, list, dict, bytes, float):
+                return bool(abstract.items or abstract.keys)
+            case KnownObject(value) if value is None or type(value) in _WITH_TRUTH:
                 return bool(value)
-            case Thing() | Closure() | Method():
+            case KnownObject() | Closure() | BoundMethod():
                 return None
         return None
 
@@ -134,7 +129,7 @@ class Frame:
         self.outcomes: list[Outcome] = []
         self.keywords: tuple[str, ...] = ()
 
-    def run(self, names: dict[str, Notion], way: Way) -> list[Outcome]:
+    def run(self, names: dict[str, Abstract], way: Way) -> list[Outcome]:
         """All outcomes."""
         self.pending.append(State(0, [], names, way))
         while self.pending:
@@ -158,15 +153,17 @@ class Frame:
             raise Unreadable
         state.at = at
 
-    def fork(self, state: State, offset: int, notion: Notion, jumps: bool, *, kept: bool = False) -> None:
-        """Go on where the truth of *notion* says: at *offset* if it is *jumps*; what is *kept* is so only there."""
-        truth, node = self.reader.truth(notion), object()
+    def fork(self, state: State, offset: int, abstract: Abstract, jumps: bool, *, kept: bool = False) -> None:
+        """Go on where the truth of *abstract* says: at *offset* if it is *jumps*; what is *kept* is so only there."""
+        truth, node = self.reader.truth(abstract), object()
         for came in (True, False) if not isinstance(truth, bool) else (truth,):
             steps: tuple[Step, ...] = ((node, truth.of, came is not truth.turned),) if isinstance(truth, Test) else ()
             other = state.fork(state.at, *steps)
-            if isinstance(notion, Test) or (isinstance(notion, Shown) and not notion.many):  # asked again, it says so
-                other.stack = [Thing(came) if one is notion else one for one in other.stack]
-                other.names = {name: Thing(came) if one is notion else one for name, one in other.names.items()}
+            if isinstance(abstract, Test) or (
+                isinstance(abstract, LatticeContent) and not abstract.many
+            ):  # asked again, it says so
+                other.stack = [KnownObject(came) if one is abstract else one for one in other.stack]
+                other.names = {name: KnownObject(came) if one is abstract else one for name, one in other.names.items()}
             if came is jumps:
                 self.goto(other, offset)
             elif kept:
@@ -176,14 +173,14 @@ class Frame:
 
     def answer(self, state: State, outcomes: list[Outcome]) -> None:
         """Go on with each outcome of a call."""
-        for way, notion in outcomes[1:]:
+        for way, abstract in outcomes[1:]:
             other = state.fork(state.at)
             other.way = way
-            other.stack.append(notion)
+            other.stack.append(abstract)
             self.pending.append(other)
         if outcomes:
-            state.way, notion = outcomes[0]
-            state.stack.append(notion)
+            state.way, abstract = outcomes[0]
+            state.stack.append(abstract)
         else:  # it always raises
             state.at = -1
 
@@ -258,10 +255,10 @@ def _kw_names(frame: Frame, state: State, step: Instruction) -> None:
 
 @_on("LOAD_CONST", "LOAD_SMALL_INT")
 def _const(frame: Frame, state: State, step: Instruction) -> None:
-    state.stack.append(Thing(step.argval))
+    state.stack.append(KnownObject(step.argval))
 
 
-def _local(frame: Frame, state: State, name: str) -> Notion:
+def _local(frame: Frame, state: State, name: str) -> Abstract:
     if name in state.names:
         return state.names[name]
     if name in frame.function.free:
@@ -284,13 +281,13 @@ def _load_clear(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.append(state.names.pop(step.argval, NULL))
 
 
-def _keep(state: State, name: str, notion: Value) -> None:
+def _keep(state: State, name: str, abstract: Value) -> None:
     if name in state.closed:  # an inner function may have been made with what it was before
         raise Unreadable
-    if notion is NULL:
+    if abstract is NULL:
         state.names.pop(name, None)
     else:
-        state.names[name] = notion
+        state.names[name] = abstract
 
 
 @_on("STORE_FAST", "STORE_DEREF")
@@ -320,16 +317,16 @@ def _delete(frame: Frame, state: State, step: Instruction) -> None:
 def _global(frame: Frame, state: State, step: Instruction) -> None:
     around = frame.function.around
     if step.argval in around:
-        notion: Notion = Thing(around[step.argval])
+        abstract: Abstract = KnownObject(around[step.argval])
     else:
         builtin = around.get("__builtins__", {})
         names = builtin if isinstance(builtin, dict) else vars(builtin)
         if step.argval not in names:
             raise Unreadable
-        notion = Thing(names[step.argval])
+        abstract = KnownObject(names[step.argval])
     if _arg(step) & 1:
         state.stack.append(NULL)
-    state.stack.append(notion)
+    state.stack.append(abstract)
 
 
 @_on("LOAD_ATTR", "LOAD_METHOD")
@@ -346,7 +343,7 @@ def _attribute(frame: Frame, state: State, step: Instruction) -> None:
 @_on("MAKE_FUNCTION")
 def _function(frame: Frame, state: State, step: Instruction) -> None:
     stack, code = state.stack, state.stack.pop().value
-    free: dict[str, Notion] = {}
+    free: dict[str, Abstract] = {}
     made = Closure(code, frame.function.around, free)
     flags = _arg(step) if sys.version_info < (3, 13) else 0
     for flag in (8, 4, 2, 1):
@@ -361,7 +358,7 @@ def _function_attribute(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.append(_with(state, made, _arg(step), state.stack.pop()))
 
 
-def _with(state: State, made: Closure, flag: int, given: Notion) -> Closure:
+def _with(state: State, made: Closure, flag: int, given: Abstract) -> Closure:
     match flag, given:
         case 8, Items():
             free = dict(zip(made.code.co_freevars, given.items, strict=True))
@@ -369,8 +366,8 @@ def _with(state: State, made: Closure, flag: int, given: Notion) -> Closure:
             return evolve(made, free=free)
         case 1, Items():
             return evolve(made, defaults=given.items)
-        case 1, Thing(value):
-            return evolve(made, defaults=tuple(map(Thing, value)))
+        case 1, KnownObject(value):
+            return evolve(made, defaults=tuple(map(KnownObject, value)))
         case 2, Items():
             return evolve(made, named=_named(given))
         case 4, _:
@@ -378,9 +375,9 @@ def _with(state: State, made: Closure, flag: int, given: Notion) -> Closure:
     raise Unreadable
 
 
-def _named(items: Items) -> dict[str, Notion]:
+def _named(items: Items) -> dict[str, Abstract]:
     """Arguments by their names, which a dictionary has."""
-    names = [key.value for key in items.keys if isinstance(key, Thing)]
+    names = [key.value for key in items.keys if isinstance(key, KnownObject)]
     if len(names) < len(items.keys):
         raise Unreadable
     return dict(zip(names, items.items, strict=True))
@@ -432,11 +429,11 @@ def _return(frame: Frame, state: State, step: Instruction) -> None:
 
 @_on("RETURN_CONST")
 def _return_const(frame: Frame, state: State, step: Instruction) -> None:
-    _end(frame, state, Thing(step.argval))
+    _end(frame, state, KnownObject(step.argval))
 
 
-def _end(frame: Frame, state: State, notion: Notion) -> None:
-    found = Items(state.given, list, loose=True) if frame.generates else notion
+def _end(frame: Frame, state: State, abstract: Abstract) -> None:
+    found = Items(state.given, list, loose=True) if frame.generates else abstract
     frame.outcomes.append((state.way, found))
     state.at = -1
 
@@ -448,7 +445,7 @@ def _raise(frame: Frame, state: State, step: Instruction) -> None:
 
 @_on("LOAD_ASSERTION_ERROR")
 def _assertion(frame: Frame, state: State, step: Instruction) -> None:
-    state.stack.append(Thing(AssertionError))
+    state.stack.append(KnownObject(AssertionError))
 
 
 @_on("YIELD_VALUE")
@@ -540,9 +537,11 @@ def _collects(frame: Frame, head: int, end: int) -> bool:
     )
 
 
-def _alike(before: Mapping[str, Notion], after: Mapping[str, Notion]) -> bool:
+def _alike(before: Mapping[str, Abstract], after: Mapping[str, Abstract]) -> bool:
     """Whether another round would not meet with anything else."""
-    return all(_like(before.get(name), notion) for name, notion in after.items() if is_growing(notion) or of(notion))
+    return all(
+        _like(before.get(name), abstract) for name, abstract in after.items() if is_growing(abstract) or of(abstract)
+    )
 
 
 def _like(one: Value, other: Value) -> bool:
@@ -550,7 +549,7 @@ def _like(one: Value, other: Value) -> bool:
         return True
     if isinstance(one, Items) and isinstance(other, Items) and len(one.items) == len(other.items):
         return all(map(_like, one.items, other.items))
-    return one is other or (isinstance(one, (Grown, Shown, Test)) and one == other)
+    return one is other or (isinstance(one, (LatticeElement, LatticeContent, Test)) and one == other)
 
 
 # ------------------------------------------------------------------------------------------------------------- values
@@ -573,7 +572,7 @@ def _build_map(frame: Frame, state: State, step: Instruction) -> None:
 def _build_keyed(frame: Frame, state: State, step: Instruction) -> None:
     keys = state.stack.pop().value
     items = [state.stack.pop() for _ in range(_arg(step))][::-1]
-    state.stack.append(Items(tuple(items), dict, (), tuple(map(Thing, keys))))
+    state.stack.append(Items(tuple(items), dict, (), tuple(map(KnownObject, keys))))
 
 
 @_on("BUILD_STRING", "BUILD_SLICE", "FORMAT_VALUE", "FORMAT_SIMPLE", "FORMAT_WITH_SPEC")
@@ -582,8 +581,8 @@ def _build_plain(frame: Frame, state: State, step: Instruction) -> None:
     if step.opname == "FORMAT_VALUE":
         many = 2 if _arg(step) & 4 else 1
     parts = [state.stack.pop() for _ in range(many)][::-1]
-    if step.opname == "BUILD_SLICE" and all(isinstance(one, Thing) for one in parts):
-        state.stack.append(Thing(slice(*[one.value for one in parts])))
+    if step.opname == "BUILD_SLICE" and all(isinstance(one, KnownObject) for one in parts):
+        state.stack.append(KnownObject(slice(*[one.value for one in parts])))
         return
     frame.reader.calls.unseen(parts, "a text")
     state.stack.append(Plain(chosen(parts)))
@@ -624,11 +623,11 @@ def _add(frame: Frame, state: State, step: Instruction) -> None:
     state.stack[-_arg(step)] = evolve(whole, items=items, keys=keys, loose=True)
 
 
-def cleaned(notion: Notion) -> Notion:
+def cleaned(abstract: Abstract) -> Abstract:
     """What a comprehension has of each element: it is no longer one of them, whichever."""
-    if isinstance(notion, Plain):
+    if isinstance(abstract, Plain):
         return Plain()
-    return evolve(notion, items=tuple(map(cleaned, notion.items))) if isinstance(notion, Items) else notion
+    return evolve(abstract, items=tuple(map(cleaned, abstract.items))) if isinstance(abstract, Items) else abstract
 
 
 @_on("LIST_TO_TUPLE")
@@ -646,7 +645,7 @@ def _unpack(frame: Frame, state: State, step: Instruction) -> None:
     state.stack.extend(reversed(known))
 
 
-def _operator(frame: Frame, state: State, name: str, operands: Sequence[Notion]) -> None:
+def _operator(frame: Frame, state: State, name: str, operands: Sequence[Abstract]) -> None:
     frame.answer(state, frame.reader.calls.operator(name, operands, state.way, frame.depth))
 
 
@@ -665,8 +664,8 @@ def _subscript(frame: Frame, state: State, step: Instruction) -> None:
 @_on("BINARY_SLICE")
 def _slice(frame: Frame, state: State, step: Instruction) -> None:
     end, start, left = state.stack.pop(), state.stack.pop(), state.stack.pop()
-    known = isinstance(start, Thing) and isinstance(end, Thing)
-    part: Notion = Thing(slice(start.value, end.value)) if known else Plain(chosen([start, end]))
+    known = isinstance(start, KnownObject) and isinstance(end, KnownObject)
+    part: Abstract = KnownObject(slice(start.value, end.value)) if known else Plain(chosen([start, end]))
     _operator(frame, state, "[]", (left, part))
 
 
@@ -682,14 +681,14 @@ def _compare(frame: Frame, state: State, step: Instruction) -> None:
 
 @_on("UNARY_NOT")
 def _not(frame: Frame, state: State, step: Instruction) -> None:
-    truth = frame.reader.truth(notion := state.stack.pop())
+    truth = frame.reader.truth(abstract := state.stack.pop())
     match truth:
         case bool():
-            state.stack.append(Thing(not truth))
+            state.stack.append(KnownObject(not truth))
         case Test():
             state.stack.append(Test(truth.of, not truth.turned))
         case None:
-            state.stack.append(Plain(chosen([notion])))
+            state.stack.append(Plain(chosen([abstract])))
 
 
 @_on("UNARY_NEGATIVE", "UNARY_POSITIVE", "UNARY_INVERT")

@@ -29,24 +29,26 @@ from typing import Final
 from attrs import evolve, field, frozen
 
 from syndicate.bloom.row import Names
-from syndicate.bloom.rules.meaning import Meaning, settled, width
-from syndicate.bloom.rules.notion import (
+from syndicate.bloom.rules.abstract_value import (
     NOBODY,
-    Grown,
+    Abstract,
     Items,
-    Notion,
+    KnownObject,
+    LatticeContent,
+    LatticeElement,
     Of,
     Outcome,
     Plain,
-    Shown,
     Test,
-    Thing,
+    Unreadable,
+    Unseen,
     is_below,
     is_growing,
     of_all,
     of_growing,
 )
-from syndicate.bloom.rules.reader import Reader, Unreadable, Unseen
+from syndicate.bloom.rules.meaning import Meaning, settled, width
+from syndicate.bloom.rules.reader import Reader
 from syndicate.bloom.rules.side import Side
 from syndicate.lattice import Set
 from syndicate.lattice.lattice import Lattice
@@ -127,24 +129,24 @@ def row_of(columns: Names, attributes: Names, kinds: Kinds) -> Items:
     return Items(tuple(_column(attribute, kinds) for attribute in attributes), tuple, columns)
 
 
-def _column(attribute: str, kinds: Kinds) -> Notion:
+def _column(attribute: str, kinds: Kinds) -> Abstract:
     if attribute not in kinds:
         return Plain()
     kind = kinds[attribute]
     of_it = frozenset([attribute])
-    return Grown(of_it, None, sure=False) if isinstance(kind, str) else Grown(of_it, kind)
+    return LatticeElement(of_it, None, sure=False) if isinstance(kind, str) else LatticeElement(of_it, kind)
 
 
 def reading(
-    function: Function, arguments: Sequence[Notion], purpose: Purpose | None = None, then: Sequence[After] = ()
+    function: Function, arguments: Sequence[Abstract], purpose: Purpose | None = None, then: Sequence[After] = ()
 ) -> Reading:
     """What a function does that is called with *given*; *then* is done with what it gives."""
     purpose = purpose or Purpose()
-    grown = NOBODY.union(*map(of_growing, [*arguments, Thing(function)]))
-    mentioned = of_growing(Thing(function))
+    grown = NOBODY.union(*map(of_growing, [*arguments, KnownObject(function)]))
+    mentioned = of_growing(KnownObject(function))
     meaning = Meaning(_inner, mentioned, MOST_CODES if grown else FEW_CODES)
     try:
-        outcomes = meaning.call(Thing(function), list(arguments), {}, (), 0)
+        outcomes = meaning.call(KnownObject(function), list(arguments), {}, (), 0)
         for after in then:
             outcomes = _passed_on(meaning, outcomes, after)
         came = judge(meaning.reader, outcomes, purpose)
@@ -167,88 +169,90 @@ def judge(reader: Reader, outcomes: Sequence[Outcome], purpose: Purpose) -> Of:
     """Note what is not monotone about what a function gives; of what it is."""
     ends = [end for outcome in outcomes for end in _ends(reader, outcome, purpose)]
     if not purpose.test:
-        for _, notion in ends:
-            _check(reader, settled(notion), purpose)
-    tests: dict[object, tuple[Of, list[Notion], list[Notion]]] = {}
-    for way, notion in ends:
+        for _, abstract in ends:
+            _check(reader, settled(abstract), purpose)
+    tests: dict[object, tuple[Of, list[Abstract], list[Abstract]]] = {}
+    for way, abstract in ends:
         for node, attributes, passed in way:
             _, after, before = tests.setdefault(node, (attributes, [], []))
-            (after if passed else before).append(notion)
+            (after if passed else before).append(abstract)
     for attributes, after, before in tests.values():
         if not all(is_below(b, a, many=purpose.many, test=purpose.test) for b in before for a in after):
             reader.offend(attributes, "test")
-    return of_all([notion for _, notion in ends if is_growing(notion)]).union(*[of for of, _, _ in tests.values()])
+    return of_all([abstract for _, abstract in ends if is_growing(abstract)]).union(
+        *[of for of, _, _ in tests.values()]
+    )
 
 
 def _ends(reader: Reader, outcome: Outcome, purpose: Purpose) -> list[Outcome]:
     """An outcome, that of a test by its truth."""
-    way, notion = outcome[0], settled(outcome[1])
+    way, abstract = outcome[0], settled(outcome[1])
     if not purpose.test:
-        return [(way, notion)]
-    truth = Test(notion.of) if isinstance(notion, Grown) and notion.sure else reader.truth(notion)
+        return [(way, abstract)]
+    truth = Test(abstract.of) if isinstance(abstract, LatticeElement) and abstract.sure else reader.truth(abstract)
     if isinstance(truth, Test):
         node = object()
-        return [((*way, (node, truth.of, came is not truth.turned)), Thing(came)) for came in (True, False)]
+        return [((*way, (node, truth.of, came is not truth.turned)), KnownObject(came)) for came in (True, False)]
     if isinstance(truth, bool):
-        return [(way, Thing(truth))]
-    _plain(reader, notion)
+        return [(way, KnownObject(truth))]
+    _plain(reader, abstract)
     return [(way, Plain())]
 
 
-def _plain(reader: Reader, notion: Notion) -> None:
+def _plain(reader: Reader, abstract: Abstract) -> None:
     """Nothing of a lattice may be in it."""
-    match notion:
-        case Shown() | Test():
-            reader.offend(notion.of, "reveal()")
+    match abstract:
+        case LatticeContent() | Test():
+            reader.offend(abstract.of, "reveal()")
         case Plain():
-            reader.offend(notion.of, "iteration")
+            reader.offend(abstract.of, "iteration")
         case Items():
-            for one in (*notion.items, *notion.keys):
+            for one in (*abstract.items, *abstract.keys):
                 _plain(reader, settled(one))
-        case _ if is_growing(notion):
-            reader.offend(of_growing(notion), Unseen("this function"))
+        case _ if is_growing(abstract):
+            reader.offend(of_growing(abstract), Unseen("this function"))
 
 
-def _check(reader: Reader, notion: Notion, purpose: Purpose) -> None:
+def _check(reader: Reader, abstract: Abstract, purpose: Purpose) -> None:
     if purpose.many:
-        if isinstance(notion, Items) and notion.kind is not dict:
-            for row in notion.items:
+        if isinstance(abstract, Items) and abstract.kind is not dict:
+            for row in abstract.items:
                 _check_row(reader, settled(row))
-        elif not (isinstance(notion, Grown) or (isinstance(notion, Shown) and notion.many)):
-            _plain(reader, notion)
+        elif not (isinstance(abstract, LatticeElement) or (isinstance(abstract, LatticeContent) and abstract.many)):
+            _plain(reader, abstract)
     elif purpose.bare or purpose.inner:
-        _check_bare(reader, notion, inner=purpose.inner)
+        _check_bare(reader, abstract, inner=purpose.inner)
     else:
-        _check_row(reader, notion)
+        _check_row(reader, abstract)
 
 
-def _check_row(reader: Reader, row: Notion) -> None:
-    if isinstance(row, Grown):  # as somebody says who has marked the function that gives it
+def _check_row(reader: Reader, row: Abstract) -> None:
+    if isinstance(row, LatticeElement):  # as somebody says who has marked the function that gives it
         return
     if not isinstance(row, Items) or row.kind is dict:
         _plain(reader, row)
         return
     for one in row.items:
         column = settled(one)
-        if not isinstance(column, Grown):
+        if not isinstance(column, LatticeElement):
             _plain(reader, column)
 
 
-def _check_bare(reader: Reader, notion: Notion, *, inner: bool) -> None:
+def _check_bare(reader: Reader, abstract: Abstract, *, inner: bool) -> None:
     """What a lattice merges: a value of its own, or entries of a map; elements hold no lattice values."""
-    match notion:
-        case Grown():
+    match abstract:
+        case LatticeElement():
             pass
         case Items(kind=kind) if kind is dict or inner:
-            for key in notion.keys:
+            for key in abstract.keys:
                 _plain(reader, settled(key))
-            for one in notion.items:
-                if not isinstance(settled(one), Grown):
+            for one in abstract.items:
+                if not isinstance(settled(one), LatticeElement):
                     _plain(reader, settled(one))
         case Items(items=(one,), kind=kind) if kind is tuple:
             _check_bare(reader, settled(one), inner=inner)
         case _:
-            _plain(reader, notion)
+            _plain(reader, abstract)
 
 
 def _columns(outcomes: Sequence[Outcome], purpose: Purpose) -> dict[int, type[Lattice] | str | None] | None:
@@ -259,29 +263,29 @@ def _columns(outcomes: Sequence[Outcome], purpose: Purpose) -> dict[int, type[La
             return None
         for at, one in enumerate(row.items):
             column = settled(one)
-            if isinstance(column, Grown) and column.sure:
+            if isinstance(column, LatticeElement) and column.sure:
                 other = lattices.get(at, column.lattice)
                 lattices[at] = column.lattice if other in (column.lattice, PERHAPS) else None
             elif isinstance(column, Items) and is_growing(column):  # within a tuple
                 lattices[at] = None
-            elif not isinstance(column, Thing):
+            elif not isinstance(column, KnownObject):
                 lattices.setdefault(at, PERHAPS)
     return lattices
 
 
-def _rows(outcomes: Sequence[Outcome], *, many: bool) -> list[Notion]:
+def _rows(outcomes: Sequence[Outcome], *, many: bool) -> list[Abstract]:
     found = []
-    for _, notion in outcomes:
-        if isinstance(notion, Thing) and notion.value is None:
+    for _, abstract in outcomes:
+        if isinstance(abstract, KnownObject) and abstract.value is None:
             continue
-        found += list(notion.items) if many and isinstance(notion, Items) else [notion]
+        found += list(abstract.items) if many and isinstance(abstract, Items) else [abstract]
     return found
 
 
 def read_origin(origin: Origin, kinds: Kinds, purpose: Purpose) -> Reading:
     """What a function of a rule does, of whose source some attributes hold lattice values."""
     rows = [row_of(side.columns, side.attributes, kinds) for side in origin.sides]
-    given: list[Notion] = list(rows) if origin.spread else [Items(tuple(rows))]
+    given: list[Abstract] = list(rows) if origin.spread else [Items(tuple(rows))]
     return reading(origin.function, given, purpose, origin.then)
 
 
@@ -293,20 +297,20 @@ def of_elements(
     Elements of a set hold no lattice values; what others are given may be some.
     """
     plain = lattice is not None and issubclass(lattice, Set)
-    element: Notion = Plain() if plain else Grown(frozenset([ELEMENT]), None, sure=False)
+    element: Abstract = Plain() if plain else LatticeElement(frozenset([ELEMENT]), None, sure=False)
     purpose = Purpose(test=test, inner=not test and not rows)
-    return reading(function, [element] * width(Thing(function)), purpose).offences
+    return reading(function, [element] * width(KnownObject(function)), purpose).offences
 
 
 def _passed_on(meaning: Meaning, outcomes: Sequence[Outcome], after: After) -> list[Outcome]:
     """What a further function gives, of each row."""
     judge(meaning.reader, outcomes, Purpose(many=after.many))
     results: list[Outcome] = []
-    for way, notion in outcomes:
-        for row in _rows([(way, notion)], many=after.many):
+    for way, abstract in outcomes:
+        for row in _rows([(way, abstract)], many=after.many):
             items = meaning.spread(row)
             if items is None:
                 raise Unreadable
             named = Items(tuple(items), tuple, tuple(f"c{at}" for at in range(len(items))))
-            results += meaning.call(Thing(after.function), [named], {}, way, 0)
+            results += meaning.call(KnownObject(after.function), [named], {}, way, 0)
     return results

@@ -32,11 +32,11 @@ from attrs import field, frozen
 
 from syndicate import plan
 from syndicate.bloom.row import Names
-from syndicate.bloom.rules.answer import ORDER, answered, kinds
+from syndicate.bloom.rules.abstract_value import variable_attribute
 from syndicate.bloom.rules.capture import Mentioned, captured
 from syndicate.bloom.rules.column import Column
 from syndicate.bloom.rules.mark import Signed
-from syndicate.bloom.rules.notion import cell_attribute
+from syndicate.bloom.rules.method_result import ORDER, kinds, result_lattice
 from syndicate.bloom.rules.reading import ELEMENT, of_elements
 from syndicate.bloom.site import here
 from syndicate.errors import IllegalRule, short
@@ -57,7 +57,7 @@ ROWS: Final = frozenset({
 
 
 @frozen(eq=False, repr=False)
-class Lifted(plan.Expression):
+class TermExpression(plan.Expression):
     """Rows that a term gives: for the plan, something made of *source*, the variables' rows.
 
     *rows* makes them of the term's value; without it there is one, of the value itself.
@@ -100,7 +100,7 @@ class Conversions:
     """How terms become rows, and are joined with others: said by modules that know rows, which import this one."""
 
     rows: Callable[[Term, Callable[..., Value] | None, Iterable[str] | None, str], Rows]
-    """Of :mod:`syndicate.bloom.rules.outlet`."""
+    """Of :mod:`syndicate.bloom.rules.term_rows`."""
     product: Callable[[Term, object], RightSide]
     """Of :mod:`syndicate.bloom.rules.expression`."""
 
@@ -223,14 +223,14 @@ class Call(Term):
         """Of a method that is known; see :func:`called`."""
         self._site = site
         kind, argument = known(receiver, name, site)
-        self._lattice = answered(receiver._lattice, name, arguments)
+        self._lattice = result_lattice(receiver._lattice, name, arguments)
         variables: dict[Mentioned, str] = {}
         offence = ""
         for one in arguments:
             if callable(one) and not isinstance(one, type):
                 reads = of_elements(one, receiver._lattice, test=name == "filter")
                 offence = offence or reads.get(ELEMENT, "")
-                variables |= {cell: reads.get(cell_attribute(cell), "") for cell in captured(one)}
+                variables |= {cell: reads.get(variable_attribute(cell), "") for cell in captured(one)}
         self._method = CalledMethod(receiver, name, arguments, kind, argument, variables, offence)
 
     def _leaves(self, kind: Kind = Kind.MORPHISM) -> Iterator[tuple[Mentioned, Kind, str]]:
@@ -294,7 +294,7 @@ def leaves_of(term: Term) -> Iterator[tuple[Mentioned, Kind, str]]:
     return term._leaves()
 
 
-def is_firm(term: Term) -> bool:
+def is_nonmonotone(term: Term) -> bool:
     """Whether anything about it is not monotone."""
     return any(why for _, _, why in term._leaves())
 

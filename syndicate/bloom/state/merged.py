@@ -22,7 +22,7 @@ from syndicate.bloom.row import Names
 from syndicate.bloom.rules.embedded import lattice_columns, made_lattices
 from syndicate.bloom.site import placed
 from syndicate.bloom.state.contents import Contents
-from syndicate.bloom.state.held import Held, Row, Rows
+from syndicate.bloom.state.keyed_rows import KeyedRows, Row, Rows
 from syndicate.errors import SyndicateError
 from syndicate.flow.element import ATOMS, Key, Typed, key_of, keys_of, natural
 from syndicate.lattice.fold import merge_row
@@ -57,7 +57,7 @@ class Merged(Contents):
 
     def __init__(self, name: str, columns: Names, keys: int, lattices: Mapping[str, type[Lattice]]) -> None:
         """Empty; *lattices* are those that the declaration names."""
-        self.held = Held()
+        self.held = KeyedRows()
         super().__init__(name, columns, keys)
         self.keyed = False  # no two rows break a key: they are merged
         self.index = self.held.rows

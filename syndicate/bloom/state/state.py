@@ -33,7 +33,7 @@ NOTHING: Mapping[Key, int] = {}
 
 
 @define(eq=False)
-class RowsPut:
+class DeferredRows:
     """The rows of a deferred rule's relation, and how they changed in the last tick."""
 
     rows: dict[Key, None] = field(factory=dict)
@@ -75,9 +75,9 @@ class TableState:
         self.given: dict[Key, None] = {}
         self.unfed: dict[Key, None] = {}
         self.doomed: dict[Key, None] = {}
-        self.next = RowsPut()
-        self.never = RowsPut()
-        self.replacing = RowsPut()
+        self.next = DeferredRows()
+        self.never = DeferredRows()
+        self.replacing = DeferredRows()
         self.restored: dict[Key, None] = {}
         """Rows of an earlier run, which the first tick finds; *dropped* are those that it is to delete or replace."""
         self.dropped: dict[Key, None] = {}
@@ -204,7 +204,7 @@ class ScratchState:
         self.contents = contents
         self.inserted: dict[Key, None] = {}
         self.given: dict[Key, None] = {}
-        self.next = RowsPut()
+        self.next = DeferredRows()
 
     def still(self) -> bool:
         """Whether it has nothing to tell the circuit, and nothing to forget."""

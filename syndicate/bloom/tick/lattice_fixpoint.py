@@ -1,4 +1,4 @@
-"""Growth: the part of a tick in which lattices, and rows with lattice values in them, come to their fixed point.
+"""The fixpoint of lattices: the part of a tick in which they, and rows with lattice values, grow until nothing does.
 
 Rules are run level by level, the strata of the whole program, until nothing at a level grows; then the circuit is told
 what grew that it reads, and what comes out of it may let the level grow again.  So at each level all that lies below is
@@ -21,12 +21,12 @@ from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.embedded import LatticeFound
 from syndicate.bloom.rules.term import Term, place_of
 from syndicate.bloom.site import placed
-from syndicate.bloom.state.held import Held
+from syndicate.bloom.state.keyed_rows import KeyedRows
 from syndicate.bloom.state.merged import Merged
 from syndicate.bloom.state.state import CellState, ScratchState, State, TableState
-from syndicate.bloom.tick.lattice_join import Pipe
-from syndicate.bloom.tick.lattice_term import Spring
-from syndicate.bloom.tick.partition import Division, Growing
+from syndicate.bloom.tick.lattice_join import BodyEvaluation
+from syndicate.bloom.tick.lattice_term import TermEvaluation
+from syndicate.bloom.tick.partition import LatticeRule, Partition
 from syndicate.collector import Pause
 from syndicate.errors import RuleFailed, SyndicateError
 from syndicate.flow.circuit import MAX_ITERATIONS
@@ -39,62 +39,62 @@ Deltas = Mapping[str, Mapping[Key, int]]
 Settle = Callable[[dict[str, dict[Key, int]]], object]
 
 
-class Run:
+class RuleEvaluation:
     """A growing rule that runs."""
 
-    def __init__(self, growing: Growing, growth: Growth) -> None:
+    def __init__(self, lattice_rule: LatticeRule, fixpoint: LatticeFixpoint) -> None:
         """Of a rule."""
-        self.rule, self.level, self.growth = growing.rule, growing.level, growth
-        self.spring: Spring | None = None
-        self.pipe: Pipe | None = None
-        self.cell = growth.cells.get(self.rule.head)
-        self.contents = growth.contents.get(self.rule.head)
+        self.rule, self.level, self.fixpoint = lattice_rule.rule, lattice_rule.level, fixpoint
+        self.evaluation: TermEvaluation | None = None
+        self.body: BodyEvaluation | None = None
+        self.cell = fixpoint.cells.get(self.rule.head)
+        self.contents = fixpoint.contents.get(self.rule.head)
         """What it merges into: the rows of a collection, if it is not a variable."""
-        if growing.term is not None:
-            self.spring = growth.spring(growing.term)
+        if lattice_rule.term is not None:
+            self.evaluation = fixpoint.evaluation(lattice_rule.term)
         else:
-            assert growing.flow is not None
-            self.pipe = Pipe(growing.flow, growth.held)
+            assert lattice_rule.body is not None
+            self.body = BodyEvaluation(lattice_rule.body, fixpoint.held)
 
     def moved(self) -> bool:
         """Whether it has anything to do."""
-        return self.spring.moved() if self.spring is not None else self.pipe is not None and self.pipe.moved()
+        return self.evaluation.moved() if self.evaluation is not None else self.body is not None and self.body.moved()
 
     def restart(self) -> None:
         """Do all again."""
-        if self.spring is not None:
-            self.spring.restart()
-        elif self.pipe is not None:
-            self.pipe.restart()
+        if self.evaluation is not None:
+            self.evaluation.restart()
+        elif self.body is not None:
+            self.body.restart()
 
     def run(self) -> None:
         """Merge what is new."""
         site, cell = self.rule.site, self.cell
         if self.contents is not None:
-            assert self.pipe is not None
+            assert self.body is not None
             absorb = self.contents.absorb
             for _ in range(MAX_ITERATIONS):
-                rows = self.pipe.pull()
+                rows = self.body.pull()
                 if not rows:
                     return
                 absorb(rows, site)  # and again, as long as it feeds itself
             raise restless([self.rule])
         assert cell is not None
-        if self.pipe is not None:
-            rows = self.pipe.pull()
+        if self.body is not None:
+            rows = self.body.pull()
             if not rows:
                 return
             value: Value = self._folded([row[0] for row in rows], cell)
         else:
-            assert self.spring is not None
-            value = self.spring.pull(site)
+            assert self.evaluation is not None
+            value = self.evaluation.pull(site)
             if value is None:
                 return
             if not isinstance(value, Lattice):
                 value = self._folded([value], cell)
         try:
             if self.rule.op == "<=":
-                self.growth.grow(cell, value)
+                self.fixpoint.grow(cell, value)
             else:
                 cell.defer(value)
         except SyndicateError as error:
@@ -112,82 +112,90 @@ class Run:
         return folded
 
 
-class Outlet:
+class TermRelation:
     """A term whose rows are read."""
 
     def __init__(
-        self, name: str, spring: Spring, rows: Callable[[Value], list[Value]] | None, level: int, held: Held
+        self,
+        name: str,
+        evaluation: TermEvaluation,
+        rows: Callable[[Value], list[Value]] | None,
+        level: int,
+        held: KeyedRows,
     ) -> None:
-        """Of a spring; *rows* makes rows of what comes out."""
-        self.name, self.spring, self.rows, self.level, self.held = name, spring, rows, level, held
+        """Of an evaluation; *rows* makes rows of what comes out."""
+        self.name, self.evaluation, self.rows, self.level, self.held = name, evaluation, rows, level, held
 
     def run(self) -> None:
         """Give what is new."""
-        value = self.spring.pull(place_of(self.spring.term))
+        value = self.evaluation.pull(place_of(self.evaluation.term))
         if self.rows is None:
             if value is not None:
                 previous = self.held.rows.get(())
-                if previous is not None and not self.spring.firm and isinstance(value, Lattice):
+                if previous is not None and not self.evaluation.nonmonotone and isinstance(value, Lattice):
                     value = join(previous[0], value)
                 self.held.put({(): (value,)})
             return
         new_rows = self.rows(value)
         rows = {key_of(row): row for row in new_rows}
-        if self.spring.firm:
+        if self.evaluation.nonmonotone:
             self.held.drop([key for key in self.held.rows if key not in rows])
         self.held.put({key: row for key, row in rows.items() if key not in self.held.rows})
 
 
-class Growth:
+class LatticeFixpoint:
     """What grows of a program."""
 
     def __init__(
-        self, division: Division, states: Mapping[str, State], read: frozenset[str], *, naive: bool = False
+        self, partition: Partition, states: Mapping[str, State], read: frozenset[str], *, naive: bool = False
     ) -> None:
         """*read* are the relations that the circuit reads; *naive* applies methods to whole values each time."""
-        self.division, self.states, self.naive = division, states, naive
+        self.partition, self.states, self.naive = partition, states, naive
         self.cells = {name: state for name, state in states.items() if isinstance(state, CellState)}
-        self.merged = {name: states[name] for name in division.merged}
+        self.merged = {name: states[name] for name in partition.merged}
         self.tables = {name: state for name, state in self.merged.items() if isinstance(state, TableState)}
         self.scratches = {name: state for name, state in self.merged.items() if isinstance(state, ScratchState)}
         self.contents = {name: rows for name, one in self.merged.items() if isinstance(rows := one.contents, Merged)}
-        self.held: dict[str, Held] = {}
+        self.held: dict[str, KeyedRows] = {}
         for name, contents in self.contents.items():
             contents.held.detach()
             self.held[name] = contents.held
-        self.springs: list[Spring] = []
-        self.grown: dict[str, list[Spring]] = {}
-        self.cell_rows = {name: Held() for name in self.cells}
+        self.evaluations: list[TermEvaluation] = []
+        self.grown: dict[str, list[TermEvaluation]] = {}
+        self.cell_rows = {name: KeyedRows() for name in self.cells}
         self.held |= self.cell_rows
         for name, state in self.cells.items():
             self.cell_rows[name].put({(): (state.value,)})
             self.cell_rows[name].commit()
-        inputs = {one.name for growing in division.growing if growing.flow is not None for one in growing.flow.inputs}
-        self.outlets: list[Outlet] = []
-        for name, (lifted, level) in division.outlets.items():
-            held = self.held[name] = Held()
-            self.outlets.append(Outlet(name, self.spring(lifted.term), lifted.rows, level, held))
-        self.plain = {name: Held() for name in inputs if name not in self.held}
+        inputs = {one.name for rule in partition.lattice_rules if rule.body is not None for one in rule.body.inputs}
+        self.terms: list[TermRelation] = []
+        for name, (expression, level) in partition.term_relations.items():
+            held = self.held[name] = KeyedRows()
+            self.terms.append(TermRelation(name, self.evaluation(expression.term), expression.rows, level, held))
+        self.plain = {name: KeyedRows() for name in inputs if name not in self.held}
         self.held |= self.plain
         for name, held in self.plain.items():
             if name in states:
                 held.put({row: natural(row) for row in states[name].contents.rows})
                 held.commit()
-        self.runs = [Run(growing, self) for growing in division.growing]
+        self.runs = [RuleEvaluation(rule, self) for rule in partition.lattice_rules]
         self.fed = [name for name in self.held if name in read and name not in self.plain]
         for name in self.fed:
             self.held[name].follow()
-        tops = [*(run.level for run in self.runs), *(outlet.level for outlet in self.outlets)]
+        tops = [*(run.level for run in self.runs), *(term.level for term in self.terms)]
         self.levels = [
-            ([run for run in self.runs if run.level == level], [one for one in self.outlets if one.level == level])
+            (
+                [run for run in self.runs if run.level == level],
+                [one for one in self.terms if one.level == level],
+            )
             for level in range(max(tops, default=-1) + 1)
         ]
         self.once = self.untouched = True
 
-    def spring(self, term: Term) -> Spring:
+    def evaluation(self, term: Term) -> TermEvaluation:
         """A term that is notified when its variables grow."""
-        made = Spring(term, self.cells, naive=self.naive)
-        self.springs.append(made)
+        made = TermEvaluation(term, self.cells, naive=self.naive)
+        self.evaluations.append(made)
         for name in made.leaves:
             self.grown.setdefault(name, []).append(made)
         return made
@@ -200,8 +208,8 @@ class Growth:
         if not grew(state.value, merged):
             return
         state.grow(merged)
-        for spring in self.grown.get(state.name, ()):
-            for leaf in spring.leaves[state.name]:
+        for evaluation in self.grown.get(state.name, ()):
+            for leaf in evaluation.leaves[state.name]:
                 leaf.grow(fresh)
         held = self.cell_rows[state.name]
         if held.readers or held.told is not None:
@@ -251,8 +259,8 @@ class Growth:
             contents.absorb(arriving, f"a row given to {contents.name}")
 
     def _is_anew(self, name: str, shrunk: set[str]) -> bool:
-        upstream = self.division.upstream[name]
-        return name in self.division.shaky or self.once or not shrunk.isdisjoint(upstream)
+        upstream = self.partition.upstream[name]
+        return name in self.partition.shaky or self.once or not shrunk.isdisjoint(upstream)
 
     def told(self, deltas: Deltas) -> None:
         """What changed elsewhere."""
@@ -272,10 +280,10 @@ class Growth:
             self._run(settle)
 
     def _run(self, settle: Settle) -> None:
-        for runs, outlets in self.levels:
+        for runs, terms in self.levels:
             # What a negation within one body reads of a revealed value lies on the same level as the body itself.
-            for outlet in [outlet for outlet in outlets if outlet.spring.moved()]:
-                outlet.run()
+            for term in [term for term in terms if term.evaluation.moved()]:
+                term.run()
             if deltas := self._untold():
                 settle(deltas)
             for _ in range(MAX_ITERATIONS):
@@ -289,9 +297,9 @@ class Growth:
                         rule = run.rule
                         text = _foreign(f"{rule.site}: {rule.head}", error)
                         raise RuleFailed(text, sites=[rule.site], relations=[rule.head]) from error
-                open_ = [outlet for outlet in outlets if outlet.spring.moved()]
-                for outlet in open_:
-                    outlet.run()
+                open_ = [one for one in terms if one.evaluation.moved()]
+                for term in open_:
+                    term.run()
                 if busy or open_:
                     continue
                 deltas = self._untold()
@@ -303,8 +311,8 @@ class Growth:
 
     def replay(self, settle: Settle) -> None:
         """Tell the circuit, which is new, all that there is; rules do not run."""
-        for outlet in self.outlets:
-            outlet.run()
+        for term in self.terms:
+            term.run()
         for name in self.fed:
             self.held[name].told = None
         settle({name: {key_of(row): 1 for row in self.held[name].rows.values()} for name in self.fed})
@@ -346,8 +354,8 @@ class Growth:
             if self.cell_rows[name].rows.get((), (None,))[0] is not state.value:
                 self.cell_rows[name].put({(): (state.value,)})
                 self.cell_rows[name].commit()
-        for spring in self.springs:
-            spring.restart()
+        for evaluation in self.evaluations:
+            evaluation.restart()
         for name in self.fed if self.untouched else ():
             self.held[name].follow()
         self.once = True

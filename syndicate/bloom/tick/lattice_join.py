@@ -1,4 +1,4 @@
-"""Pipes: the body of a rule over lattices, evaluated directly and semi-naively.
+"""Joins over lattices: the body of a rule whose head merges, evaluated directly and semi-naively.
 
 A circuit would tell rows apart by their lattice values, and take each back when it grows.  Rules whose heads merge need
 none of that: what is new of one of the relations joined goes along all others by index, and what comes out is merged.
@@ -22,8 +22,8 @@ from attrs import field, frozen
 
 from syndicate import plan
 from syndicate.bloom.row import Names
-from syndicate.bloom.rules.term import Lifted
-from syndicate.bloom.state.held import Held, Index, Row, Rows, columns_of
+from syndicate.bloom.rules.term import TermExpression
+from syndicate.bloom.state.keyed_rows import Index, KeyedRows, Row, Rows, columns_of
 from syndicate.plan.rows import RowFunctions
 from syndicate.values.value import Value
 
@@ -40,7 +40,7 @@ class Input:
 
 
 @frozen
-class Flow:
+class Body:
     """A body: a join of *inputs* over *heading*, then *stages*, each from rows to rows."""
 
     inputs: tuple[Input, ...]
@@ -48,8 +48,8 @@ class Flow:
     stages: tuple[Callable[[list[Value]], list[Value]], ...] = field(factory=tuple)
 
 
-def flow_of(body: plan.Expression, named: Callable[[plan.Expression], str]) -> Flow:
-    """The flow of a body; *named* gives the name of a relation for an expression that can be no part of it."""
+def body_of(body: plan.Expression, named: Callable[[plan.Expression], str]) -> Body:
+    """The body of a rule; *named* gives the name of a relation for an expression that can be no part of it."""
     stages: list[Callable[[list[Value]], list[Value]]] = []
     while True:
         match body:
@@ -65,7 +65,7 @@ def flow_of(body: plan.Expression, named: Callable[[plan.Expression], str]) -> F
                 break
         body = body.source
     inputs = [_input(part, named) for part in _joined(body)]
-    return Flow(tuple(inputs), body.heading, tuple(reversed(stages)))
+    return Body(tuple(inputs), body.heading, tuple(reversed(stages)))
 
 
 def _places(source: plan.Expression) -> dict[str, str]:
@@ -104,7 +104,7 @@ def _input(part: plan.Expression, named: Callable[[plan.Expression], str]) -> In
                 return Input(part.name, {a: part.heading.index(name) for a, name in renamed.items()})
             case plan.NonMonotone():  # at its level, all that is read is complete
                 pass
-            case Lifted():
+            case TermExpression():
                 return Input(named(part), {a: part.heading.index(name) for a, name in renamed.items()})
             case _:
                 return Input(named(whole), {name: at for at, name in enumerate(whole.heading)})
@@ -129,29 +129,29 @@ class Step:
         ]
 
 
-class Pipe:
-    """A flow in a program that runs."""
+class BodyEvaluation:
+    """A body in a program that runs."""
 
-    def __init__(self, flow: Flow, held: Mapping[str, Held]) -> None:
+    def __init__(self, body: Body, held: Mapping[str, KeyedRows]) -> None:
         """*held* gives, by name, the rows of a relation."""
-        self.flow = flow
-        self.held = [held[one.name] for one in flow.inputs]
+        self.body = body
+        self.held = [held[one.name] for one in body.inputs]
         self.new = [one.reader() for one in self.held]
-        ways = [(*self._way(at), *flow.stages) for at in range(len(flow.inputs))]
+        ways = [(*self._way(at), *body.stages) for at in range(len(body.inputs))]
         self.both = list(zip(self.new, ways, strict=True))
 
     def _way(self, first: int) -> list[Callable[[list[Value]], list[Value]]]:
         """From what is new of one input to joined rows over the heading."""
-        flow = self.flow
-        known = dict(flow.inputs[first].places)
+        body = self.body
+        known = dict(body.inputs[first].places)
         width = max(known.values(), default=-1) + 1
         order: list[Callable[[list[Value]], list[Value]]] = []
-        waiting = [at for at in range(len(flow.inputs)) if at != first]
+        waiting = [at for at in range(len(body.inputs)) if at != first]
         at_row = known
         while waiting:
-            following = max(waiting, key=lambda at: len(at_row.keys() & flow.inputs[at].places.keys()))
+            following = max(waiting, key=lambda at: len(at_row.keys() & body.inputs[at].places.keys()))
             waiting.remove(following)
-            places = flow.inputs[following].places
+            places = body.inputs[following].places
             shared = sorted(at_row.keys() & places.keys())
             theirs = tuple(places[name] for name in shared)
             index = self.held[following].index(theirs)
@@ -164,8 +164,8 @@ class Pipe:
             function = FUNCTIONS.rearranging("l, r", f"({', '.join(texts)}{',' if len(texts) == 1 else ''})")
             order.append(Step(tuple(at_row[name] for name in shared), index, function))
             at_row, width = combined, len(texts)
-        wanted = [at_row[name] for name in flow.heading]
-        if wanted != list(range(width)) or (len(flow.inputs) == 1 and len(flow.heading) != self._width(first)):
+        wanted = [at_row[name] for name in body.heading]
+        if wanted != list(range(width)) or (len(body.inputs) == 1 and len(body.heading) != self._width(first)):
             items = ", ".join(f"r[{at}]" for at in wanted)
             order.append(_mapped(FUNCTIONS.rearranging("r", f"({items}{',' if len(wanted) == 1 else ''})")))
         return order

@@ -1,8 +1,8 @@
-"""Springs: terms evaluated semi-naively, so that a morphism is applied to what is new alone.
+"""Terms of lattices, evaluated semi-naively: a morphism is applied to what is new alone.
 
-A spring holds the tree of a term.  What is new in a variable goes up through morphisms as a delta.  A method that is
-only monotone sees its whole receiver, which the node below then keeps; so does one of which several operands grow.
-What is not monotone is evaluated whole, when all that it reads is complete.
+What is new in a variable goes up the tree of a term through morphisms, as a delta.  A method that is only monotone sees
+its whole receiver, which the node below then keeps; so does one of which several operands grow.  What is not monotone
+is evaluated whole, when all that it reads is complete.
 
 Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Semi-naive evaluation".
 """
@@ -13,9 +13,9 @@ from collections.abc import Mapping
 from typing import Final, Protocol
 
 from syndicate.bloom.rules.capture import Mentioned, held_value, hold
-from syndicate.bloom.rules.cell import Cell, Complete, whole_term
+from syndicate.bloom.rules.cell import Cell, CompletedTerm, completed_term
 from syndicate.bloom.rules.function import failure
-from syndicate.bloom.rules.term import Call, CalledMethod, Term, is_firm, method_of
+from syndicate.bloom.rules.term import Call, CalledMethod, Term, is_nonmonotone, method_of
 from syndicate.bloom.site import placed
 from syndicate.errors import RuleFailed, SyndicateError
 from syndicate.lattice.delta import Grown, increment
@@ -108,7 +108,7 @@ class Node:
         return getattr(first, self.name)(*others)
 
 
-class Spring:
+class TermEvaluation:
     """A term in a program that runs."""
 
     def __init__(self, term: Term, cells: Mapping[str, HasValue], *, naive: bool) -> None:
@@ -118,14 +118,14 @@ class Spring:
         self.captured: dict[str, Leaf] = {}
         self._cells = cells
         self.top = self._made(term)
-        self.firm = is_firm(term)
+        self.nonmonotone = is_nonmonotone(term)
         self.fresh = True
 
     def _made(self, term: Value) -> Value:
         if isinstance(term, Cell):
             return self._leaf(term)
-        if isinstance(term, Complete):
-            return self._made(whole_term(term))
+        if isinstance(term, CompletedTerm):
+            return self._made(completed_term(term))
         if not isinstance(term, Call):
             return term
         method = method_of(term)
@@ -169,13 +169,13 @@ class Spring:
                 hold(cell, old)
 
     def _pull(self) -> Value:
-        again = self.fresh or self.firm or any(leaf.delta is not None for leaf in self.captured.values())
+        again = self.fresh or self.nonmonotone or any(leaf.delta is not None for leaf in self.captured.values())
         if self.fresh:
             for leaves in self.leaves.values():
                 for leaf in leaves:
                     leaf.delta = leaf.now()
             self.fresh = False
-        if again and (self.firm or self.captured):
+        if again and (self.nonmonotone or self.captured):
             for leaves in self.leaves.values():
                 for leaf in leaves:
                     leaf.delta = None

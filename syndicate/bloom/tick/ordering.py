@@ -17,13 +17,13 @@ from attrs import evolve
 
 from syndicate import plan
 from syndicate.bloom.rule import Rule
-from syndicate.bloom.rules.cell import Complete
+from syndicate.bloom.rules.abstract_value import Unseen
+from syndicate.bloom.rules.cell import CompletedTerm
 from syndicate.bloom.rules.function import Bare, Fitting, Testing, origin_of
 from syndicate.bloom.rules.head import Head, declaration_of, key_count
-from syndicate.bloom.rules.reader import Unseen
 from syndicate.bloom.rules.reading import PERHAPS, Purpose, Reading, read_origin
-from syndicate.bloom.rules.term import VALUE, Lifted, Term, is_firm, lattice_of, plan_of
-from syndicate.bloom.tick.over import over
+from syndicate.bloom.rules.term import VALUE, Term, TermExpression, is_nonmonotone, lattice_of, plan_of
+from syndicate.bloom.tick.with_parts import with_parts
 from syndicate.errors import LatticeAsKey
 from syndicate.lattice.lattice import Lattice, holds_lattice
 from syndicate.plan.growth import Growth, Kind
@@ -51,7 +51,7 @@ class Kinds(Growth):
                     for at, name in enumerate(this.heading)
                     if any(holds_lattice(row[at]) for row in this.rows)
                 }
-            case Lifted():
+            case TermExpression():
                 return dict.fromkeys(this.heading, lattice_of(this.term) if this.rows is None else PERHAPS)
             case plan.FlatMap() if self.reading is not None:
                 return self.reading(this).kinds(this.heading)
@@ -144,14 +144,14 @@ class Ordering:
 
     def _marked(self, expression: plan.Expression) -> plan.Expression:
         parts = expression.parts()
-        if isinstance(expression, (plan.Relation, plan.Literal, Lifted)) or not parts:
+        if isinstance(expression, (plan.Relation, plan.Literal, TermExpression)) or not parts:
             return expression
         if isinstance(expression, (plan.FlatMap, plan.Selection)):
             source = self._marked(expression.source)
             offences = {**self._compared(expression), **self.reading(expression).offences}
             mine = {name: why for name, why in offences.items() if name in expression.source.heading}
-            return over(expression, [self._firm(source, mine) if mine else source])
-        return over(expression, self._matched(expression, [self._marked(part) for part in parts]))
+            return with_parts(expression, [self._firm(source, mine) if mine else source])
+        return with_parts(expression, self._matched(expression, [self._marked(part) for part in parts]))
 
     def _compared(self, expression: plan.FlatMap | plan.Selection) -> dict[str, str]:
         """Attributes with lattice values that a selection compares, without a function."""
@@ -186,12 +186,12 @@ class Ordering:
             why = targets[expression]
             cell = self.cells.get(expression.name) if isinstance(expression, plan.Relation) else None
             if cell is not None:
-                term = Complete(cell, why)
-                return Lifted(plan_of(term), term, VALUE)
+                term = CompletedTerm(cell, why)
+                return TermExpression(plan_of(term), term, VALUE)
             return plan.NonMonotone(expression, why)
-        if isinstance(expression, Lifted) or not expression.parts():
+        if isinstance(expression, TermExpression) or not expression.parts():
             return expression
-        return over(expression, [self._wrapped(part, targets) for part in expression.parts()])
+        return with_parts(expression, [self._wrapped(part, targets) for part in expression.parts()])
 
 
 def _tells(kind: Kind) -> int:
@@ -221,7 +221,7 @@ def _origins(expression: plan.Expression, name: str) -> Iterable[plan.Expression
                     yield from _origins(part, name)
         case plan.NonMonotone() | plan.Literal():
             pass
-        case Lifted() if is_firm(expression.term):
+        case TermExpression() if is_nonmonotone(expression.term):
             pass
         case _:
             yield expression

@@ -6,9 +6,8 @@
 4. What changed is taken in, rows of ``<~`` are sent, callbacks are called.
 
 Where lattices are in play, the circuit steps as often as these grow (:mod:`~syndicate.bloom.tick.lattice_fixpoint`).
-A tick
-that finds lattice values in rows of a collection where nobody knew of any is taken back, the program wired anew, and
-the tick starts again.
+A tick that finds lattice values in rows of a collection where nobody knew of any is taken back, the program is wired
+again, and the tick starts again.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
 from syndicate.bloom.rules.embedded import LatticeFound, made_lattices
-from syndicate.bloom.state.held import Changes
+from syndicate.bloom.state.keyed_rows import Changes
 from syndicate.bloom.state.merged import Merged
 from syndicate.bloom.state.state import NOTHING, CellState, Delta, SentState, State, TableState
 from syndicate.bloom.state.store import Store
-from syndicate.bloom.tick.lattice_fixpoint import Growth
+from syndicate.bloom.tick.lattice_fixpoint import LatticeFixpoint
 from syndicate.bloom.tick.wiring import Wiring
 from syndicate.errors import (
     EndlessLoop,
@@ -82,8 +81,8 @@ class Ticking:
     ) -> None:
         """Of a wired program, whose *durable* tables are kept in a *store*.
 
-        *found* wires it anew when a collection turns out to hold lattice values; *naive* is that of a growth; *engine*
-        makes what runs the circuit, which does it itself otherwise.
+        *found* wires it anew when a collection turns out to hold lattice values; *naive* applies methods of lattices to
+        whole values each time; *engine* makes what runs the circuit, which does it itself otherwise.
         """
         self.engine = engine
         self.runner: CircuitRunner | None = None
@@ -109,11 +108,11 @@ class Ticking:
         self.of = {f"{name} {op}": name for name in self.states for op in OPERATORS} | {
             name: name for name in self.states
         }
-        self.growth: Growth | None = None
-        if wiring.division is not None:
-            self._merge(wiring.division.merged)
-            self.growth = Growth(wiring.division, self.states, self.sources, naive=self.naive)
-            self.of |= dict.fromkeys(wiring.division.parts, "")
+        self.fixpoint: LatticeFixpoint | None = None
+        if wiring.partition is not None:
+            self._merge(wiring.partition.merged)
+            self.fixpoint = LatticeFixpoint(wiring.partition, self.states, self.sources, naive=self.naive)
+            self.of |= dict.fromkeys(wiring.partition.parts, "")
         self.deferred = {
             name: [(op, f"{name} {op}") for op in OPERATORS if f"{name} {op}" in sinks] for name in self.states
         }
@@ -158,10 +157,12 @@ class Ticking:
         if self.began:  # the new circuit is told what the old one was, and what comes out of it is known
             self.facts = {}
             told: list[Mapping[str, Delta]] = []
-            growth = self.growth
-            assert growth is not None
-            growth.told(self._step({name: rows for name, rows in given.items() if name in self.sources and rows}, told))
-            growth.replay(lambda deltas: growth.told(self._step(deltas, told)))
+            fixpoint = self.fixpoint
+            assert fixpoint is not None
+            fixpoint.told(
+                self._step({name: rows for name, rows in given.items() if name in self.sources and rows}, told)
+            )
+            fixpoint.replay(lambda deltas: fixpoint.told(self._step(deltas, told)))
 
     def tick(self) -> None:
         """One tick; raises :class:`RuleFailed`, :class:`RowMisfit`, :class:`KeyConflict`, and is then as before."""
@@ -188,34 +189,34 @@ class Ticking:
         awake = {name: state for name, state in self.states.items() if not state.still()}
         fed = {name: delta for name, state in awake.items() if (delta := state.prepare())}
         told: list[Mapping[str, Delta]] = []
-        growth = self.growth
+        fixpoint = self.fixpoint
         try:
             grown: Mapping[str, Delta] = {}
-            if growth is not None:
-                grown = growth.begin(fed)
-                for name in growth.merged:
+            if fixpoint is not None:
+                grown = fixpoint.begin(fed)
+                for name in fixpoint.merged:
                     fed.pop(name, None)
-                growth.told({name: delta for name, delta in fed.items() if name not in self.sunk})
-                growth.told(self.facts)
+                fixpoint.told({name: delta for name, delta in fed.items() if name not in self.sunk})
+                fixpoint.told(self.facts)
             first = {name: fed[name] for name in fed if name in self.sources} | dict(grown)
             out = self._settle(first, dict(self.facts), fed, told)
-            if growth is not None:
-                growth.run(lambda deltas: self._settle(deltas, out, fed, told))
+            if fixpoint is not None:
+                fixpoint.run(lambda deltas: self._settle(deltas, out, fed, told))
             for sink in out:
                 name = self.of[sink]
                 if name:
                     awake[name] = self.states[name]
             changes = {name: (out if name in self.sunk else fed).get(name, NOTHING) for name in awake}
-            if growth is not None:
-                for name in growth.merged:
+            if fixpoint is not None:
+                for name in fixpoint.merged:
                     if self._is_followed(name):
-                        changes[name] = growth.changes(name)
+                        changes[name] = fixpoint.changes(name)
                         awake[name] = self.states[name]
-                awake |= growth.cells
+                awake |= fixpoint.cells
             self._check(awake, changes, out)
             told_of: Mapping[str, Mapping[Value, int]] = changes
-            if growth is not None:
-                told_of = Changes({name: delta for name, delta in changes.items() if delta}, growth.later())
+            if fixpoint is not None:
+                told_of = Changes({name: delta for name, delta in changes.items() if delta}, fixpoint.later())
             self.inspect(told_of, out)
             if self.store is not None and (kept := self._kept(changes)):
                 self.store.write(kept)
@@ -230,8 +231,8 @@ class Ticking:
         for name, state in awake.items():
             later = {op: out[sink] for op, sink in self.deferred[name] if sink in out}
             state.commit(fed.get(name, NOTHING), changes.get(name, NOTHING), later)
-        if growth is not None:
-            growth.commit()
+        if fixpoint is not None:
+            fixpoint.commit()
 
     def _check(
         self, awake: Mapping[str, State], changes: Mapping[str, Mapping[Value, int]], out: Mapping[str, Delta]
@@ -281,8 +282,8 @@ class Ticking:
         """Step, and again as long as tables would lose rows; *out* is what has come out in this tick, and grows."""
         while deltas:
             found = self._step(deltas, told)
-            if self.growth is not None:
-                self.growth.told(found)
+            if self.fixpoint is not None:
+                self.fixpoint.told(found)
             for name, delta in found.items():
                 out[name] = plus(out.get(name, {}), delta)
             deltas = self._lost(out)
@@ -373,8 +374,8 @@ class Ticking:
             self.broken = True
             raise
         finally:
-            if self.growth is not None:
-                self.growth.undo()
+            if self.fixpoint is not None:
+                self.fixpoint.undo()
 
 
 def zset(delta: Delta) -> ZSet:

@@ -16,12 +16,12 @@ from syndicate import plan
 from syndicate.bloom.collection import Collection
 from syndicate.bloom.declaration import TABLES, Kind
 from syndicate.bloom.rule import Rule
+from syndicate.bloom.rules.abstract_value import Unseen
 from syndicate.bloom.rules.head import Head, declaration_of, key_count, kind_of
-from syndicate.bloom.rules.reader import Unseen
 from syndicate.bloom.rules.term import Term
 from syndicate.bloom.site import placing
 from syndicate.bloom.tick.ordering import Ordering, known_columns
-from syndicate.bloom.tick.partition import Division, Given, divided, is_divided
+from syndicate.bloom.tick.partition import CircuitRule, Partition, is_partitioned, partitioned
 from syndicate.errors import BloomDeclaration, Unstratifiable
 from syndicate.lattice.lattice import Lattice
 
@@ -30,7 +30,7 @@ from syndicate.lattice.lattice import Lattice
 class Wiring:
     """What a program is compiled to: *program* of the plan, and its *circuit* (None if there is nothing to derive).
 
-    *division* is there if anything grows.
+    *partition* is there if anything grows.
     """
 
     program: plan.Program
@@ -38,7 +38,7 @@ class Wiring:
     read: frozenset[str]
     derived: frozenset[str]
     sinks: frozenset[str]
-    division: Division | None = None
+    partition: Partition | None = None
     lattices: Mapping[str, Mapping[str, type[Lattice]]] = field(factory=dict)
     rules: list[Rule] = field(factory=list)
     """The rules, in which is marked what their functions must see whole."""
@@ -46,7 +46,7 @@ class Wiring:
     @property
     def merged(self) -> Mapping[str, frozenset[str]]:
         """The collections that hold lattice values, with the columns that do."""
-        return {} if self.division is None else self.division.merged
+        return {} if self.partition is None else self.partition.merged
 
 
 def wired(
@@ -67,8 +67,8 @@ def wired(
     ordering.infer(rules)
     rules = [ordering.ordered(rule) for rule in rules]
     held = ordering.spread(rules, {name: key_count(one) for name, one in known.items()})
-    rules_ = [Given(rule.head, rule.op, rule.target, rule.body, rule.site) for rule in rules]
-    if not is_divided(every, rules, held):
+    rules_ = [CircuitRule(rule.head, rule.op, rule.target, rule.body, rule.site) for rule in rules]
+    if not is_partitioned(every, rules, held):
         program, sinks = _program(known, rules_)
         _check_strata(program)
         wiring = _wiring(program, program, known, rules_, sinks)
@@ -76,30 +76,30 @@ def wired(
         return wiring
     program, _ = _program(known, rules_)
     _check_strata(program)
-    division = divided(every, rules, program, held)
-    parts = [Given(name, "<=", name, body, division.sites[name]) for name, body in division.parts.items()]
-    own, sinks = _program(known, [*division.given, *parts], division)
-    wiring = _wiring(program, own, known, [*division.given, *parts], sinks, division)
+    partition = partitioned(every, rules, program, held)
+    parts = [CircuitRule(name, "<=", name, body, partition.sites[name]) for name, body in partition.parts.items()]
+    own, sinks = _program(known, [*partition.circuit_rules, *parts], partition)
+    wiring = _wiring(program, own, known, [*partition.circuit_rules, *parts], sinks, partition)
     wiring.lattices, wiring.rules = named, rules
     return wiring
 
 
 def _program(
-    collections: Mapping[str, Head], rules: Sequence[Given], division: Division | None = None
+    collections: Mapping[str, Head], rules: Sequence[CircuitRule], partition: Partition | None = None
 ) -> tuple[plan.Program, set[str]]:
     program = plan.Program()
     read, derived = _read(rules), _derived(rules)
     both = frozenset(rule.head for rule in rules if rule.op == "<+")
-    grows = frozenset(division.merged) if division is not None else frozenset()
+    grows = frozenset(partition.merged) if partition is not None else frozenset()
     for name, one in collections.items():
         if name in read or name in derived or name in both:
             several = kind_of(one) not in TABLES and name in both and name not in grows
             program.edb(name, *one.cols, bag=several, exact=not several)
-    if division is not None:
-        for name in division.outlets:
-            program.edb(name, *division.headings[name], exact=True)
-        for name in division.parts:
-            program.idb(name, *division.headings[name])
+    if partition is not None:
+        for name in partition.term_relations:
+            program.edb(name, *partition.headings[name], exact=True)
+        for name in partition.parts:
+            program.idb(name, *partition.headings[name])
     sinks = set(derived) | {name for name in both if kind_of(collections[name]) not in TABLES and name not in grows}
     for rule in rules:
         with placing(rule.site):
@@ -110,11 +110,11 @@ def _program(
     return program, sinks
 
 
-def _read(rules: Iterable[Given]) -> frozenset[str]:
+def _read(rules: Iterable[CircuitRule]) -> frozenset[str]:
     return frozenset(found.name for rule in rules for found in rule.reads())
 
 
-def _derived(rules: Iterable[Given]) -> frozenset[str]:
+def _derived(rules: Iterable[CircuitRule]) -> frozenset[str]:
     return frozenset(rule.head for rule in rules if rule.op in ("<=", "="))
 
 
@@ -122,18 +122,18 @@ def _wiring(
     program: plan.Program,
     own: plan.Program,
     collections: Mapping[str, Head],
-    rules: Sequence[Given],
+    rules: Sequence[CircuitRule],
     sinks: set[str],
-    division: Division | None = None,
+    partition: Partition | None = None,
 ) -> Wiring:
     read, derived = _read(rules), _derived(rules)
-    if division is not None:
-        read |= {one.name for growing in division.growing if growing.flow is not None for one in growing.flow.inputs}
+    if partition is not None:
+        read |= {one.name for rule in partition.lattice_rules if rule.body is not None for one in rule.body.inputs}
     if not rules:
-        return Wiring(program, None, read, derived, frozenset(), division)
+        return Wiring(program, None, read, derived, frozenset(), partition)
     targets = {rule.target for rule in rules if rule.target not in collections}
     own.output(*[name for name in collections if name in sinks], *sorted(targets))
-    return Wiring(program, own.plan(), read, derived, frozenset(sinks), division)
+    return Wiring(program, own.plan(), read, derived, frozenset(sinks), partition)
 
 
 def _check_strata(program: plan.Program) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from syndicate.bloom.rules.reader import Unseen
+from syndicate.bloom.rules.abstract_value import Unseen
 from syndicate.bloom.rules.reading import Purpose, reading, row_of
 from syndicate.lattice import Bool, Map, Max, Min, Set, monotone, non_monotone
 

@@ -1,13 +1,14 @@
-"""Held: the rows of a relation that rules over lattices read or write, by key, with indexes and what is new.
+"""Keyed rows: those of a relation that rules over lattices read or write, by key, with indexes and what is new.
 
 A circuit tells rows apart by all of their columns.  Here a row is found by its key alone, and a row of the same key
 takes its place: so a lattice value in it may grow.  What is new since a rule last looked is kept for each rule.
 
 Contract: :meth:`undo` makes all as it was at the last :meth:`commit`.
 
->>> held = Held(); new = held.reader(); held.put({("a",): ("a", 1)}); held.put({("a",): ("a", 2)}); new, held.changes()
+>>> rows = KeyedRows(); new = rows.reader(); rows.put({("a",): ("a", 1)}); rows.put({("a",): ("a", 2)})
+>>> new, rows.changes()
 ({('a',): ('a', 2)}, {('a', 2): 1})
->>> held.undo(); held.rows
+>>> rows.undo(); rows.rows
 {}
 """
 
@@ -96,7 +97,7 @@ class Changes(Mapping[str, Mapping[Key, int]]):
         return len(self._known)
 
 
-class Held:
+class KeyedRows:
     """Rows by key."""
 
     def __init__(self) -> None:

@@ -6,7 +6,7 @@ that nothing is taken for monotone that may not be.
 >>> from syndicate.lattice import Max, Min, Set
 >>> kinds(Max, "lt_eq")[0].value, kinds(Min, "lt_eq")[0].value, kinds(None, "lt_eq")[0].value, kinds(Set, "lt_eq")
 ('non-monotone', 'morphism', 'non-monotone', None)
->>> answered(Set, "size", ()), answered(Set, "filter", ())
+>>> result_lattice(Set, "size", ()), result_lattice(Set, "filter", ())
 (<class 'syndicate.lattice.extremum.Max'>, <class 'syndicate.lattice.sets.Set'>)
 
 Source: Conway et al. 2012, "Lattice methods"; ``docs/design/lattice.md``, "Marks and laws".
@@ -37,15 +37,15 @@ def kinds(cls: type[Lattice] | None, name: str) -> tuple[Kind, Kind] | None:
     )
 
 
-def answered(cls: type[Lattice] | None, name: str, arguments: Sequence[Value]) -> type[Lattice] | None:
+def result_lattice(cls: type[Lattice] | None, name: str, arguments: Sequence[Value]) -> type[Lattice] | None:
     """The lattice of what a method returns, as far as its annotation says."""
     if name == "merge":
         return cls
     function = getattr(cls, name, None) if cls is not None else None
-    return None if function is None else returned(function, cls, arguments)
+    return None if function is None else annotated_lattice(function, cls, arguments)
 
 
-def returned(
+def annotated_lattice(
     function: Callable[..., Value], cls: type[Lattice] | None, arguments: Sequence[Value]
 ) -> type[Lattice] | None:
     """The lattice that the annotation of a function names; *cls* is the receiver's."""

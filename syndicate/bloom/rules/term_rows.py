@@ -1,4 +1,4 @@
-"""Outlets: rows that rules make of terms, ``coll <= self.votes.to_collection(f)``, ``done.when_true(lambda: [row])``.
+"""Rows of terms, as rules make them, ``coll <= self.votes.to_collection(f)``, ``done.when_true(lambda: [row])``.
 
 >>> from syndicate.lattice import Map, Max, Set
 >>> rows_of(Set(["ann", ("bob", 2)])), rows_of(Map({"k": Max(1)})), rows_of(Max(3)), rows_of(None)
@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 
 from syndicate.bloom.row import is_row
-from syndicate.bloom.rules.cell import Complete
-from syndicate.bloom.rules.expression import Expression, Late, late_rows, made
+from syndicate.bloom.rules.cell import CompletedTerm
+from syndicate.bloom.rules.expression import ComputedRows, Expression, computed_rows, made
 from syndicate.bloom.rules.function import failure, takes
 from syndicate.bloom.rules.reading import of_elements
-from syndicate.bloom.rules.term import Lifted, Term, called, conversions, has_entries, lattice_of, plan_of
+from syndicate.bloom.rules.term import Term, TermExpression, called, conversions, has_entries, lattice_of, plan_of
 from syndicate.lattice import Map, Set, to_collection
 from syndicate.lattice.lattice import Lattice
 from syndicate.values.value import Value
@@ -53,7 +53,7 @@ def lifted_rows(
     if function is not None:
         takes(function, 1 + pairs, "a key and a value" if pairs else "an element", site)
         why = next(iter(of_elements(function, cls, rows=True).values()), "")
-        term = Complete(term, why) if why else term
+        term = CompletedTerm(term, why) if why else term
 
     def rows(value: Value) -> list[Value]:
         lifted = rows_of(value)
@@ -68,8 +68,8 @@ def lifted_rows(
             raise failure(site, error, value) from error
         return [(row,) for row in made_of if row is not None]
 
-    factor = made(Lifted(plan_of(term), term, ("row",), rows), str(term))
-    return late_rows(factor, Late(lambda row: row[0], False, None), site, columns)
+    factor = made(TermExpression(plan_of(term), term, ("row",), rows), str(term))
+    return computed_rows(factor, ComputedRows(lambda row: row[0], False, None), site, columns)
 
 
 conversions.rows = lifted_rows

@@ -1,7 +1,7 @@
 """An expression over other parts than its own: what rules are rebuilt with.
 
 >>> from syndicate.plan import Relation, Rename
->>> print(over(Rename(Relation("t", ("a",)), {"a": "b"}), [Relation("u", ("a",))]).parts()[0].name)
+>>> print(with_parts(Rename(Relation("t", ("a",)), {"a": "b"}), [Relation("u", ("a",))]).parts()[0].name)
 u
 """
 
@@ -14,7 +14,7 @@ from attrs import evolve
 from syndicate import plan
 
 
-def over(expression: plan.Expression, parts: Sequence[plan.Expression]) -> plan.Expression:
+def with_parts(expression: plan.Expression, parts: Sequence[plan.Expression]) -> plan.Expression:
     """The same operator over *parts*; the expression itself if these are its own."""
     if all(one is other for one, other in zip(expression.parts(), parts, strict=True)):
         return expression
