@@ -22,8 +22,8 @@ from syndicate.actors.turn import current
 from syndicate.actors.verbs import current_facet
 from syndicate.index.interest import interest
 from syndicate.spark import open_session, spark_source
-from syndicate.spark.difference import Difference
-from syndicate.spark.rows import Rows
+from syndicate.spark.difference import SnapshotDifference
+from syndicate.spark.rows import TableRows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -110,7 +110,7 @@ async def to_assertions(session: SparkSession, rows: int, place: Path) -> dict[s
 
 def difference(session: SparkSession, rows: int, shuffled: bool) -> float:
     """Seconds from a second DataFrame to the frozen records by which it differs from the first."""
-    found, mapped = Difference(), Rows(Reading)
+    found, mapped = SnapshotDifference(), TableRows(Reading)
     found.of(frame_of(session, rows).toArrow())
     second = frame_of(session, rows, CHANGED)
     if shuffled:

@@ -11,7 +11,7 @@ its author in a durable dataspace.  Commands: ``syndicate-server``,
 from __future__ import annotations
 
 from relay.loading import expect_interrupts
-from relay.origin import expect_ours
+from relay.package_check import expect_ours
 
 expect_interrupts()
 expect_ours()  # before anything else of ours looks for it

@@ -63,7 +63,7 @@ _STEADY: Final = 5.0
 
 
 class ConnectOptions(TypedDict, total=False):
-    """What :func:`connect` may be told of a connection, for those who pass it on."""
+    """What :func:`connect` takes about a connection, for those who pass it on."""
 
     attempts: int | None
     reconnect: bool
@@ -145,7 +145,7 @@ def _codec(encoding: Encoding, limits: Limits) -> Codec:
 
 @frozen
 class _Wanted:
-    """What was asked for; *arrival* is told when it is there."""
+    """What was asked for; *arrival* is notified when it is there."""
 
     address: Address
     cap: SturdyRef | None
@@ -190,7 +190,7 @@ class _Keeper:
         self.ever = False
         self.encodings = wanted.encodings
         self._failures = 0
-        self._told = False
+        self._reported = False
         self._log = logger(peer=str(wanted.address))
 
     async def run(self, attempts: int | None, reconnect: bool) -> None:
@@ -203,8 +203,8 @@ class _Keeper:
             if not (reconnect if self.ever else again):
                 self.facet.enter(partial(send, self.wanted.arrival, attempt.reason))
                 await trio.sleep_forever()  # until the actor that asked has ended by that, and so this one
-            if not self._told and (self.ever or attempts is None):
-                self._told = True
+            if not self._reported and (self.ever or attempts is None):
+                self._reported = True
                 self._log.warning("no connection, trying again until there is one", reason=attempt.reason)
             await trio.sleep(outside().uniform(0, min(_LONGEST, _SHORTEST * 2.0 ** min(self._failures - 1, 20))))
 
@@ -228,9 +228,9 @@ class _Keeper:
 
     def arrived(self) -> None:
         """There is a connection."""
-        if self._told:
+        if self._reported:
             self._log.info("connected" + " again" * self.ever)
-        self._told = False
+        self._reported = False
         self.ever = True
 
 
@@ -250,7 +250,7 @@ class _Attempt(Entity):
         self._heard = False
         self._news = trio.Event()
         self._over = trio.Event()
-        self._given: dict[Assertion | None, Handle] = {}
+        self._granted: dict[Assertion | None, Handle] = {}
 
     async def run(self) -> None:
         keeper, wanted = self._keeper, self._keeper.wanted
@@ -309,12 +309,12 @@ class _Attempt(Entity):
         """The other side speaks the protocol."""
         self._hear()
         if self._keeper.wanted.cap is None:
-            self._give(None, first)
+            self._grant(None, first)
 
-    def _give(self, handle: Assertion | None, it: Ref) -> None:
+    def _grant(self, handle: Assertion | None, it: Ref) -> None:
         self._since = trio.current_time()
         self._keeper.arrived()
-        self._given[handle] = current("connect").assert_(self._keeper.wanted.arrival, it)
+        self._granted[handle] = current("connect").assert_(self._keeper.wanted.arrival, it)
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         answer = answered(form)
@@ -323,17 +323,17 @@ class _Attempt(Entity):
         self._hear()
         it, why = answer
         if it is not None:
-            self._give(handle, it)
-        elif not self._given and self._session is not None:  # else it was withdrawn, and may come back
+            self._grant(handle, it)
+        elif not self._granted and self._session is not None:  # else it was withdrawn, and may come back
             self._session.end(
                 f"{self._keeper.wanted.address} refuses the capability ({unparse_form(why, str)}): use one that the "
                 "server prints"
             )
 
     def retract(self, handle: Assertion) -> None:
-        given = self._given.pop(handle, None)
-        if given is not None:
-            given.retract()
+        grant = self._granted.pop(handle, None)
+        if grant is not None:
+            grant.retract()
 
 
 class _Awake(Entity):

@@ -24,18 +24,17 @@ Contract: when nothing is runnable, an inner observer of ``Inbound(p)`` knows ex
 the outer values that match ``p``.  A message in the outer dataspace reaches it once, however many inner
 patterns match.
 
-* An inner ``Inbound(v)`` stands once for each outer interest that brought it in, so that two overlapping
+* An inner ``Inbound(v)`` is asserted once for each outer interest that brought it in, so that two overlapping
   inner interests do not disturb each other when one goes.  When the last goes, the outer dataspace takes back
-  what it told, and the relay likewise: this is the paper's cleanup function.  What replaces an interest in the
+  what it notified of, and the relay likewise: this is the paper's cleanup function.  What replaces an interest in the
   same turn is there before it goes, as in every turn.
-* An outer message is told once for each outer interest that it matches, but must be sent inside once: see
+* An outer message comes once for each outer interest that it matches, but must be sent inside once: see
   :class:`_Once`.
 * Interest in *everything* inside, ``capture()`` or ``ANY``, is no interest in the outer dataspace.  Such an
   observer sees those ``Inbound(v)`` that somebody else asked for.  ``Inbound(capture())`` asks for everything
   outside.
 
->>> from syndicate.actors.actor import actor_of
-from syndicate import assert_, capture, dataspace, on_asserted, run
+>>> from syndicate import assert_, capture, dataspace, on_asserted, run
 >>> def child(inner):
 ...     assert_(inner, Outbound(["present", "Alice"]))
 ...     on_asserted(inner, Inbound(["weather", capture()]))(lambda what: print("inside:", what))
@@ -148,7 +147,7 @@ def _observe(ds: Ref, pattern: Value, entity: Entity) -> None:
 
 
 class _Carrier(Entity):
-    """Asserts and sends *there* each value that it is told of here, in the form that *carry* gives it."""
+    """Asserts and sends *there* each value that it is notified of here, in the form that *carry* gives it."""
 
     raw = True
 
@@ -193,7 +192,7 @@ class _Once:
         self.form: Frozen = None
 
     def lets_in(self, speaker: object, form: Frozen) -> bool:
-        """Whether *form*, told by the interest *speaker*, is another message."""
+        """Whether *form*, which came by the interest *speaker*, is another message."""
         if self.speaker is not None and self.speaker is not speaker and self.form == form:
             return False
         self.speaker, self.form = speaker, form
@@ -205,7 +204,7 @@ class _Once:
 
 
 class _Inward(_Carrier):
-    """One outer interest: brings in what it is told."""
+    """One outer interest: brings in what it is notified of."""
 
     def __init__(self, inner: Ref, once: _Once) -> None:
         super().__init__(inner, _as_inbound)
@@ -228,7 +227,7 @@ class _Interests(Entity):
         self.once = _Once()
         self.inside: dict[Assertion, Frozen] = {}
         self.wanted = Bag()
-        self.standing: dict[Frozen, Handle] = {}
+        self.interests: dict[Frozen, Handle] = {}
 
     def assert_(self, value: tuple[Value], handle: Assertion) -> None:
         try:
@@ -240,16 +239,16 @@ class _Interests(Entity):
             return  # a malformed Observe is a plain assertion
         self.inside[handle] = key
         self.wanted.add(key)
-        if key not in self.standing:
+        if key not in self.interests:
             inward = _Inward(self.inner, self.once)
             inward.asked = key[0]
             form = (INTEREST, *key, ref(inward))
-            self.standing[key] = current("nested").assert_form(current_facet(), self.outer, form)
+            self.interests[key] = current("nested").assert_form(current_facet(), self.outer, form)
 
     def retract(self, handle: Assertion) -> None:
         key = self.inside.pop(handle, None)
         if key is not None and self.wanted.remove(key):
-            self.standing.pop(key).retract()  # what replaces it in the same turn has come before
+            self.interests.pop(key).retract()  # what replaces it in the same turn has come before
             sync(self.outer, self.once.end_run, self.once.end_run)
 
     def message(self, value: Value) -> None:

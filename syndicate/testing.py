@@ -67,16 +67,16 @@ class Watcher(Entity):
 
     def __init__(self) -> None:
         self.seen: Seen = []
-        self.known: dict[Assertion, Value] = {}
+        self.captures: dict[Assertion, Value] = {}
 
     def assert_(self, value: Value, handle: Assertion) -> None:
         """Captures have appeared."""
-        self.known[handle] = value
+        self.captures[handle] = value
         self.seen.append(("+", *value))
 
     def retract(self, handle: Assertion) -> None:
         """They have gone."""
-        self.seen.append(("-", *self.known.pop(handle)))
+        self.seen.append(("-", *self.captures.pop(handle)))
 
     def message(self, value: Value) -> None:
         """A message has passed."""

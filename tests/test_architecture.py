@@ -32,8 +32,8 @@ PLAN = """
     syndicate.bloom syndicate.dedalus
     syndicate.views syndicate.spark syndicate.testing
 
-    relay.loading relay.origin relay.protocol relay.keep relay.capabilities relay.transport relay.session relay.client
-    relay.serve relay.nested
+    relay.loading relay.package_check relay.protocol relay.keep relay.capabilities relay.transport relay.session
+    relay.client relay.serve relay.nested
     relay
     relay.server relay.tools relay.demo relay.cli
 """
@@ -49,7 +49,7 @@ INSIDE = {
         config disk flow_gate journal durable state units governor broker metrics admin service
     """,
     "relay.session": """
-        clock membrane backlog statistics outbox peer_assertions patch reach session link
+        deadlines membrane backlog statistics outbox peer_assertions patch reach session link
     """,
     "relay.transport": """
         address lobby stream tls greeting origin secure sockets network stdio websocket dial listener
@@ -98,7 +98,7 @@ INSIDE = {
     """,
     "syndicate.spark": """
         columns delivery errors feed java outage progress arrays arrow awaited difference engine query session
-        follower place stepping table rows standing journal sink source streaming
+        follower place stepping table rows current_rows journal sink source streaming
     """,
     "syndicate.spark.engine": """
         canonical directory shape rows symbolic_column scalars workers batch compile errors key_lookup layouts

@@ -17,7 +17,7 @@ from relay import connect
 from relay.capabilities.sturdy import mint
 from relay.server.broker import Broker
 from relay.tools.console import console
-from relay.tools.printer import Outlet, Printer
+from relay.tools.printer import OutputThread, Printer
 from syndicate import (
     ANY,
     Observe,
@@ -173,7 +173,7 @@ def test_an_assertion_to_anothers_during() -> None:
 def test_a_row_of_spark_to_a_plus(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second journey: from a table, in a session that is there, to a console behind a broker."""
     watch, lines = Watch(), list[str]()
-    printer = Printer(Outlet(lambda data: lines.append(data.decode())), count=1)
+    printer = Printer(OutputThread(lambda data: lines.append(data.decode())), count=1)
     monkeypatch.setattr(trio.to_thread, "run_sync", watch.in_thread)
 
     def table(session: SparkSession) -> Any:

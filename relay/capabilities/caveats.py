@@ -259,7 +259,7 @@ def _pattern(form: Frozen, scope: _Scope) -> _Matcher:
     )
 
 
-def _anything(value: Frozen, found: _Found) -> bool:
+def _anything(value: Frozen, captures: _Found) -> bool:
     return True
 
 
@@ -280,13 +280,13 @@ def _not(form: Frozen, scope: _Scope) -> _Matcher:
     outer, scope.negated = scope.negated, True
     inner = _pattern(form, scope)
     scope.negated = outer
-    return lambda value, found: not inner(value, found)
+    return lambda value, captures: not inner(value, captures)
 
 
 def _and(inner: list[_Matcher]) -> _Matcher:
-    def matches(value: Frozen, found: _Found) -> bool:
+    def matches(value: Frozen, captures: _Found) -> bool:
         for item in inner:  # noqa: SIM110  # a generator would cost as much again
-            if not item(value, found):
+            if not item(value, captures):
                 return False
         return True
 

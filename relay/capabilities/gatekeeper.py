@@ -9,8 +9,8 @@ stands, and tells the observer ``<bound <ref {oid: O sig: S}>>``; :func:`bind` s
 
 **Answers do not tell which names there are.**  The published gatekeeper waits with its answer until a name is bound,
 and rejects a wrong signature at once: whoever asks can tell by that whether there is the name.  Here both are rejected
-at once, alike; a rejection is what holds *now*, and is replaced by ``accepted`` if, while the question stands,
-something is bound for which the reference is valid.  So a person who has mistyped a reference is told so, a program
+at once, alike; a rejection is what holds *now*, and is replaced by ``accepted`` if, while the question is asked,
+something is bound for which the reference is valid.  So a person who has mistyped a reference learns so, a program
 that came first may wait, and only who holds a valid reference ever learns that its name is bound.
 
 **A bind that is withdrawn ends what was given out through it.**  The answer becomes ``rejected`` again, and the live
@@ -85,7 +85,7 @@ def answered(form: Frozen) -> tuple[Ref | None, Frozen] | None:
 
 def bind(space: Ref, oid: Value, key: bytes, target: Ref, observer: Ref | None = None) -> Handle:
     """Give *target* the name *oid*, with *key* (at least 16 random bytes), for as long as the current facet lives or
-    until the handle is retracted; *observer* is told the reference.  *space* leads to a :class:`BindSpace`.
+    until the handle is retracted; *observer* is notified of the reference.  *space* leads to a :class:`BindSpace`.
     """
     description = Record(REF, [Dictionary([(OID, oid), (_KEY, key)])])
     return current("bind").assert_(space, Record(_BIND, [description, target, observer or False]))
@@ -192,7 +192,7 @@ class BindSpace(Entity):
         self._waiting.setdefault(question.asked.oid, {})[question] = None
 
     def forget(self, question: _Question) -> None:
-        """It does not stand any more."""
+        """It is not asked any more."""
         waiting = self._waiting[question.asked.oid]
         del waiting[question]
         if not waiting:
@@ -204,14 +204,14 @@ class BindSpace(Entity):
 
 
 class _Question:
-    """A question that stands, and the answer that it has."""
+    """A question that is asked, and the answer that it has."""
 
     def __init__(self, facet: Facet, observer: Ref, asked: Claim, words: tuple[Symbol, Symbol]) -> None:
         self.asked = asked
         self._facet = facet
         self._observer = observer
         self._yes, self._no = words
-        self._given: Handle | None = None
+        self._reply: Handle | None = None
 
     def answer(self, turn: Turn, space: BindSpace) -> None:
         """Say what holds now, if it is something else than before; the new answer comes before the old one goes."""
@@ -220,16 +220,16 @@ class _Question:
             said: Frozen = (self._no, _FAILED) if ref is None else (self._yes, attenuated(ref, self.asked.caveats))
         except CaveatError:  # together with those that the target has already, they are too many
             said = (self._no, _INVALID)
-        old = self._given
+        old = self._reply
         if old is None or said != old.form:
-            self._given = turn.assert_form(self._facet, self._observer, said)
+            self._reply = turn.assert_form(self._facet, self._observer, said)
             if old is not None:
                 turn.retract(old)
 
     def end(self, turn: Turn) -> None:
         """Take the answer back."""
-        if self._given is not None:
-            turn.retract(self._given)
+        if self._reply is not None:
+            turn.retract(self._reply)
 
 
 class Gatekeeper(Entity):
@@ -254,20 +254,20 @@ class Gatekeeper(Entity):
         self._limits = limits
         self._questions: dict[Assertion, tuple[_Question, Facet | None]] = {}
         self._refusals: dict[Assertion, Handle] = {}
-        self._standing: Counter[Facet | None] = Counter()
+        self._askers: Counter[Facet | None] = Counter()
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Answer a ``<resolve ..>``; anything else is ignored."""
         if type(form) is not tuple or len(form) != 3 or form[0] is not _RESOLVE or type(form[2]) is not Ref:
             return
         turn, session = current("resolve"), _session(handle)
-        asked = self._asked(form[1]) if self._standing[session] < self._limits.resolves else _TOO_MANY
+        asked = self._asked(form[1]) if self._askers[session] < self._limits.resolves else _TOO_MANY
         if type(asked) is not Claim:
             self._refusals[handle] = turn.assert_form(turn.facet, form[2], (self._words[1], asked))
             return
         question = _Question(turn.facet, form[2], asked, self._words)
         self._questions[handle] = question, session
-        self._standing[session] += 1
+        self._askers[session] += 1
         self.space.wait(question)
         question.answer(turn, self.space)
 
@@ -286,9 +286,9 @@ class Gatekeeper(Entity):
             current("resolve").retract(refusal)
         if handle in self._questions:
             question, session = self._questions.pop(handle)
-            self._standing[session] -= 1
-            if not self._standing[session]:
-                del self._standing[session]
+            self._askers[session] -= 1
+            if not self._askers[session]:
+                del self._askers[session]
             self.space.forget(question)
             question.end(current("resolve"))
 

@@ -93,8 +93,8 @@ def compacted(form: Frozen) -> Frozen:
     """The frozen form of a value that others have made: an ``Observe`` in its compact form; raises
     :class:`~syndicate.errors.NotAValue`.
 
-    An ``Observe`` whose observer is a dataspace stays a plain assertion, and nobody is told.  One packet of a peer's
-    could else make a dataspace of ours talk to itself without end, each word twice as often as the one before.
+    An ``Observe`` whose observer is a dataspace stays a plain assertion, and nobody is notified.  One packet of a
+    peer's could else make a dataspace of ours talk to itself without end, each word twice as often as the one before.
     """
     if type(form) is not tuple or form[0] is not OBSERVE:
         return form

@@ -68,8 +68,8 @@ class SturdyRef:
     @property
     def caveats(self) -> Sequence[Value]:
         """What narrows it, the newest last."""
-        found = self.parameters.get(CAVEATS) if isinstance(self.parameters, Dictionary) else None
-        return found if isinstance(found, (list, tuple)) else ()
+        caveats = self.parameters.get(CAVEATS) if isinstance(self.parameters, Dictionary) else None
+        return caveats if isinstance(caveats, (list, tuple)) else ()
 
     def attenuate(self, *caveats: Value | str) -> SturdyRef:
         """This reference narrowed by *caveats*, text or values, for which no key is needed.

@@ -160,8 +160,8 @@ def bench_main(
 
 def _refuse_credentials(cap_file: TextIO | None, ca: str | None) -> None:
     """Those in the environment are for other servers; those on the command line are a mistake."""
-    given = click.get_current_context().get_parameter_source("cap") is ParameterSource.COMMANDLINE
-    if given or cap_file is not None or ca is not None:
+    on_the_line = click.get_current_context().get_parameter_source("cap") is ParameterSource.COMMANDLINE
+    if on_the_line or cap_file is not None or ca is not None:
         raise click.UsageError("--cap, --cap-file and --ca are for a server that is there: name its ADDRESS")
 
 

@@ -15,7 +15,7 @@ from relay.cli.exit_codes import SETTINGS, Command, fail, run_command
 from relay.cli.keyboard import Keyboard
 from relay.cli.target import find_patterns, find_target, pattern_options, target_options
 from relay.tools.console import console
-from relay.tools.printer import Layout, Outlet, Printer, write_all
+from relay.tools.printer import LineStyle, OutputThread, Printer, write_all
 from relay.tools.recording import Recorder
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
 from syndicate.actors.timer import every
@@ -120,13 +120,13 @@ def console_main(
 
 def _make_printer(as_json: bool, count: int | None) -> Printer:
     """A printer for standard output."""
-    outlet = Outlet(partial(write_all, sys.stdout.fileno()))
+    outlet = OutputThread(partial(write_all, sys.stdout.fileno()))
     return Printer(outlet, stdout_layout(as_json), encoding=sys.stdout.encoding, count=count)
 
 
-def stdout_layout(as_json: bool) -> Layout:
+def stdout_layout(as_json: bool) -> LineStyle:
     """The layout for standard output."""
-    return Layout(as_json, colours=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+    return LineStyle(as_json, colours=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
 
 
 def _count(recorder: Recorder) -> None:

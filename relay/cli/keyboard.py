@@ -1,6 +1,6 @@
 r"""The keyboard: keys as they are pressed, on a terminal that is given back as it was found.
 
-The terminal is told to hand over each key at once and not to show it.  Whatever ends the program or stops it for a
+The terminal is set to hand over each key at once and not to show it.  Whatever ends the program or stops it for a
 while must undo that: the end of a ``with`` block, Ctrl-Z, a second Ctrl-C.  Ctrl-C, Ctrl-Z and Ctrl-\ keep their
 meaning.
 
@@ -35,7 +35,7 @@ class Keyboard:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._found: list[int | list[bytes | int]] | None = None
+        self._modes: list[int | list[bytes | int]] | None = None
 
     @classmethod
     def present(cls) -> bool:
@@ -93,12 +93,12 @@ class Keyboard:
 
     def _take(self) -> None:
         with suppress(termios.error):
-            if self._found is None and self._ours:
-                self._found = termios.tcgetattr(self._fd)
+            if self._modes is None and self._ours:
+                self._modes = termios.tcgetattr(self._fd)
                 tty.setcbreak(self._fd, termios.TCSANOW)
 
     def _give_back(self) -> None:
-        found, self._found = self._found, None
+        modes, self._modes = self._modes, None
         with suppress(termios.error):
-            if found is not None and self._ours:
-                termios.tcsetattr(self._fd, termios.TCSANOW, found)
+            if modes is not None and self._ours:
+                termios.tcsetattr(self._fd, termios.TCSANOW, modes)

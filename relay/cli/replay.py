@@ -13,7 +13,7 @@ from relay.cli.exit_codes import SETTINGS, Command, fail, run_command
 from relay.cli.target import find_patterns, find_target, pattern_options, target_options
 from relay.client import connect
 from relay.tools.console import chosen
-from relay.tools.printer import Layout, encoded, write_all
+from relay.tools.printer import LineStyle, encoded, write_all
 from relay.tools.recording import Replay, header, read, replayed
 from syndicate.actors.verbs import stop_actor
 from syndicate.errors import OutputError, SyndicateError
@@ -90,7 +90,7 @@ def replay_main(
         click.echo(f"played {replay.played:,} event{'s' * (replay.played != 1)}{skipped}", err=True)
 
 
-def _show(file: str, wanted: Callable[[Value], bool], layout: Layout) -> None:
+def _show(file: str, wanted: Callable[[Value], bool], layout: LineStyle) -> None:
     """The events, as fast as they are read."""
     head, fd = header(file), sys.stdout.fileno()
     try:

@@ -123,8 +123,8 @@ def print_group() -> None:
 def systemd() -> None:
     """A systemd unit."""
     started = Path(sys.argv[0]).resolve()
-    found = str(started) if started.name == _PROGRAM else shutil.which(_PROGRAM)
-    click.echo(SYSTEMD.format(command=found or f"/usr/local/bin/{_PROGRAM}"), nl=False)
+    path = str(started) if started.name == _PROGRAM else shutil.which(_PROGRAM)
+    click.echo(SYSTEMD.format(command=path or f"/usr/local/bin/{_PROGRAM}"), nl=False)
 
 
 @print_group.command(
@@ -152,7 +152,7 @@ def completion(shell: str, program: str) -> None:
     """What makes a shell complete the options."""
     from click.shell_completion import get_completion_class
 
-    made = get_completion_class(shell)
-    assert made is not None
+    completion_class = get_completion_class(shell)
+    assert completion_class is not None
     variable = f"_{program.replace('-', '_').upper()}_COMPLETE"
-    click.echo(made(server_main, {}, program, variable).source())
+    click.echo(completion_class(server_main, {}, program, variable).source())

@@ -16,7 +16,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextC
 from rich.table import Table
 from rich.text import Text
 
-from relay.demo.flights import Count, Schedule, find_data
+from relay.demo.flights import Count, Timetable, find_data
 from relay.demo.replay import Result, replay
 from syndicate.errors import SyndicateError
 
@@ -109,14 +109,14 @@ class _Show:
     def say(self, text: str) -> None:
         self.console.print(Text(text, "dim"), soft_wrap=True)
 
-    def begin(self, known: Schedule) -> None:
-        days = "1 day" if known.days == 1 else f"{known.days} days"
+    def begin(self, timetable: Timetable) -> None:
+        days = "1 day" if timetable.days == 1 else f"{timetable.days} days"
         self.say(
-            f"{known.flights:,} flights on {days}; {known.cancelled:,} were cancelled, and "
-            f"{known.diverted:,} have no time of landing: {known.flown:,} take off and land."
+            f"{timetable.flights:,} flights on {days}; {timetable.cancelled:,} were cancelled, and "
+            f"{timetable.diverted:,} have no time of landing: {timetable.flown:,} take off and land."
         )
         if not self.progress.disable:
-            self.bar = self.progress.add_task("", total=known.days, aloft=0)
+            self.bar = self.progress.add_task("", total=timetable.days, aloft=0)
 
     def today(self, date: str) -> None:
         self.days += 1
@@ -129,7 +129,7 @@ class _Show:
         if self.bar is not None:
             self.progress.update(self.bar, aloft=count)
 
-    def tail(self, line: str) -> None:
+    def console_line(self, line: str) -> None:
         style = next((style for mark, style in _MARKS.items() if f" {mark} " in line), "")
         self.console.print(Text.assemble(("console | ", "dim"), Text.from_ansi(line, style=style)), soft_wrap=True)
 
@@ -138,9 +138,9 @@ def _data(result: Result, seconds: float) -> dict[str, object]:
     return {
         "agree": not result.differences,
         "seconds": round(seconds, 1),
-        "flights": result.known.flights,
-        "cancelled": result.known.cancelled,
-        "diverted": result.known.diverted,
+        "flights": result.timetable.flights,
+        "cancelled": result.timetable.cancelled,
+        "diverted": result.timetable.diverted,
         "console_lines": result.tailed,
         "counts": [attrs.asdict(count) for count in sorted(result.actors, key=_place)],
         "differences": [[c and attrs.asdict(c) for c in pair] for pair in result.differences],
@@ -150,7 +150,7 @@ def _data(result: Result, seconds: float) -> dict[str, object]:
 def _report(console: Console, result: Result, limit: int, seconds: float) -> None:
     """The table, and whether Spark agrees."""
     table = Table(
-        title="Who was in the air", caption=f"airports: the {_BUSIEST} busiest of {len(result.known.airports)}"
+        title="Who was in the air", caption=f"airports: the {_BUSIEST} busiest of {len(result.timetable.airports)}"
     )
     columns: list[tuple[str, JustifyMethod]] = [
         ("", "left"),

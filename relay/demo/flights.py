@@ -47,7 +47,7 @@ _EVENTS_A_FILE: Final = 50_000
 
 
 @frozen
-class Schedule:
+class Timetable:
     """What is known before the replay: how many flights there are, which carriers and airports, and the files of the
     stream.
     """
@@ -137,7 +137,7 @@ def read(session: SparkSession, data: Path, days: int | None) -> DataFrame:
     return flights.persist()
 
 
-def schedule(session: SparkSession, flights: DataFrame, directory: Path) -> Schedule:
+def schedule(session: SparkSession, flights: DataFrame, directory: Path) -> Timetable:
     """Write the files of the stream into *directory*, and say what is in them."""
     from pyspark.sql import functions as f
 
@@ -153,7 +153,7 @@ def schedule(session: SparkSession, flights: DataFrame, directory: Path) -> Sche
         f.array_sort(f.array_union(names("origin"), names("dest"))),
     ).first()
     assert summary is not None
-    result = Schedule(str(directory / "events"), *summary)
+    result = Timetable(str(directory / "events"), *summary)
     files = max(4, round(2 * result.flown / _EVENTS_A_FILE))
     events(flights).repartitionByRange(files, "step").sortWithinPartitions("step").write.parquet(result.events)
     for number, path in enumerate(sorted(Path(result.events).glob("*.parquet"))):
@@ -179,10 +179,10 @@ def _day(step: Column) -> Column:
     return f.date_format(f.from_utc_timestamp(f.timestamp_seconds(step * 60), HOME), "yyyy-MM-dd")
 
 
-def stream(session: SparkSession, found: Schedule) -> DataFrame:
+def stream(session: SparkSession, timetable: Timetable) -> DataFrame:
     """The events as a streaming DataFrame, a file in each micro-batch."""
-    schema = session.read.parquet(found.events).schema
-    return session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(found.events)
+    schema = session.read.parquet(timetable.events).schema
+    return session.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(timetable.events)
 
 
 def reckon(flights: DataFrame, limit: int) -> list[Count]:

@@ -19,7 +19,7 @@ import trio
 from attrs import define, field, frozen
 
 from relay.demo import flights
-from relay.demo.flights import Count, Schedule
+from relay.demo.flights import Count, Timetable
 from relay.demo.tower import Airborne, InTheAir, Over, Today, tower
 from relay.server.broker import Broker
 from syndicate import Ref, capture, current_facet, dataspace, on_asserted, on_stop_or_crash, open_system, send
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-TAIL: Final = ("<Alarm _ _ _>", '<InTheAir "carrier" "OO" _>')
+SHOWN: Final = ("<Alarm _ _ _>", '<InTheAir "carrier" "OO" _>')
 """What the console is asked for: what comes often enough to be seen, and rarely enough to be read."""
 
 
@@ -43,7 +43,7 @@ class Show(Protocol):
     def say(self, text: str) -> None:
         """Something was begun or done."""
 
-    def begin(self, known: Schedule) -> None:
+    def begin(self, timetable: Timetable) -> None:
         """The replay begins."""
 
     def today(self, date: str) -> None:
@@ -52,7 +52,7 @@ class Show(Protocol):
     def aloft(self, count: int) -> None:
         """So many flights are in the air."""
 
-    def tail(self, line: str) -> None:
+    def console_line(self, line: str) -> None:
         """The console, in its process, has printed a line."""
 
 
@@ -60,7 +60,7 @@ class Show(Protocol):
 class Result:
     """What the actors counted, and what Spark did."""
 
-    known: Schedule
+    timetable: Timetable
     actors: list[Count]
     spark: list[Count]
     tailed: int
@@ -154,17 +154,17 @@ class _Replay:
             raise
         self.reckoned.set()
 
-    def _prepare(self, session: SparkSession, data: Path, days: int | None) -> tuple[DataFrame, Schedule]:
+    def _prepare(self, session: SparkSession, data: Path, days: int | None) -> tuple[DataFrame, Timetable]:
         table = flights.read(session, flights.unpack(data, self.directory), days)
         return table, flights.schedule(session, table, self.directory)
 
-    def _start(self, session: SparkSession, timetable: Schedule, limit: int) -> None:
+    def _start(self, session: SparkSession, timetable: Timetable, limit: int) -> None:
         assert self.ds is not None
         ds = self.ds
         tower(ds, timetable, limit, self._counted)
         spark_source(
             ds,
-            partial(flights.stream, found=timetable),
+            partial(flights.stream, timetable=timetable),
             to=Airborne,
             weight="weight",
             sequence="step",
@@ -181,7 +181,7 @@ class _Replay:
     async def _console(self, task_status: trio.TaskStatus[None]) -> None:
         """Run the console until we are cancelled, and show its lines."""
         command = [sys.executable, "-c", "from relay.cli import console_main; console_main()", self.address]
-        command += ["--no-reconnect", *(f"--pattern={pattern}" for pattern in TAIL)]
+        command += ["--no-reconnect", *(f"--pattern={pattern}" for pattern in SHOWN)]
         process = await trio.lowlevel.open_process(
             command,
             stdin=subprocess.DEVNULL,
@@ -189,7 +189,7 @@ class _Replay:
             process_group=0,  # Ctrl-C is for us; we end it
         )
         assert process.stdout is not None
-        self.show.say(f"A console in a second process, {process.pid}, tails {self.address}: {' '.join(TAIL)}")
+        self.show.say(f"A console in a second process, {process.pid}, tails {self.address}: {' '.join(SHOWN)}")
         task_status.started()
         try:
             rest = b""
@@ -197,7 +197,7 @@ class _Replay:
                 *lines, rest = (rest + chunk).split(b"\n")
                 for line in lines:
                     self.tailed += 1
-                    self.show.tail(line.decode(errors="replace"))
+                    self.show.console_line(line.decode(errors="replace"))
             code = await process.wait()
             raise SyndicateError(f"the console ended by itself, with exit code {code}: what it said stands above")
         finally:

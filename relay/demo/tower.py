@@ -1,9 +1,9 @@
-"""The actors of the demo: what stands in the dataspace, who watches it, and what they conclude.
+"""The actors of the demo: what is asserted in the dataspace, who watches it, and what they conclude.
 
 The source asserts :class:`Airborne` for each flight in the air.  A view, which is a circuit, counts them, and shows
 the numbers of each carrier and each airport as :class:`InTheAir`.  The watcher follows these numbers.  It sends
 :class:`Crowded` when too many flights of an airport are in the air; the alarm actor reacts to that with an
-:class:`Alarm`, which stands until it has sent :class:`Eased`.  When the stream is :class:`Over` and all is
+:class:`Alarm`, which is asserted until it has sent :class:`Eased`.  When the stream is :class:`Over` and all is
 :class:`Final`, the watcher asserts a :class:`Tally` of each carrier and airport, the alarm actor its :class:`Alarms`,
 and the clerk, who has counted departures, once all are there has the result.
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from relay.demo.flights import Count, Schedule
+from relay.demo.flights import Count, Timetable
 from syndicate import (
     Ref,
     assert_,
@@ -128,7 +128,7 @@ class Alarms:
     number: int
 
 
-def tower(ds: Ref, timetable: Schedule, limit: int, done: Callable[[list[Count]], object]) -> None:
+def tower(ds: Ref, timetable: Timetable, limit: int, done: Callable[[list[Count]], object]) -> None:
     """Start all actors, linked to the current facet; *done* gets the counts when the stream is over."""
     kinds = {"all": ["flights"], "carrier": timetable.carriers, "airport": timetable.airports}
     counted = [(kind, name) for kind, names in kinds.items() for name in names]
@@ -180,24 +180,24 @@ def watcher(ds: Ref, counted: list[tuple[str, str]], limit: int) -> None:
 
 def alarm(ds: Ref) -> None:
     """Raise an alarm while an airport is crowded."""
-    standing: dict[str, Handle | Computed] = {}
+    alarms: dict[str, Handle | Computed] = {}
     number: Counter[str] = Counter()
 
     @on_message(ds, Crowded(capture(), capture(), capture()))
     def raise_alarm(airport: str, count: int, date: str) -> None:
         number[airport] += 1
-        standing[airport] = assert_(ds, Alarm(airport, count, date))
+        alarms[airport] = assert_(ds, Alarm(airport, count, date))
 
     @on_message(ds, Eased(capture()))
     def cancel(airport: str) -> None:
-        standing.pop(airport).retract()
+        alarms.pop(airport).retract()
 
     @on_asserted(ds, Tally("airport", capture(), capture(), capture()))
     def report(airport: str, *_: object) -> None:  # all messages of this airport came before its tally
         assert_(ds, Alarms(airport, number[airport]))
 
 
-def clerk(ds: Ref, timetable: Schedule, done: Callable[[list[Count]], object]) -> None:
+def clerk(ds: Ref, timetable: Timetable, done: Callable[[list[Count]], object]) -> None:
     """Count departures, and gather the tallies and the numbers of alarms; when none is missing, hand all over."""
     c = capture()
     tallies, alarms = query_set(ds, Tally(c, c, c, c)), query_hash(ds, Alarms(c, c))

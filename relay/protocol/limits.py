@@ -1,7 +1,7 @@
 """Limits: how much one peer may make us hold, and how long it may keep us waiting.
 
 A limit on bytes alone is not enough: small compounds take fifty times their bytes in memory.  Whoever breaks a limit is
-told so in an Error packet, and loses its own session, nothing else.
+notified of it in an Error packet, and loses its own session, nothing else.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Limits:
     longer than 50 ms to decode.  *nodes* is what a Turn of 4096 small events needs, at twelve each, and no more: nodes
     are what a packet's time and memory go to.
 
-    **A session.** *handles* are the assertions that a peer has standing with us, and, if it has come to us, those that
-    its interests have us keep standing with it; *asserted* are the first ones' bytes of memory,
+    **A session.** *handles* are the assertions that a peer makes with us, and, if it has come to us, those that
+    its interests have us make with it; *asserted* are the first ones' bytes of memory,
     about, with 256 for each; *oids* the references that it has made us know, or that we keep exported for it;
     *resolves* its requests to the gatekeeper that wait for an answer; *debt* the bytes of it that we have read and not
     yet handled, beyond which it is not read on.
@@ -41,7 +41,7 @@ class Limits:
     64 KiB come of a packet that it has begun, and not its end.
 
     **A silent peer.** A Nop is sent after *ping* seconds in which nothing was sent.  Who connects tells the other side
-    *ping* and *idle*, and is told the same in answer; such a peer is given up after *idle* seconds without a word,
+    *ping* and *idle*, and gets the same in answer; such a peer is given up after *idle* seconds without a word,
     whatever came before, and is pinged three times as often as its own *idle* asks.  Of a peer that does not know of
     this that holds once it has sent a Nop; until then only its operating system is asked (TCP keep-alive), which
     answers for a program that hangs, too.  With *liveness* such a peer is refused, after *opening* seconds.

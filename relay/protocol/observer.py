@@ -95,8 +95,8 @@ class _Alike:
 class Observer(Entity):
     """An observer of ours as its peers see it.  Hands on to it what its pattern can have captured.
 
-    Where the wide pattern captures more than the original, several of its captures are one to the observer: it is told
-    of the first, and of the end of the last.
+    Where the wide pattern captures more than the original, several of its captures are one to the observer: it is
+    notified of the first, and of the end of the last.
     """
 
     raw: ClassVar[bool] = True
@@ -105,9 +105,9 @@ class Observer(Entity):
         self.observer = observer
         self.count: Final = widened.count
         self.classes: Final = widened.classes
-        self.kept: Final = [i for i in range(widened.count) if i not in widened.extra] if widened.extra else None
-        self._told: dict[Assertion, Frozen] = {}
-        self._known: dict[Frozen, _Alike] = {}
+        self.original: Final = [i for i in range(widened.count) if i not in widened.extra] if widened.extra else None
+        self._captures: dict[Assertion, Frozen] = {}
+        self._alike: dict[Frozen, _Alike] = {}
 
     def passes(self, form: Frozen) -> Frozen | None:
         """The captures that the observer gets, or None if it cannot be meant."""
@@ -116,20 +116,20 @@ class Observer(Entity):
         for place, name in self.classes:
             if not is_of_class(form[place + 1], name):
                 return None
-        return form if self.kept is None else (SEQ, *[form[place + 1] for place in self.kept])
+        return form if self.original is None else (SEQ, *[form[place + 1] for place in self.original])
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Tell the observer, if it is the first with these captures."""
         captures = self.passes(form)
         if captures is None:
             return
-        self._told[handle] = captures
-        if self.kept is None:
+        self._captures[handle] = captures
+        if self.original is None:
             self._hand_on(captures, handle)
             return
-        alike = self._known.get(captures)
+        alike = self._alike.get(captures)
         if alike is None:
-            self._known[captures] = _Alike(handle)
+            self._alike[captures] = _Alike(handle)
             self._hand_on(captures, handle)
         else:
             alike.count += 1
@@ -139,15 +139,15 @@ class Observer(Entity):
 
     def retract(self, handle: Assertion) -> None:
         """Tell the observer, if it was the last."""
-        captures = self._told.pop(handle, None)
+        captures = self._captures.pop(handle, None)
         if captures is None:
             return
-        if self.kept is not None:
-            alike = self._known[captures]
+        if self.original is not None:
+            alike = self._alike[captures]
             alike.count -= 1
             if alike.count:
                 return
-            del self._known[captures]
+            del self._alike[captures]
             handle = alike.handle
         self.observer.entity.retract(handle)
 

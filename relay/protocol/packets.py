@@ -2,7 +2,7 @@
 
 A packet is a value of the published schema, in frozen form, whose references are :class:`WireRef`::
 
-    Turn      [[oid event] ...]            Error      <error message detail>
+    Turn            [[oid event] ...]            Error      <error message detail>
     Nop       #f                           Extension  any other record
 
     event     <A assertion handle>   <R handle>   <M body>   <S #:peer>
@@ -71,7 +71,7 @@ class WireRef:
 
 
 @frozen
-class Turn:
+class TurnPacket:
     """What one turn of the sender did to references of the receiver, in order."""
 
     entries: list[Entry]
@@ -114,13 +114,13 @@ class Nop:
     """Nothing: keeps a connection alive."""
 
 
-Packet: TypeAlias = Turn | Error | Extension | Nop
+Packet: TypeAlias = TurnPacket | Error | Extension | Nop
 
 
 def write(packet: Packet) -> Frozen:
     """The frozen form of a packet."""
     match packet:
-        case Turn(entries):
+        case TurnPacket(entries):
             return (SEQ, *[(SEQ, oid, event) for oid, event in entries])
         case Error(message, detail):
             return (ERROR, message, detail)
@@ -138,7 +138,7 @@ def read(form: Frozen) -> Packet:
     if type(form) is tuple:
         head = form[0]
         if head is SEQ:
-            return Turn([_entry(item) for item in form[1:]])
+            return TurnPacket([_entry(item) for item in form[1:]])
         if head is ERROR and len(form) == 3 and type(form[1]) is str:
             return Error(form[1], form[2])
         if type(head) is not Tag:

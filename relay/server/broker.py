@@ -12,8 +12,8 @@ peer does ends that peer's session and nothing else; all of them end with the fa
 While it runs it can be given another configuration (:meth:`Broker.reload`), which sessions that are there do not
 notice, and it can be brought to an end in order (:meth:`Broker.drain`).
 
-Contract: after a drain, everything that a peer was told is done *is* done, all that was told to other peers because of
-it has been sent to those who took it in time, and each peer has seen the end of its connection.
+Contract: after a drain, everything that a peer was notified is done *is* done, all that other peers were notified of
+because of it has been sent to those who took it in time, and each peer has seen the end of its connection.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ from relay.protocol.limits import Limits
 from relay.server.config import Config, Listening
 from relay.server.flow_gate import Tap
 from relay.server.governor import Governor
-from relay.server.state import Census, Draining, Overloaded, Peer
-from relay.server.state import Listening as ListenerThere
+from relay.server.state import Census, Draining, OpenListener, Overloaded, Peer
 from relay.session.link import CLOSING, open_link
 from relay.transport import DEFAULT, Address, Listener, Stream, Tls, open_listener
 from relay.transport.lobby import Lobby
@@ -123,7 +122,7 @@ class Broker:
         broker.config = config
         broker.admin_key = config.admin_key or broker.admin_key
         broker.governor.marks = config.overload
-        broker.lobby.room = config.limits.strangers
+        broker.lobby.places = config.limits.strangers
         return broker
 
     @property
@@ -196,7 +195,7 @@ class Broker:
 
     def _show(self, door: Door) -> None:
         if self.census.admin is not None and not door.scope.cancel_called:
-            door.shown = assert_(self.census.admin, ListenerThere(door.address))
+            door.shown = assert_(self.census.admin, OpenListener(door.address))
 
     async def _attend(self, door: Door) -> None:
         with door.scope:
@@ -262,7 +261,7 @@ class Broker:
         second.
         """
         if peer.session is not None and peer.session.reason is None:
-            peer.session.reason, peer.session.exceeded = "another stranger needed the place", "strangers"
+            peer.session.reason, peer.session.exceeded = "another untrusted peer needed the place", "strangers"
         self._nursery.start_soon(peer.tap.close)
 
     # ------------------------------------------------------------------------------------------------ overload
@@ -290,7 +289,7 @@ class Broker:
                 logger().warning("takes effect with the next start", name="key_file" if name == "key" else name)
         self.config = evolve(config, **fixed)
         self.governor.marks = config.overload
-        self.lobby.room = config.limits.strangers
+        self.lobby.places = config.limits.strangers
         self._facet.enter(self._publish)
         wanted = [listening for listening in config.listen if self._may_open(listening)]
         unchanged = [door for door in self._doors if door.listening in wanted and door.proof == _proof(door.listening)]

@@ -4,10 +4,10 @@ A broker with a journal serves one dataspace under two names.  What is asserted 
 always: it lasts as long as who asserts it.  What is asserted through ``"durable"`` is *kept*: the journal's own actor
 asserts it, and it is written to disk.
 
-* **It stands until it is retracted.**  The loss of a connection, a killed client, a killed server are no retractions.
-  What counts is the packet ``R``, which our clients also send when a facet of theirs stops in order, or crashes, while
-  the connection stands.  In the server's own process only ``handle.retract()`` counts, never the end of a facet.
-  To withdraw a bind (see :mod:`relay.capabilities.gatekeeper`) retracts what was asserted through it.
+* **It is asserted until it is retracted.**  The loss of a connection, a killed client, a killed server are no
+  retractions. What counts is the packet ``R``, which our clients also send when a facet of theirs stops in order, or
+  crashes, while the connection lasts.  In the server's own process only ``handle.retract()`` counts, never the end of a
+  facet. To withdraw a bind (see :mod:`relay.capabilities.gatekeeper`) retracts what was asserted through it.
 * **It is a set of values.**  Who asserts a value that is there adopts it, after a reconnection or a restart as well: it
   asserts again what it wants, and so owns it again.  A value goes when the last of those who assert it *now* retracts.
 * ``<keep V>``, sent to it, keeps V although nobody asserts it (:mod:`~relay.keep`); ``<forget V>`` removes V, whoever
@@ -24,10 +24,10 @@ asserts it, and it is written to disk.
 * **When the disk fails**, nothing is acknowledged any more, and the actor that asked for this ends with the
   :class:`~syndicate.errors.JournalError`; a server ends with exit code 1.
 
-How an explicit retraction is told from a loss: the facet that asserted lives on after the one, not after the other.
-The run queue is in order, so a retraction that arrives before the end of its connection is handled before; but one in
-the same breath (the same read) as a violation of the protocol, or as the overflow that ends the session, may not count.
-It was not acknowledged then.
+How an explicit retraction is distinguished from a loss: the facet that asserted lives on after the one, not after the
+other. The run queue is in order, so a retraction that arrives before the end of its connection is handled before; but
+one in the same breath (the same read) as a violation of the protocol, or as the overflow that ends the session, may not
+count. It was not acknowledged then.
 
 Recovery is in this order: lock, verify and load (:meth:`~relay.server.journal.Journal.open`), assert everything, and
 only then
@@ -61,7 +61,7 @@ from syndicate.log import logger
 from syndicate.values.value import Assertion, Frozen, Ref, thaw
 
 
-class _Kept:
+class _Entry:
     """A value that is kept: our assertion of it, the number of its row, and how many assert it now."""
 
     __slots__ = ("count", "handle", "number")
@@ -84,38 +84,38 @@ class Durable(Passage):
         self._facet = facet
         self._journal = journal
         self._most = most
-        self._kept: dict[Frozen, _Kept] = {}
-        self._asserted: dict[Assertion, _Kept | Handle] = {}
+        self._entries: dict[Frozen, _Entry] = {}
+        self._asserted: dict[Assertion, _Entry | Handle] = {}
         self._refused = 0
-        self._due: list[Ref] = []  # to be told, in a turn that is yet to come, that all is committed
+        self._due: list[Ref] = []  # to be notified, in a turn that is yet to come, that all is committed
 
     def recover(self) -> None:
         """Assert what the journal held."""
         turn, journal = current("recover"), self._journal
         for number, form in journal.recovered:
-            self._kept[form] = _Kept(turn.assert_form(self._facet, self.target, form), number)
+            self._entries[form] = _Entry(turn.assert_form(self._facet, self.target, form), number)
         journal.recovered = []
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._entries)
 
     # ------------------------------------------------------------------------------------------------ an entity
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Keep a value, or pass it on if it cannot be kept."""
-        kept = None if type(form) is tuple and form[0] is INTEREST else self._keep(form)
-        if kept is None:
+        entry = None if type(form) is tuple and form[0] is INTEREST else self._keep(form)
+        if entry is None:
             self._asserted[handle] = current("assert").assert_form(self._facet, self.target, form)
         else:
-            kept.count += 1
-            self._asserted[handle] = kept
+            entry.count += 1
+            self._asserted[handle] = entry
 
     def retract(self, handle: Assertion) -> None:
         """Remove a value if the last of those who assert it retracts it, and not if it is lost."""
         what = self._asserted.pop(handle, None)
         if type(what) is Handle:
             current("retract").retract(what)
-        elif type(what) is _Kept:
+        elif type(what) is _Entry:
             what.count -= 1
             lost = type(handle) is Handle and not handle.facet.alive
             if not (lost or what.count) and what.handle.live:
@@ -126,7 +126,7 @@ class Durable(Passage):
         if type(form) is tuple and len(form) == 2 and form[0] is KEEP:
             self._keep(form[1])
         elif type(form) is tuple and len(form) == 2 and form[0] is FORGET:
-            stored = self._kept.get(form[1])
+            stored = self._entries.get(form[1])
             if stored is not None:
                 self._forget(stored)
         else:
@@ -136,32 +136,32 @@ class Durable(Passage):
     def sync(self, peer: Ref) -> None:
         """Answer, by way of the dataspace, when all of this is committed."""
         if self._journal.settled(peer):
-            if self._due:  # those who asked before are told before
+            if self._due:  # those who asked before are notified before
                 self._due.append(peer)
             else:
                 current("sync").sync(self.target, peer)
 
     # ------------------------------------------------------------------------------------------------ the set
 
-    def _keep(self, form: Frozen) -> _Kept | None:
-        stored = self._kept.get(form)
+    def _keep(self, form: Frozen) -> _Entry | None:
+        stored = self._entries.get(form)
         if stored is None:
             try:
-                if len(self._kept) >= self._most:
+                if len(self._entries) >= self._most:
                     raise NotAValue(f"{self._most} values are kept already, which is the limit")
                 self._will_change()
                 number = self._journal.keep(form)
             except NotAValue as e:
                 self._refuse(form, e)
                 return None
-            stored = self._kept[form] = _Kept(current("keep").assert_form(self._facet, self.target, form), number)
+            stored = self._entries[form] = _Entry(current("keep").assert_form(self._facet, self.target, form), number)
         return stored
 
-    def _forget(self, kept: _Kept) -> None:
+    def _forget(self, entry: _Entry) -> None:
         self._will_change()
-        self._journal.forget(kept.number)
-        del self._kept[kept.handle.form]
-        current("forget").retract(kept.handle)
+        self._journal.forget(entry.number)
+        del self._entries[entry.handle.form]
+        current("forget").retract(entry.handle)
 
     def _will_change(self) -> None:
         """Seal what this turn changes when it commits."""

@@ -6,10 +6,10 @@ groups and not longer queues.  Groups are written one after the other, in order,
 
 What waits is bounded by state, not by traffic: it is keyed by the row, and a row that is added and removed before its
 group is taken leaves nothing.  So there wait at most the rows that are kept and not yet written, and the numbers of
-those that are written and no longer kept.  Beside them wait those who asked to be told (one reference each).
+those that are written and no longer kept.  Beside them wait those who asked to be notified (one reference each).
 
 The first failure of the disk is the last thing that is done with it: no commit is tried again, for after a failed
-*fsync* nobody knows what is on the disk, and nobody is told that something is durable from then on.
+*fsync* nobody knows what is on the disk, and nobody is notified that something is durable from then on.
 
 Values are stored as the msgpack of :mod:`relay.protocol.codec.msgpack`, which writes a frozen form in one way only.
 
@@ -48,7 +48,7 @@ from relay.protocol.limits import Limits
 from syndicate.errors import JournalDamaged, JournalError, NotAValue, ProtocolError
 from syndicate.log import logger
 from syndicate.outside import outside
-from syndicate.storage.disk import Changes, Disk, Row
+from syndicate.storage.disk import Commit, Disk, StoredRow
 from syndicate.values.value import Frozen, Ref
 
 STORED: Final = Limits(frame=1 << 28, nodes=1 << 24, entries=1 << 24, bignum=1 << 20)
@@ -71,11 +71,11 @@ class Journal:
         self._disk = disk
         self._number = 0
         self._codec = Msgpack(STORED)
-        self._noted: list[Row | int] = []
-        self._added: dict[int, Row] = {}
+        self._noted: list[StoredRow | int] = []
+        self._added: dict[int, StoredRow] = {}
         self._removed: dict[int, None] = {}
         self._flying = False
-        self._told: list[Ref] = []  # once what is being written is
+        self._flying_askers: list[Ref] = []  # once what is being written is
         self._waiting: list[Ref] = []  # once what is to be written next is
         self._ready = trio.Event()
 
@@ -124,7 +124,7 @@ class Journal:
         """
         data = self._codec.encode(form)
         self._number += 1
-        self._noted.append(Row(self._number, self.turn + 1, data))
+        self._noted.append(StoredRow(self._number, self.turn + 1, data))
         return self._number
 
     def forget(self, number: int) -> None:
@@ -136,7 +136,7 @@ class Journal:
         if self._noted:
             self.turn += 1
             for change in self._noted:
-                if isinstance(change, Row):
+                if isinstance(change, StoredRow):
                     self._added[change.number] = change
                 elif self._added.pop(change, None) is None:
                     self._removed[change] = None
@@ -144,37 +144,37 @@ class Journal:
             self._ready.set()
 
     def settled(self, asker: Ref) -> bool:
-        """Whether all that was done so far is committed.  If not, *asker* is among those who are told when it is."""
+        """Whether all that was done so far is committed.  If not, *asker* is notified when it is."""
         if self._noted or self._added or self._removed or self._waiting:
             self._waiting.append(asker)
             self._ready.set()
-        elif self._flying or self._told:  # for ever, if that commit has failed
-            self._told.append(asker)
+        elif self._flying or self._flying_askers:  # for ever, if that commit has failed
+            self._flying_askers.append(asker)
         else:
             return True
         return False
 
     # ---------------------------------------------------------------------------------------------------- writing
 
-    def take(self) -> Changes | None:
+    def take(self) -> Commit | None:
         """What is to be written next, if there is something; whoever waits for it waits from now on for its commit."""
         changes = None
         if self._added or self._removed:
-            changes = Changes(self.turn, self._number, [*self._added.values()], [*self._removed])
+            changes = Commit(self.turn, self._number, [*self._added.values()], [*self._removed])
             self._added, self._removed = {}, {}
-        self._told, self._waiting = self._waiting, []
+        self._flying_askers, self._waiting = self._waiting, []
         self._ready = trio.Event()
         self._flying = changes is not None
         return changes
 
     def written(self) -> list[Ref]:
-        """What was taken is committed: answer who is to be told so."""
-        told, self._told = self._told, []
+        """What was taken is committed: return who is to be notified."""
+        askers, self._flying_askers = self._flying_askers, []
         self.commits += self._flying
         self._flying = False
-        return told
+        return askers
 
-    def commit(self, changes: Changes) -> None:
+    def commit(self, changes: Commit) -> None:
         """Write; may be called in another thread.  Raises :class:`~syndicate.errors.JournalError`, for good."""
         try:
             self._disk.commit(changes)
@@ -183,7 +183,7 @@ class Journal:
             raise self.error from None
 
     def write(self) -> list[Ref]:
-        """Write what is to be written, here and now; return who is to be told so."""
+        """Write what is to be written, here and now; return who is to be notified."""
         changes = self.take()
         if changes is not None:
             self.commit(changes)

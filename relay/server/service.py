@@ -35,7 +35,7 @@ from syndicate.actors.signals import end_at_once
 from syndicate.actors.verbs import current_facet, linked_task, stop_actor, sync
 from syndicate.errors import ConfigError
 from syndicate.log import configure, logger
-from syndicate.storage.disk import Changes
+from syndicate.storage.disk import Commit
 from syndicate.values.value import Ref
 
 
@@ -46,7 +46,7 @@ class TimedDisk(StateDirectory):
         super().__init__(directory)
         self.seconds = 0.0
 
-    def commit(self, changes: Changes) -> None:
+    def commit(self, changes: Commit) -> None:
         """Make changes durable."""
         began = perf_counter()
         try:

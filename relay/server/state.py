@@ -49,7 +49,7 @@ WAITING: Final = frozenset({"handles", "exports", "imports", "waiting-entries", 
 
 
 @record("listener")
-class Listening:
+class OpenListener:
     """An open door."""
 
     address: str
@@ -226,7 +226,7 @@ class _Counts:
     def __init__(self, census: Census, admin: Ref) -> None:
         self._census = census
         self._admin = admin
-        self._told: dict[Tap, tuple[dict[str, int], Handle]] = {}
+        self._shown: dict[Tap, tuple[dict[str, int], Handle]] = {}
 
     def start(self) -> None:
         """Now, and again each second."""
@@ -235,18 +235,18 @@ class _Counts:
 
     def _refresh(self) -> None:
         peers = self._census.peers
-        for tap in [tap for tap in self._told if tap not in peers]:
-            self._told.pop(tap)[1].retract()
+        for tap in [tap for tap in self._shown if tap not in peers]:
+            self._shown.pop(tap)[1].retract()
         for tap, peer in peers.items():
             counts = peer.counts()
-            before = self._told.get(tap)
+            before = self._shown.get(tap)
             if before is not None and before[0] == counts:
                 continue
             value = SessionCounts(peer.name, {Symbol(name): count for name, count in counts.items()})
             handle = assert_(self._admin, value)
             if before is not None:
                 before[1].retract()
-            self._told[tap] = counts, handle
+            self._shown[tap] = counts, handle
 
 
 def _may_be_counts(pattern: Value) -> bool:

@@ -1,4 +1,4 @@
-"""The backlog: what a peer that reads slowly has yet to be told, as state and not as history.
+"""The backlog: what a peer that reads slowly has yet to be notified of, as state and not as history.
 
 While a peer keeps up, each turn is encoded and sent when it commits.  When it does not, *notes* of what happened wait
 here, and what cancels out vanishes: an assertion and its retraction that both wait, a retraction that waits and the
@@ -23,10 +23,10 @@ message, or a sync, closes the segment before it: it comes after all that was no
 [(1, 'b'), (2, 'old')]
 
 Contract: no input, no output, no clock.  A handle is asserted at a proxy once, and retracted at most once.  With
-everything taken the peer has exactly what stands, and at each moment between it has at least all of some state that
-was there, the states in their order; where nothing is asserted twice at once, it never gets to see it twice.  What
-waits is at most what stands, what is to be retracted, and twice what stood when the oldest segment was closed; what
-messages force beyond that is counted by :attr:`Backlog.burden`.
+everything taken the peer has exactly what is asserted, and at each moment between it has at least all of some state
+that was there, the states in their order; where nothing is asserted twice at once, it never gets to see it twice.  What
+waits is at most what is asserted, what is to be retracted, and twice what was asserted when the oldest segment was
+closed; what messages force beyond that is counted by :attr:`Backlog.burden`.
 
 Source: ``docs/design/relay.md``, "Slow peers"; ``docs/design/turns.md``, "The order across the relay".
 """
@@ -67,7 +67,7 @@ _NODE: Final = 16
 
 
 class Backlog:
-    """What waits for one peer: so many ``entries``.  ``collapsed`` counts the assertions that it was never told of."""
+    """What waits for one peer: so many ``entries``.  ``collapsed`` counts assertions that it never got."""
 
     __slots__ = (
         "_additions",
@@ -127,7 +127,7 @@ class Backlog:
             form = leaving[2]
         elif handle in proxy.sent:
             form = proxy.sent[handle][-1]
-        else:  # the peer was never told, as it was no value that can cross
+        else:  # the peer was never notified, as it was no value that can cross
             return
         self._removals[key] = leaving
         self._gone[proxy, form] = handle

@@ -4,7 +4,7 @@ Two tasks, whatever the number of events: one reads, and hands what a read has b
 session for packets, and writes them.  The reader does not read on before the session has done all of it, nor while the
 peer owes more than it may (``limits.debt``), so that a peer cannot fill our queue.
 
-Times are kept as they come, and the one :mod:`~relay.session.clock` of all links looks at them, at most once in the
+Times are kept as they come, and the one :mod:`~relay.session.deadlines` of all links looks at them, at most once in the
 shortest of
 their limits: no timer is set for a packet.
 
@@ -24,7 +24,7 @@ import trio
 from relay.protocol.codec import Codec
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import Nop
-from relay.session.clock import NEVER, watch
+from relay.session.deadlines import NEVER, watch
 from relay.session.session import Session
 from relay.transport import CHUNK, Stream
 from syndicate.actors.verbs import current_facet, linked_task

@@ -95,8 +95,8 @@ class Membrane:
     def _published(self, form: Frozen) -> Frozen:
         # An observer of the peer's own goes back to it as it is, unless there are classes for us to filter by.
         _, skeleton, _, observer = form
-        known = type(observer.entity) is Observer or self._number(observer) is not None
-        return expand(form) if known and not any(name for _, name in skeleton.checks) else publish(form)[0]
+        comes_home = type(observer.entity) is Observer or self._number(observer) is not None
+        return expand(form) if comes_home and not any(name for _, name in skeleton.checks) else publish(form)[0]
 
     def _out(self, form: Frozen, pins: list[Crossing] | None) -> Frozen:
         if type(form) is tuple:

@@ -38,8 +38,8 @@ Entry: TypeAlias = tuple[Value, ...]
 class Outbox:
     """What is on its way: so many bytes are ``waiting`` for the peer, about, those included that were taken last.
 
-    ``said`` is what the messages weigh that are not encoded yet; ``unsent`` are the handles that could not be told.
-    ``packets``, ``events`` and ``bytes`` count what has left.
+    ``said`` is what the messages weigh that are not encoded yet; ``unsent`` are the handles of what the peer could not
+    be notified of. ``packets``, ``events`` and ``bytes`` count what has left.
     """
 
     def __init__(self, limits: Limits, complain: Callable[[NotAValue], None]) -> None:
@@ -121,7 +121,7 @@ class Outbox:
             yield packet
 
     def _packet(self, entries: Sequence[Entry]) -> bytes | None:
-        """Entries as one packet; ``b""`` if there is nothing to be told, None if it is too much for one packet."""
+        """Entries as one packet; ``b""`` if there is nothing to be sent, None if it is too much for one packet."""
         never = None
         if self.unsent:
             never = {event[1] for _, _, event in entries if event[0] is R and event[1] in self.unsent}

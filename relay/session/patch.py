@@ -30,8 +30,8 @@ def patched(events: list[Understood], release: Callable[[Iterable[Crossing]], ob
     Where nothing is asserted after a retraction they are as they were; else *release* gets back what is held twice.
 
     A value that is retracted and asserted again, at the same target, has never gone: our handle for it is from now
-    on the new one's.  An observer of ours, which is told of a value once, would else hear of it twice.  Where the
-    turn also says something to that target it may be about the value (``<forget V>``), and so both are told.
+    on the new one's.  An observer of ours, which is notified of a value once, would else hear of it twice.  Where the
+    turn also says something to that target it may be about the value (``<forget V>``), and so the target gets both.
     """
     if not _replaces(events):
         return events

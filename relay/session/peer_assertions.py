@@ -1,14 +1,14 @@
-"""What a peer has standing with us: its assertions, by the numbers that it chose for them.
+"""What a peer asserts with us, by the numbers that it chose for them.
 
 There may be only so many, of only so many bytes, and only so many *different* ones of one hash.  Python's hash of a
 tuple is fast and not secret enough: a peer can prepare values that all have the same one, and every index that holds n
 of them takes n steps for the next.  Equal values, which many actors behind one peer may well assert, count once.
 
->>> standing = PeerAssertions(2, 1000)
->>> told = standing.add(7, ("says", "hello"), [], 300)
->>> standing.add(8, ("says", "goodbye"), [], 800) is None, standing.size
+>>> assertions = PeerAssertions(2, 1000)
+>>> first = assertions.add(7, ("says", "hello"), [], 300)
+>>> assertions.add(8, ("says", "goodbye"), [], 800) is None, assertions.size
 (True, 300)
->>> standing.remove(7) is told, standing.remove(7), len(standing), standing.size
+>>> assertions.remove(7) is first, assertions.remove(7), len(assertions), assertions.size
 (True, None, 0, 0)
 """
 

@@ -1,7 +1,7 @@
-"""Reach: how many may be told of what a peer says, found before it is done.
+"""Reach: how many may be notified of what a peer says, counted before it is done.
 
 A packet of some kilobytes can cause millions of events: a thousand messages to ten thousand observers, or five hundred
-observers of observers, which are told of each other.  No bound on bytes or events sees that, and a turn cannot be
+observers of observers, which are notified of each other.  No bound on bytes or events sees that, and a turn cannot be
 interrupted.  So each event is charged with the most that it can cause in a dataspace of ours: the observers there that
 it reaches, and if it is an interest itself, the values there that reach it.  When it is enough for a turn the rest
 waits for another one.
@@ -32,14 +32,14 @@ ENOUGH: Final = 1 << 12
 class Reach:
     """What the events of one turn reach: ``total``, of *enough*."""
 
-    __slots__ = ("_enough", "_index", "_interests", "_known", "_target", "_values", "total")
+    __slots__ = ("_audiences", "_enough", "_index", "_interests", "_target", "_values", "total")
 
     def __init__(self, enough: int = ENOUGH) -> None:
         self.total = 0
         self._enough = enough
         self._target: Ref | None = None
         self._index: Index | None = None
-        self._known: dict[Frozen, int] = {}  # by constructor: what the target's index says, which stays for a turn
+        self._audiences: dict[Frozen, int] = {}  # by constructor: what the target's index says, which stays for a turn
         # What this turn has asserted: it reaches, and is reached by, what the turn asserts later.
         self._interests = self._values = 0
 
@@ -57,7 +57,7 @@ class Reach:
             else:
                 place, value = target, form
             head = value[0] if type(value) is tuple else None
-            cost = self._known.get(head) if place is self._target else None
+            cost = self._audiences.get(head) if place is self._target else None
             if cost is None or total + cost > enough or head is INTEREST:
                 cost = self._cost(place, value, enough - total)
             total += cost + self._interests
@@ -71,15 +71,15 @@ class Reach:
 
     def _cost(self, target: Ref, form: Frozen, left: int) -> int:
         if target is not self._target:
-            self._target, self._known = target, {}
+            self._target, self._audiences = target, {}
             self._index = getattr(innermost(target).entity, "index", None)
         index = self._index
         head = form[0] if type(form) is tuple else None
         if index is None:
-            self._known[head] = 0
+            self._audiences[head] = 0
             return 0
         cost: int = index.reach(head)
-        self._known[head] = cost
+        self._audiences[head] = cost
         if cost > left:
             cost = index.audience(form)
         if head is INTEREST:

@@ -2,7 +2,7 @@
 
 What the peer asserts is asserted here, in the session's facet, so that it is retracted when the facet ends, however
 that comes.  What is done here to a reference of the peer's reaches its :class:`Proxy`; all that happens to proxies in
-one turn goes out as one Turn packet when that turn has committed, as long as the peer keeps up.  If it does not, what
+one turn goes out as one packet when that turn has committed, as long as the peer keeps up.  If it does not, what
 happens waits in a :class:`~relay.session.backlog.Backlog`, and becomes packets when the peer takes them.
 
 A packet is a turn, and so one atomic patch, in both directions: in none that we send is a retraction before an addition
@@ -13,13 +13,13 @@ A session knows no transport, and waits for nothing.  :meth:`Session.feed` is gi
 facet; :meth:`Session.take` is asked for packets, at any time; *wake* is called when there are some.  Who reads and who
 writes is in :mod:`relay.session.link`.
 
-What was read of a peer is its *debt* until it has been handled, by its target and by those whom the target told: a mark
-that goes through the run queue behind it, twice, says when.  No socket and no handler can hold that up.  A read may
-bring thousands of events: they are done in several turns, between which all others have theirs.
+What was read of a peer is its *debt* until it has been handled, by its target and by those whom the target notified: a
+mark that goes through the run queue behind it, twice, says when.  No socket and no handler can hold that up.  A read
+may bring thousands of events: they are done in several turns, between which all others have theirs.
 
 Contract: assertions and messages keep their order; each arrives at most once.  A packet with an error in it has no
 effect, and ends the session.  A handle that the peer never got is never retracted there.  Nothing in a turn waits for
-the peer; what waits for it is bounded by what stands, and by the limits.
+the peer; what waits for it is bounded by what is asserted, and by the limits.
 
 Source: Syndicate protocol; ``docs/design/protocol.md``, "Packets and events" and "References and membranes";
 ``docs/design/relay.md``, "Slow peers" and "Work".
@@ -36,7 +36,21 @@ from typing import ClassVar, Final
 from relay.protocol.codec import Codec, codec_for
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.observer import heard
-from relay.protocol.packets import A, Error, Event, Extension, M, Nop, Packet, R, Turn, liveness, read, rhythm, write
+from relay.protocol.packets import (
+    A,
+    Error,
+    Event,
+    Extension,
+    M,
+    Nop,
+    Packet,
+    R,
+    TurnPacket,
+    liveness,
+    read,
+    rhythm,
+    write,
+)
 from relay.protocol.packets import S as SYNCED
 from relay.session.backlog import ENTRY, Backlog, Note, Scale, pieces, weight
 from relay.session.membrane import Crossing, Membrane
@@ -109,10 +123,10 @@ class Session:
         facet.hooks.append((self._unanswered, True))
         self.outbox = Outbox(limits, self.complain)
         self.outbox.codec = codec
-        self.standing = PeerAssertions(limits.handles, limits.asserted)
+        self.assertions = PeerAssertions(limits.handles, limits.asserted)
         self.backlog = Backlog()
-        self.told = 0
-        self.most_told: float = limits.handles if codec is None else math.inf
+        self.notified = 0
+        self.most_notified: float = limits.handles if codec is None else math.inf
         self.debt = 0
         self.busy = False
         self.packets_in = self.events_in = self.bytes_in = 0
@@ -225,7 +239,7 @@ class Session:
     def _encode(self, notes: Sequence[Note]) -> None:
         """Queue them, each turn among them as one packet if the limits allow.  References cross here.
 
-        An addition or a message that follows a retraction is another turn's: a peer that was slow is told several.
+        An addition or a message that follows a retraction is another turn's: a peer that was slow gets several.
         """
         membrane, entries, over = self.membrane, list[Entry](), False
         for kind, proxy, value, handle in notes:
@@ -236,7 +250,7 @@ class Session:
             if kind == RETRACT:
                 over = True
                 sent = proxy.sent.pop(handle, None)
-                if sent is not None:  # else it was never told
+                if sent is not None:  # else it was never notified of it
                     number, pins, _ = sent
                     membrane.release(pins)
                     entries.append((SEQ, proxy.oid, (R, number)))
@@ -270,7 +284,7 @@ class Session:
             self.cut("oids", f"more than {self.limits.oids} references are known to both sides")
 
     def complain(self, error: NotAValue) -> None:
-        """Say that something could not be told to the peer; it goes on without."""
+        """Say that the peer could not be notified of something; it goes on without."""
         logger(peer=self.name).error("not told to the peer", reason=str(error))
 
     def _proxy(self, oid: int) -> Ref:
@@ -331,7 +345,7 @@ class Session:
         membrane = self.membrane
         references = _CROSSING * (len(membrane.exports) + len(membrane.imports))
         waiting = self.outbox.waiting + self.backlog.size
-        return (0 if self.codec is None else self.codec.held) + self.standing.size + references + waiting
+        return (0 if self.codec is None else self.codec.held) + self.assertions.size + references + waiting
 
     def _go_on(self) -> None:
         """Do what packets say, until it is enough for a turn, or until all is done that was fed.
@@ -383,8 +397,8 @@ class Session:
         acts = sorted(acts, key=place)
         fitting = max(1, Reach().fitting(acts))
         self._acts = acts[fitting:]
-        for kind, target, value, told in acts[:fitting]:
-            self._act(kind, target, value, told)
+        for kind, target, value, assertion in acts[:fitting]:
+            self._act(kind, target, value, assertion)
 
     def _done(self, size: int) -> None:
         self._handled += size
@@ -396,7 +410,7 @@ class Session:
 
     def receive(self, packet: Packet) -> None:
         """Understand what a packet says, which is done next; or do nothing, and raise :class:`ProtocolError`."""
-        if type(packet) is Turn:
+        if type(packet) is TurnPacket:
             if len(packet.entries) > self.limits.events:
                 raise self._exceeded("events", f"a turn of {len(packet.entries)} events", self.limits.events)
             self.events_in += len(packet.entries)
@@ -422,14 +436,14 @@ class Session:
             return MESSAGE, membrane.target(oid), membrane.inward(event[1], None), None
         if kind is R:
             # A handle that we do not know is no error: the peer may retract what we have refused.
-            return RETRACT, None, None, self.standing.remove(event[1])
+            return RETRACT, None, None, self.assertions.remove(event[1])
         pins: list[Crossing] = []
         if kind is A:
             target = membrane.target(oid, pins)
             value = membrane.inward(event[1], pins)
-            assertion = self.standing.add(event[2], value, pins, ENTRY + weight(event[1]))
+            assertion = self.assertions.add(event[2], value, pins, ENTRY + weight(event[1]))
             if assertion is None:
-                full = len(self.standing) >= self.limits.handles
+                full = len(self.assertions) >= self.limits.handles
                 limit, most = ("handles", self.limits.handles) if full else ("asserted", self.limits.asserted)
                 raise self._exceeded(limit, f"assertion {event[2]}", most)
         else:
@@ -472,7 +486,7 @@ class Session:
 
     def _hop(self) -> None:
         # The first time the targets have had their turns, or are in the midst of them; the second time, those whom they
-        # told.
+        # notified.
         system = self.facet.actor.system
         if system.lanes:
             system.when_handled(partial(self.facet.enter, self._hopped))
@@ -529,18 +543,18 @@ class Session:
         is lost from what is taken back (:mod:`relay.server.durable`) still can.
         """
         self._acts = []
-        standing, turn = self.standing, current("end")
-        going = standing.oldest(ENOUGH)
+        assertions, turn = self.assertions, current("end")
+        going = assertions.oldest(ENOUGH)
         events: list[Understood] = [(RETRACT, None, None, assertion) for _, assertion in going]
         fitting = Reach().fitting(events)
         part = Facet(self.facet.actor, self.facet)
         for number, assertion in going[: max(1, fitting)]:
-            standing.remove(number)
+            assertions.remove(number)
             if assertion.handle is not None:
                 assertion.handle.pass_to(part)
             self.membrane.release(assertion.pins)
         part.stop(turn)
-        if len(standing):
+        if len(assertions):
             turn.enqueue(self.facet.actor, (ENTER, self.facet, partial(self.withdraw, then), None))
         else:
             then()
@@ -560,7 +574,7 @@ class Session:
             if isinstance(crossing.ref.entity, Proxy):
                 crossing.ref.entity.sent.clear()
         self.membrane = Membrane(self._proxy, self._number, Ref(self.facet, Entity()))
-        self.standing = PeerAssertions(0, 0)
+        self.assertions = PeerAssertions(0, 0)
         self.outbox.clear()
         self.outbox.take(0)
         self.outbox.unsent.clear()
@@ -581,7 +595,7 @@ class Session:
             events_out=self.outbox.events,
             bytes_in=self.bytes_in,
             bytes_out=self.outbox.bytes,
-            handles=len(self.standing),
+            handles=len(self.assertions),
             exports=len(self.membrane.exports),
             imports=len(self.membrane.imports),
             waiting_entries=self.backlog.entries,
@@ -596,8 +610,8 @@ class Session:
 
 
 class Proxy(Entity):
-    """A reference of the peer's, here.  ``sent`` is what it was told, by handle: the number on the wire, what that
-    holds in place, and the form.
+    """A reference of the peer's, here.  ``sent`` is what it was notified of, by handle: the number on the wire, what
+    that holds in place, and the form.
     """
 
     raw: ClassVar[bool] = True
@@ -611,14 +625,14 @@ class Proxy(Entity):
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Assert it there."""
         session = self.session
-        session.told += 1
-        if session.told > session.most_told:
-            session.cut("handles", f"more than {session.most_told} assertions would be told to the peer")
+        session.notified += 1
+        if session.notified > session.most_notified:
+            session.cut("handles", f"more than {session.most_notified} assertions would be told to the peer")
         session.note((ASSERT, self, form, handle))
 
     def retract(self, handle: Assertion) -> None:
-        """Retract it there, if it was ever told."""
-        self.session.told -= 1
+        """Retract it there, if it was ever notified of it."""
+        self.session.notified -= 1
         self.session.note((RETRACT, self, None, handle))
 
     def message(self, form: Frozen) -> None:

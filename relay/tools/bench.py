@@ -53,7 +53,7 @@ _LEFT: Final = -1
 """The number of what is left behind."""
 
 Tell = Callable[[str, float, float], object]
-"""Is told what is being done, how much of it is done, and of how much."""
+"""Called with what is being done, how much of it is done, and of how much."""
 
 
 @record
@@ -126,7 +126,7 @@ class Tally:
         return {name: percentile(ordered, share) for name, share in shares.items()}
 
 
-class Way:
+class Route:
     """The way from one client to the next, for the values of one kind: when those on it were sent."""
 
     __slots__ = ("last", "since", "tally")
@@ -165,8 +165,8 @@ class _Client:
         self.facet = current_facet()
         self.ds: Ref | None = None
         self._to = (number + 1) % load.clients
-        self._ways: dict[str, Way] = {}
-        self._standing: dict[int, Handle] = {}
+        self._ways: dict[str, Route] = {}
+        self._handles: dict[int, Handle] = {}
         self._next = self._quota = 0
 
     def found(self, ds: Ref) -> None:
@@ -177,9 +177,9 @@ class _Client:
 
     def begin(self, tallies: dict[str, Tally], quota: int) -> None:
         """Send up to so many."""
-        self._ways = {kind: Way(tally) for kind, tally in tallies.items()}
+        self._ways = {kind: Route(tally) for kind, tally in tallies.items()}
         self._next, self._quota = 0, quota
-        self._standing.clear()
+        self._handles.clear()
         self.go()
 
     def go(self) -> None:
@@ -195,7 +195,7 @@ class _Client:
                 send(ds, value)
             else:
                 self._ways["assertions"].sent(number)
-                self._standing[number] = self.leave(value)
+                self._handles[number] = self.leave(value)
 
     @property
     def _waiting(self) -> int:
@@ -214,7 +214,7 @@ class _Client:
         way.tally.changed += load != self.load.payload
         if kind == "assertions":
             self._ways["retractions"].sent(number)
-            self._standing.pop(number).retract()
+            self._handles.pop(number).retract()
         else:
             self.go()
             self.load.look()
@@ -226,31 +226,31 @@ class _Ear(Entity):
     def __init__(self, client: _Client) -> None:
         self._load = client.load
         self._from = (client.number - 1) % client.load.clients
-        self._known: dict[Assertion, tuple[int, bytes]] = {}
+        self._values: dict[Assertion, tuple[int, bytes]] = {}
 
     def message(self, value: Value) -> None:
         self._load.ring[self._from].came("messages", *value)
 
     def assert_(self, value: Value, handle: Assertion) -> None:
-        self._known[handle] = value
+        self._values[handle] = value
         self._load.ring[self._from].came("assertions", *value)
 
     def retract(self, handle: Assertion) -> None:
-        self._load.ring[self._from].came("retractions", *self._known.pop(handle))
+        self._load.ring[self._from].came("retractions", *self._values.pop(handle))
 
 
 class _Witness(Entity):
     """Sees what the clients leave behind, until it is gone."""
 
     def __init__(self, changed: Callable[[], object]) -> None:
-        self.standing: set[Assertion] = set()
+        self.handles: set[Assertion] = set()
         self._changed = changed
 
     def assert_(self, value: Value, handle: Assertion) -> None:
-        self.standing.add(handle)
+        self.handles.add(handle)
 
     def retract(self, handle: Assertion) -> None:
-        self.standing.remove(handle)
+        self.handles.remove(handle)
         self._changed()
 
 
@@ -430,16 +430,16 @@ class Load:
         sync(ds, partial(self._leave, witness))
 
     def _leave(self, witness: _Witness) -> None:
-        self.stood = len(witness.standing)
+        self.stood = len(witness.handles)
         for client in self.ring:
             stop(client.facet)
         after(LEAVING, partial(self._end, witness))
         self._see(witness)
 
     def _see(self, witness: _Witness) -> None:
-        if not witness.standing:
+        if not witness.handles:
             self._end(witness)
 
     def _end(self, witness: _Witness) -> None:
-        self.left = len(witness.standing)
+        self.left = len(witness.handles)
         stop_actor()

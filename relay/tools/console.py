@@ -1,4 +1,4 @@
-"""The console: what happens in a dataspace, live, told event by event to whoever shows or keeps it.
+"""The console: what happens in a dataspace, live: whoever shows or keeps it is notified event by event.
 
 It observes whole values: each pattern ``P`` as ``capture(P)``.  A value that several patterns match is shown for the
 first of them only, so that it appears once.  When the connection is lost, all that was there is shown as gone; when it
@@ -34,8 +34,8 @@ from syndicate.values.text import unparse_form
 from syndicate.values.value import Assertion, Frozen, Ref, Value, thaw
 
 
-class Sink(Protocol):
-    """Who is told: a mark, the number of the assertion (none for a message), and the value as text."""
+class EventSink(Protocol):
+    """Who is notified: a mark, the number of the assertion (none for a message), and the value as text."""
 
     def tell(self, mark: Mark, key: int | None, value: str) -> None:
         """Within a turn: an event."""
@@ -57,7 +57,7 @@ def chosen(patterns: Sequence[Pattern], exclude: Sequence[Pattern]) -> Callable[
     return wanted
 
 
-class _Tail(Entity):
+class _Listener(Entity):
     """Observes with one pattern, and shows what no earlier pattern matches, and none that is excluded."""
 
     raw: ClassVar[bool] = True
@@ -111,7 +111,7 @@ def console(
     cap: str | SturdyRef,
     printer: Printer,
     *,
-    sinks: Sequence[Sink] = (),
+    sinks: Sequence[EventSink] = (),
     patterns: Sequence[Pattern] = (),
     exclude: Sequence[Pattern] = (),
     interests: bool = False,
@@ -120,8 +120,8 @@ def console(
 ) -> None:
     """A boot function: show what matches one of *patterns* (default: everything) and none of *exclude*.
 
-    *sinks* are told as well, whatever the printer misses.  Ends after *seconds*, if that is given, or when the printer
-    is done.  *connection* are options of :func:`~relay.client.connect`.
+    *sinks* are notified as well, whatever the printer misses.  Ends after *seconds*, if that is given, or when the
+    printer is done.  *connection* are options of :func:`~relay.client.connect`.
     """
     wanted = [_without_captures(pattern) for pattern in patterns] or [ANY]
     numbers = itertools.count(1)
@@ -149,9 +149,9 @@ def console(
     def watch(ds: Ref) -> None:
         for i, pattern in enumerate(wanted):
             asks = isinstance(pattern, Group) and pattern.kind == "rec" and pattern.label == OBSERVE
-            tail = _Tail(tell, numbers, (*wanted[:i], *exclude), interests or asks)
-            assert_(ds, Observe(Capture(pattern), ref(tail)))
-            on_stop(tail.lost)
+            listener = _Listener(tell, numbers, (*wanted[:i], *exclude), interests or asks)
+            assert_(ds, Observe(Capture(pattern), ref(listener)))
+            on_stop(listener.lost)
 
 
 def _without_captures(pattern: Pattern) -> Pattern:

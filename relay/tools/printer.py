@@ -4,13 +4,13 @@ Nothing here waits for whoever reads.  A thread writes; what it has yet to write
 printer does for its reader what the relay does for a slow peer: it keeps what the reader *has seen* and what it *should
 see*.  Messages are dropped, an assertion that comes and goes is as well, and all of them are counted; as soon as there
 is room a line says how many were missed, and after it come the assertions and retractions that were put off.  So the
-reader, be it a person or a program, may miss messages and is told how many, and is never wrong for long about what
+reader, be it a person or a program, may miss messages and reads how many, and is never wrong for long about what
 is there.
 
 A pause is a person's own wish: what happens in it is counted, and not shown afterwards.
 
-Contract: a turn never waits for the output.  What waits is at most ``ROOM`` bytes, and one line for each assertion
-that the console knows of anyway.
+Contract: a turn never waits for the output.  What waits is at most ``MOST_WAITING`` bytes, and one line for each
+assertion that the console knows of anyway.
 
 Source: ``docs/design/commands.md``, "The console"; ``docs/design/relay.md``, "Slow peers".
 """
@@ -32,7 +32,7 @@ from syndicate.actors.turn import current
 from syndicate.errors import OutputError
 from syndicate.outside import outside
 
-ROOM: Final = 1 << 20
+MOST_WAITING: Final = 1 << 20
 """Bytes that may wait to be written."""
 _PIECE: Final = 1 << 15
 
@@ -75,7 +75,7 @@ class Gap:
 
 
 @frozen
-class Layout:
+class LineStyle:
     """How a line looks."""
 
     as_json: bool = False
@@ -84,7 +84,7 @@ class Layout:
     def event(self, mark: Mark, value: str, when: datetime) -> str:
         r"""An event.
 
-        >>> Layout(as_json=True).event("!", '<Says "hi">', datetime.fromisoformat("2026-01-02T00:00:00Z"))
+        >>> LineStyle(as_json=True).event("!", '<Says "hi">', datetime.fromisoformat("2026-01-02T00:00:00Z"))
         '{"time": "2026-01-02T00:00:00.000+00:00", "event": "!", "value": "<Says \\"hi\\">"}\n'
         """
         if self.as_json:
@@ -133,7 +133,7 @@ def write_all(fd: int, data: bytes) -> None:
             select.select([], [fd], [])
 
 
-class Outlet:
+class OutputThread:
     """Writes bytes, in a thread of its own, by the function that it is given.
 
     *wake*, settable, is called in that thread when there is room again and when writing has failed.
@@ -162,9 +162,9 @@ class Outlet:
 
     @property
     def full(self) -> bool:
-        """Whether nothing more should be put; who was told so is woken when that has changed."""
+        """Whether nothing more should be put; who was refused is woken when that has changed."""
         with self._changed:
-            self._refused = self._refused or (self._waiting >= ROOM and self.error is None)
+            self._refused = self._refused or (self._waiting >= MOST_WAITING and self.error is None)
             return self._refused
 
     def close(self, seconds: float | None = None) -> bool:
@@ -191,10 +191,10 @@ class Outlet:
                 return
             with self._changed:
                 self._waiting -= len(piece)
-                room = self._refused and self._waiting <= ROOM // 2
-                if room:
+                open_again = self._refused and self._waiting <= MOST_WAITING // 2
+                if open_again:
                     self._refused = False
-            if room:
+            if open_again:
                 self.wake()
 
 
@@ -202,11 +202,16 @@ class Printer:
     """Shows events.  ``done`` says that *count* of them were shown, or that nobody reads them any more."""
 
     def __init__(
-        self, outlet: Outlet, layout: Layout | None = None, *, encoding: str = "utf-8", count: int | None = None
+        self,
+        outlet: OutputThread,
+        layout: LineStyle | None = None,
+        *,
+        encoding: str = "utf-8",
+        count: int | None = None,
     ) -> None:
         self.outlet = outlet
         self.done = False
-        self._layout = layout or Layout()
+        self._layout = layout or LineStyle()
         self._encoding = encoding
         self._left = count
         self._lines: list[str] = []

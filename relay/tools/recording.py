@@ -155,7 +155,7 @@ class Header:
 
 
 @frozen
-class Recorded:
+class RecordedEvent:
     """An event: *at* in seconds from the start, *key* the number of the assertion.
 
     *bound* says that the value has references in it, which mean nothing now.
@@ -186,7 +186,7 @@ def header(path: File) -> Header:
         return _header(path, file)
 
 
-def read(path: File) -> Iterator[Recorded]:
+def read(path: File) -> Iterator[RecordedEvent]:
     """The events of a recording, one after the other.
 
     Raises :class:`~syndicate.errors.RecordingError`, with the number of the line, where something else stands: where a
@@ -237,7 +237,7 @@ def _header(path: File, file: BinaryIO) -> Header:
         raise RecordingError(foreign) from None
 
 
-def _event(line: str, where: str) -> Recorded:
+def _event(line: str, where: str) -> RecordedEvent:
     bound = []
 
     def embedded(name: Value) -> Ref:
@@ -256,7 +256,7 @@ def _event(line: str, where: str) -> Recorded:
         raise RecordingError(f"{where} is no event of a recording")
     if (type(key) is not int) if mark != "!" else key is not None:
         raise RecordingError(f"{where} has no id, by which a retraction knows its assertion")
-    return Recorded(float(at), mark, key, value, bool(bound))
+    return RecordedEvent(float(at), mark, key, value, bool(bound))
 
 
 # ---------------------------------------------------------------------------------------------------- playing
@@ -291,7 +291,7 @@ class Replay:
         facet.enter(lambda: sync(self._ds, done.set))
         await done.wait()
 
-    def _act(self, events: list[Recorded]) -> None:
+    def _act(self, events: list[RecordedEvent]) -> None:
         for event in events:
             if event.mark == "-":
                 handle = self._handles.pop(event.key, None)

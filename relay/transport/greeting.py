@@ -1,10 +1,10 @@
-"""Greetings: who answers where a server of ours was expected, told by the first bytes.
+"""Greetings: who answers where a server of ours was expected, by the first bytes.
 
->>> stranger(b"HTTP/1.1 400 Bad Request")
+>>> foreign_protocol(b"HTTP/1.1 400 Bad Request")
 'an HTTP server answers there: connect to the port of a Syndicate server, or write ws://'
->>> stranger(bytes.fromhex("15030300020246"))
+>>> foreign_protocol(bytes.fromhex("15030300020246"))
 'it speaks TLS: write tls:// or wss://'
->>> stranger(bytes.fromhex("9190")) is None
+>>> foreign_protocol(bytes.fromhex("9190")) is None
 True
 
 Source: ``docs/design/relay.md``, "Transports".
@@ -28,7 +28,7 @@ _SIGNS: Final = (
 )
 
 
-def stranger(first: bytes) -> str | None:
+def foreign_protocol(first: bytes) -> str | None:
     """What is wrong with an answer that begins with *first*, if that is known to be wrong."""
     for sign, text in _SIGNS:
         if first.startswith(sign):
@@ -48,7 +48,7 @@ class Greeted(ByteStream):
         data = await super().receive()
         if self._first and data:
             self._first = False
-            self.ending = stranger(data) or self.ending
+            self.ending = foreign_protocol(data) or self.ending
             if self.ending:
                 return b""
         return data

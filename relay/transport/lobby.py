@@ -1,8 +1,8 @@
 """The lobby: who has connected, and has not shown yet that they may.
 
 An untrusted peer costs a descriptor and some memory, and there may be more of them than there are descriptors.  Were
-they let in until there is no more room, they would keep out whoever has a capability; were they let in one after the
-other, they would keep the others waiting.  So there is *room* for some, all are let in at once, and whoever comes when
+they let in until there is no place left, they would keep out whoever has a capability; were they let in one after the
+other, they would keep the others waiting.  So there are some *places*, all are let in at once, and whoever comes when
 it is full takes the place of the one that has been there longest: to show a capability takes a moment.
 
 >>> lobby = Lobby(2)
@@ -33,10 +33,10 @@ class Guest:
 
 
 class Lobby:
-    """*room* guests at most.  ``evicted`` counts those that were sent away."""
+    """At most *places* guests.  ``evicted`` counts those that were sent away."""
 
-    def __init__(self, room: int) -> None:
-        self.room = room
+    def __init__(self, places: int) -> None:
+        self.places = places
         self.evicted = 0
         self._guests: dict[Guest, None] = {}
 
@@ -45,7 +45,7 @@ class Lobby:
 
     def enter(self, leave: Callable[[], object]) -> Guest:
         """Let somebody in, who may have to *leave* at once if another needs the place."""
-        while len(self._guests) >= max(1, self.room):
+        while len(self._guests) >= max(1, self.places):
             self.evict()
         guest = Guest(leave)
         self._guests[guest] = None

@@ -42,7 +42,7 @@ class SecureStream(trio.abc.HalfCloseableStream):
         self._broken = False
 
     async def handshake(self) -> None:
-        """Agree on keys; raises :class:`ssl.SSLError` where that fails, after the other side was told."""
+        """Agree on keys; raises :class:`ssl.SSLError` where that fails, after the other side was notified."""
         while True:
             try:
                 self._tls.do_handshake()

@@ -82,12 +82,12 @@ async def listen_unix(path: str) -> trio.SocketListener:
 
 def _socket_at(path: Path) -> int | None:
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    if not stat.S_ISSOCK(found.st_mode):
+    if not stat.S_ISSOCK(status.st_mode):
         raise OSError("a file that is no socket is there already")
-    return found.st_ino
+    return status.st_ino
 
 
 def remove(path: Path, inode: int) -> None:

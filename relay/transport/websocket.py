@@ -66,7 +66,7 @@ class WebSocketStream:
         self._broken = False
         self._over = False
         self._lost_track = False
-        self._told = False
+        self._closing_said = False
         self._dropping = False
 
     async def receive(self) -> bytes:
@@ -77,9 +77,9 @@ class WebSocketStream:
                 return data
             if not self._over:
                 await self._fill()
-        if self._told and self._dropping:
+        if self._closing_said and self._dropping:
             await self._drop()
-        self._told = True
+        self._closing_said = True
         await trio.lowlevel.checkpoint()
         return b""
 
@@ -222,7 +222,7 @@ async def ask(stream: trio.abc.Stream, host: str, path: str, name: str, most: in
 async def answer(
     stream: trio.abc.Stream, allow: Callable[[str, str, str | None], tuple[int, str] | None], name: str, most: int
 ) -> WebSocketStream:
-    """The server's side of the opening handshake; raises :class:`Refused` after the client was told.
+    """The server's side of the opening handshake; raises :class:`Refused` after the client was notified.
 
     *allow* is given the path, ``Host`` and ``Origin``; it answers with the status and the text of a refusal, or None.
     """

@@ -22,7 +22,7 @@ from syndicate.actors.turn import Turn, current
 from syndicate.errors import NotCallable, WrongActor, cut_traceback
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.log import logger
-from syndicate.values.value import Assertion, Owner, Ref, Value
+from syndicate.values.value import Assertion, HomeActor, Ref, Value
 
 if TYPE_CHECKING:
     from syndicate.actors.system import System
@@ -200,8 +200,8 @@ class Actor:
         for facet in facets:
             facet.stopping = True
         undone = []
-        pending: dict[Owner, list[Event]] = {}
-        late: dict[Owner, list[Event]] = {}
+        pending: dict[HomeActor, list[Event]] = {}
+        late: dict[HomeActor, list[Event]] = {}
         afterwards: list[Callable[[], None]] = []
         hooks = [(facet.parent or facet, hook) for facet in facets for hook, on_crash in facet.hooks if on_crash]
         for context, hook in hooks:

@@ -59,17 +59,17 @@ class _OnAsserted(Entity):
 
 
 class _OnRetracted(Entity):
-    __slots__ = ("fn", "known")
+    __slots__ = ("captures", "fn")
 
     def __init__(self, fn: Callable[..., Value]) -> None:
         self.fn = fn
-        self.known: dict[Assertion, Value] = {}
+        self.captures: dict[Assertion, Value] = {}
 
     def assert_(self, value: Value, handle: Assertion) -> None:
-        self.known[handle] = value
+        self.captures[handle] = value
 
     def retract(self, handle: Assertion) -> None:
-        self.fn(*self.known.pop(handle))
+        self.fn(*self.captures.pop(handle))
 
 
 class _During(Entity):

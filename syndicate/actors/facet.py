@@ -73,7 +73,7 @@ class Facet:
         if parent is not None:
             parent.children[self] = None
 
-    # ------------------------------------------------------------------------------------------------ life
+    # ------------------------------------------------------------------------------------------------ from boot to stop
 
     def boot(self, turn: Turn, fn: Callable[[], object]) -> None:
         """Run *fn* in this facet; at the turn's end the facet stops if it is inert."""

@@ -81,25 +81,25 @@ class _Query(Entity):
         self.remove = remove
         self.on_add = on_add
         self.on_remove = on_remove
-        self.known: dict[Assertion, Value] = {}
+        self.captures: dict[Assertion, Value] = {}
 
     def cancel(self) -> None:
         """Its facet has ended: nothing is known any more, such as through a connection that is lost."""
-        known, self.known = self.known, {}
-        for value in known.values():
+        matches, self.captures = self.captures, {}
+        for value in matches.values():
             self.remove(value)
-        if known:
+        if matches:
             self.followed.changed()
 
     def assert_(self, value: Value, handle: Assertion) -> None:
-        self.known[handle] = value
+        self.captures[handle] = value
         self.add(value)
         self.followed.changed()
         if self.on_add is not None:
             self.on_add(*value)
 
     def retract(self, handle: Assertion) -> None:
-        value = self.known.pop(handle)
+        value = self.captures.pop(handle)
         self.remove(value)
         self.followed.changed()
         if self.on_remove is not None:
@@ -124,9 +124,9 @@ def _field(what: str, value: Value) -> Field[Value]:
 
 
 def _expect_captures(what: str, pattern: Value, count: int) -> None:
-    found = len(analyse(pattern)[0].captures)
-    if found < count:
-        raise PatternError(f"{what}() needs a pattern with at least {count} captures, not {found}: {pattern!r}")
+    number = len(analyse(pattern)[0].captures)
+    if number < count:
+        raise PatternError(f"{what}() needs a pattern with at least {count} captures, not {number}: {pattern!r}")
 
 
 def query_set(ds: Ref, pattern: Value, on_add: Hook = None, on_remove: Hook = None) -> Field[ValueSet]:

@@ -39,7 +39,7 @@ from syndicate.collector import seldom
 from syndicate.errors import AlreadyRunning, SystemStopped
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.log import logger
-from syndicate.values.value import Owner, Ref, Value, thaw
+from syndicate.values.value import HomeActor, Ref, Value, thaw
 
 SLICE: Final = 0.005
 """Seconds of turns before other trio tasks get their chance."""
@@ -397,7 +397,7 @@ def interrupt_in(error: BaseException) -> BaseException | None:
     return error if isinstance(error, (KeyboardInterrupt, SystemExit)) else None
 
 
-def describe(actor: Owner, events: list[Event]) -> Iterator[tuple[str, str, Value]]:
+def describe(actor: HomeActor, events: list[Event]) -> Iterator[tuple[str, str, Value]]:
     """The actions (kind, target, value) that a turn noted for an actor."""
     kinds = {MESSAGE: "message", ASSERT: "assert", RETRACT: "retract", SYNC: "sync"}
     for kind, target, value, handle in events:

@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, TypeVar,
 from syndicate.actors.block import Settling
 from syndicate.errors import NotAValue, NotCallable, NotInTurn, WrongActor, WrongSystem
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC, Event
-from syndicate.values.value import Assertion, Frozen, Owner, Ref, Value, freeze, thaw
+from syndicate.values.value import Assertion, Frozen, HomeActor, Ref, Value, freeze, thaw
 
 if TYPE_CHECKING:
     from syndicate.actors.actor import Actor
@@ -171,8 +171,8 @@ class Turn:
     def _begin(self) -> None:
         self.actor: Actor = None  # type: ignore[assignment]  # none between turns, as with the facet
         self.facet: Facet = None  # type: ignore[assignment]  # none between turns, when nobody can look
-        self.pending: dict[Owner, list[Event]] = {}
-        self.late: dict[Owner, list[Event]] = {}
+        self.pending: dict[HomeActor, list[Event]] = {}
+        self.late: dict[HomeActor, list[Event]] = {}
         self.damaged: dict[Block, None] = {}
         self.block: Block | None = None  # that reads
         self.writer: Block | None = None  # that sets fields, in a facet below it too
@@ -181,7 +181,7 @@ class Turn:
 
     # ------------------------------------------------------------------------------------------------ actions
 
-    def enqueue(self, actor: Owner, event: Event) -> None:
+    def enqueue(self, actor: HomeActor, event: Event) -> None:
         """Note an event for an actor."""
         if actor in self.pending:
             self.pending[actor].append(event)
@@ -190,7 +190,7 @@ class Turn:
                 raise foreign(actor)
             self.pending[actor] = [event]
 
-    def defer(self, actor: Owner, event: Event) -> None:
+    def defer(self, actor: HomeActor, event: Event) -> None:
         """Note an event for an actor that it is to handle after all those that are not deferred."""
         if actor in self.late:
             self.late[actor].append(event)
@@ -327,7 +327,7 @@ def current(what: str) -> Turn:
     return turn
 
 
-def foreign(actor: Owner) -> WrongSystem:
+def foreign(actor: HomeActor) -> WrongSystem:
     """The error of code that sends something to an actor of another system; it is found when its batch is opened."""
     return WrongSystem(
         f"a reference to {actor!r} of another open system was used, whose turns are its own: use facet.enter(fn) with "
@@ -388,7 +388,7 @@ def decorator(what: str, install: F) -> F:
 
 
 def expect_function(what: str, fn: object, count: int = 0, pattern: Value = None) -> None:
-    """Raise :class:`NotCallable`, with the remedy, unless *what* can call *fn* in a turn with *given* arguments.
+    """Raise :class:`NotCallable`, with the remedy, unless *what* can call *fn* in a turn with *count* arguments.
 
     These are the captures of *pattern*, if there is one.  The arguments of plain functions and methods alone are
     counted, since to look into others costs more than to install a handler.

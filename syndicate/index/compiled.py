@@ -60,7 +60,7 @@ def values_of(captures: tuple[Frozen, ...]) -> tuple[Value, ...]:
 _TEMPLATE = (
     """
 def factory(table, Notice, tell):
- kept, get = table.kept, table.handlers.get
+ values, get = table.values, table.handlers.get
  def send(v):
 {reach}
   handler = get({key})
@@ -113,16 +113,16 @@ def factory(table, Notice, tell):
 )
 
 _KEEP = [
-    "there = kept.get(k)",
-    "if there is None: kept[k] = v",
+    "there = values.get(k)",
+    "if there is None: values[k] = v",
     "elif type(there) is dict: there[v] = None",
-    "else: kept[k] = {there: None, v: None}",
+    "else: values[k] = {there: None, v: None}",
 ]
 
 _DROP = [
-    "there = kept[k]",
+    "there = values[k]",
     "if type(there) is dict and len(there) > 1: del there[v]",
-    "else: del kept[k]",
+    "else: del values[k]",
 ]
 
 

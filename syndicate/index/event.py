@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
-from syndicate.values.value import Assertion, Home, Ref, Value
+from syndicate.values.value import Assertion, HomeFacet, Ref, Value
 
 MESSAGE: Final = 0
 """``!``: a value was sent."""
@@ -29,4 +29,4 @@ SYNC: Final = 3
 ENTER: Final = 4
 """A function, in the value's place, is to run in a facet, in the reference's place."""
 
-Event: TypeAlias = tuple[int, Ref | tuple[Ref, ...] | Home, Value, Assertion | None]
+Event: TypeAlias = tuple[int, Ref | tuple[Ref, ...] | HomeFacet, Value, Assertion | None]

@@ -34,7 +34,7 @@ from syndicate.values.value import Frozen, Ref, Value
 
 
 @frozen
-class Statistics:
+class IndexSize:
     """The size of an index."""
 
     values: int
@@ -107,8 +107,8 @@ class Index:
             self._add(node, form, (form, None))
 
     def _add(self, node: Node, form: Frozen, stack: Trail) -> None:
-        if type(node.kept) is dict:
-            node.kept[form] = None  # type: ignore[assignment]  # a bag is the index's own to change
+        if type(node.values) is dict:
+            node.values[form] = None  # type: ignore[assignment]  # a bag is the index's own to change
         for table in node.tables:
             table.add(form)
         for further, below in _moves(node, stack):
@@ -143,8 +143,8 @@ class Index:
             self._remove(node, form, (form, None))
 
     def _remove(self, node: Node, form: Frozen, stack: Trail) -> None:
-        if type(node.kept) is dict:
-            node.kept.pop(form, None)
+        if type(node.values) is dict:
+            node.values.pop(form, None)
         for table in node.tables:
             table.remove(form)
         for further, below in _moves(node, stack):
@@ -225,7 +225,7 @@ class Index:
         node = self._extend(skeleton)
         table = node.table(skeleton)
         if table is None:
-            table = node.add_table(skeleton, list(self._all()) if node is self._root else node.kept, self._tell)
+            table = node.add_table(skeleton, list(self._all()) if node is self._root else node.values, self._tell)
             self._reshaped([skeleton.shape[0][1]] if skeleton.shape else self._classes)
         handler = table.handler(constants)
         handler.join(observer)
@@ -266,7 +266,7 @@ class Index:
     def _kept(self, node: Node, path: Path, head: Frozen) -> Kept:
         """The values of *node* whose constructor at *path* is *head*."""
         if path:
-            return {form: None for form in node.kept if _class_at(form, path) == head}
+            return {form: None for form in node.values if _class_at(form, path) == head}
         if head == OBSERVE:
             return dict.fromkeys([*self.bags.get(head, ()), *map(expand, self.bags.get(INTEREST, ()))])
         return self.bags.setdefault(head, Bag())
@@ -313,10 +313,10 @@ class Index:
             for table in node.tables:
                 yield from table.handlers.values()
 
-    def statistics(self) -> Statistics:
+    def statistics(self) -> IndexSize:
         """How large the index is."""
         nodes = list(self._root.below())
-        return Statistics(
+        return IndexSize(
             values=sum(map(len, self.bags.values())),
             nodes=len(nodes),
             tables=sum(len(node.tables) for node in nodes),

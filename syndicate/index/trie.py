@@ -4,8 +4,8 @@
 paper              here
 =================  ===================================================================================================
 ``Node``           :class:`Node`: the values whose shape leads here, tables, and moves to further nodes
-``Continuation``   ``Node.kept`` and ``Node.tables``
-``Leaf``           an entry of :class:`Table`: the values with these constants in ``kept``, their one in ``handlers``
+``Continuation``   ``Node.values`` and ``Node.tables``
+``Leaf``           an entry of :class:`Table`: the values with these constants in ``values``, their one in ``handlers``
 ``Handler``        :class:`Handler`: a bag of captures and who observes them
 =================  ===================================================================================================
 
@@ -28,7 +28,7 @@ from syndicate.index.bag import Bag
 from syndicate.index.compiled import HOT, factory, interpret, values_of
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT
 from syndicate.index.path import MISSING, Move
-from syndicate.values.value import SEQ, Frozen, Owner, Ref, Value
+from syndicate.values.value import SEQ, Frozen, HomeActor, Ref, Value
 
 Captures: TypeAlias = tuple[Frozen, ...]
 
@@ -38,7 +38,7 @@ Kept: TypeAlias = dict[Frozen, None] | Bag
 _TOGETHER: Final = 64
 """The most observers that one event is for."""
 
-Group: TypeAlias = tuple[Owner, bool, tuple[Ref, ...]]
+Group: TypeAlias = tuple[HomeActor, bool, tuple[Ref, ...]]
 """Observers that are served alike: their actor, whether they want frozen forms, and the references."""
 
 
@@ -72,7 +72,7 @@ class Tell(Protocol):
 
 
 class Handler:
-    """All observers of one skeleton with the same constants, and the captures that they have been told."""
+    """All observers of one skeleton with the same constants, and the captures that they were notified of."""
 
     __slots__ = ("_groups", "notices", "observers")
 
@@ -115,7 +115,7 @@ class Handler:
         Rebuilt after a change only when somebody is to be notified, which costs as much anyway.
         """
         if self._groups is None:
-            by_actor: dict[tuple[Owner, bool], list[Ref]] = {}
+            by_actor: dict[tuple[HomeActor, bool], list[Ref]] = {}
             members = (
                 self.observers if isinstance(self.observers, dict) else {self.observers: None} if self.observers else {}
             )
@@ -142,14 +142,14 @@ class Table:
     A skeleton without constants has one handler, which comes and goes with its table: nothing needs to be kept for it.
     """
 
-    __slots__ = ("_tell", "_uses", "add", "fill", "handlers", "kept", "recall", "remove", "send", "skeleton")
+    __slots__ = ("_tell", "_uses", "add", "fill", "handlers", "recall", "remove", "send", "skeleton", "values")
 
     def __init__(self, skeleton: Skeleton, forms: Collection[Frozen], tell: Tell) -> None:
         self.skeleton = skeleton
         self._tell = tell
         self._uses = 0
         self.handlers: dict[Constants, Handler] = {}
-        self.kept: dict[Constants, Frozen | dict[Frozen, None]] = {}
+        self.values: dict[Constants, Frozen | dict[Frozen, None]] = {}
         self.add: Callable[[Frozen], None] = self._add
         self.remove: Callable[[Frozen], None] = self._remove
         self.send: Callable[[Frozen], None] = self._send
@@ -167,7 +167,7 @@ class Table:
         handler = self.handlers.get(constants)
         if handler is None:
             handler = self.handlers[constants] = Handler()
-            there = self.kept.get(constants)
+            there = self.values.get(constants)
             if there is not None:
                 handler.notices = self._notices(there if type(there) is dict else (there,))
         return handler
@@ -197,21 +197,21 @@ class Table:
 
     def _keep(self, key: Constants, form: Frozen) -> None:
         if self.skeleton.places:
-            there = self.kept.get(key)
+            there = self.values.get(key)
             if there is None:
-                self.kept[key] = form
+                self.values[key] = form
             elif type(there) is dict:
                 there[form] = None
             else:
-                self.kept[key] = {there: None, form: None}
+                self.values[key] = {there: None, form: None}
 
     def _drop(self, key: Constants, form: Frozen) -> None:
         if self.skeleton.places:
-            there = self.kept[key]
+            there = self.values[key]
             if type(there) is dict and len(there) > 1:
                 del there[form]
             else:
-                del self.kept[key]
+                del self.values[key]
 
     def _add(self, form: Frozen) -> None:
         self._warm(1)
@@ -281,10 +281,10 @@ NO_TABLES: Final[tuple[Table, ...]] = ()
 class Node:
     """A place in the trie of shapes: all values whose constructors lead here, and who looks at them."""
 
-    __slots__ = ("_by_skeleton", "kept", "moves", "tables", "users")
+    __slots__ = ("_by_skeleton", "moves", "tables", "users", "values")
 
-    def __init__(self, kept: Kept) -> None:
-        self.kept = kept
+    def __init__(self, values: Kept) -> None:
+        self.values = values
         self.tables = NO_TABLES
         self._by_skeleton: dict[Skeleton, Table] = {}
         self.moves: dict[Move, dict[Frozen, Node]] = {}

@@ -4,7 +4,7 @@ Each source and view of Spark's says in the dataspace whether it has asserted wh
 (:class:`~syndicate.spark.progress.SparkSource`).  Those that are there and do not stand yet are waited for, for as long
 as they need: they come to stand, or end.  One that comes late can be waited for by its name.
 
-Contract: what a source asserted before it says that it stands, the sink was told before this.
+Contract: what a source asserted before it says that it is caught up, the sink was notified of before this.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Awaited(Entity):
 
     def __init__(self, named: Iterable[str]) -> None:
         self.named = list(named)
-        self.known: dict[Assertion, tuple[str, bool]] = {}
+        self.sources: dict[Assertion, tuple[str, bool]] = {}
         self.changed = trio.Event()
 
     def watch(self, ds: Ref) -> None:
@@ -52,12 +52,12 @@ class Awaited(Entity):
     def assert_(self, value: Value, handle: Assertion) -> None:
         """A source says what it is."""
         name, standing = thaw(value)
-        self.known[handle] = (name, bool(standing))
+        self.sources[handle] = (name, bool(standing))
         self._tell()
 
     def retract(self, handle: Assertion) -> None:
         """It says so no more."""
-        self.known.pop(handle, None)
+        self.sources.pop(handle, None)
         self._tell()
 
     def _tell(self) -> None:
@@ -66,11 +66,11 @@ class Awaited(Entity):
 
     def absent(self) -> list[str]:
         """The names of those that do not stand yet."""
-        here = Counter(self.known.values())
+        here = Counter(self.sources.values())
         starting = {name for name, standing in here if not standing}
         return sorted(starting | {name for name in self.named if (name, True) not in here})
 
-    async def standing(self) -> None:
+    async def asserted(self) -> None:
         """Wait until all stand."""
         while self.absent():
             await self.changed.wait()

@@ -11,7 +11,7 @@ passes over columns, so that only the rows which changed ever become Python obje
 Columns in lists and maps cannot be grouped: they are replaced by numbers, the same for equal items.
 
 >>> import pyarrow
->>> difference = Difference()
+>>> difference = SnapshotDifference()
 >>> difference.of(pyarrow.table({"x": [1, 2, 2]})) is None
 True
 >>> table, counts = difference.of(pyarrow.table({"x": [2, 3]}))
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @define(eq=False)
-class Difference:
+class SnapshotDifference:
     """Takes one snapshot after the other, and returns what has changed since the one before."""
 
     before: pa.Table | None = None

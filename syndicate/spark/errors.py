@@ -7,9 +7,10 @@ stack, in two languages.  One sentence among them says what is wrong; it is look
 2
 
 A table may also fail a reader for a reason that passes: it is being rewritten, so that files, the path or the table are
-away; a disk, a network or a database does not answer; an executor or a worker was lost.  These are told apart here, by
-Spark's name of the error or by Java's class of a cause, as :class:`Interrupted`.  Everything else stays as it is until
-somebody mends it: a column that is not there, a type that does not fit, a function that raises, a session that ended.
+away; a disk, a network or a database does not answer; an executor or a worker was lost.  These are distinguished here,
+by Spark's name of the error or by Java's class of a cause, as :class:`Interrupted`.  Everything else stays as it is
+until somebody mends it: a column that is not there, a type that does not fit, a function that raises, a session that
+ended.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def check_call(frame: object, session: object, parameter: str = "frame") -> None
 
 
 @frozen
-class Batch:
+class MicroBatch:
     """What is sent at a time: the steps, its number, how many rows it was, and when it began."""
 
     moves: Sequence[Move]
@@ -63,7 +63,7 @@ class Follower:
     name: str
     progress: bool
     counted: int = field(default=0, init=False)
-    standing_told: bool = field(default=False, init=False)
+    announced: bool = field(default=False, init=False)
     # Of its own: what waits for Spark takes a thread all the time, and trio's usual threads are forty.
     limiter: trio.CapacityLimiter = field(factory=lambda: trio.CapacityLimiter(2), init=False)
 
@@ -71,10 +71,10 @@ class Follower:
         """Say, in the turn that starts it, that what is there is yet to be asserted."""
         self.delivery.place(SparkSource(self.name, standing=False))
 
-    async def stands(self) -> None:
+    async def caught_up(self) -> None:
         """What was there at the start has been asserted: say so once."""
-        if not self.standing_told:
-            self.standing_told = True
+        if not self.announced:
+            self.announced = True
             await self.delivery.show(SparkSource(self.name, standing=True))
 
     @property
@@ -100,7 +100,7 @@ class Follower:
             )
         return frame
 
-    async def deliver(self, batch: Batch) -> None:
+    async def deliver(self, batch: MicroBatch) -> None:
         """Bring the batch into the dataspace, and say so there."""
         await self.delivery.batch(batch.moves)
         self.counted += batch.rows

@@ -99,10 +99,10 @@ def _from_environment() -> Path:
 
 
 def _from_path() -> Path:
-    found = shutil.which("java")
-    if found is None:
+    path = shutil.which("java")
+    if path is None:
         raise _Unusable("no java")
-    return Path(found)
+    return Path(path)
 
 
 def _from_package() -> Path:
@@ -152,8 +152,8 @@ def _major(version: str) -> int | None:
     >>> [_major(version) for version in ("1.8.0_392", "17.0.15", "24-ea", "")]
     [8, 17, 24, None]
     """
-    found = re.match(r"(?:1\.)?(\d+)", version)
-    return int(found[1]) if found else None
+    match = re.match(r"(?:1\.)?(\d+)", version)
+    return int(match[1]) if match else None
 
 
 def stand_in(home: Path) -> Path:

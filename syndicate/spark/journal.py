@@ -36,7 +36,7 @@ from typing import Final
 import msgpack
 
 from syndicate.errors import SourceJournalError, StateError
-from syndicate.spark.standing import Standing
+from syndicate.spark.current_rows import CurrentRows
 from syndicate.storage import wal
 from syndicate.storage.lock import Lock
 from syndicate.values.value import BIG, BOOL, DICT, DOUBLE, SEQ, SET, Frozen, Symbol, Tag, Value
@@ -59,8 +59,8 @@ CREATE TABLE last (batch INTEGER NOT NULL, query TEXT NOT NULL, place TEXT, cloc
 
 def packed(form: Frozen) -> bytes:
     """The bytes of a frozen form: equal ones for equal forms, in every process."""
-    made: bytes = msgpack.packb(form, default=_extension, unicode_errors="surrogatepass")
-    return made
+    data: bytes = msgpack.packb(form, default=_extension, unicode_errors="surrogatepass")
+    return data
 
 
 def unpacked(data: bytes) -> Frozen:
@@ -83,7 +83,7 @@ def _extended(code: int, data: bytes) -> Frozen:
     return Symbol(name) if code == _SYMBOL else _TAGS[name]
 
 
-class Journal:
+class SourceJournal:
     """A journal that is open, for the source that *about* describes: names of properties, and their values as text.
 
     Opening makes the file if there is none.  A batch is :meth:`expects`, :meth:`write`, :meth:`commit`.
@@ -169,19 +169,19 @@ class Journal:
 
     # ------------------------------------------------------------------------------------------------ reading
 
-    def standing(self, keyed: bool = False, table: bool = False) -> Standing:
+    def current(self, keyed: bool = False, table: bool = False) -> CurrentRows:
         """What is asserted, as the last batch left it; from now on it takes note of what it changes."""
-        standing = Standing(keyed=keyed, table=table, touched={})
+        current = CurrentRows(keyed=keyed, table=table, touched={})
         with self._explained(), self._lock:
             for entry, form, weight, crc in self._db.execute("SELECT entry, form, weight, crc FROM view"):
                 if crc != _crc(entry, form, weight):
                     raise sqlite3.DatabaseError("malformed")
                 if form is None:
-                    standing.weights[unpacked(entry)] = weight
+                    current.weights[unpacked(entry)] = weight
                 else:
-                    record = standing.of_key[unpacked(entry)] = unpacked(form)
-                    standing.weights[record] = standing.weights.get(record, 0) + weight
-        return standing
+                    record = current.of_key[unpacked(entry)] = unpacked(form)
+                    current.weights[record] = current.weights.get(record, 0) + weight
+        return current
 
     def expects(self, batch: int, query: str) -> bool:
         """Whether the batch is the next one; False if it is in the journal already.
@@ -209,22 +209,22 @@ class Journal:
 
     def write(
         self,
-        standing: Standing,
+        current: CurrentRows,
         batch: int,
         query: str = "",
         *,
         place: str | None = None,
         clock: Frozen | None = None,
     ) -> None:
-        """Begin a transaction, and write into it the batch and what the standing has changed since the last one."""
-        touched = list(standing.touched or ())
-        if standing.touched is not None:
-            standing.touched.clear()
+        """Begin a transaction, and write into it the batch and what the current has changed since the last one."""
+        touched = list(current.touched or ())
+        if current.touched is not None:
+            current.touched.clear()
         with self._explained(), self._lock:
             self._db.execute("BEGIN IMMEDIATE")
             try:
-                self._db.executemany("INSERT OR REPLACE INTO view VALUES (?, ?, ?, ?)", _entries(standing, touched))
-                self._db.executemany("DELETE FROM view WHERE entry = ?", _absent(standing, touched))
+                self._db.executemany("INSERT OR REPLACE INTO view VALUES (?, ?, ?, ?)", _entries(current, touched))
+                self._db.executemany("DELETE FROM view WHERE entry = ?", _absent(current, touched))
                 last = (batch, query, place, None if clock is None else packed(clock))
                 self._db.execute(
                     "UPDATE last SET batch = ?, query = ?, place = ?, clock = ?, crc = ?", (*last, _crc(*last))
@@ -297,13 +297,13 @@ def _sentence_of(code: int, path: Path) -> str | None:
     return next((sentence(str(path)) for codes, sentence in _SENTENCES if code in codes), None)
 
 
-def _entries(standing: Standing, touched: Iterable[Frozen]) -> Iterator[tuple[bytes, bytes | None, int, int]]:
+def _entries(current: CurrentRows, touched: Iterable[Frozen]) -> Iterator[tuple[bytes, bytes | None, int, int]]:
     """The rows of the view that are to be there."""
     rows: Iterable[tuple[bytes, bytes | None, int]]
-    if standing.keyed:
-        rows = ((packed(key), packed(standing.of_key[key]), 1) for key in touched if key in standing.of_key)
+    if current.keyed:
+        rows = ((packed(key), packed(current.of_key[key]), 1) for key in touched if key in current.of_key)
     else:
-        rows = ((packed(form), None, standing.weights[form]) for form in touched if form in standing.weights)
+        rows = ((packed(form), None, current.weights[form]) for form in touched if form in current.weights)
     return ((*row, _crc(*row)) for row in rows)
 
 
@@ -312,8 +312,8 @@ def _crc(*items: bytes | str | int | None) -> int:
     return zlib.crc32(msgpack.packb(items, unicode_errors="surrogatepass"))
 
 
-def _absent(standing: Standing, touched: Iterable[Frozen]) -> Iterator[tuple[bytes]]:
-    there: Mapping[Frozen, object] = standing.of_key if standing.keyed else standing.weights
+def _absent(current: CurrentRows, touched: Iterable[Frozen]) -> Iterator[tuple[bytes]]:
+    there: Mapping[Frozen, object] = current.of_key if current.keyed else current.weights
     return ((packed(each),) for each in touched if each not in there)
 
 

@@ -1,7 +1,7 @@
 """The place in a change feed up to which its commits have taken effect, and what is behind it.
 
 A feed does not go back for ever: snapshots expire and logs are cleaned up.  What was committed after a place can be
-told only while the place itself can be found, so each look asks for that first:
+known only while the place itself can be found, so each look asks for that first:
 
 - in a feed that names its commits (Iceberg's snapshots), the commit of the place is looked for, and what is later than
   it *now*: the numbers by which such a view orders the commits begin again when the oldest ones expire;
@@ -11,7 +11,7 @@ told only while the place itself can be found, so each look asks for that first:
 >>> Place.of(Place("3", "8072").text) == Place("3", "8072")
 True
 
-Contract: a place that has gone is told by :class:`PlaceGone`; it never looks like a feed without later commits.
+Contract: a place that has gone raises :class:`PlaceGone`; it never looks like a feed without later commits.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class PlaceGone(SourceError):
-    """What was committed after a place cannot be told any more."""
+    """What was committed after a place is not known any more."""
 
 
 class Overtaken(Interrupted):
@@ -66,7 +66,7 @@ def later(name: str, frame: DataFrame, feed: Feed, place: Place) -> tuple[DataFr
     """The rows of the commits after *place*, and names of commits that must be among them; None if there are none.
 
     Raises:
-        PlaceGone: it cannot be told which commits these are.
+        PlaceGone: it is not known which commits these are.
     """
     from pyspark.sql import functions as f
 

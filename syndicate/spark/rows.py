@@ -12,7 +12,7 @@ take effect together.
 ...     name: str
 ...     size: int
 >>> table = pyarrow.table({"size": [1, None], "name": ["a", "b"]})
->>> [thaw(form) for step in Rows(Box).steps(table) for form, weight in step.changes]
+>>> [thaw(form) for step in TableRows(Box).steps(table) for form, weight in step.changes]
 [Box(name='a', size=1), Box(name='b', size=Symbol('null'))]
 
 Contract: a column is the record's, the key's, the weight's, the sequence's, the clock's or ignored by name; one that is
@@ -59,7 +59,7 @@ class Step:
 
 
 @frozen
-class Rows:
+class TableRows:
     """How the rows of a table become records: see :func:`~syndicate.spark.source.spark_source` for the parameters.
 
     ``words`` are the weights that have names, and ``named`` is the parameter that named the columns of the weights and

@@ -1,18 +1,18 @@
-"""What stands in a dataspace as a table that any Spark job reads: each change a row, and a snapshot beside them.
+"""What is asserted in a dataspace as a table that any Spark job reads: each change a row, and a snapshot beside them.
 
 The path of a change: the dataspace tells the sink in a turn; when that commits, the change is added to what is
 *pending*, a sum of weights, in which what came and went meanwhile cancels out.  Once a batch is due, a thread makes
 rows of it, *writes* them into a directory, and *commits* them with its manifest (:mod:`syndicate.spark.table`);
 meanwhile the next batch gathers.  So a slow disk makes batches larger, and what is pending is never more than the
-difference between what stands now and what stood at the last commit.
+difference between what is asserted now and what was at the last commit.
 
-No journal is needed.  After a restart, however the last run ended, the sink waits until what stands has come back
+No journal is needed.  After a restart, however the last run ended, the sink waits until what is asserted has come back
 (:mod:`syndicate.spark.awaited`), and writes the difference from what the last commit says: nothing is lost or doubled,
 and nobody who reads the table sees a part of it.  If it is stopped before, it leaves the table as it was, unless no row
 of it is missing.
 
 Contract: a turn of the dataspace is in one batch as a whole; the changes of all batches up to one add up to what stood
-after some turn; a value is in the snapshot while an assertion of it stands.  What came and went within one batch leaves
+after some turn; a value is in the snapshot while somebody asserts it.  What came and went within one batch leaves
 no row.
 
 Source: ``docs/design/spark.md``, "Tables that a sink writes" and "What has not come back has not gone".
@@ -41,10 +41,10 @@ from syndicate.spark.arrays import Misfit, array_of, canonical, check_kind, kind
 from syndicate.spark.arrow import arrow_schema
 from syndicate.spark.awaited import Awaited, names_of
 from syndicate.spark.columns import ANYTHING, fields_of, hints_of
+from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery
 from syndicate.spark.rows import Step
-from syndicate.spark.standing import Standing
-from syndicate.spark.table import WEIGHT, Table
+from syndicate.spark.table import WEIGHT, SinkTable
 from syndicate.values.pattern import Capture
 from syndicate.values.record import is_record_class, record
 from syndicate.values.value import Assertion, Frozen, Ref, Value, thaw
@@ -91,8 +91,8 @@ def spark_sink(
     :func:`~syndicate.spark.table.read_changes` and :func:`~syndicate.spark.table.read_snapshot` read it; the layout is
     described in :mod:`syndicate.spark.table`.  Each capture is a column; values become items of columns as the table in
     :mod:`syndicate.spark.columns` says, the other way round.  What is pending when the sink stops is written, within
-    seconds.  A restart writes the difference between what stands then and the last commit; if it is stopped before all
-    that the table holds has come back, the table stays as it was.
+    seconds.  A restart writes the difference between what is asserted then and the last commit; if it is stopped before
+    all that the table holds has come back, the table stays as it was.
 
     Args:
         ds: the dataspace.
@@ -102,14 +102,15 @@ def spark_sink(
             ``pyarrow.Schema``, or Spark's ``StructType``.  It may be left out where *pattern* is a record class, or a
             record whose fields are captures.
         every: seconds for which changes are gathered before they are written.
-        rows: so many changes are written at once, but for the first batch, which waits for what stands.
+        rows: so many changes are written at once, but for the first batch, which waits for what is asserted.
         retain: seconds that a file stays after it was replaced, for jobs that read it.
         progress: assert :class:`SparkWritten`.
         session: a Spark session for snapshots of millions of rows; without one they are kept as an older snapshot and
             the changes since.
         sources: record classes, or names, of Spark sources and views that at a start are waited for even if they come
-            late.  Those that are in the dataspace are waited for anyhow, until they have asserted what stands.
-        grace: seconds that, at a start, other actors and remote peers have to bring back what stands, and all have to
+            late.  Those that are in the dataspace are waited for anyhow, until they have asserted all that they know.
+        grace: seconds that, at a start, other actors and remote peers have to bring back what they assert, and all have
+        to
             draw their conclusions from what sources have brought; then what is missing counts as gone.  By default it
             is *every*.
 
@@ -142,7 +143,7 @@ def spark_sink(
         observe("spark_sink", ds, asked, _Noted(current("spark_sink"), sink))
         awaited.watch(ds)
         on_stop_or_crash(sink.stopping)
-        sync(ds, sink.told.set)
+        sync(ds, sink.synced.set)
         linked_task(sink.run)
 
     def boot() -> None:
@@ -156,7 +157,7 @@ def spark_sink(
 
 
 @frozen
-class Columns:
+class TableColumns:
     """The columns of a table: a name, a type and an annotation each; *of* is what its rows are called."""
 
     of: str
@@ -198,20 +199,20 @@ class Columns:
         return pa.table([*arrays, pa.array(weights, pa.int64())], schema=schema.append(pa.field(WEIGHT, pa.int64())))
 
 
-def columns_of(schema: object, of: str = "the row") -> Columns:
+def columns_of(schema: object, of: str = "the row") -> TableColumns:
     """The columns that *schema* declares; raises :class:`SinkError` if it declares none."""
     if isinstance(schema, type) and is_record_class(schema):
         hints = hints_of(schema)
         names = fields_of(schema)
-        return Columns(schema.__name__, names, [hints.get(name, ANYTHING) for name in names], hints)
+        return TableColumns(schema.__name__, names, [hints.get(name, ANYTHING) for name in names], hints)
     if hasattr(schema, "fieldNames") and hasattr(schema, "fields"):
         schema = arrow_schema(cast("StructType", schema))
     if hasattr(schema, "names") and hasattr(schema, "types"):
-        return Columns(of, schema.names, schema.types, {})
+        return TableColumns(of, schema.names, schema.types, {})
     raise SinkError(f"schema= takes a record class, a pyarrow.Schema or a StructType, not {schema!r}")
 
 
-def _columns_of(pattern: Value, schema: object) -> Columns:
+def _columns_of(pattern: Value, schema: object) -> TableColumns:
     cls = pattern if isinstance(pattern, type) else type(pattern)
     named = cls if hasattr(cls, "__label__") and attrs.has(cls) else None
     _, captures = pattern_for(pattern)
@@ -230,7 +231,7 @@ def _columns_of(pattern: Value, schema: object) -> Columns:
             names = [name for name in names if isinstance(getattr(pattern, name), Capture)]
         if len(names) == captures:
             hints = hints_of(named)
-            return Columns(of, names, [hints.get(name, ANYTHING) for name in names], hints)
+            return TableColumns(of, names, [hints.get(name, ANYTHING) for name in names], hints)
     raise SinkError(
         "the columns cannot be told from the pattern: say with schema= what each of its captures is called, and which "
         "type it has"
@@ -248,15 +249,15 @@ class _Noted(Entity):
     def __init__(self, turn: Turn, sink: _Sink) -> None:
         self.turn = turn
         self.sink = sink
-        self.known: dict[Assertion, Frozen] = {}
+        self.forms: dict[Assertion, Frozen] = {}
         self.changes: list[tuple[Frozen, int]] = []
 
     def assert_(self, value: Value, handle: Assertion) -> None:
-        self.known[handle] = value
+        self.forms[handle] = value
         self._note(value, 1)
 
     def retract(self, handle: Assertion) -> None:
-        self._note(self.known.pop(handle), -1)
+        self._note(self.forms.pop(handle), -1)
 
     def _note(self, form: Frozen, weight: int) -> None:
         if not self.changes:
@@ -275,7 +276,7 @@ class _Sink:
     facet: Facet
     ds: Ref
     to: Path
-    columns: Columns
+    columns: TableColumns
     every: float
     most: int
     retain: float
@@ -286,12 +287,12 @@ class _Sink:
     settled: bool = False
     pending: dict[Frozen, int] = field(factory=dict)
     since: float = 0.0
-    told: trio.Event = field(factory=trio.Event)
+    synced: trio.Event = field(factory=trio.Event)
     due: trio.Event = field(factory=trio.Event)
     full: trio.Event = field(factory=trio.Event)
-    table: Table | None = None
+    table: SinkTable | None = None
     stood: Sequence[Frozen] = ()
-    standing: Standing = field(factory=Standing)
+    current: CurrentRows = field(factory=CurrentRows)
     counted: int = 0
     ready: bool = False
     writing: trio.CancelScope | None = None
@@ -321,7 +322,7 @@ class _Sink:
             with trio.CancelScope(shield=True, deadline=self.ending.deadline) as self.writing:
                 await self._in_thread(self._open)
                 self.ready = True
-            await self.told.wait()
+            await self.synced.wait()
             await self._settle()
             while True:
                 written = await self._flush()
@@ -331,7 +332,7 @@ class _Sink:
                 await self._gather()
         finally:
             self.stopping()
-            if self.ready and self.told.is_set():
+            if self.ready and self.synced.is_set():
                 await self._flush()
             if self.table is not None:
                 with self.ending:
@@ -344,13 +345,13 @@ class _Sink:
             self.writing.deadline = self.ending.deadline
 
     async def _settle(self) -> None:
-        """Wait until what stands has come back."""
+        """Wait until what is asserted has come back."""
         await trio.sleep(self.grace)
         if absent := self.awaited.absent():
             log = logger(actor=self.facet.actor.name)
             log.info("a sink waits for its sources, and leaves its table as it is", to=str(self.to), sources=absent)
         while self.awaited.absent():
-            await self.awaited.standing()
+            await self.awaited.asserted()
             await trio.sleep(self.grace)
         self.settled = True
 
@@ -376,16 +377,16 @@ class _Sink:
         return SparkWritten(str(self.to), self.table.batch, self.counted, round(time.monotonic() - since, 3))
 
     def _open(self) -> None:
-        self.table = table = Table(self.to, self.columns.schema, retain=self.retain, session=self.session)
-        there = table.standing()
+        self.table = table = SinkTable(self.to, self.columns.schema, retain=self.retain, session=self.session)
+        there = table.contents()
         rows = canonical(there.select(self.columns.names), self.columns.hints)
         self.stood = rows
-        self.standing = Standing(dict(zip(rows, there.column(WEIGHT).to_pylist(), strict=True)))
+        self.current = CurrentRows(dict(zip(rows, there.column(WEIGHT).to_pylist(), strict=True)))
 
     def _write(self, pending: Mapping[Frozen, int]) -> int | None:
         """Commit a batch; return how many rows have changed, or None if none has, and it was not the first.
 
-        Before what stands has come back nobody knows what has gone: a batch that lacks a row of the table is not
+        Before what is asserted has come back nobody knows what has gone: a batch that lacks a row of the table is not
         written, since neither with that row nor without it would the table be what stood after a turn.
         """
         table = self.table
@@ -403,7 +404,7 @@ class _Sink:
             return None
         changes = [*zip(rows, pending.values(), strict=True), *[(row, -1) for row in self.stood]]
         self.stood = ()
-        adds, removes = self.standing.change(Step(changes))
+        adds, removes = self.current.change(Step(changes))
         if not adds and not removes and table.batch >= 0:
             return None
         changed, weights = [*adds, *removes], [1] * len(adds) + [-1] * len(removes)

@@ -37,18 +37,18 @@ from syndicate.collector import Pause
 from syndicate.errors import SourceError
 from syndicate.spark.arrow import arrow_schema, arrow_table
 from syndicate.spark.columns import described
+from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery, Move
-from syndicate.spark.difference import Difference
+from syndicate.spark.difference import SnapshotDifference
 from syndicate.spark.errors import Interrupted, explained
 from syndicate.spark.feed import WORDS, Feed, Named, feed_of
-from syndicate.spark.follower import Batch, Follower, check_call
-from syndicate.spark.journal import Journal
+from syndicate.spark.follower import Follower, MicroBatch, check_call
+from syndicate.spark.journal import SourceJournal
 from syndicate.spark.journal import described as properties
 from syndicate.spark.outage import Outage
 from syndicate.spark.place import Overtaken, Place, PlaceGone, later, newest
 from syndicate.spark.query import Query, trigger_of
-from syndicate.spark.rows import Rows, Step
-from syndicate.spark.standing import Standing
+from syndicate.spark.rows import Step, TableRows
 from syndicate.values.value import Ref
 
 if TYPE_CHECKING:
@@ -172,7 +172,7 @@ def spark_source(
                 "whole= is the table whose changes a feed has: name its columns with changes=, or leave it out"
             )
         check_call(whole, None, "whole")
-    rows = Rows(
+    rows = TableRows(
         to,
         tuple(key) if not isinstance(key, str) else key,
         feed.kind if feed else weight,
@@ -207,7 +207,7 @@ def spark_source(
         str(checkpoint or f"{journal}.checkpoint"),
         keep,
         on_end,
-        [name for name, given in (("trigger", trigger), ("mode", mode), ("checkpoint", checkpoint)) if given],
+        [name for name, setting in (("trigger", trigger), ("mode", mode), ("checkpoint", checkpoint)) if setting],
     )
 
     def start() -> None:
@@ -241,11 +241,11 @@ class _Options:
 class _Source(Follower):
     """One source at work: what is asserted, and where that is kept and sent."""
 
-    rows: Rows
+    rows: TableRows
     options: _Options
-    standing: Standing = field(factory=Standing)
-    journal: Journal | None = None
-    difference: Difference = field(factory=Difference)
+    current: CurrentRows = field(factory=CurrentRows)
+    journal: SourceJournal | None = None
+    difference: SnapshotDifference = field(factory=SnapshotDifference)
     shape: dict[str, str] | None = None
     added: set[str] = field(factory=set)
     place: Place | None = None
@@ -273,8 +273,8 @@ class _Source(Follower):
             await self._recall(streams := frame.isStreaming)
             if streams:
                 checkpoint = self.options.checkpoint if self.journal is not None else None
-                query: Query[Batch] = Query(self.rows.name, self.options.trigger, self.options.mode, checkpoint)
-                await query.follow(frame, self._received, self.deliver, self.stands)
+                query: Query[MicroBatch] = Query(self.rows.name, self.options.trigger, self.options.mode, checkpoint)
+                await query.follow(frame, self._received, self.deliver, self.caught_up)
             elif self.options.feed is not None:
                 await self._ask(self.options.feed, opened, frame, again)
             else:
@@ -291,7 +291,7 @@ class _Source(Follower):
         """Assert what the journal says, before anything new is looked at."""
         feed = None if streams else self.options.feed
         keyed, whole = bool(self.rows.key), not streams and feed is None
-        self.standing = Standing(keyed=keyed, table=whole or self.options.mode == "complete")
+        self.current = CurrentRows(keyed=keyed, table=whole or self.options.mode == "complete")
         if self.options.journal is None:
             return
         about = properties(
@@ -305,19 +305,19 @@ class _Source(Follower):
                 "commits": None if feed is None else [feed.order, feed.commit],
             }
         )
-        self.journal = journal = await self.in_thread(Journal, self.options.journal, about, abandon=False)
-        self.standing = await self.in_thread(journal.standing, keyed, self.standing.table, abandon=False)
+        self.journal = journal = await self.in_thread(SourceJournal, self.options.journal, about, abandon=False)
+        self.current = await self.in_thread(journal.current, keyed, self.current.table, abandon=False)
         self.last, self.place = journal.last, None if journal.place is None else Place.of(journal.place)
         self.looked = self.last >= 0
         if self.looked:
-            there = self.standing.there()
-            await self.deliver(Batch([Move(there, [], len(there), journal.clock)], self.last, 0, time.monotonic()))
-            await self.stands()
+            there = self.current.there()
+            await self.deliver(MicroBatch([Move(there, [], len(there), journal.clock)], self.last, 0, time.monotonic()))
+            await self.caught_up()
 
     # ------------------------------------------------------------------------------------------------ where rows come
     # from
 
-    def _received(self, frame: DataFrame, number: int) -> Batch | None:
+    def _received(self, frame: DataFrame, number: int) -> MicroBatch | None:
         """What a micro-batch, or a table in complete mode, changes: called in Spark's thread."""
         began, query = time.monotonic(), ""
         if self.journal is not None:
@@ -335,7 +335,7 @@ class _Source(Follower):
                 f"sequence= orders the changes of a stream, but the frame of {self.rows.name} is a table: leave it out"
             )
 
-        def look(make: Callable[[], DataFrame]) -> Batch | None:
+        def look(make: Callable[[], DataFrame]) -> MicroBatch | None:
             began = time.monotonic()
             steps = self._differing(arrow_table(self.rows.name, make()))
             return self._planned(steps, self.last + 1, "", began) if any(step.changes for step in steps) else None
@@ -346,7 +346,7 @@ class _Source(Follower):
         """Ask a feed for the commits after the last one; never ends by itself."""
         whole = self.options.whole
 
-        def look(make: Callable[[], DataFrame]) -> Batch | None:
+        def look(make: Callable[[], DataFrame]) -> MicroBatch | None:
             began = time.monotonic()
             try:
                 steps = explained(self.name, self._asked, feed, make, again)
@@ -428,7 +428,7 @@ class _Source(Follower):
         return [step]
 
     def _whole(self, whole: Callable[[SparkSession], DataFrame], session: SparkSession) -> Step:
-        """The step that makes of what stands the whole table."""
+        """The step that makes of what is asserted the whole table."""
         table = self.made(whole, session)
         rows = evolve(self.rows, weight=None, sequence=None, clock=None, commit=None)
         table = table.drop(*rows.spare(table.columns))
@@ -439,7 +439,7 @@ class _Source(Follower):
                 "cast them in the frame"
             )
         with Pause():
-            return self.standing.become(rows.steps(arrow_table(self.rows.name, table)))
+            return self.current.become(rows.steps(arrow_table(self.rows.name, table)))
 
     def _newest(self, feed: Feed, frame: DataFrame) -> Step | None:
         """The last commit of the feed."""
@@ -449,7 +449,7 @@ class _Source(Follower):
 
     async def _repeat(
         self,
-        look: Callable[[Callable[[], DataFrame]], Batch | None],
+        look: Callable[[Callable[[], DataFrame]], MicroBatch | None],
         frame: DataFrame,
         again: Callable[[], DataFrame],
     ) -> None:
@@ -474,7 +474,7 @@ class _Source(Follower):
             self.looked, make = True, again
             if batch is not None:
                 await self.deliver(batch)
-            await self.stands()
+            await self.caught_up()
             await trio.sleep_until(due)
 
     def _make(self, make: Callable[[SparkSession], DataFrame], session: SparkSession) -> DataFrame:
@@ -508,10 +508,10 @@ class _Source(Follower):
         differing = self.difference.of(table)
         with Pause():
             if differing is None:
-                return [self.standing.become(self.rows.steps(table))]
+                return [self.current.become(self.rows.steps(table))]
             return self.rows.steps(*differing)
 
-    def _planned(self, steps: Sequence[Step], number: int, query: str, began: float) -> Batch:
+    def _planned(self, steps: Sequence[Step], number: int, query: str, began: float) -> MicroBatch:
         """The batch of these steps, in the journal if there is one."""
         moves = self._plan(steps)
         if steps and steps[-1].place is not None:
@@ -519,16 +519,16 @@ class _Source(Follower):
         if self.journal is not None:
             clock = next((move.clock for move in reversed(moves) if move.clock is not None), self.journal.clock)
             place = None if self.place is None else self.place.text
-            self.journal.write(self.standing, number, query, place=place, clock=clock)
+            self.journal.write(self.current, number, query, place=place, clock=clock)
             self.journal.commit()
-        return Batch(moves, number, sum(len(step.changes) for step in steps), began)
+        return MicroBatch(moves, number, sum(len(step.changes) for step in steps), began)
 
     def _plan(self, steps: Sequence[Step]) -> list[Move]:
         """What the steps bring and take; from now on it is asserted."""
         with Pause():
-            return [Move(*self.standing.change(step), len(step.changes), step.clock) for step in steps]
+            return [Move(*self.current.change(step), len(step.changes), step.clock) for step in steps]
 
-    async def deliver(self, batch: Batch) -> None:
+    async def deliver(self, batch: MicroBatch) -> None:
         """Bring the batch into the dataspace, and go on behind it."""
         await super().deliver(batch)
         self.last = batch.number

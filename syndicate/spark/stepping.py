@@ -59,8 +59,8 @@ class SparkSteps:
 
     def step(self, frame: DataFrame, number: int) -> Mapping[str, SinkChange]:
         """One epoch."""
-        given: Frame = frame if self.weight is None else (frame, self.weight)
-        return self.engine.step({self.source: given}, epoch=number)
+        change: Frame = frame if self.weight is None else (frame, self.weight)
+        return self.engine.step({self.source: change}, epoch=number)
 
     def close(self) -> None:
         """Give the directory back."""

@@ -35,18 +35,18 @@ from syndicate.flow.element import Element
 from syndicate.flow.view import check_sink
 from syndicate.hosting.outputs import Records
 from syndicate.plan import Plan
+from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.delivery import Delivery, Move
 from syndicate.spark.engine.inputs import check_weight
 from syndicate.spark.engine.output import Delta
 from syndicate.spark.errors import explained
-from syndicate.spark.follower import Batch, Follower, check_call
-from syndicate.spark.journal import Journal, described
+from syndicate.spark.follower import Follower, MicroBatch, check_call
+from syndicate.spark.journal import SourceJournal, described
 from syndicate.spark.query import STOPPING, Query, trigger_of
 from syndicate.spark.rows import Step
-from syndicate.spark.sink import Columns, columns_of
-from syndicate.spark.standing import Standing
+from syndicate.spark.sink import TableColumns, columns_of
 from syndicate.spark.stepping import LocalSteps, SinkChange, SparkSteps, Steps
-from syndicate.spark.table import Table, quoted
+from syndicate.spark.table import SinkTable, quoted
 from syndicate.values.absent import form_of
 from syndicate.values.value import Frozen, Ref
 
@@ -184,7 +184,7 @@ class _Options:
     circuit: Circuit
     source: str
     outputs: Mapping[str, Records]
-    tables: Mapping[str, tuple[Path, Columns]]
+    tables: Mapping[str, tuple[Path, TableColumns]]
     weight: str | None
     state: Path | None
     local: bool
@@ -202,9 +202,9 @@ class _Follower(Follower):
 
     options: _Options
     steps: Steps | None = None
-    standing: Standing = field(factory=Standing)
-    journal: Journal | None = None
-    tables: dict[str, Table] = field(factory=dict)
+    current: CurrentRows = field(factory=CurrentRows)
+    journal: SourceJournal | None = None
+    tables: dict[str, SinkTable] = field(factory=dict)
     stepping: threading.Lock = field(factory=threading.Lock)
 
     async def run(self, make: Callable[[SparkSession], DataFrame], session: SparkSession | None) -> bool:
@@ -214,15 +214,15 @@ class _Follower(Follower):
             opened = await self.opened(session)
             frame = await self.in_thread(self._make, make, opened)
             await self.in_thread(self._begin, opened, abandon=False)
-            there = self.standing.there()
+            there = self.current.there()
             last = -1 if self.journal is None else self.journal.last
             if there:
-                await self.deliver(Batch([Move(there, [], len(there))], last, 0, time.monotonic()))
+                await self.deliver(MicroBatch([Move(there, [], len(there))], last, 0, time.monotonic()))
             if last >= 0:
-                await self.stands()
+                await self.caught_up()
             checkpoint = None if options.state is None else str(options.state / "checkpoint")
-            query: Query[Batch] = Query(options.source, options.trigger, "append", checkpoint)
-            await query.follow(frame, self._received, self.deliver, self.stands)
+            query: Query[MicroBatch] = Query(options.source, options.trigger, "append", checkpoint)
+            await query.follow(frame, self._received, self.deliver, self.caught_up)
         finally:
             with trio.move_on_after(STOPPING, shield=True):
                 await trio.to_thread.run_sync(self._end, abandon_on_cancel=True)
@@ -250,15 +250,15 @@ class _Follower(Follower):
         if state is not None:
             state.mkdir(parents=True, exist_ok=True)
             about = described({"source": source, "outputs": sorted(options.outputs), "tables": sorted(options.tables)})
-            self.journal = Journal(state / "journal", about)
-            self.standing = self.journal.standing()
+            self.journal = SourceJournal(state / "journal", about)
+            self.current = self.journal.current()
         directory = None if state is None else state / "engine"
         if options.local:
             self.steps = LocalSteps(circuit, source, weight, directory)
         else:
             self.steps = SparkSteps(circuit, source, weight, session, directory)
         for name, (to, columns) in options.tables.items():
-            self.tables[name] = table = Table(to, columns.schema, session=session)
+            self.tables[name] = table = SinkTable(to, columns.schema, session=session)
             last = -1 if self.journal is None else self.journal.last
             if table.batch not in (last, last + 1):
                 raise SinkError(
@@ -279,7 +279,7 @@ class _Follower(Follower):
 
     # ------------------------------------------------------------------------------------------------ a micro-batch
 
-    def _received(self, frame: DataFrame, number: int) -> Batch | None:
+    def _received(self, frame: DataFrame, number: int) -> MicroBatch | None:
         """One epoch: called in Spark's thread."""
         with self.stepping:
             if self.steps is None:  # it has ended: Spark is not to believe that this batch was dealt with
@@ -293,18 +293,18 @@ class _Follower(Follower):
             for name, table in self.tables.items():
                 self._append(table, name, changes.get(name, ()), number)
             step = Step([pair for name, maker in self.options.outputs.items() for pair in _forms(maker, changes, name)])
-            adds, removes = self.standing.change(step)
+            adds, removes = self.current.change(step)
             if self.journal is not None:
-                self.journal.write(self.standing, number, query)
+                self.journal.write(self.current, number, query)
                 self.journal.commit()
-            return Batch([Move(adds, removes, len(step.changes))], number, len(step.changes), began)
+            return MicroBatch([Move(adds, removes, len(step.changes))], number, len(step.changes), began)
 
     def _plan(self, frame: DataFrame, number: int) -> Mapping[str, SinkChange]:
         """The circuit's step, which is kept when this returns."""
         assert self.steps is not None
         return self.steps.step(frame, number)
 
-    def _append(self, table: Table, name: str, delta: SinkChange, number: int) -> None:
+    def _append(self, table: SinkTable, name: str, delta: SinkChange, number: int) -> None:
         """The change of a sink as a batch of its table."""
         if number <= table.batch:
             return
@@ -331,7 +331,7 @@ def _forms(maker: Records, changes: Mapping[str, SinkChange], name: str) -> Iter
     return [(maker.form(element), weight) for element, weight in changes.get(name, ())]
 
 
-def _large(delta: Delta, columns: Columns) -> DataFrame | None:
+def _large(delta: Delta, columns: TableColumns) -> DataFrame | None:
     """A change as Spark has it, with the columns of a table; None if they are not of the same types."""
     layout = delta.layout
     assert layout is not None

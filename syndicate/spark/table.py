@@ -65,7 +65,7 @@ WEIGHT: Final = "weight"
 BATCH: Final = "batch"
 
 
-class Change(TypedDict):
+class ChangeFile(TypedDict):
     """A file of changes: of the batches from *first* to *last*, merged *level* times."""
 
     file: str
@@ -75,7 +75,7 @@ class Change(TypedDict):
     level: int
 
 
-class Snapshot(TypedDict):
+class SnapshotFile(TypedDict):
     """What is there after a *batch*, in a file; none if there is nothing."""
 
     file: str | None
@@ -93,12 +93,12 @@ class Manifest(TypedDict):
     batch: int
     columns: dict[str, str]
     schema: str
-    changes: list[Change]
-    snapshot: Snapshot
+    changes: list[ChangeFile]
+    snapshot: SnapshotFile
     retired: list[tuple[str, float]]
 
 
-class Table:
+class SinkTable:
     """The table in a directory, open for writing; made if it is not there.  ``batch`` is the last one, or -1.
 
     *schema* are the value columns.  *retain* is the seconds that files stay after they were replaced.  With *session*,
@@ -180,7 +180,7 @@ class Table:
             for name in before - {*_files(manifest), *_retired(manifest)}:
                 remove(self.root / name)
 
-    def standing(self) -> pa.Table:
+    def contents(self) -> pa.Table:
         """What is there, with its weights, in the driver: the snapshot and the changes after it."""
         with _explained(self.root):
             return self._summed(self.manifest)
@@ -234,7 +234,7 @@ class Table:
     def _new(self, part: str, batch: int) -> str:
         return f"{part}/{batch:08}-{uuid4().hex[:12]}.parquet"
 
-    def _changed(self, rows: pa.Table | DataFrame, batch: int) -> Change | None:
+    def _changed(self, rows: pa.Table | DataFrame, batch: int) -> ChangeFile | None:
         """The file of the changes of one batch; None if nothing has changed."""
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -253,7 +253,7 @@ class Table:
                 remove(self.root / file)
         return {"file": file, "rows": count, "first": batch, "last": batch, "level": 0} if count else None
 
-    def _merged(self, olds: Sequence[Change]) -> Change:
+    def _merged(self, olds: Sequence[ChangeFile]) -> ChangeFile:
         """Files of changes as one, a piece at a time."""
         import pyarrow.parquet as pq
 
@@ -273,7 +273,7 @@ class Table:
         schema = self.schema.append(pa.field(WEIGHT, pa.int64()))
         return schema.append(pa.field(BATCH, pa.int64()))
 
-    def _renewed(self, manifest: Manifest) -> Snapshot:
+    def _renewed(self, manifest: Manifest) -> SnapshotFile:
         """The snapshot: written again if it is small, or if much has changed since it was."""
         import pyarrow.parquet as pq
 
@@ -335,9 +335,9 @@ def summed(table: pa.Table) -> pa.Table:
         weights = pa.array([weight for _, weight in left], pa.int64())
         taken = table.select(names).take(pa.array([place for place, _ in left], pa.int64()))
         return taken.append_column(WEIGHT, weights)
-    made = table.group_by(names, use_threads=False).aggregate([(WEIGHT, "sum")])
-    made = made.select([*names, f"{WEIGHT}_sum"]).rename_columns([*names, WEIGHT]).cast(table.schema)
-    return made.filter(pc.not_equal(made[WEIGHT], 0))
+    sums_of = table.group_by(names, use_threads=False).aggregate([(WEIGHT, "sum")])
+    sums_of = sums_of.select([*names, f"{WEIGHT}_sum"]).rename_columns([*names, WEIGHT]).cast(table.schema)
+    return sums_of.filter(pc.not_equal(sums_of[WEIGHT], 0))
 
 
 # ---------------------------------------------------------------------------------------------------- reading
@@ -431,7 +431,7 @@ def _retired(manifest: Manifest) -> Iterator[str]:
     return (file for file, _ in manifest["retired"])
 
 
-def _alike(changes: Sequence[Change]) -> slice | None:
+def _alike(changes: Sequence[ChangeFile]) -> slice | None:
     """The last files of changes, if there are many of one size, and they are not too large together."""
     if len(changes) < FEW_CHANGES or changes[-FEW_CHANGES]["level"] != changes[-1]["level"]:
         return None

@@ -56,7 +56,7 @@ _SCHEMA: Final = (
 
 
 @frozen
-class Row:
+class StoredRow:
     """A value on the disk: its number, the turn that made it, its bytes."""
 
     number: int
@@ -70,12 +70,12 @@ class Row:
 
 
 @frozen
-class Changes:
+class Commit:
     """What whole turns, up to *turn*, have changed: rows to add, numbers of rows to remove."""
 
     turn: int
     number: int
-    added: Sequence[Row]
+    added: Sequence[StoredRow]
     removed: Sequence[int]
 
 
@@ -104,7 +104,7 @@ class Disk(Protocol):
         are no value.
         """
 
-    def commit(self, changes: Changes) -> None:
+    def commit(self, changes: Commit) -> None:
         """Make changes durable, all or none: they are when this returns.  After any exception, use it no more."""
 
     def close(self, *, clean: bool = True) -> None:
@@ -144,7 +144,7 @@ class MemoryDisk:
         """There is nothing."""
         return Loaded(1, True, 0, 0, [])
 
-    def commit(self, changes: Changes) -> None:
+    def commit(self, changes: Commit) -> None:
         """Nothing is read again."""
 
     def close(self, *, clean: bool = True) -> None:
@@ -208,7 +208,7 @@ class SqliteDisk:
             new.rename(self.file)
             sync_directory(self.path)
 
-    def _build(self, rows: list[Row], meta: _Meta) -> Path:
+    def _build(self, rows: list[StoredRow], meta: _Meta) -> Path:
         """A whole file, synced, under a name that means nothing yet."""
         new = self._beside(".new")
         for old in (new, self._beside(".new-wal")):  # of a start that was cut short
@@ -296,7 +296,7 @@ class SqliteDisk:
         if busy:
             raise JournalError(f"{self.file} is open in another program: close that, and start again")
 
-    def _decoded(self, row: Row, decode: Callable[[bytes], Frozen]) -> Frozen:
+    def _decoded(self, row: StoredRow, decode: Callable[[bytes], Frozen]) -> Frozen:
         try:
             return decode(row.data)
         except JournalDamaged as e:
@@ -315,7 +315,7 @@ class SqliteDisk:
         sync_directory(aside)
         sync_directory(self.path)
         lost = [f"the damaged journal is kept in {aside}; what was found first: {damage}"]
-        rows: dict[int, Row] = {}
+        rows: dict[int, StoredRow] = {}
         meta = _Meta(epoch=int(outside().wall().timestamp()), clean=0)  # later than any count of starts
         try:
             with contextlib.closing(_connect(self.file)) as db:
@@ -338,7 +338,7 @@ class SqliteDisk:
         return lost
 
     def _rescue(
-        self, db: sqlite3.Connection, decode: Callable[[bytes], Frozen], rows: dict[int, Row], lost: list[str]
+        self, db: sqlite3.Connection, decode: Callable[[bytes], Frozen], rows: dict[int, StoredRow], lost: list[str]
     ) -> None:
         """Fill *rows* from the first on, and from the last on where it goes no further."""
         seen: set[Frozen] = set()
@@ -374,7 +374,7 @@ class SqliteDisk:
 
     # ---------------------------------------------------------------------------------------------------- writing
 
-    def commit(self, changes: Changes) -> None:
+    def commit(self, changes: Commit) -> None:
         """As :class:`Disk` says; raises :class:`JournalError`."""
         meta = self._meta
         meta.turn, meta.number = changes.turn, changes.number
@@ -420,23 +420,23 @@ class SqliteDisk:
 
     # ---------------------------------------------------------------------------------------------------- what is wrong
 
-    def _rows(self, db: sqlite3.Connection) -> Iterator[Row]:
-        for found in db.execute("SELECT number, turn, crc, data FROM kept ORDER BY number"):
-            yield self._checked(found)
+    def _rows(self, db: sqlite3.Connection) -> Iterator[StoredRow]:
+        for columns in db.execute("SELECT number, turn, crc, data FROM kept ORDER BY number"):
+            yield self._checked(columns)
 
-    def _checked(self, found: tuple[int, int, int, bytes]) -> Row:
-        number, turn, crc, data = found
-        if [*map(type, found)] == [int, int, int, bytes]:
-            row = Row(number, turn, data)
+    def _checked(self, columns: tuple[int, int, int, bytes]) -> StoredRow:
+        number, turn, crc, data = columns
+        if [*map(type, columns)] == [int, int, int, bytes]:
+            row = StoredRow(number, turn, data)
             if row.crc == crc:
                 return row
         raise self._damaged(f"row {number}: its bytes are not those that were written (CRC-32 differs)")
 
     def _read_meta(self, db: sqlite3.Connection) -> _Meta:
-        found = db.execute("SELECT epoch, clean, turn, number, rows, sum, crc FROM meta").fetchall()
-        if len(found) == 1 and {*map(type, found[0])} == {int}:
-            meta = _Meta(*found[0][:-1])
-            if meta.crc == found[0][-1]:
+        rows = db.execute("SELECT epoch, clean, turn, number, rows, sum, crc FROM meta").fetchall()
+        if len(rows) == 1 and {*map(type, rows[0])} == {int}:
+            meta = _Meta(*rows[0][:-1])
+            if meta.crc == rows[0][-1]:
                 return meta
         raise self._damaged("the row of meta: its bytes are not those that were written (CRC-32 differs)")
 
@@ -494,5 +494,5 @@ def _connect(file: Path) -> sqlite3.Connection:
     return db
 
 
-def _insert(db: sqlite3.Connection, rows: Sequence[Row]) -> None:
+def _insert(db: sqlite3.Connection, rows: Sequence[StoredRow]) -> None:
     db.executemany("INSERT INTO kept VALUES (?, ?, ?, ?)", [(row.number, row.turn, row.crc, row.data) for row in rows])

@@ -134,7 +134,7 @@ class Assertion(Protocol):
     def __hash__(self) -> int: ...
 
 
-class Receiver(Protocol):
+class BoundEntity(Protocol):
     """What a reference stands for: an entity, as :class:`~syndicate.actors.turn.Entity` is one."""
 
     def assert_(self, value: Value, handle: Assertion, /) -> None:
@@ -150,7 +150,7 @@ class Receiver(Protocol):
         """All earlier events were handled."""
 
 
-class Owner(Protocol):
+class HomeActor(Protocol):
     """What values know of an actor."""
 
     @property
@@ -162,7 +162,7 @@ class Owner(Protocol):
         """That of its turns."""
 
 
-class Home(Protocol):
+class HomeFacet(Protocol):
     """What values know of a facet."""
 
     @property
@@ -170,7 +170,7 @@ class Home(Protocol):
         """Whether events still run in it."""
 
     @property
-    def actor(self) -> Owner:
+    def actor(self) -> HomeActor:
         """Whose facet it is."""
 
     def enter(self, fn: Callable[[], object]) -> None:
@@ -184,8 +184,8 @@ class Ref:
     ``raw`` says that the entity wants frozen forms (a dataspace, a relay's proxy) instead of values.
     """
 
-    facet: Home
-    entity: Receiver
+    facet: HomeFacet
+    entity: BoundEntity
     raw: bool = False
 
     @classmethod
@@ -215,10 +215,10 @@ class Record:
     @classmethod
     def labelled(cls, label: Value, fields: Iterable[Value]) -> Record:
         """A record with this very label, be it a ``str``, which the class itself takes for a symbol's name."""
-        made = object.__new__(cls)
-        object.__setattr__(made, "label", label)
-        object.__setattr__(made, "fields", tuple(fields))
-        return made
+        record = object.__new__(cls)
+        object.__setattr__(record, "label", label)
+        object.__setattr__(record, "fields", tuple(fields))
+        return record
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a record cannot be changed: {self!r}")

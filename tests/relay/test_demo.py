@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from relay.demo import command, demo_command, flights
 from relay.demo import replay as module
-from relay.demo.flights import Count, Schedule
+from relay.demo.flights import Count, Timetable
 from relay.demo.replay import Result
 from relay.demo.tower import Airborne, Alarm, Over, Today, tower
 from syndicate import Ref, assert_, capture, dataspace, open_system, prevent_inert_check, react, send, stop
@@ -196,7 +196,7 @@ def test_counts_that_differ(monkeypatch: pytest.MonkeyPatch, as_json: bool) -> N
     theirs = Count("airport", "JFK", 1, 1, "d", 0)
 
     async def replayed(*_: object) -> Result:
-        return Result(Schedule("", 7, 0, 0, 1, ["AA", "B6"], ["JFK"]), [same, ours], [theirs, same], 0)
+        return Result(Timetable("", 7, 0, 0, 1, ["AA", "B6"], ["JFK"]), [same, ours], [theirs, same], 0)
 
     monkeypatch.setattr(command, "replay", replayed)
     done = CliRunner().invoke(demo_command, ["--data", str(DAY)] + ["--json"] * as_json)
@@ -254,7 +254,7 @@ def test_the_events_are_in_order(spark: SparkSession, tmp_path: Path) -> None:
 
 async def test_the_actors() -> None:
     """Counters, alarm and clerk, without Spark: equal flights, an airport at both ends, a limit passed twice."""
-    known = Schedule("", 0, 0, 0, 1, ["AA"], ["EWR", "JFK"])
+    known = Timetable("", 0, 0, 0, 1, ["AA"], ["EWR", "JFK"])
     counts: list[list[Count]] = []
     made: list[Any] = []
 
@@ -306,7 +306,7 @@ def test_a_peak_is_of_the_day_of_its_minute() -> None:
     def boot() -> None:
         made.extend([dataspace(), current_facet()])
         prevent_inert_check()
-        tower(made[0], Schedule("", 0, 0, 0, 1, ["AA"], ["EWR", "JFK"]), 1, counts.append)
+        tower(made[0], Timetable("", 0, 0, 0, 1, ["AA"], ["EWR", "JFK"]), 1, counts.append)
 
     system = settled(boot)
     ds, facet = made

@@ -894,7 +894,7 @@ class Model:
         assert self.scene.sound
         for observer in self.observers:
             watcher = observer.watcher
-            known = Counter(freeze(value) for value in watcher.known.values())
+            known = Counter(freeze(value) for value in watcher.captures.values())
             assert known == Counter(set(observer.all_captures(self.outside)))
             told = Counter((event[0], freeze(event[1:])) for event in taken(watcher.seen))
             heard = Counter({captures: n for (mark, captures), n in told.items() if mark == "!"})

@@ -8,7 +8,7 @@ from typing import Any
 
 from relay.protocol.codec import Codec, Msgpack
 from relay.protocol.limits import DEFAULT, Limits
-from relay.protocol.packets import Packet, Turn, read, write
+from relay.protocol.packets import Packet, TurnPacket, read, write
 from relay.session.session import Proxy, Session
 from syndicate import Ref, prevent_inert_check, spawn
 from syndicate.actors.facet import Facet
@@ -72,7 +72,7 @@ class End:
     @property
     def events(self) -> list[Any]:
         """The events that it has sent, without their targets."""
-        return [event for packet in self.sent if isinstance(packet, Turn) for _, event in packet.entries]
+        return [event for packet in self.sent if isinstance(packet, TurnPacket) for _, event in packet.entries]
 
     @property
     def crossings(self) -> tuple[int, int, int, int]:
@@ -80,7 +80,7 @@ class End:
         membrane = self.session.membrane
         proxies = [crossing.ref.entity for crossing in membrane.imports.values()]
         told = sum(len(proxy.sent) for proxy in proxies if isinstance(proxy, Proxy))
-        return len(membrane.exports), len(membrane.imports), len(self.session.standing), told
+        return len(membrane.exports), len(membrane.imports), len(self.session.assertions), told
 
 
 class Wire:

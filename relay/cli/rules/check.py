@@ -119,5 +119,10 @@ def check_dedalus(program: str, strict: bool, locations: bool, as_json: bool) ->
     sys.exit(1 if diagnostics else 0)
 
 
-def _diagnostic(found: Diagnostic) -> dict[str, object]:
-    return {"reason_class": found.reason_class, "message": str(found), "line": found.line, "column": found.column}
+def _diagnostic(diagnostic: Diagnostic) -> dict[str, object]:
+    return {
+        "reason_class": diagnostic.reason_class,
+        "message": str(diagnostic),
+        "line": diagnostic.line,
+        "column": diagnostic.column,
+    }

@@ -135,16 +135,16 @@ def explore_dedalus(
 
 def _watching(seconds: float) -> Callable[[Explorer], None]:
     """A line on the terminal that is written again and again; and an end after some time, unless that is 0."""
-    begun = told = time.monotonic()
+    begun = reported = time.monotonic()
     shown = sys.stderr.isatty()
 
     def tell(explorer: Explorer) -> None:
-        nonlocal told
+        nonlocal reported
         now = time.monotonic()
         if seconds and now - begun > seconds:
             raise explorer.too_large(f"give more time (--seconds {2 * seconds:g})")
-        if shown and now - told >= _EVERY:
-            told = now
+        if shown and now - reported >= _EVERY:
+            reported = now
             click.echo(
                 f"\r\033[K{explorer.steps} timesteps, {len(explorer.outcomes)} outcomes, {now - begun:.0f} s",
                 nl=False,

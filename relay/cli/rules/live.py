@@ -173,7 +173,7 @@ def _boot(
 
 
 def _typed(instance: Instance, line: str) -> None:
-    """Let facts be events; what is none is told, and nothing else happens."""
+    """Let facts be events; what is not one is reported, and nothing else happens."""
     text = line.strip()
     try:
         for statement in parse(text if not text or text.endswith((";", ".")) else f"{text};", "standard input"):
@@ -217,10 +217,10 @@ def together_dedalus(program: str, files: tuple[str, ...], as_json: bool) -> Non
     click.echo(f"\n{model.diagram('text')}")
 
 
-def _unknown(program: Program, model: Model, known: set[Value]) -> set[Value]:
+def _unknown(program: Program, model: Model, values: set[Value]) -> set[Value]:
     """The locations that a program or its messages name, and that have no event log."""
     placement = Placement(program.statements, apart=False)
     rows = [(message.relation, message.row) for message in model.messages]
     heads = [rule.head for rule in program.core() if rule.fact]
     rows += [(head.relation, tuple(t.value for t in head.terms if isinstance(t, Constant))) for head in heads]
-    return {place for name, row in rows if (place := placement.of(name, row)) is not None} - known
+    return {place for name, row in rows if (place := placement.of(name, row)) is not None} - values

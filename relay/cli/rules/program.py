@@ -37,16 +37,16 @@ def language_of(text: str, meta: MutableMapping[str, object]) -> str:
         return "dedalus"
     if Path(text).is_file() and not text.endswith(".py"):
         raise ProgramNotFound(f"{text} is no program: name a file in Dedalus, NAME.ded, or MODULE:NAME")
-    meta[_LOADED] = found = _find(text, "is, and so is what is made as a dedalus.Program", dedalus=True)
-    return "dedalus" if isinstance(found, Program) else "bloom"
+    meta[_LOADED] = program = _find(text, "is, and so is what is made as a dedalus.Program", dedalus=True)
+    return "dedalus" if isinstance(program, Program) else "bloom"
 
 
 def find_bloom(text: str) -> type[Bloom]:
     """The class that MODULE:CLASS names; raises :class:`ProgramNotFound`."""
     loaded = click.get_current_context().meta.get(_LOADED)
-    found = loaded if loaded is not None else _find(text, "is", dedalus=False)
-    assert isinstance(found, type)
-    return found
+    program = loaded if loaded is not None else _find(text, "is", dedalus=False)
+    assert isinstance(program, type)
+    return program
 
 
 def find_dedalus(text: str) -> Program:
@@ -112,8 +112,8 @@ def _load(where: str) -> ModuleType:
 def _meant(where: str) -> str:
     """The file of that name, or a module of ours: ``library``, ``library.store``, ``store``."""
     ours = (f"{home}.{where}" for home in ("syndicate.bloom", "syndicate.bloom.library"))
-    known = f"{where}.py" if Path(f"{where}.py").exists() else next(filter(_is_module, ours), None)
-    return f": did you mean {known}?" if known else ""
+    module_there = f"{where}.py" if Path(f"{where}.py").exists() else next(filter(_is_module, ours), None)
+    return f": did you mean {module_there}?" if module_there else ""
 
 
 def _is_module(name: str) -> bool:

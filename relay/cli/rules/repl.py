@@ -57,7 +57,7 @@ def repl_command(program: str | None, state: str | None, address: str) -> None:
     """
     base = Bloom if program is None else find_bloom(program)
     options: dict[str, object] = {"state": state or IN_MEMORY, "address": address, "write": click.echo}
-    make(base, **options).close()  # what is wrong with it is told as the other commands tell it
+    make(base, **options).close()  # what is wrong with it is reported as the other commands report it
     bench = Workbench(base, **options)
     session = Session(bench, click.echo, _complain)
     try:
@@ -166,7 +166,7 @@ def _remembering(session: Session) -> Iterator[None]:
 
 def _completing(session: Session) -> Callable[[str, int], str | None]:
     def complete(text: str, number: int) -> str | None:
-        found = [f"{word} " if word.startswith("/") else word for word in session.words() if word.startswith(text)]
-        return found[number] if number < len(found) else None
+        words = [f"{word} " if word.startswith("/") else word for word in session.words() if word.startswith(text)]
+        return words[number] if number < len(words) else None
 
     return complete

@@ -8,7 +8,7 @@ from typing import Final, TextIO
 import click
 
 from relay.cli.rules.program import find_bloom, find_dedalus, make, run_ticks, write
-from relay.cli.rules.running import Running, running
+from relay.cli.rules.running import RunOptions, running
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.repl.session import in_order
 from syndicate.dedalus.ast import Atom, Constant, Rule
@@ -39,7 +39,7 @@ where "arrive" may be "never" or a list of times, and "default" may be "any".  A
 @click.option("--diagram", type=click.Choice(FORMS), help="Show nodes and messages in space and time instead.")
 @click.option("--record", metavar="FILE", help="Write the messages as a schedule, by which the run can be repeated.")
 def run_dedalus(
-    program: str, until: int, how: Running, as_json: bool, diagram: Form | None, record: str | None
+    program: str, until: int, how: RunOptions, as_json: bool, diagram: Form | None, record: str | None
 ) -> None:
     """Run a program, and show what is true and when."""
     model = how.model(find_dedalus(program), until)

@@ -1,4 +1,4 @@
-"""How a program is run, as the commands that run one are told: time, seed, schedule, and what goes wrong."""
+"""How a program is run, as the options of the commands say: time, seed, schedule, and what goes wrong."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def nodes_named(_: click.Context, param: click.Parameter, value: str | None) -> 
 
 
 @frozen
-class Running:
+class RunOptions:
     """How a program is run, but for its end."""
 
     start: int
@@ -105,7 +105,7 @@ _OPTIONS: Final = (
 
 
 def running(function: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of a run; it gets them as *how*, a :class:`Running`."""
+    """Give a command the options of a run; it gets them as *how*, a :class:`RunOptions`."""
 
     @wraps(function)
     def called(
@@ -125,7 +125,7 @@ def running(function: Callable[..., None]) -> Callable[..., None]:
     ) -> None:
         net = Net(nodes, crash=crash, delay=delay, loss=loss, duplicate=duplicate, stop=stop)
         wrong = delay or loss or duplicate or crash or nodes
-        function(*args, how=Running(start, seed, schedule, delivery, strict, net if wrong else None), **options)
+        function(*args, how=RunOptions(start, seed, schedule, delivery, strict, net if wrong else None), **options)
 
     for option in reversed(_OPTIONS):
         called = option(called)

@@ -7,7 +7,7 @@ from typing import Final, TextIO
 import click
 
 from relay.cli.rules.program import find_bloom, find_dedalus, make, run_ticks, write
-from relay.cli.rules.running import Running, running, show_changes
+from relay.cli.rules.running import RunOptions, running, show_changes
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.insight.history import FORMS, record
 
@@ -55,7 +55,7 @@ In text, + is a row that came, - one that went; then nodes and messages in space
 @click.option("--until", type=int, required=True, metavar="T", help="The last timestep.")
 @running
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: time, rel, tuple, there.")
-def trace_dedalus(program: str, until: int, how: Running, as_json: bool) -> None:
+def trace_dedalus(program: str, until: int, how: RunOptions, as_json: bool) -> None:
     """Run a program, and show at each timestep which rows that rules derive came and went, and what was sent."""
     model = how.model(find_dedalus(program), until)
     show_changes(model, as_json=as_json)

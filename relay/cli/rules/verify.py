@@ -117,8 +117,8 @@ def _show(file: str, verdict: Verdict, late: int, output: str | None) -> None:
         click.echo(f"\nsyndicate dedalus run {file} {rest}")
         for row in verdict.broken[:1]:
             asked = "" if row.never else " --not"
-            told = json.dumps(list(row.row))
-            click.echo(f"syndicate dedalus why {file} {row.relation} '{told}' --at {row.time}{asked} {rest}")
+            row_text = json.dumps(list(row.row))
+            click.echo(f"syndicate dedalus why {file} {row.relation} '{row_text}' --at {row.time}{asked} {rest}")
 
 
 def _rows(chosen: Chosen) -> str:

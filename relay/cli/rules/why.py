@@ -8,7 +8,7 @@ from typing import Final, TextIO
 import click
 
 from relay.cli.rules.program import find_bloom, find_dedalus, make, run_ticks
-from relay.cli.rules.running import Running, running
+from relay.cli.rules.running import RunOptions, running
 from relay.cli.rules.verb import Verb
 from syndicate.dedalus.ast import WILD, Constant, Rule, Wildcard, normal
 from syndicate.dedalus.binding import Pattern
@@ -42,7 +42,7 @@ ROW is written as in a program, where _ is any value, or as a JSON list.
 @click.option("--until", type=int, metavar="T", help="The last timestep of the run; default: the one of --at.")
 @running
 def why_dedalus(
-    program: str, relation: str, row: str, at: int, negated: bool, depth: int | None, until: int | None, how: Running
+    program: str, relation: str, row: str, at: int, negated: bool, depth: int | None, until: int | None, how: RunOptions
 ) -> None:
     """Tell how a row came to be true at a time: its derivation, over all timesteps; or with --not, why it is not."""
     wanted = _row(row)
@@ -103,6 +103,6 @@ def why_bloom(program: str, relation: str, row: str, lines: TextIO | None, ticks
     wanted = _row(row)
     if WILD in wanted:
         raise click.BadParameter(f"{row!r} has a value left open: say which row is meant", param_hint="ROW")
-    made = make(find_bloom(program))
-    run_ticks(made, lines, ticks)
-    click.echo(str((made.why_not if negated else made.why)(relation, wanted)))
+    instance = make(find_bloom(program))
+    run_ticks(instance, lines, ticks)
+    click.echo(str((instance.why_not if negated else instance.why)(relation, wanted)))

@@ -187,8 +187,8 @@ class Assembly:
     def _reference(self, whose: int, oid: int) -> WireRef:
         if len(self._refs) >= KNOWN:
             self._refs.clear()
-        made = self._refs[whose, oid] = WireRef(whose, oid)
-        return made
+        ref = self._refs[whose, oid] = WireRef(whose, oid)
+        return ref
 
     # ---------------------------------------------------------------------------------------------------- errors
 

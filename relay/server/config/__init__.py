@@ -88,7 +88,7 @@ class Log:
 
 @frozen
 class Config:
-    """All that a server is told.  *key* is the secret itself: it is not shown."""
+    """All that a server is configured by.  *key* is the secret itself: it is not shown."""
 
     listen: tuple[Listening, ...] = (Listening(Address.parse(DEFAULT_ADDRESS)),)
     key: bytes = field(default=b"", repr=False)

@@ -34,14 +34,14 @@ _PLAIN: Final = re.compile(r"[^,\]}\n#]*")
 
 def find(text: str) -> dict[Path, int]:
     """The line, counted from 1, of each table, key and member of an array in *text*."""
-    return _Finder(text).found
+    return _Finder(text).places
 
 
 class _Finder:
     """Walks through a text once."""
 
     def __init__(self, text: str) -> None:
-        self.found: dict[Path, int] = {}
+        self.places: dict[Path, int] = {}
         self._text = text
         self._at = 0
         self._ends = [match.start() for match in re.finditer("\n", text)]
@@ -116,7 +116,7 @@ class _Finder:
     # ------------------------------------------------------------------------------------------------ the text
 
     def _mark(self, way: Path) -> None:
-        self.found.setdefault(way, bisect_right(self._ends, self._at - 1) + 1)
+        self.places.setdefault(way, bisect_right(self._ends, self._at - 1) + 1)
 
     def _skip(self, pattern: re.Pattern[str], *, matched: bool = False) -> bool:
         """Go behind *pattern*, if it is here; whether anything is left, or (*matched*) whether it was here."""

@@ -30,7 +30,7 @@ from typing import Final
 from syndicate.errors import JournalDamaged, JournalError, SnapshotError, StateError
 from syndicate.flow.element import Key, key_of, natural
 from syndicate.flow.encoding import decoded, encoded
-from syndicate.storage.disk import Changes, Disk, MemoryDisk, Row, SqliteDisk
+from syndicate.storage.disk import Commit, Disk, MemoryDisk, SqliteDisk, StoredRow
 from syndicate.values.value import Value
 
 IN_MEMORY: Final = ":memory:"
@@ -106,8 +106,8 @@ class Store:
         if not new and not gone:
             return
         turn, first = self.turn + 1, self.number + 1
-        added = [Row(number, turn, encoded(element)) for number, element in enumerate(new.values(), first)]
-        changes = Changes(turn, self.number + len(added), added, [self.numbers[key] for key in gone])
+        added = [StoredRow(number, turn, encoded(element)) for number, element in enumerate(new.values(), first)]
+        changes = Commit(turn, self.number + len(added), added, [self.numbers[key] for key in gone])
         self.over = "an earlier tick could not be written"  # as long as it is not known to be on the disk
         with _told("the tick cannot be written, and did not happen: "):
             self.disk.commit(changes)

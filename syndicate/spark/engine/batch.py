@@ -75,8 +75,8 @@ class Batch:
         if wanted is None or not self.buckets:
             return list(self.paths)
         numbers = sorted({number % self.buckets for number in wanted})
-        found = [path / f"p={number}" for path in self.paths for number in numbers]
-        return [path for path in found if path.is_dir()]
+        parts = [path / f"p={number}" for path in self.paths for number in numbers]
+        return [path for path in parts if path.is_dir()]
 
     def select(self, layout: Layout, expressions: Sequence[str]) -> Batch:
         """Other columns of the same rows."""
@@ -104,8 +104,10 @@ class Batch:
         if self.table is not None:
             import pyarrow as pa
 
-            made = list(worker(self.table.combine_chunks().to_batches()))
-            return Batch(layout, self.session, table=pa.Table.from_batches(made)) if made else nothing(self, layout)
+            batches = list(worker(self.table.combine_chunks().to_batches()))
+            return (
+                Batch(layout, self.session, table=pa.Table.from_batches(batches)) if batches else nothing(self, layout)
+            )
         return Batch(layout, self.session, plan=mapped(self.frame, worker, layout))
 
     def plus(self, other: Batch) -> Batch:
@@ -144,8 +146,8 @@ def buckets_of(table: pa.Table, layout: Layout, columns: Sequence[str]) -> set[i
     texts = [list(map(_text, table.column(name).to_pylist())) for name in columns if kinds[name] in _TEXTS]
     if not texts:
         return {crc32(b"") % _MOST_BUCKETS}
-    found = set(zip(*texts, strict=True))
-    return {crc32(b"\1".join([text for text in each if text is not None])) % _MOST_BUCKETS for each in found}
+    groups = set(zip(*texts, strict=True))
+    return {crc32(b"\1".join([text for text in each if text is not None])) % _MOST_BUCKETS for each in groups}
 
 
 def _text(value: object) -> bytes | None:

@@ -66,9 +66,9 @@ class Tracer:
     def call(self, function: Callable[..., Element], arguments: Sequence[Element]) -> Traced | None:
         """What the function makes of cells, as columns; None if it must run in Python."""
         try:
-            made = self.result(function, arguments)
+            result = self.result(function, arguments)
             columns: list[str] = []
-            shape = _laid_out(made, columns)
+            shape = _laid_out(result, columns)
         except Exception:
             return None  # Untraceable; or it raises at each element, and then at the first, with a better message
         return Traced(shape, tuple(columns))
@@ -109,12 +109,12 @@ def is_plain_code(function: Callable[..., Element]) -> bool:
     return all(type(cell.cell_contents) in _PLAIN for cell in function.__closure__ or ())
 
 
-def _laid_out(made: Element, columns: list[str]) -> Shape:
-    if type(made) is tuple and made:
-        return tuple([_laid_out(part, columns) for part in made])
-    if isinstance(made, (list, set, dict)):
+def _laid_out(result: Element, columns: list[str]) -> Shape:
+    if type(result) is tuple and result:
+        return tuple([_laid_out(part, columns) for part in result])
+    if isinstance(result, (list, set, dict)):
         raise Untraceable
-    cell = cell_of(made)
+    cell = cell_of(result)
     columns.append(cell.sql)
     return cell.kind
 

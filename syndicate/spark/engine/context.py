@@ -36,11 +36,11 @@ class Shared:
 class Context:
     """One circuit's streams in a tick, and the traces of its nodes."""
 
-    def __init__(self, engine: Shared, circuit: Netlist, *, kept: bool = True) -> None:
-        """*kept*: its traces outlast the step."""
+    def __init__(self, engine: Shared, circuit: Netlist, *, lasting: bool = True) -> None:
+        """*lasting*: its traces outlast the step."""
         self.engine = engine
         self.circuit = circuit
-        self.kept = kept
+        self.lasting = lasting
         self.frames = engine.frames
         self.session = engine.session
         self.layouts = engine.layouts
@@ -53,13 +53,13 @@ class Context:
 
     # ----------------------------------------------------------------------------------------------- what is kept
 
-    def make_trace(self, node: Node, name: str, *, keyed: bool = False, kept: bool | None = None) -> Trace:
+    def make_trace(self, node: Node, name: str, *, keyed: bool = False, lasting: bool | None = None) -> Trace:
         """What a node keeps, by a name that is the same in every run."""
         name = f"{'.'.join(map(str, node.global_id))} {name}"
-        made = Trace(self.frames, name, keyed=keyed, kept=self.kept if kept is None else kept)
-        self.traces[name] = made
-        made.load(self.engine.stored.pop(name, ()))
-        return made
+        trace = Trace(self.frames, name, keyed=keyed, lasting=self.lasting if lasting is None else lasting)
+        self.traces[name] = trace
+        trace.load(self.engine.stored.pop(name, ()))
+        return trace
 
     def trace(self, node: Node, name: str) -> Trace:
         """The same, once it is made."""
@@ -79,9 +79,9 @@ class Context:
 
     def layout(self, node: Node) -> Layout:
         """The layout of what a node gives."""
-        found = self.layouts.of(self.circuit, Port(node.id))
-        assert found is not None, node
-        return found
+        layout = self.layouts.of(self.circuit, Port(node.id))
+        assert layout is not None, node
+        return layout
 
     def input(self, node: Node, number: int = 0) -> Batch | None:
         """What a node reads; computed first, if others read it too."""

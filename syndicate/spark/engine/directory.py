@@ -88,8 +88,8 @@ class Directory:
 
     def clean(self, used: Iterable[str]) -> int:
         """Remove the files that are not *used*; how many there were."""
-        kept = set(used)
-        orphans = [path for path in self.data.iterdir() if path.name not in kept]
+        names = set(used)
+        orphans = [path for path in self.data.iterdir() if path.name not in names]
         for path in orphans:
             remove(path)
         return len(orphans)

@@ -273,7 +273,7 @@ class SparkEngine(Shared):
         for trace in self.root.all_traces():
             trace.stage()
         records = {name: [self._recorded(batch) for batch in batches] for name, batches in outputs.items()}
-        traces = {**self.stored, **{trace.name: trace.data() for trace in self.root.all_traces() if trace.kept}}
+        traces = {**self.stored, **{trace.name: trace.data() for trace in self.root.all_traces() if trace.lasting}}
         traces = {name: data for name, data in traces.items() if data}
         last = sorted({name for record in self._outputs.values() for data in record if data for name in data[1]})
         manifest = {
@@ -283,7 +283,7 @@ class SparkEngine(Shared):
             "sources": {name: to_data(Layout(shape)) for name, shape in self.layouts.sources.items()},
             "layouts": [
                 [list(path), port.node, port.output, to_data(layout)]
-                for (path, port), layout in self.layouts.known.items()
+                for (path, port), layout in self.layouts.by_port.items()
             ],
             "exact": self.layouts.tracer.exact,
             "grown": {str(number): grows for number, grows in self.grown.items()},
@@ -326,7 +326,7 @@ class SparkEngine(Shared):
             self.epoch, self.batch = saved["epoch"], saved["batch"]
             self.layouts.sources = {name: of_data(data).value for name, data in saved["sources"].items()}
             for path, node, output, data in saved["layouts"]:
-                self.layouts.known[tuple(path), Port(node, output)] = of_data(data)
+                self.layouts.by_port[tuple(path), Port(node, output)] = of_data(data)
             if not saved["exact"]:
                 self.layouts.slow()
             self.grown = {int(number): grows for number, grows in saved["grown"].items()}
@@ -361,10 +361,10 @@ class SparkEngine(Shared):
     def _kinds(self, node: Node) -> list[Carries]:
         return [self.circuit.nodes[port.node].carries[port.output] for port in node.inputs]
 
-    def _shown(self, found: dict[str, list[Batch | None]], epoch: int | None, *, repeated: bool = False) -> Changes:
+    def _shown(self, outputs: dict[str, list[Batch | None]], epoch: int | None, *, repeated: bool = False) -> Changes:
         deltas: dict[str, Delta | tuple[Delta, ...]] = {}
         for name, node in self.circuit.sinks.items():
-            batches = found.get(name) or [None] * len(node.inputs)
+            batches = outputs.get(name) or [None] * len(node.inputs)
             each = tuple(
                 Delta(batch, kind, self.session) for batch, kind in zip(batches, self._kinds(node), strict=True)
             )
@@ -373,10 +373,10 @@ class SparkEngine(Shared):
 
     def _repeated(self, epoch: int) -> Changes:
         """The changes of an epoch that was committed before: recorded ones of the last, else empty ones."""
-        found: dict[str, list[Batch | None]] = {}
+        outputs: dict[str, list[Batch | None]] = {}
         if epoch == self.batch:
-            found = {name: [self._read(data) for data in record] for name, record in self._outputs.items()}
-        return self._shown(found, epoch, repeated=True)
+            outputs = {name: [self._read(data) for data in record] for name, record in self._outputs.items()}
+        return self._shown(outputs, epoch, repeated=True)
 
     def _read(self, data: Value) -> Batch | None:
         if data is None:
@@ -416,12 +416,12 @@ class SparkEngine(Shared):
 
 def _beside(session: SparkSession) -> SparkSession:
     """A session of our own in the same Spark."""
-    made = session.newSession()
+    own = session.newSession()
     for name, value in OPTIONS.items():
-        made.conf.set(name, value)
+        own.conf.set(name, value)
     parts = session.conf.get("spark.sql.shuffle.partitions")
-    made.conf.set("spark.sql.shuffle.partitions", str(parts))
-    return made
+    own.conf.set("spark.sql.shuffle.partitions", str(parts))
+    return own
 
 
 def modules() -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from syndicate.flow.element import Key
 from syndicate.flow.node import Node
 from syndicate.spark.engine.batch import Batch
 from syndicate.spark.engine.joins import few
-from syndicate.spark.engine.layouts import Measure
+from syndicate.spark.engine.layouts import MeasuredColumn
 from syndicate.spark.engine.linear import as_pairs
 from syndicate.spark.engine.rows import places, summed
 from syndicate.spark.engine.shape import ANY, FALLBACK, SQL, Layout, names
@@ -41,7 +41,7 @@ _EXACT: Final = 1 << 53
 
 
 def chosen(rows: DataFrame, keys: Batch, columns: list[str], share: float) -> DataFrame:
-    """The rows of *kept* that have a key of *keys*; all, where that would be most of them."""
+    """Those of *rows* that have a key of *keys*; all, where that would be most of them."""
     from pyspark.sql.functions import broadcast, expr
 
     if share > SWITCH:
@@ -52,14 +52,14 @@ def chosen(rows: DataFrame, keys: Batch, columns: list[str], share: float) -> Da
     return rows.join(others, expr(" AND ".join(f"{name} <=> j{name}" for name in columns)), "left_semi")
 
 
-def beside(delta: Batch, kept: DataFrame | None, layout: Layout, keys: list[str], rows: int) -> DataFrame:
+def beside(delta: Batch, stored: DataFrame | None, layout: Layout, keys: list[str], rows: int) -> DataFrame:
     """The delta and what is kept of its keys, with the weights before (``o``) and after (``n``)."""
     columns = layout.columns
     new = delta.frame.selectExpr(*columns, "0L AS o", "w AS n")
-    if kept is None:
+    if stored is None:
         return new
     share = (delta.rows or 0) / max(1, rows)
-    old = chosen(kept, delta, keys, share).selectExpr(*columns, "w AS o", "w AS n")
+    old = chosen(stored, delta, keys, share).selectExpr(*columns, "w AS o", "w AS n")
     return new.unionAll(old)
 
 
@@ -89,7 +89,7 @@ def appeared_here(both: pa.Table, layout: Layout, session: SparkSession) -> Batc
 
 
 def grouped_here(
-    scope: Context, node: Node, both: pa.Table, layout: Layout, measure: Measure | None, *, stream: bool
+    scope: Context, node: Node, both: pa.Table, layout: Layout, measure: MeasuredColumn | None, *, stream: bool
 ) -> Batch:
     """The changes of the groups, in the driver."""
     assert layout.key is not None
@@ -111,28 +111,28 @@ def appeared(both: DataFrame, layout: Layout) -> Batch:
     return Batch(layout, both.sparkSession, plan=frame)
 
 
-_TOLD: Final = "CASE WHEN o <= 0 AND n > o THEN 1L WHEN o > 0 AND n < o THEN -1L END AS w"
+_SET_CHANGE: Final = "CASE WHEN o <= 0 AND n > o THEN 1L WHEN o > 0 AND n < o THEN -1L END AS w"
 
 
-def made_unique(scope: Context, node: Node, given: Batch | None) -> Batch | None:
+def made_unique(scope: Context, node: Node, batch: Batch | None) -> Batch | None:
     """What a source is given that is a set: only what was not there comes, only what was there goes; that is kept."""
-    delta = scope.frames.settled(given, (node.global_id, "given"))
+    delta = scope.frames.settled(batch, (node.global_id, "given"))
     if delta is None:
         return None
     held, layout = scope.trace(node, "held"), delta.layout
     here = beside_here(delta, held.near(layout, few(delta)), layout)
     if here is not None:
-        changed = told_here(here, layout, scope.session)
+        changed = set_changes_here(here, layout, scope.session)
     else:
         rows = held.read(layout, few(delta))
         both = beside(delta, rows, layout, layout.columns, held.rows())
-        changed = told(both, layout)
+        changed = set_changes(both, layout)
     settled = scope.frames.settled(changed, (node.global_id, "held"))
     held.take(settled)
     return settled
 
 
-def told_here(both: pa.Table, layout: Layout, session: SparkSession) -> Batch:
+def set_changes_here(both: pa.Table, layout: Layout, session: SparkSession) -> Batch:
     """What comes and what goes of a set that is given what to hold, in the driver."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -143,12 +143,12 @@ def told_here(both: pa.Table, layout: Layout, session: SparkSession) -> Batch:
     return Batch(layout, session, table=table.filter(moves).select([*layout.columns, "w"]))
 
 
-def told(both: DataFrame, layout: Layout) -> Batch:
+def set_changes(both: DataFrame, layout: Layout) -> Batch:
     """The same on Spark."""
     from pyspark.sql.functions import expr
 
     sums = both.groupBy(*layout.columns).agg(expr("sum(o) AS o"), expr("sum(n) AS n"))
-    frame = sums.selectExpr(*layout.columns, _TOLD).where("w IS NOT NULL")
+    frame = sums.selectExpr(*layout.columns, _SET_CHANGE).where("w IS NOT NULL")
     return Batch(layout, both.sparkSession, plan=frame)
 
 
@@ -261,7 +261,7 @@ def run_aggregate_stream(scope: Context, node: Node) -> Batch | None:
 
 
 def grouped(
-    scope: Context, node: Node, both: DataFrame, layout: Layout, measure: Measure | None, *, stream: bool
+    scope: Context, node: Node, both: DataFrame, layout: Layout, measure: MeasuredColumn | None, *, stream: bool
 ) -> Batch:
     """The changes of the groups."""
     from pyspark.sql.functions import expr
@@ -285,7 +285,7 @@ def grouped(
     return Batch(out, scope.session, plan=frame)
 
 
-def _result(form: str, measure: Measure, side: str) -> tuple[dict[str, str], str]:
+def _result(form: str, measure: MeasuredColumn, side: str) -> tuple[dict[str, str], str]:
     """What is summed up of the weights of one side, and the result as an expression of the sums."""
     of = f"IF(({measure.column}) IS NULL, CAST(raise_error('{FALLBACK}') AS {SQL[measure.kind]}), {measure.column})"
     if form in ("min", "max"):

@@ -43,9 +43,9 @@ Change: TypeAlias = "ZSet | Columns | Mapping[Element, int] | Iterable[Element] 
 """What a source may be given."""
 
 
-def is_frame(given: object) -> TypeIs[Frame]:
+def is_frame(change: object) -> TypeIs[Frame]:
     """Whether it is a DataFrame of Spark's, or one with the name of its weights."""
-    return (type(given) is tuple and len(given) == 2 and is_frame(given[0])) or hasattr(given, "sparkSession")
+    return (type(change) is tuple and len(change) == 2 and is_frame(change[0])) or hasattr(change, "sparkSession")
 
 
 def shape_of_given(name: str, change: Change) -> Shape | None:
@@ -73,11 +73,11 @@ def _kind(name: str, field: StructField, frame: DataFrame) -> str:
     )
 
 
-def checked(name: str, given: Change) -> ZSet | Columns | Frame:
+def checked(name: str, change: Change) -> ZSet | Columns | Frame:
     """What was given, as a ZSet, Columns or table; raises as the local engine does."""
-    if isinstance(given, Columns) or is_frame(given):
-        return given
-    return delta_of(given, f"the source {name!r}")
+    if isinstance(change, Columns) or is_frame(change):
+        return change
+    return delta_of(change, f"the source {name!r}")
 
 
 def batch_of(frames: Frames, layouts: Layouts, node: Node, change: ZSet | Columns | Frame) -> Batch | None:
@@ -164,8 +164,10 @@ class Upserts(local.Upserts):
 
     __slots__ = ()
 
-    def wanted(self, given: Change) -> list[tuple[Element, Element]]:
+    def wanted(self, change: Change) -> list[tuple[Element, Element]]:
         """Keys with their new elements, None where there is to be none; the last of a key counts."""
-        if isinstance(given, Columns) or is_frame(given):
-            raise CircuitError(f"a source with a key takes {{key: element or None}} or elements, not a ZSet: {given!r}")
-        return list({key_of(pair[0]): pair for pair in self.pairs(given)}.values())
+        if isinstance(change, Columns) or is_frame(change):
+            raise CircuitError(
+                f"a source with a key takes {{key: element or None}} or elements, not a ZSet: {change!r}"
+            )
+        return list({key_of(pair[0]): pair for pair in self.pairs(change)}.values())

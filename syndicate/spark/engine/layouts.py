@@ -29,7 +29,7 @@ def itself(element: Element) -> Element:
 
 
 @frozen
-class Measure:
+class MeasuredColumn:
     """What an aggregate looks at, as a column, and the kind of its result; None runs in Python."""
 
     column: str
@@ -43,7 +43,7 @@ class Layouts:
     def __init__(self, circuit: Netlist) -> None:
         self.circuit = circuit
         self.tracer = Tracer()
-        self.known: dict[tuple[GlobalId, Port], Layout] = {}
+        self.by_port: dict[tuple[GlobalId, Port], Layout] = {}
         self.sources: dict[str, Shape] = {}
         self._traced: dict[Hashable, Element] = {}
 
@@ -56,7 +56,7 @@ class Layouts:
 
     def of(self, circuit: Netlist, port: Port) -> Layout | None:
         """The layout of a stream."""
-        return self.known.get((circuit.path, port))
+        return self.by_port.get((circuit.path, port))
 
     def find(self) -> None:
         """Let all layouts follow from those of the sources."""
@@ -71,11 +71,11 @@ class Layouts:
 
     def saved(self) -> tuple[Tracer, dict[str, Shape], dict[tuple[GlobalId, Port], Layout]]:
         """All that a step may change."""
-        return (self.tracer, dict(self.sources), dict(self.known))
+        return (self.tracer, dict(self.sources), dict(self.by_port))
 
     def restore(self, saved: tuple[Tracer, dict[str, Shape], dict[tuple[GlobalId, Port], Layout]]) -> None:
         """The step has not happened."""
-        tracer, self.sources, self.known = saved
+        tracer, self.sources, self.by_port = saved
         if tracer is not self.tracer:
             self.tracer = tracer
             self._traced.clear()
@@ -99,10 +99,10 @@ class Layouts:
             return False
         layout = Layout(bounded(layout.value), None if layout.key is None else bounded(layout.key))
         place = (circuit.path, port)
-        old = self.known.get(place)
+        old = self.by_port.get(place)
         new = joined(old, layout)
         assert new is not None
-        self.known[place] = new
+        self.by_port[place] = new
         return new != old
 
     def _of_node(self, node: Node) -> Layout | None:
@@ -165,18 +165,18 @@ class Layouts:
     def map(self, node: Node, layout: Layout) -> Traced | None:
         """A map's columns."""
         function, cells = node.params["function"], self.tracer.cells
-        found: Traced | None = self._once(
+        traced: Traced | None = self._once(
             (node.global_id, layout), lambda: self.tracer.call(function, (cells("e", layout.value),))
         )
-        return found
+        return traced
 
     def filter(self, node: Node, layout: Layout) -> str | None:
         """A filter's condition."""
         function, cells = node.params["function"], self.tracer.cells
-        found: str | None = self._once(
+        test: str | None = self._once(
             (node.global_id, layout), lambda: self.tracer.test(function, (cells("e", layout.value),))
         )
-        return found
+        return test
 
     def index(self, node: Node, layout: Layout) -> tuple[Traced, Traced] | None:
         """An index's columns, of the key and of the value."""
@@ -203,21 +203,23 @@ class Layouts:
         function: Traced | None = self._once((node.global_id, left, right), make)
         return function
 
-    def measure(self, node: Node, layout: Layout) -> Measure | None:
+    def measure(self, node: Node, layout: Layout) -> MeasuredColumn | None:
         """What an aggregate looks at."""
 
-        def make() -> Measure | None:
+        def make() -> MeasuredColumn | None:
             aggregate = node.params["aggregate"]
             if aggregate.form == "count":
-                return Measure("1L", "long", "long")
+                return MeasuredColumn("1L", "long", "long")
             if aggregate.form not in SUMS or not self.tracer.exact:
                 return None
             traced = self.tracer.call(aggregate.by or itself, (self.tracer.cells("e", layout.value),))
             if traced is None or not isinstance(traced.shape, str) or traced.shape not in _KINDS[aggregate.form]:
                 return None
-            return Measure(traced.columns[0], traced.shape, "double" if aggregate.form == "avg" else traced.shape)
+            return MeasuredColumn(
+                traced.columns[0], traced.shape, "double" if aggregate.form == "avg" else traced.shape
+            )
 
-        measure: Measure | None = self._once((node.global_id, layout), make)
+        measure: MeasuredColumn | None = self._once((node.global_id, layout), make)
         return measure
 
 

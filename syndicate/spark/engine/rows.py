@@ -32,8 +32,8 @@ def arrow_type(kind: str) -> pa.DataType:
     """The Arrow type of a leaf."""
     import pyarrow as pa
 
-    made = {"long": pa.int64, "double": pa.float64, "string": pa.string, "binary": pa.binary, ANY: pa.binary}
-    return made.get(kind, pa.bool_)()
+    types = {"long": pa.int64, "double": pa.float64, "string": pa.string, "binary": pa.binary, ANY: pa.binary}
+    return types.get(kind, pa.bool_)()
 
 
 def elements_of(table: pa.Table, prefix: str, shape: Shape) -> list[Element]:

@@ -25,7 +25,7 @@ from syndicate.flow.element import Element
 from syndicate.plan.rows import Meaning
 from syndicate.plan.scalar import AllOf, AnyOf, Arith, Attr, Compare, Condition, Const, Not, Scalar
 from syndicate.spark.engine.shape import UNIT, VOID
-from syndicate.spark.engine.symbolic_column import Cell, Untraceable, arithmetic, cell_of
+from syndicate.spark.engine.symbolic_column import SymbolicColumn, Untraceable, arithmetic, cell_of
 
 _NULL_LAST: Final = frozenset({"long", "double", "boolean"})
 """Kinds before whose values None comes last in the order of a plan; before texts and bytes it comes first."""
@@ -36,16 +36,16 @@ def meant(meaning: Meaning, arguments: Sequence[Element], *, exact: bool = True)
     places = {name: _at(place, arguments[0]) for name, place in meaning.places.items()}
     if meaning.kind == "test":
         return _all((_condition(part, places, exact) for part in meaning.parts), "AND", "true")
-    made = tuple([_scalar(part, places, exact) for part in meaning.parts])
-    return made[0] if meaning.kind == "key" and len(made) == 1 else made
+    cells = tuple([_scalar(part, places, exact) for part in meaning.parts])
+    return cells[0] if meaning.kind == "key" and len(cells) == 1 else cells
 
 
 def _at(place: str, row: Element) -> Element:
-    found = re.fullmatch(r"r((?:\[\d+\])*)", place)
-    if found is None:
+    match = re.fullmatch(r"r((?:\[\d+\])*)", place)
+    if match is None:
         raise Untraceable
-    for index in re.findall(r"\d+", found[1]):
-        if isinstance(row, Cell):
+    for index in re.findall(r"\d+", match[1]):
+        if isinstance(row, SymbolicColumn):
             raise Untraceable
         row = row[int(index)]
     return row
@@ -62,7 +62,7 @@ def _scalar(scalar: Scalar | Condition, places: Mapping[str, Element], exact: bo
     raise Untraceable
 
 
-def _condition(condition: Scalar | Condition, places: Mapping[str, Element], exact: bool) -> Cell:
+def _condition(condition: Scalar | Condition, places: Mapping[str, Element], exact: bool) -> SymbolicColumn:
     match condition:
         case Compare():
             a, b = (_scalar(side, places, exact) for side in (condition.left, condition.right))
@@ -72,30 +72,30 @@ def _condition(condition: Scalar | Condition, places: Mapping[str, Element], exa
         case AnyOf():
             return _all((_condition(part, places, exact) for part in condition.parts), "OR", "false")
         case Not():
-            return Cell("boolean", f"(NOT {_condition(condition.part, places, exact).sql})")
+            return SymbolicColumn("boolean", f"(NOT {_condition(condition.part, places, exact).sql})")
     raise Untraceable
 
 
-def _all(parts: Iterable[Cell], word: str, none: str) -> Cell:
+def _all(parts: Iterable[SymbolicColumn], word: str, none: str) -> SymbolicColumn:
     texts = [part.sql for part in parts]
     if len(texts) == 1:
-        return Cell("boolean", texts[0])
-    return Cell("boolean", "(" + f" {word} ".join(texts) + ")" if texts else none)
+        return SymbolicColumn("boolean", texts[0])
+    return SymbolicColumn("boolean", "(" + f" {word} ".join(texts) + ")" if texts else none)
 
 
-def compared(op: str, a: Element, b: Element) -> Cell:
+def compared(op: str, a: Element, b: Element) -> SymbolicColumn:
     """What :data:`syndicate.flow.comparison.COMPARING` says of two cells; raises :class:`Untraceable`."""
     if op == "==":
         return _same(a, b)
     if op == "!=":
-        return Cell("boolean", f"(NOT {_same(a, b).sql})")
+        return SymbolicColumn("boolean", f"(NOT {_same(a, b).sql})")
     return _ordered(op, cell_of(a), cell_of(b))
 
 
-def _same(a: Element, b: Element) -> Cell:
+def _same(a: Element, b: Element) -> SymbolicColumn:
     if type(a) is tuple and type(b) is tuple and (a or b):
         if len(a) != len(b):
-            return Cell("boolean", "false")
+            return SymbolicColumn("boolean", "false")
         return _all((_same(x, y) for x, y in zip(a, b, strict=True)), "AND", "true")
     if (type(a) is tuple and a) or (type(b) is tuple and b):
         raise Untraceable
@@ -103,17 +103,17 @@ def _same(a: Element, b: Element) -> Cell:
     for constant, other in ((a, y), (b, x)):
         if type(constant) is float and math.isnan(constant) and other.kind == "double":
             # Spark looks for an equal one in the statistics of files, in which no nan is counted.
-            return Cell("boolean", f"coalesce(isnan({other.sql}), false)")
+            return SymbolicColumn("boolean", f"coalesce(isnan({other.sql}), false)")
     if x.kind == y.kind:
-        return Cell("boolean", "true" if x.kind in (VOID, UNIT) else f"({x.sql} <=> {y.sql})")
+        return SymbolicColumn("boolean", "true" if x.kind in (VOID, UNIT) else f"({x.sql} <=> {y.sql})")
     if "any" in (x.kind, y.kind):
         raise Untraceable  # the one may hold the other
     if UNIT in (x.kind, y.kind):
-        return Cell("boolean", "false")
-    return Cell("boolean", f"({x.sql} IS NULL AND {y.sql} IS NULL)")
+        return SymbolicColumn("boolean", "false")
+    return SymbolicColumn("boolean", f"({x.sql} IS NULL AND {y.sql} IS NULL)")
 
 
-def _ordered(op: str, a: Cell, b: Cell) -> Cell:
+def _ordered(op: str, a: SymbolicColumn, b: SymbolicColumn) -> SymbolicColumn:
     if a.kind != b.kind or a.kind not in ("long", "string", "binary"):
         raise Untraceable
     last = a.kind in _NULL_LAST
@@ -126,7 +126,7 @@ def _ordered(op: str, a: Cell, b: Cell) -> Cell:
         nulls.append(f"WHEN {a.sql} IS NULL THEN {_text(last == greater)}")
     if b.bare:
         nulls.append(f"WHEN {b.sql} IS NULL THEN {_text(last != greater)}")
-    return Cell("boolean", f"(CASE {' '.join(nulls)} ELSE {test} END)" if nulls else test)
+    return SymbolicColumn("boolean", f"(CASE {' '.join(nulls)} ELSE {test} END)" if nulls else test)
 
 
 def _text(value: bool) -> str:

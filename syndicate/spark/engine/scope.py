@@ -75,9 +75,9 @@ TICKING: Final = frozenset({
 class Scope(Context):
     """One circuit made ready to run; see the module."""
 
-    def __init__(self, engine: Shared, circuit: Netlist, above: Scope | None = None, *, kept: bool = True) -> None:
-        """*kept*: its traces outlast the step."""
-        super().__init__(engine, circuit, kept=kept)
+    def __init__(self, engine: Shared, circuit: Netlist, above: Scope | None = None, *, lasting: bool = True) -> None:
+        """*lasting*: its traces outlast the step."""
+        super().__init__(engine, circuit, lasting=lasting)
         self.above = above
         self.order = circuit.order()
         self.loops: dict[int, Loop] = {}
@@ -131,10 +131,10 @@ class Scope(Context):
 
     def all_traces(self) -> list[Trace]:
         """Those of the loops, too."""
-        found = list(self.traces.values())
+        traces_below = list(self.traces.values())
         for loop in self.loops.values():
-            found += loop.all_traces()
-        return found
+            traces_below += loop.all_traces()
+        return traces_below
 
     # ----------------------------------------------------------------------------------------------- running
 
@@ -149,13 +149,13 @@ class Scope(Context):
         if arrangement is not None:
             arrangement.take(self.settled(port))
 
-    def tick(self, given: dict[Port, Batch | None]) -> None:
-        """One tick: *given* is what sources, imports and feedbacks carry."""
+    def tick(self, inputs: dict[Port, Batch | None]) -> None:
+        """One tick: *inputs* is what sources, imports and feedbacks carry."""
         self.cells.clear()
         for node in self.order:
             if node.op == "z1_trace":
                 self.views[node.id] = View(self.trace(self.keeper(node), "trace"))
-        for port, batch in given.items():
+        for port, batch in inputs.items():
             self.put(port, batch)
         for node in self.order:
             if node.child is not None:
@@ -209,7 +209,7 @@ class Loop(Scope):
         self.around = above
         self.free = above.above is None and StaticProperties(circuit, StaticProperties(above.circuit)).is_free()
         self.entering: dict[Port, Trace] = {}
-        super().__init__(engine, circuit, above, kept=self.free)
+        super().__init__(engine, circuit, above, lasting=self.free)
         for node in circuit.imports:
             port = Port(node.id)
             if port in self.arrangements:
@@ -242,8 +242,8 @@ class Loop(Scope):
         return [self._difference(number, total, grows=grows) for number, total in enumerate(totals)]
 
     def _difference(self, number: int, total: Batch | None, *, grows: bool) -> Batch | None:
-        kept = self.results[number]
-        old = None if grows else kept.whole()
+        before = self.results[number]
+        old = None if grows else before.whole()
         change = total
         if old is not None:
             layout = self.layouts.of(self.around.circuit, Port(self.node.id, number))
@@ -251,34 +251,34 @@ class Loop(Scope):
             less = self.frames.aligned(old.negated(), layout)
             change = less if total is None else self.frames.aligned(total, layout).plus(less)
         change = self.frames.settled(change, (self.node.global_id, number))
-        kept.take(change)
+        before.take(change)
         return change
 
     def _anew(self) -> list[Batch | None]:
         """From nothing."""
         for trace in self.traces.values():
             trace.reset()
-        given: dict[Port, Batch | None] = {}
+        inputs: dict[Port, Batch | None] = {}
         for port, trace in self.entering.items():
             whole = trace.whole()
-            given[port] = self.frames.settled(whole, (self.circuit.path, port, "whole"))
+            inputs[port] = self.frames.settled(whole, (self.circuit.path, port, "whole"))
             trace.hidden = True
-        return self._iterate(given)
+        return self._iterate(inputs)
 
-    def _iterate(self, given: dict[Port, Batch | None]) -> list[Batch | None]:
-        sums = [Trace(self.frames, "sum", kept=False) for _ in self.circuit.exports]
+    def _iterate(self, inputs: dict[Port, Batch | None]) -> list[Batch | None]:
+        sums = [Trace(self.frames, "sum", lasting=False) for _ in self.circuit.exports]
         limit: int = self.node.params["limit"]
         for _ in range(limit):
             self.engine.iterations += 1
-            self.tick(given)
+            self.tick(inputs)
             for number, port in enumerate(self.circuit.exports):
                 sums[number].take(self.settled(port))
                 sums[number].tick()
-            given = dict(self.absorb())
+            inputs = dict(self.absorb())
             for trace in self.entering.values():
                 trace.hidden = False
                 trace.tick()
-            if not given:
+            if not inputs:
                 return [self._sum(total) for total in sums]
         raise restless(self.node, limit)
 

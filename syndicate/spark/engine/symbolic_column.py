@@ -27,7 +27,7 @@ class Untraceable(Exception):  # no error: the function runs in Python
 
 
 @frozen(eq=False)
-class Cell:
+class SymbolicColumn:
     """A column in place of a value: an expression in Spark's SQL.
 
     *exact* says whether arithmetic may be tried, *bare* that it is a column as it came, which may be None.
@@ -38,40 +38,40 @@ class Cell:
     exact: bool = True
     bare: bool = False
 
-    def __add__(self, other: object) -> Cell:
+    def __add__(self, other: object) -> SymbolicColumn:
         return arithmetic("+", self, other)
 
-    def __radd__(self, other: object) -> Cell:
+    def __radd__(self, other: object) -> SymbolicColumn:
         return arithmetic("+", other, self)
 
-    def __sub__(self, other: object) -> Cell:
+    def __sub__(self, other: object) -> SymbolicColumn:
         return arithmetic("-", self, other)
 
-    def __rsub__(self, other: object) -> Cell:
+    def __rsub__(self, other: object) -> SymbolicColumn:
         return arithmetic("-", other, self)
 
-    def __mul__(self, other: object) -> Cell:
+    def __mul__(self, other: object) -> SymbolicColumn:
         return arithmetic("*", self, other)
 
-    def __rmul__(self, other: object) -> Cell:
+    def __rmul__(self, other: object) -> SymbolicColumn:
         return arithmetic("*", other, self)
 
-    def __eq__(self, other: object) -> Cell:  # type: ignore[override]  # a cell, as it is in query languages
+    def __eq__(self, other: object) -> SymbolicColumn:  # type: ignore[override]  # a cell, as it is in query languages
         return compared("=", self, other)
 
-    def __ne__(self, other: object) -> Cell:  # type: ignore[override]  # as above
+    def __ne__(self, other: object) -> SymbolicColumn:  # type: ignore[override]  # as above
         return compared("<>", self, other)
 
-    def __lt__(self, other: object) -> Cell:
+    def __lt__(self, other: object) -> SymbolicColumn:
         return compared("<", self, other)
 
-    def __le__(self, other: object) -> Cell:
+    def __le__(self, other: object) -> SymbolicColumn:
         return compared("<=", self, other)
 
-    def __gt__(self, other: object) -> Cell:
+    def __gt__(self, other: object) -> SymbolicColumn:
         return compared(">", self, other)
 
-    def __ge__(self, other: object) -> Cell:
+    def __ge__(self, other: object) -> SymbolicColumn:
         return compared(">=", self, other)
 
     __hash__ = None  # type: ignore[assignment]  # mypy wants a method; equality is none to hash by
@@ -90,21 +90,21 @@ def cells(prefix: str, shape: Shape, *, exact: bool = True) -> Element:
     def made(part: Shape) -> Element:
         if isinstance(part, str):
             name = f"{prefix}{next(numbers)}"
-            return () if part == UNIT else Cell(part, name, exact, bare=True)
+            return () if part == UNIT else SymbolicColumn(part, name, exact, bare=True)
         return tuple([made(inner) for inner in part])
 
     return made(shape)
 
 
-def cell_of(value: Element) -> Cell:
+def cell_of(value: Element) -> SymbolicColumn:
     """A cell, or a constant as one."""
-    if isinstance(value, Cell):
+    if isinstance(value, SymbolicColumn):
         return value
     if type(value) is tuple and value:
         raise Untraceable
     kind = shape_of([value])
     assert isinstance(kind, str)
-    return Cell(kind, literal(kind, value))
+    return SymbolicColumn(kind, literal(kind, value))
 
 
 def literal(kind: str, value: Element) -> str:
@@ -124,22 +124,22 @@ def literal(kind: str, value: Element) -> str:
     return "true" if kind == UNIT else f"X'{to_bytes(value).hex()}'"
 
 
-def known(cell: Cell) -> str:
+def known(cell: SymbolicColumn) -> str:
     """The cell's expression, which raises where it is None: Python would."""
     if not cell.bare:
         return cell.sql
     return f"IF({cell.sql} IS NULL, CAST(raise_error('{FALLBACK}') AS {SQL[cell.kind]}), {cell.sql})"
 
 
-def arithmetic(op: str, left: object, right: object) -> Cell:
+def arithmetic(op: str, left: object, right: object) -> SymbolicColumn:
     """Of integers: ``+ - *``; Spark raises where the result leaves 64 bits."""
     a, b = cell_of(left), cell_of(right)
     if a.kind != "long" or b.kind != "long" or not (a.exact and b.exact):
         raise Untraceable
-    return Cell("long", f"({known(a)} {op} {known(b)})")
+    return SymbolicColumn("long", f"({known(a)} {op} {known(b)})")
 
 
-def compared(op: str, left: object, right: object) -> Cell:
+def compared(op: str, left: object, right: object) -> SymbolicColumn:
     """Python's own comparison, of two values of one type."""
     a, b = cell_of(left), cell_of(right)
     if a.kind != b.kind or a.kind not in _COMPARABLE or not (a.exact and b.exact):
@@ -148,8 +148,8 @@ def compared(op: str, left: object, right: object) -> Cell:
         test = f"({a.sql} <=> {b.sql})"
         if a.kind == "double":
             test = f"({test} AND NOT (coalesce(isnan({a.sql}), false)))"
-        return Cell("boolean", test if op == "=" else f"(NOT {test})")
+        return SymbolicColumn("boolean", test if op == "=" else f"(NOT {test})")
     test = f"({known(a)} {op} {known(b)})"
     if a.kind == "double":
         test = f"({test} AND NOT isnan({a.sql}) AND NOT isnan({b.sql}))"
-    return Cell("boolean", test)
+    return SymbolicColumn("boolean", test)

@@ -44,12 +44,12 @@ _CHOOSING: Final = 4_000
 class Trace:
     """One collection that an engine keeps."""
 
-    def __init__(self, frames: Frames, name: str, *, keyed: bool = False, kept: bool = True) -> None:
-        """*keyed*: it is searched by the key of its layout, else by the whole element; *kept*: beyond the step."""
+    def __init__(self, frames: Frames, name: str, *, keyed: bool = False, lasting: bool = True) -> None:
+        """*keyed*: it is searched by the key of its layout, else by the whole element; *lasting*: beyond the step."""
         self.frames = frames
         self.name = name
         self.keyed = keyed
-        self.kept = kept
+        self.lasting = lasting
         self.layout: Layout | None = None
         self.runs: list[Batch] = []
         self.pending: list[Batch] = []
@@ -209,7 +209,7 @@ class Trace:
     def stage(self) -> bool:
         """Write what the step has changed; whether anything has."""
         self.tick()
-        if not self.kept or not (self.fresh or self.pending or self._is_mixed()):
+        if not self.lasting or not (self.fresh or self.pending or self._is_mixed()):
             return False
         runs = [] if self.fresh else list(self.runs)
         runs += [batch if batch.paths else self._written(batch) for batch in self.pending]
@@ -325,9 +325,9 @@ class View:
         import pyarrow as pa
 
         added = [batch for batch, _ in self.added if batch not in without]
-        found = self.trace.near(layout, keys)
-        if found is None or any(batch.table is None for batch in added):
+        rows = self.trace.near(layout, keys)
+        if rows is None or any(batch.table is None for batch in added):
             return None
         tables = [self.trace.frames.aligned(batch, layout).table for batch in added]
         columns = layout.keys if self.trace.keyed else layout.columns
-        return pa.concat_tables([found, *[of_keys(table, keys.table, columns) for table in tables]])
+        return pa.concat_tables([rows, *[of_keys(table, keys.table, columns) for table in tables]])

@@ -83,8 +83,8 @@ class WorkerFailed(Exception):
 
 def failure_in(text: str) -> Failure | None:
     """The failure of a worker that Spark wrapped into a text, if there is one."""
-    found = re.search(rf"{MARK}([0-9a-f]+);", text)
-    return None if found is None else Failure(**json.loads(bytes.fromhex(found[1])))
+    match = re.search(rf"{MARK}([0-9a-f]+);", text)
+    return None if match is None else Failure(**json.loads(bytes.fromhex(match[1])))
 
 
 def failed(node: Called, error: Exception, arguments: Sequence[object]) -> WorkerFailed:
@@ -188,8 +188,8 @@ class Map(Worker):
     out: Layout = ANYTHING
 
     def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
-        made = self.each(self.function, zip(elements_of(batch, "e", self.shape)))
-        return self.table(made, batch.column("w").to_pylist(), self.out)
+        elements = self.each(self.function, zip(elements_of(batch, "e", self.shape)))
+        return self.table(elements, batch.column("w").to_pylist(), self.out)
 
 
 @define
@@ -197,10 +197,10 @@ class FlatMap(Map):
     """``flat_map``."""
 
     def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
-        made = self.each(lambda element: list(self.function(element)), zip(elements_of(batch, "e", self.shape)))
+        elements = self.each(lambda element: list(self.function(element)), zip(elements_of(batch, "e", self.shape)))
         weights = batch.column("w").to_pylist()
-        spread = [weight for some, weight in zip(made, weights, strict=True) for _ in some]
-        return self.table([element for some in made for element in some], spread, self.out)
+        spread = [weight for some, weight in zip(elements, weights, strict=True) for _ in some]
+        return self.table([element for some in elements for element in some], spread, self.out)
 
 
 @define
@@ -210,8 +210,8 @@ class Filter(Map):
     def one(self, batch: pa.RecordBatch) -> pa.Table:  # noqa: D102  # the base says it
         import pyarrow as pa
 
-        kept = [bool(x) for x in self.each(self.function, zip(elements_of(batch, "e", self.shape)))]
-        return pa.Table.from_batches([batch]).filter(pa.array(kept, pa.bool_()))
+        passed = [bool(x) for x in self.each(self.function, zip(elements_of(batch, "e", self.shape)))]
+        return pa.Table.from_batches([batch]).filter(pa.array(passed, pa.bool_()))
 
 
 @define
@@ -253,8 +253,8 @@ class Join(Worker):
             elements_of(batch, "a", self.left),
             elements_of(batch, "b", self.right),
         ]
-        made = self.each(self.function, zip(*sides, strict=True))
-        return self.table(made, batch.column("w").to_pylist(), self.out)
+        elements = self.each(self.function, zip(*sides, strict=True))
+        return self.table(elements, batch.column("w").to_pylist(), self.out)
 
 
 @define
@@ -272,8 +272,8 @@ class Groups(Worker):
         while some := list(islice(results, _ROWS)):
             assert self.layout.key is not None
             layout = self.out or Layout((self.layout.key, ANY))
-            made = self.table([pair for pair, _ in some], [weight for _, weight in some], layout)
-            yield from made.to_batches()
+            table = self.table([pair for pair, _ in some], [weight for _, weight in some], layout)
+            yield from table.to_batches()
 
     def results(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[Element, int]]:
         """The changes, one by one."""

@@ -14,7 +14,7 @@ from relay import attenuate
 from relay.capabilities.caveats import NODES, _known, attenuated, compile_caveat, rewrite, written
 from relay.capabilities.passage import innermost
 from relay.protocol.limits import DEFAULT
-from relay.protocol.packets import MINE, YOURS, A, M, R, Turn, WireRef
+from relay.protocol.packets import MINE, YOURS, A, M, R, TurnPacket, WireRef
 from syndicate import (
     ANY,
     Entity,
@@ -488,7 +488,7 @@ def wire(probe: Probe) -> Wire:
 
 def inject(wire: Wire, *events: Any) -> None:
     """Let the left end have sent a turn that it never sent."""
-    wire.right.inject(Turn([(0, event) for event in events]))
+    wire.right.inject(TurnPacket([(0, event) for event in events]))
     wire.system.drain()
 
 
@@ -557,8 +557,8 @@ def test_closure(wire: Wire, probe: Probe) -> None:
     wire.act(wire.left, lambda: assert_(wire.remote, ["give", attenuate(ref(hidden), ALICE)]))
     theirs = probe.values[0][1]
     for oid in range(10):  # whatever number the peer tries, only what was exported is found
-        wire.left.inject(Turn([(oid, (M, "forged"))]))
-        wire.left.inject(Turn([(oid, (A, ("forged", WireRef(YOURS, oid)), 100 + oid))]))
+        wire.left.inject(TurnPacket([(oid, (M, "forged"))]))
+        wire.left.inject(TurnPacket([(oid, (A, ("forged", WireRef(YOURS, oid)), 100 + oid))]))
     wire.system.drain()
     wire.act(wire.right, lambda: send(theirs, Record("Says", ["x", "hi"])))
     assert hidden.values == []

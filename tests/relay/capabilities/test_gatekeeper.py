@@ -12,7 +12,7 @@ from relay import connect
 from relay.capabilities.gatekeeper import BindSpace, Gatekeeper, answered, bind, resolve
 from relay.capabilities.sturdy import CAVEATS, DEFAULT, OID, REF, SIG, SturdyRef, mint, parse_ref, show
 from relay.protocol.limits import Limits
-from relay.protocol.packets import A, R, Turn, WireRef
+from relay.protocol.packets import A, R, TurnPacket, WireRef
 from relay.server.broker import Broker
 from relay.server.config import Config, Listening
 from relay.transport import Address
@@ -368,7 +368,7 @@ def test_nothing_is_left(gate: Gate) -> None:
         gate.act(handle.retract)
     space, keeper = gate.keeper.space, gate.keeper
     assert space._names.keys() == {"ds"}
-    left = [space._binds, space._waiting, keeper._questions, keeper._refusals, keeper._standing]
+    left = [space._binds, space._waiting, keeper._questions, keeper._refusals, keeper._askers]
     assert not any(left)
     assert gate.answers == []
 
@@ -387,14 +387,14 @@ def test_a_peer_cannot_bind() -> None:
     wire = Wire(publish)
     description = freeze(Record(REF, [Dictionary([(OID, "mine"), (Symbol("key"), KEY)])]))
     bound = (Symbol("bind"), description, WireRef(0, 5), freeze(False))
-    wire.right.inject(Turn([(0, (A, bound, 1))]))
-    wire.right.inject(Turn([(0, (A, freeze(Record("x", [Record("bind", [1])])), 2)), (0, (R, 2))]))
+    wire.right.inject(TurnPacket([(0, (A, bound, 1))]))
+    wire.right.inject(TurnPacket([(0, (A, freeze(Record("x", [Record("bind", [1])])), 2)), (0, (R, 2))]))
     wire.system.drain()
     assert keepers[0].space._names == {}
     assert wire.right.session.reason is None
 
 
-def test_questions_of_a_session_are_bounded() -> None:
+def test_askers_a_session_are_bounded() -> None:
     """A session may have so many questions standing; further ones are refused for good, and other sessions are not."""
     gate = Gate(limits=Limits(resolves=3))
     gate.bind()
@@ -517,4 +517,4 @@ def test_a_question_that_is_handed_over(gate: Gate) -> None:
     actor.root.enter(lambda: actor.root.stop(gate.system.turn))
     gate.system.drain()
     assert gate.answers == []
-    assert not gate.keeper._standing
+    assert not gate.keeper._askers

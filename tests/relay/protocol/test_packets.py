@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from relay.protocol.packets import MINE, A, Error, Extension, M, Nop, Packet, R, S, Turn, WireRef, read, write
+from relay.protocol.packets import MINE, A, Error, Extension, M, Nop, Packet, R, S, TurnPacket, WireRef, read, write
 from syndicate import Symbol
 from syndicate.errors import ProtocolError
 from syndicate.values.value import FALSE, SEQ, TRUE, Frozen, freeze
@@ -13,8 +13,8 @@ from syndicate.values.value import FALSE, SEQ, TRUE, Frozen, freeze
 @pytest.mark.parametrize(
     "packet",
     [
-        Turn([]),
-        Turn([(0, (A, freeze({"k": [1]}), 5)), (7, (R, 5)), (0, (M, FALSE)), (2, (S, WireRef(MINE, 3)))]),
+        TurnPacket([]),
+        TurnPacket([(0, (A, freeze({"k": [1]}), 5)), (7, (R, 5)), (0, (M, FALSE)), (2, (S, WireRef(MINE, 3)))]),
         Error("why", freeze(["detail"])),
         Extension((Symbol("later"), 1)),
         Extension((Symbol("error"), 1)),

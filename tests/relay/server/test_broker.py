@@ -18,7 +18,7 @@ from relay.capabilities.sturdy import DEFAULT, SturdyRef, mint, parse_ref, show
 from relay.protocol.codec import Msgpack, codec_for
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
-from relay.protocol.packets import MINE, YOURS, A, Error, M, R, S, Turn, WireRef, read, write
+from relay.protocol.packets import MINE, YOURS, A, Error, M, R, S, TurnPacket, WireRef, read, write
 from relay.server.broker import Broker
 from relay.server.config import Overload, configure
 from relay.transport import Address, open_stream
@@ -377,10 +377,12 @@ def recorded() -> tuple[bytes, bytes]:
     cap = freeze(parse_ref(DEFAULT))
     pattern = freeze(encode(pattern_of(["present", capture()])))
     packets = [
-        Turn([(0, (A, (Symbol("resolve"), cap, WireRef(MINE, 0)), 1))]),
-        Turn([(1, (A, (SEQ, "present", WireRef(MINE, 1)), 2)), (1, (A, (observe, pattern, WireRef(MINE, 2)), 3))]),
-        Turn([(1, (M, (SEQ, "present", "message"))), (1, (S, WireRef(MINE, 3))), (1, (R, 2))]),
-        Turn([(1, (A, (SEQ, "present", WireRef(YOURS, 1)), 4))]),
+        TurnPacket([(0, (A, (Symbol("resolve"), cap, WireRef(MINE, 0)), 1))]),
+        TurnPacket(
+            [(1, (A, (SEQ, "present", WireRef(MINE, 1)), 2)), (1, (A, (observe, pattern, WireRef(MINE, 2)), 3))]
+        ),
+        TurnPacket([(1, (M, (SEQ, "present", "message"))), (1, (S, WireRef(MINE, 3))), (1, (R, 2))]),
+        TurnPacket([(1, (A, (SEQ, "present", WireRef(YOURS, 1)), 4))]),
     ]
     first, *others = [codec.encode(write(packet)) for packet in packets]
     return first, b"".join(others)

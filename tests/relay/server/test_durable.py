@@ -239,7 +239,7 @@ class House:
     @property
     def seen(self) -> set[Any]:
         """What an observer of everything sees, but for interest."""
-        return {freeze(value) for (value,) in self.watcher.known.values() if not isinstance(value, Observe)}
+        return {freeze(value) for (value,) in self.watcher.captures.values() if not isinstance(value, Observe)}
 
     def check(self) -> None:
         """What observers see is what the model says, and volatile assertions beside it."""

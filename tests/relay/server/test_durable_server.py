@@ -22,7 +22,7 @@ import pytest
 from relay import connect, forget, keep
 from relay.capabilities.sturdy import mint
 from relay.protocol.codec import Msgpack
-from relay.protocol.packets import MINE, YOURS, A, Event, M, R, S, Turn, WireRef, read, write
+from relay.protocol.packets import MINE, YOURS, A, Event, M, R, S, TurnPacket, WireRef, read, write
 from syndicate import Record, Symbol, assert_, capture, during, run, stop_actor
 from syndicate.actors.verbs import sync
 from syndicate.values.value import Frozen, freeze
@@ -66,7 +66,7 @@ class Wire:
     def send(self, target: int, *events: Event) -> None:
         """Send a turn."""
         try:
-            self.socket.sendall(self.codec.encode(write(Turn([(target, event) for event in events]))))
+            self.socket.sendall(self.codec.encode(write(TurnPacket([(target, event) for event in events]))))
         except OSError:
             raise Lost from None
 
@@ -80,7 +80,7 @@ class Wire:
             raise Lost
         for form in self.codec.feed(data):
             packet = read(form)
-            if isinstance(packet, Turn):
+            if isinstance(packet, TurnPacket):
                 for oid, event in packet.entries:
                     self.events.append((oid, event))
                     if event[0] is M:

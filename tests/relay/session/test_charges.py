@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
 from relay.protocol.limits import DEFAULT, Limits
-from relay.protocol.packets import MINE, A, M, R, Turn, WireRef
+from relay.protocol.packets import MINE, A, M, R, TurnPacket, WireRef
 from relay.protocol.packets import S as SYNCED
 from relay.session.reach import ENOUGH, Reach
 from syndicate import ANY, Entity, Ref, Symbol, capture, dataspace, on_asserted, on_retracted, ref
@@ -36,9 +36,9 @@ def observe(pattern: Any, oid: int) -> Any:
     return Symbol("Observe"), freeze(encode(pattern_of(pattern))), WireRef(MINE, oid)
 
 
-def turn(*events: Any) -> Turn:
+def turn(*events: Any) -> TurnPacket:
     """A packet for what is published."""
-    return Turn([(0, event) for event in events])
+    return TurnPacket([(0, event) for event in events])
 
 
 def peak(fn: Callable[[], object]) -> int:
@@ -183,7 +183,7 @@ def test_no_event_causes_more_than_it_was_charged(patterns: list[Any], there: li
     assert causes[0] <= reach.total
 
 
-def observers_of_observers(count: int) -> list[Turn]:
+def observers_of_observers(count: int) -> list[TurnPacket]:
     """Each is told of all, and all of each."""
     return [turn(*[(A, observe(capture(pattern_of_observe()), i), i) for i in range(count)])]
 
@@ -200,26 +200,26 @@ def different(i: int) -> Any:
     return [capture() if i >> n & 1 else ANY for n in range(12)]
 
 
-def messages(count: int) -> list[Turn]:
+def messages(count: int) -> list[TurnPacket]:
     """Many observers with patterns of their own, and many messages in one packet."""
     observers = turn(*[(A, observe(different(i), i), i) for i in range(count)])
     return [observers, turn(*[(M, freeze([0] * 12))] * count)]
 
 
-def assertions(count: int) -> list[Turn]:
+def assertions(count: int) -> list[TurnPacket]:
     """The same with assertions."""
     observers = turn(*[(A, observe(different(i), i), i) for i in range(count)])
     return [observers, turn(*[(A, freeze([j, *[0] * 11]), 5000 + j) for j in range(count)])]
 
 
-def retractions(count: int) -> list[Turn]:
+def retractions(count: int) -> list[TurnPacket]:
     """And with all of them taken back, the observers first."""
     numbers = [*range(count), *range(5000, 5000 + count)]
     return [*assertions(count), turn(*[(R, number) for number in numbers])]
 
 
 @pytest.mark.parametrize("attack", [observers_of_observers, messages, assertions, retractions])
-def test_no_turn_is_long(attack: Callable[[int], list[Turn]], turns: list[tuple[int, int]]) -> None:
+def test_no_turn_is_long(attack: Callable[[int], list[TurnPacket]], turns: list[tuple[int, int]]) -> None:
     """However much a packet causes, it is done in pieces, and others have their turns between; so it is in the end."""
     wire = Wire(dataspace, Limits(handles=10**6))
     wire.right.blocked = True
@@ -266,11 +266,11 @@ def test_what_the_peer_is_told_is_bounded() -> None:
     limits = Limits(handles=1000)
     wire = Wire(dataspace, limits)
     wire.right.blocked = True
-    wire.right.session.most_told = limits.handles
+    wire.right.session.most_notified = limits.handles
     wire.right.inject(turn(*[(A, observe(capture(pattern_of_observe()), i), i) for i in range(31)]))
     wire.system.drain()
     assert goes_on(wire.right.session)
-    told = wire.right.session.told
+    told = wire.right.session.notified
     assert told <= 31 * 31
     wire.right.inject(turn((R, 5)))
     wire.right.inject(turn((A, observe(capture(pattern_of_observe()), 50), 50)))

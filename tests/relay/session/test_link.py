@@ -18,7 +18,21 @@ from relay.capabilities.sturdy import DEFAULT as PUBLIC
 from relay.capabilities.sturdy import parse_ref
 from relay.protocol.codec import Msgpack
 from relay.protocol.limits import DEFAULT, Limits
-from relay.protocol.packets import MINE, A, Error, Extension, M, Nop, Packet, R, Turn, WireRef, liveness, read, write
+from relay.protocol.packets import (
+    MINE,
+    A,
+    Error,
+    Extension,
+    M,
+    Nop,
+    Packet,
+    R,
+    TurnPacket,
+    WireRef,
+    liveness,
+    read,
+    write,
+)
 from relay.server.broker import Broker
 from relay.session.link import open_link
 from relay.session.session import Session
@@ -89,7 +103,7 @@ class Peer:
         data = await self.stream.receive_some(most)
         self.over = not data
         for packet in map(read, self.codec.feed(data)):
-            if isinstance(packet, Turn):
+            if isinstance(packet, TurnPacket):
                 for _, event in packet.entries:
                     self.told += 1
                     if event[0] is A:
@@ -113,10 +127,10 @@ class Peer:
 
     async def observe(self, pattern: Any) -> None:
         """Get the dataspace, and observe it; returns before the answer has come."""
-        await self.send(Turn([(0, (A, (Symbol("resolve"), freeze(parse_ref(PUBLIC)), WireRef(MINE, 0)), 1))]))
+        await self.send(TurnPacket([(0, (A, (Symbol("resolve"), freeze(parse_ref(PUBLIC)), WireRef(MINE, 0)), 1))]))
         await self.read_until(lambda: self.there)
         interest = Symbol("Observe"), freeze(encode(pattern_of(pattern))), WireRef(MINE, 1)
-        await self.send(Turn([(1, (A, interest, 2))]))
+        await self.send(TurnPacket([(1, (A, interest, 2))]))
         self.there.clear()
 
 
@@ -257,7 +271,7 @@ async def test_a_consumer_of_messages_that_stops_reading(
         peer = await here.join(buffer=1 << 14)
         await peer.observe(["m", capture()])
         session = here.sessions[0]
-        await until(lambda: len(session.standing) == 2)
+        await until(lambda: len(session.assertions) == 2)
         began = trio.current_time()
         while session.burden <= 1 << 20:
             await here.act(lambda: send(here.ds, ["m", "x" * 100_000]))
@@ -282,7 +296,7 @@ async def test_a_burst_of_messages_is_let_through(monkeypatch: pytest.MonkeyPatc
     async with place(monkeypatch, backlog=1 << 20, grace=0.5) as here:
         peer = await here.join(buffer=1 << 14)
         await peer.observe(["m", capture(), capture()])
-        await until(lambda: len(here.sessions[0].standing) == 2)
+        await until(lambda: len(here.sessions[0].assertions) == 2)
         for _ in range(2):
             await here.act(lambda: send_all(here.ds, [["m", i, "x" * 100_000] for i in range(60)]))
             assert here.sessions[0].burden > 1 << 20
@@ -306,7 +320,7 @@ async def test_a_consumer_that_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
             for i in range(start, start + 50):
                 assert_(here.ds, ["v", i, "x" * 1000])
 
-        await until(lambda: len(session.standing) == 2)
+        await until(lambda: len(session.assertions) == 2)
         for start in range(0, 10_000, 50):
             await here.act(partial(more, start))
         await until(lambda: not session.facet.alive)
@@ -428,7 +442,7 @@ async def test_pings(system: System) -> None:
     quiet, pinging = Fake(), Fake()
     sessions = [begin(system, quiet), begin(system, pinging)]
     began = trio.current_time()
-    quiet.say(Turn([]))
+    quiet.say(TurnPacket([]))
     pinging.say(Nop())
     await trio.sleep(10.05)
     assert sessions[0].facet.alive, "it never pings, and so may be silent"
@@ -447,9 +461,9 @@ async def test_liveness_is_negotiated(system: System) -> None:
     assert not sessions[0].lively
     talking.say(liveness(1.0, 5.0))
     hurried.say(liveness(0.1, 0.6))
-    older.say(Turn([]))
+    older.say(TurnPacket([]))
     for _ in range(20):
-        talking.say(Turn([]))
+        talking.say(TurnPacket([]))
         hurried.say(Nop())
         await trio.sleep(0.1)
     assert [session.lively for session in sessions] == [True, True, False]
@@ -500,7 +514,7 @@ async def test_who_is_heard_stays(system: System) -> None:
     pings = len(stream.sent)
     proxy = session.membrane.expect(7)
     for i in range(20):
-        stream.say(Turn([]))
+        stream.say(TurnPacket([]))
         session.facet.enter(partial(send, proxy, i))
         await trio.sleep(0.9)
     assert len(stream.sent) == pings + 20
@@ -510,7 +524,7 @@ async def test_stall(system: System) -> None:
     """The time runs from the moment when something was to be taken, and each time again."""
     stream = Fake()
     session = begin(system, stream)
-    stream.say(Turn([]))
+    stream.say(TurnPacket([]))
     await trio.sleep(0.5)
     proxy = session.membrane.expect(7)
     for _ in range(3):
@@ -533,7 +547,7 @@ async def test_grace(system: System) -> None:
     """Too much for a while is no reason; too much for long is."""
     stream = Fake()
     session = begin(system, stream)
-    stream.say(Turn([]))
+    stream.say(TurnPacket([]))
     await trio.sleep(0.5)
     proxy = session.membrane.expect(7)
 
@@ -573,7 +587,7 @@ async def test_who_owes_too_much_is_not_read(system: System) -> None:
     observer, target = published(system, Observer()), published(system, Target())
     session = begin(system, stream, evolve(TIMES, debt=1), publish=lambda: target)
     for i in range(50):
-        stream.say(Turn([(0, (M, i))]))
+        stream.say(TurnPacket([(0, (M, i))]))
     await system.settle()
     await trio.testing.wait_all_tasks_blocked()
     assert told == list(range(50))
@@ -667,7 +681,7 @@ async def record(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, bytes]]:
         client = Client(here[0])
         stream = Recorded(await open_stream(server.address))
         facet.enter(partial(react, partial(client.begin, stream)))
-        await until(lambda: server.sessions and len(server.sessions[0].standing) == 4)
+        await until(lambda: server.sessions and len(server.sessions[0].assertions) == 4)
         handles: list[Handle] = []
         await server.act(lambda: handles.append(assert_(server.ds, ["theirs", 1])))
         await server.act(lambda: handles.append(assert_(server.ds, ["theirs", ref(Entity())])))

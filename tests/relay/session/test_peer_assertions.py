@@ -29,60 +29,60 @@ class Colliding:
 
 def test_numbers() -> None:
     """One assertion for each number; a number can be used again when it is free; there may be only so many."""
-    standing = PeerAssertions(2, 1 << 30)
-    first = standing.add(1, "a", [], 300)
+    assertions = PeerAssertions(2, 1 << 30)
+    first = assertions.add(1, "a", [], 300)
     with pytest.raises(ProtocolError, match="handle 1 is in use"):
-        standing.add(1, "b", [], 300)
-    assert standing.add(2, "b", [], 300) is not None
-    assert standing.add(3, "c", [], 300) is None
-    assert standing.remove(1) is first
-    assert standing.remove(1) is None
-    assert standing.add(1, "c", [], 300) is not None
-    assert len(standing) == 2
+        assertions.add(1, "b", [], 300)
+    assert assertions.add(2, "b", [], 300) is not None
+    assert assertions.add(3, "c", [], 300) is None
+    assert assertions.remove(1) is first
+    assert assertions.remove(1) is None
+    assert assertions.add(1, "c", [], 300) is not None
+    assert len(assertions) == 2
 
 
 def test_too_many_of_one_hash() -> None:
     """Different values of one hash are bounded; equal ones are not, nor are those that are gone."""
-    standing = PeerAssertions(10 * ALIKE, 1 << 30)
+    assertions = PeerAssertions(10 * ALIKE, 1 << 30)
     for number in range(ALIKE):
-        standing.add(number, Colliding(number, 7), [], 300)
+        assertions.add(number, Colliding(number, 7), [], 300)
     for number in range(ALIKE, 3 * ALIKE):
-        standing.add(number, Colliding(5, 7), [], 300)
+        assertions.add(number, Colliding(5, 7), [], 300)
     with pytest.raises(ProtocolError, match="have one hash"):
-        standing.add(9 * ALIKE, Colliding(9 * ALIKE, 7), [], 300)
-    assert len(standing) == 3 * ALIKE
-    standing.remove(5)  # of which there are copies
+        assertions.add(9 * ALIKE, Colliding(9 * ALIKE, 7), [], 300)
+    assert len(assertions) == 3 * ALIKE
+    assertions.remove(5)  # of which there are copies
     with pytest.raises(ProtocolError, match="have one hash"):
-        standing.add(9 * ALIKE, Colliding(9 * ALIKE, 7), [], 300)
-    standing.remove(6)
-    standing.add(9 * ALIKE, Colliding(9 * ALIKE, 7), [], 300)
+        assertions.add(9 * ALIKE, Colliding(9 * ALIKE, 7), [], 300)
+    assertions.remove(6)
+    assertions.add(9 * ALIKE, Colliding(9 * ALIKE, 7), [], 300)
 
 
 def test_lists_of_minus_one_and_minus_two() -> None:
     """An honest peer may have lists that differ in nothing but where they have -1 and where -2: they all have one hash
     in CPython.
     """
-    standing = PeerAssertions(10 * ALIKE, 1 << 30)
+    assertions = PeerAssertions(10 * ALIKE, 1 << 30)
     for number, form in enumerate(itertools.product([-1, -2], repeat=9)):
-        assert standing.add(number, form, [], 300) is not None
+        assert assertions.add(number, form, [], 300) is not None
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 5), st.integers(0, 1))))
 def test_it_is_a_dictionary(steps: list[tuple[int, int, int]]) -> None:
     """Whatever comes and goes, it knows what is there, and in the end nothing is left."""
-    standing, there = PeerAssertions(100, 1 << 30), dict[int, PeerAssertion]()
+    assertions, there = PeerAssertions(100, 1 << 30), dict[int, PeerAssertion]()
     for number, value, key in steps:
         if number in there:
-            assert standing.remove(number) is there.pop(number)
+            assert assertions.remove(number) is there.pop(number)
         else:
-            told = standing.add(number, Colliding(value, key), [], 300)
-            assert told is not None
-            there[number] = told
+            assertion = assertions.add(number, Colliding(value, key), [], 300)
+            assert assertion is not None
+            there[number] = assertion
         chains: dict[Any, int] = {}
-        for alike in standing._alike.values():
+        for alike in assertions._alike.values():
             chains.update({alike.form: 1} if isinstance(alike, PeerAssertion) else alike)
-        assert sum(chains.values()) == len(there) == len(standing)
-        assert chains.keys() == {told.form for told in there.values()}
+        assert sum(chains.values()) == len(there) == len(assertions)
+        assert chains.keys() == {assertion.form for assertion in there.values()}
     for number in there:
-        standing.remove(number)
-    assert not standing._alike
+        assertions.remove(number)
+    assert not assertions._alike

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from relay.protocol.limits import DEFAULT
 from relay.protocol.observer import Observer
-from relay.protocol.packets import MINE, YOURS, A, Error, Event, Extension, M, Nop, R, Turn, WireRef, read, write
+from relay.protocol.packets import MINE, YOURS, A, Error, Event, Extension, M, Nop, R, TurnPacket, WireRef, read, write
 from relay.protocol.packets import S as SYNCED
 from relay.session.membrane import Crossing
 from syndicate import (
@@ -116,9 +116,9 @@ def test_assert_retract_message(wire: Wire, probe: Probe) -> None:
     wire.act(wire.left, first)
     assert probe.values == [("a", 1), ("b", True)]
     assert probe.messages == ["m"]
-    assert [[event[0] for _, event in packet.entries] for packet in wire.left.sent if isinstance(packet, Turn)] == [
-        [A, M, A]
-    ]
+    assert [
+        [event[0] for _, event in packet.entries] for packet in wire.left.sent if isinstance(packet, TurnPacket)
+    ] == [[A, M, A]]
     wire.act(wire.left, handles[0].retract)
     assert probe.values == [("b", True)]
     assert wire.left.events[-1] == (R, 1)
@@ -459,9 +459,9 @@ def test_a_remote_observer_knows_what_matches(data: st.DataObject) -> None:
 # ---------------------------------------------------------------------------------------------------- bad peers
 
 
-def turn(*events: Event, oid: int = 0) -> Turn:
+def turn(*events: Event, oid: int = 0) -> TurnPacket:
     """A packet of events for one target."""
-    return Turn([(oid, event) for event in events])
+    return TurnPacket([(oid, event) for event in events])
 
 
 @pytest.mark.parametrize(
@@ -471,7 +471,9 @@ def turn(*events: Event, oid: int = 0) -> Turn:
         (turn((A, 1, 7), (M, ("x", WireRef(MINE, 3)))), "introduces a reference"),
     ],
 )
-def test_a_bad_packet_has_no_effect_and_ends_the_session(wire: Wire, probe: Probe, packet: Turn, why: str) -> None:
+def test_a_bad_packet_has_no_effect_and_ends_the_session(
+    wire: Wire, probe: Probe, packet: TurnPacket, why: str
+) -> None:
     """The peer is told what was wrong; nothing of its packet was done, and what it had asserted is retracted."""
     wire.right.inject(turn((A, "before", 1)))
     wire.system.drain()
@@ -670,12 +672,12 @@ events = st.one_of(
     st.tuples(st.just(M), bodies | interests),
     st.tuples(st.just(SYNCED), wire_refs),
 )
-packets = st.builds(Turn, st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 9]), events), max_size=6))
+packets = st.builds(TurnPacket, st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 9]), events), max_size=6))
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(packets, max_size=6))
-def test_a_peer_may_send_anything(sent: list[Turn]) -> None:
+def test_a_peer_may_send_anything(sent: list[TurnPacket]) -> None:
     """Whatever a peer sends, nothing crashes, others are served, and nothing is left when it has gone."""
     wire = Wire(dataspace)
     ds = right_ds(wire)
@@ -714,18 +716,18 @@ def test_handlers_of_others_are_out_of_reach() -> None:
 
     wire.act(wire.right, lambda: spawn(bystander))
     everything = (Symbol("Observe"), (Symbol("bind"), (Symbol("_"),)), WireRef(MINE, 1))
-    wire.right.inject(Turn([(0, (A, everything, 1))]))
+    wire.right.inject(TurnPacket([(0, (A, everything, 1))]))
     wire.system.drain()
     (known,) = [oid for oid in wire.right.session.membrane.exports if oid]
     theirs = WireRef(YOURS, known)
-    wire.right.inject(Turn([(0, (SYNCED, theirs))]))
-    wire.right.inject(Turn([(0, (A, (Symbol("Observe"), (Symbol("_"),), theirs), 2))]))
-    wire.right.inject(Turn([(0, (A, (Symbol("Observe"), (Symbol("bind"), (Symbol("_"),)), theirs), 3))]))
-    wire.right.inject(Turn([(0, (M, 5)), (0, (M, (SEQ, "by", 6)))]))
-    wire.right.inject(Turn([(0, (R, 2)), (0, (R, 3))]))
+    wire.right.inject(TurnPacket([(0, (SYNCED, theirs))]))
+    wire.right.inject(TurnPacket([(0, (A, (Symbol("Observe"), (Symbol("_"),), theirs), 2))]))
+    wire.right.inject(TurnPacket([(0, (A, (Symbol("Observe"), (Symbol("bind"), (Symbol("_"),)), theirs), 3))]))
+    wire.right.inject(TurnPacket([(0, (M, 5)), (0, (M, (SEQ, "by", 6)))]))
+    wire.right.inject(TurnPacket([(0, (R, 2)), (0, (R, 3))]))
     wire.act(wire.right, lambda: send(ds, ["by", "still here"]))
     assert seen == [[("!", "still here")]]
-    wire.right.inject(Turn([(0, (R, 1))]))
+    wire.right.inject(TurnPacket([(0, (R, 1))]))
     wire.system.drain()
     assert wire.right.session.reason is None
     assert crossings(wire)[1] == EMPTY[1]
@@ -735,10 +737,10 @@ def test_the_events_of_a_turn_are_bounded() -> None:
     """By the session's own limit, be it above or below the usual one."""
     for most in (5000, 10):
         wire = Wire(dataspace, evolve(DEFAULT, events=most))
-        wire.right.inject(Turn([(0, (M, "x"))] * most))
+        wire.right.inject(TurnPacket([(0, (M, "x"))] * most))
         wire.system.drain()
         assert wire.right.session.reason is None
-        wire.right.inject(Turn([(0, (M, "x"))] * (most + 1)))
+        wire.right.inject(TurnPacket([(0, (M, "x"))] * (most + 1)))
         wire.system.drain()
         assert f"a turn of {most + 1} events" in str(wire.right.session.reason)
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from relay.protocol.codec import Msgpack
 from relay.protocol.limits import DEFAULT, Limits
-from relay.protocol.packets import MINE, A, Error, Event, M, Nop, R, Turn, WireRef, read, write
+from relay.protocol.packets import MINE, A, Error, Event, M, Nop, R, TurnPacket, WireRef, read, write
 from relay.protocol.packets import S as SYNCED
 from relay.session.session import Proxy, Session
 from syndicate import (
@@ -108,9 +108,9 @@ def unblock(wire: Wire, end: End, most: int = 1 << 16) -> None:
     end.blocked = False
 
 
-def turn(*events: Event, oid: int = 0) -> Turn:
+def turn(*events: Event, oid: int = 0) -> TurnPacket:
     """A packet of events for one target."""
-    return Turn([(oid, event) for event in events])
+    return TurnPacket([(oid, event) for event in events])
 
 
 # ---------------------------------------------------------------------------------------------------- state
@@ -345,10 +345,10 @@ def test_state_is_not_a_burden(wire: Wire, probe: Probe) -> None:
         ({"events": 3}, turn(*[(R, i) for i in range(4)]), "a peer may have 3 (events)"),
     ],
 )
-def test_what_a_peer_may_have(probe: Probe, limits: dict[str, Any], packet: Turn, why: str) -> None:
+def test_what_a_peer_may_have(probe: Probe, limits: dict[str, Any], packet: TurnPacket, why: str) -> None:
     """One more than that ends its session, with an error that says what there was too much of."""
     wire = Wire(lambda: ref(probe), Limits(**limits))
-    within = Turn(packet.entries[:-1])
+    within = TurnPacket(packet.entries[:-1])
     wire.right.inject(within)
     wire.system.drain()
     assert wire.right.session.reason is None
@@ -419,7 +419,7 @@ def test_debt_is_repaid_when_observers_were_told() -> None:
 # ---------------------------------------------------------------------------------------------------- bytes
 
 
-def _script() -> list[Turn | Nop]:
+def _script() -> list[TurnPacket | Nop]:
     observe = Symbol("Observe")
     pattern = freeze(encode(pattern_of(["present", capture()])))
     return [
@@ -451,7 +451,7 @@ def test_any_chunking_of_the_bytes_is_the_same(sizes: list[int]) -> None:
         for chunk in chunks:
             wire.right.hear(chunk)
             wire.system.drain()
-        said = [event for packet in wire.right.sent if isinstance(packet, Turn) for event in packet.entries]
+        said = [event for packet in wire.right.sent if isinstance(packet, TurnPacket) for event in packet.entries]
         session = wire.right.session
         counts = (session.packets_in, session.events_in, session.bytes_in, session.debt, session.pings, session.reason)
         said.sort(key=lambda entry: entry[0])  # in order for each reference; several answer each in its time
@@ -498,7 +498,7 @@ def test_forget(wire: Wire, probe: Probe) -> None:
 def test_a_read_of_many_events_lets_others_have_their_turns(wire: Wire, probe: Probe) -> None:
     """A thousand events in one read are done in several turns, between which others have theirs; in order, and all."""
     codec, session = Msgpack(), wire.right.session
-    wire.right.hear(b"".join([codec.encode(write(Turn([(0, (M, i))]))) for i in range(1000)]))
+    wire.right.hear(b"".join([codec.encode(write(TurnPacket([(0, (M, i))]))) for i in range(1000)]))
     seen: list[int] = []
     wire.right.facet.enter(lambda: seen.append(session.events_in))
     wire.system.drain()

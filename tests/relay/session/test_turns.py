@@ -24,7 +24,7 @@ from relay.nested import Inbound, Outbound, nested
 from relay.protocol.codec import Codec, Msgpack, Preserves
 from relay.protocol.codec.preserves_text import PreservesText
 from relay.protocol.limits import DEFAULT
-from relay.protocol.packets import MINE, A, M, R, Turn, WireRef
+from relay.protocol.packets import MINE, A, M, R, TurnPacket, WireRef
 from relay.protocol.packets import S as SYNCED
 from relay.server.broker import Broker
 from syndicate import (
@@ -246,7 +246,7 @@ def test_a_turn_is_one_patch_at_a_peer(codec: Callable[..., Codec], program: lis
     for end in between.ends:
         assert end.session.reason is None
         for packet in end.sent:
-            kinds = [event[0] for _, event in packet.entries] if isinstance(packet, Turn) else []
+            kinds = [event[0] for _, event in packet.entries] if isinstance(packet, TurnPacket) else []
             assert R not in kinds or not {A, M} & set(kinds[kinds.index(R) :]), "a packet is a patch"
 
 
@@ -426,15 +426,15 @@ def wire(told: Told) -> Wire:
 )
 def test_a_packet_of_another_program_is_a_patch(wire: Wire, told: Told, events: list[Any], heard: list[Any]) -> None:
     """Those that send a retraction first are put in order; what comes back in the same packet has never gone."""
-    wire.right.inject(Turn([(0, (A, "a", 1))]))
+    wire.right.inject(TurnPacket([(0, (A, "a", 1))]))
     wire.system.drain()
     told.heard.clear()
-    wire.right.inject(Turn([(0, event) for event in events]))
+    wire.right.inject(TurnPacket([(0, event) for event in events]))
     wire.system.drain()
     assert told.heard == heard
-    assert len(wire.right.session.standing) == len(told.there)
+    assert len(wire.right.session.assertions) == len(told.there)
     for number in range(1, 4):
-        wire.right.inject(Turn([(0, (R, number))]))
+        wire.right.inject(TurnPacket([(0, (R, number))]))
     wire.system.drain()
     assert told.there == {}
     assert wire.right.crossings == (1, 0, 0, 0)
@@ -442,11 +442,11 @@ def test_a_packet_of_another_program_is_a_patch(wire: Wire, told: Told, events: 
 
 def test_an_answer_comes_after_the_retractions_of_its_packet(wire: Wire, told: Told) -> None:
     """Where another program asks between them, too."""
-    wire.right.inject(Turn([(0, (A, "a", 1))]))
+    wire.right.inject(TurnPacket([(0, (A, "a", 1))]))
     wire.system.drain()
     told.heard.clear()
     mine = WireRef(MINE, 7)
-    wire.right.inject(Turn([(0, (R, 1)), (0, (SYNCED, mine)), (0, (A, "b", 2))]))
+    wire.right.inject(TurnPacket([(0, (R, 1)), (0, (SYNCED, mine)), (0, (A, "b", 2))]))
     wire.system.drain()
     replies = [event for event in wire.right.events if event[0] is M]
     assert replies == [(M, TRUE)]

@@ -16,9 +16,9 @@ from relay.capabilities.sturdy import DEFAULT as PUBLIC
 from relay.capabilities.sturdy import parse_ref
 from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
 from relay.protocol.limits import DEFAULT, Limits
-from relay.protocol.packets import MINE, A, Error, M, Nop, S, Turn, WireRef, write
+from relay.protocol.packets import MINE, A, Error, M, Nop, S, TurnPacket, WireRef, write
 from relay.server.broker import Broker
-from relay.session.clock import NEVER, Clock, Watch
+from relay.session.deadlines import NEVER, Deadlines, Watch
 from relay.session.session import Session
 from relay.transport import Address, open_stream
 from syndicate import Entity, Symbol, dataspace, open_system, ref
@@ -49,15 +49,23 @@ def guarded() -> Any:
     return ref(Gatekeeper({"syndicate": (b"", dataspace())}))
 
 
-RESOLVE = Turn([(0, (A, (Symbol("resolve"), freeze(parse_ref(PUBLIC)), WireRef(MINE, 0)), 1))])
-WRONG = Turn(
+RESOLVE = TurnPacket([(0, (A, (Symbol("resolve"), freeze(parse_ref(PUBLIC)), WireRef(MINE, 0)), 1))])
+WRONG = TurnPacket(
     [(0, (A, (Symbol("resolve"), freeze(parse_ref(PUBLIC.replace("syndicate", "other"))), WireRef(MINE, 0)), 1))]
 )
 
 
 @pytest.mark.parametrize(
     "said",
-    [[], [Nop()], [Turn([])], [WRONG], [Turn([(0, (M, "hello"))])], [Turn([(0, (S, WireRef(MINE, 5)))])], [Nop()] * 50],
+    [
+        [],
+        [Nop()],
+        [TurnPacket([])],
+        [WRONG],
+        [TurnPacket([(0, (M, "hello"))])],
+        [TurnPacket([(0, (S, WireRef(MINE, 5)))])],
+        [Nop()] * 50,
+    ],
     ids=["nothing", "a ping", "an empty turn", "a wrong capability", "a message", "a sync", "many pings"],
 )
 async def test_only_a_capability_ends_the_opening(system: System, said: list[Any]) -> None:
@@ -88,7 +96,7 @@ async def test_a_packet_that_has_begun_must_end(
     if admitted:
         await stream.bring(writer.encode(write(RESOLVE)))
     await stream.bring(writer.encode(write(Nop())))
-    packet = writer.encode(write(Turn([(0, (M, "x" * 900_000))])))
+    packet = writer.encode(write(TurnPacket([(0, (M, "x" * 900_000))])))
     await trio.sleep(30)
     assert goes_on(session), "no packet has begun"
     sent = 0
@@ -112,7 +120,7 @@ async def test_a_slow_packet_arrives(system: System) -> None:
 
     target = published(system, Ear())
     session = begin(system, stream, evolve(TIMES, idle=1e6), publish=lambda: target)
-    packet = Msgpack().encode(write(Turn([(0, (M, "x" * 900_000))])))
+    packet = Msgpack().encode(write(TurnPacket([(0, (M, "x" * 900_000))])))
     stream.say(Nop())
     for _ in range(3):
         for start in range(0, len(packet), 30_000):
@@ -125,28 +133,28 @@ async def test_a_slow_packet_arrives(system: System) -> None:
 
 def half(codec: Codec, size: int) -> bytes:
     """A packet that is large because of one string, without its end."""
-    return codec.encode(write(Turn([(0, (M, "x" * size))])))[: size - 10]
+    return codec.encode(write(TurnPacket([(0, (M, "x" * size))])))[: size - 10]
 
 
 def small(codec: Codec, size: int) -> bytes:
     """A packet of very small values, without its end."""
-    return codec.encode(write(Turn([(0, (M, freeze([[]] * (size // 2))))])))[: size - 10]
+    return codec.encode(write(TurnPacket([(0, (M, freeze([[]] * (size // 2))))])))[: size - 10]
 
 
 def many(codec: Codec, size: int) -> bytes:
     """Assertions that nobody answers."""
-    return b"".join(codec.encode(write(Turn([(0, (A, "x" * 100, i))]))) for i in range(size // 100))
+    return b"".join(codec.encode(write(TurnPacket([(0, (A, "x" * 100, i))]))) for i in range(size // 100))
 
 
 def references(codec: Codec, size: int) -> bytes:
     """An assertion of many references."""
     forms = tuple(WireRef(MINE, i) for i in range(size // 50))
-    return codec.encode(write(Turn([(0, (A, (SEQ, *forms), 1))])))
+    return codec.encode(write(TurnPacket([(0, (A, (SEQ, *forms), 1))])))
 
 
 def questions(codec: Codec, size: int) -> bytes:
     """Things to be answered, to somebody who does not read."""
-    return b"".join(codec.encode(write(Turn([(0, (S, WireRef(MINE, 1)))] * 100))) for _ in range(size // 1000))
+    return b"".join(codec.encode(write(TurnPacket([(0, (S, WireRef(MINE, 1)))] * 100))) for _ in range(size // 1000))
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -187,12 +195,12 @@ def test_the_bytes_of_assertions_are_bounded() -> None:
     """However few they are; and what is retracted is given back."""
     wire = Both(lambda: ref(Entity()), Limits(asserted=100_000))
     for i in range(20):
-        wire.right.inject(Turn([(0, (A, "x" * 60_000, i))]))
-        wire.right.inject(Turn([(0, (Symbol("R"), i))]))
+        wire.right.inject(TurnPacket([(0, (A, "x" * 60_000, i))]))
+        wire.right.inject(TurnPacket([(0, (Symbol("R"), i))]))
     wire.system.drain()
     assert goes_on(wire.right.session)
-    assert wire.right.session.standing.size == 0
-    wire.right.inject(Turn([(0, (A, "x" * 60_000, 1)), (0, (A, "x" * 60_000, 2))]))
+    assert wire.right.session.assertions.size == 0
+    wire.right.inject(TurnPacket([(0, (A, "x" * 60_000, 1)), (0, (A, "x" * 60_000, 2))]))
     wire.system.drain()
     assert wire.right.session.exceeded == "asserted"
     assert isinstance(wire.right.sent[-1], Error)
@@ -238,7 +246,7 @@ async def test_strangers_keep_nobody_out(scheme: str, tmp_path: Path) -> None:
         await late.send([Msgpack().encode(write(RESOLVE))])
         assert await late.receive()
         assert len(server.broker.lobby) == 7
-        await guest.send([Msgpack().encode(write(Turn([(1, (S, WireRef(MINE, 1)))])))])
+        await guest.send([Msgpack().encode(write(TurnPacket([(1, (S, WireRef(MINE, 1)))])))])
         assert await guest.receive()
         for stream in [*silent, guest, late]:
             await stream.close()
@@ -292,7 +300,7 @@ async def test_an_overload_sends_the_strangers_away() -> None:
         with pytest.raises((trio.BrokenResourceError, AssertionError)):
             assert await silent.receive()
         await silent.close()
-        await guest.send([Msgpack().encode(write(Turn([(1, (S, WireRef(MINE, 1)))])))])
+        await guest.send([Msgpack().encode(write(TurnPacket([(1, (S, WireRef(MINE, 1)))])))])
         assert await guest.receive()
         await guest.close()
 
@@ -302,7 +310,7 @@ async def test_an_overload_sends_the_strangers_away() -> None:
 
 async def test_the_clock_asks_in_time_and_seldom(autojump_clock: Any) -> None:
     """Each in its time, whatever moves; a thousand together, and once a step."""
-    clock, asked = Clock(), dict[int, list[float]]()
+    clock, asked = Deadlines(), dict[int, list[float]]()
     dues = dict.fromkeys(range(1000), NEVER)
 
     def look(i: int) -> Callable[[float], float]:
@@ -344,20 +352,20 @@ async def test_the_clock_asks_in_time_and_seldom(autojump_clock: Any) -> None:
 
 async def test_idle_connections_cost_next_to_nothing(autojump_clock: Any) -> None:
     """In a minute, each is asked six times and pinged six times, and all of them together wake one task."""
-    from relay.session.clock import clock
+    from relay.session.deadlines import deadlines
 
     async with open_system() as system:
         streams = [Fake() for _ in range(200)]
         sessions: list[Session] = []
         for stream in streams:
             sessions.append(begin(system, stream, DEFAULT))
-            stream.say(Turn([]))
+            stream.say(TurnPacket([]))
         await trio.sleep(11)
-        asked, woken = clock().asked, clock().woken
+        asked, woken = deadlines().asked, deadlines().woken
         reads = sum(stream.reads for stream in streams)
         await trio.sleep(60)
         assert all(map(goes_on, sessions))
-        assert clock().asked - asked <= 200 * 12
-        assert clock().woken - woken <= 12
+        assert deadlines().asked - asked <= 200 * 12
+        assert deadlines().woken - woken <= 12
         assert sum(stream.reads for stream in streams) == reads
         assert sum(len(stream.sent) for stream in streams) <= 200 * 7

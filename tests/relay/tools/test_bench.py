@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from relay import connect
 from relay.capabilities.sturdy import DEFAULT, parse_ref, show
 from relay.server.broker import Broker
-from relay.tools.bench import Bench, Load, Tally, Way, percentile
+from relay.tools.bench import Bench, Load, Route, Tally, percentile
 from syndicate import ANY, Ref, capture, dataspace, on_asserted, on_message, run, send, spawn, stop_actor
 from tests.relay.commands import Process, Server, Start, end
 from tests.work import PATIENCE
@@ -72,7 +72,7 @@ def test_what_is_counted_has_happened(clients: int, window: int, count: int) -> 
 def test_order_is_watched(coming: list[int]) -> None:
     """Each counts once; those that come after a later one are counted, and those that come again."""
     tally = Tally("messages")
-    way = Way(tally)
+    way = Route(tally)
     for number in range(10):
         way.sent(number)
     for number in coming:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from relay.tools.printer import ROOM, Layout, Outlet, Printer
+from relay.tools.printer import MOST_WAITING, LineStyle, OutputThread, Printer
 from syndicate import run
 from syndicate.errors import OutputError
 from tests.work import PATIENCE
@@ -37,7 +37,7 @@ class Slot:
 
 def printer(slot: Any, **options: Any) -> Printer:
     """One that writes JSON there."""
-    return Printer(slot, Layout(as_json=True), **options)
+    return Printer(slot, LineStyle(as_json=True), **options)
 
 
 def tell(to: Printer, *events: Any) -> None:
@@ -160,7 +160,7 @@ def test_a_reader_who_does_not_read_blocks_nobody() -> None:
         reading.wait(PATIENCE)
         written.extend(data)
 
-    outlet = Outlet(write)
+    outlet = OutputThread(write)
     outlet.wake = woken.set
     shown = printer(outlet)
     for _ in range(100):
@@ -173,7 +173,7 @@ def test_a_reader_who_does_not_read_blocks_nobody() -> None:
     events = [json.loads(line) for line in written.decode().splitlines()]
     messages = sum(event.get("event") == "!" for event in events)
     missed = sum(event.get("missed", 0) for event in events)
-    assert ROOM < messages * 1000 * 1.1 < ROOM * 1.2
+    assert MOST_WAITING < messages * 1000 * 1.1 < MOST_WAITING * 1.2
     assert messages + missed == 2000
     assert sum(event.get("event") == "+" for event in events) == 100
 
@@ -186,7 +186,7 @@ def test_output_that_fails(number: int, raised: bool) -> None:
     def write(data: bytes) -> None:
         raise OSError(number, "No space left on device")
 
-    outlet = Outlet(write)
+    outlet = OutputThread(write)
     outlet.wake = woken.set
     shown = printer(outlet)
     tell(shown, ("!", None, "x"))

@@ -171,7 +171,7 @@ def test_an_observer_that_goes_is_told_that_everything_goes() -> None:
     watcher.seen.clear()
     stage.act(lambda ds: observe.retract())
     assert sorted(watcher.seen) == [("-", 0), ("-", 1), ("-", 2)]
-    assert not watcher.known
+    assert not watcher.captures
     stage.act(lambda ds: (assert_(ds, P("late")), send(ds, P("late"))))
     assert len(watcher.seen) == 3
     assert other[3:] == [("+", "late"), ("!", "late")]

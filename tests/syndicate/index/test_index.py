@@ -42,7 +42,7 @@ from syndicate.index import analysis, compiled
 from syndicate.index import interest as interests
 from syndicate.index.analysis import analyse
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT
-from syndicate.index.skeleton import Index, Statistics
+from syndicate.index.skeleton import Index, IndexSize
 from syndicate.testing import Seen, settled, watch
 from syndicate.values.pattern import Capture, Group, Pattern, match, pattern_of
 from syndicate.values.value import Frozen, freeze, thaw
@@ -227,7 +227,7 @@ class Machine(RuleBasedStateMachine):
         prevent_inert_check()
         self.refs += [Ref(current_facet(), observer, observer.raw) for observer in observers]
 
-    def statistics(self) -> Statistics:
+    def statistics(self) -> IndexSize:
         index: Index = index_of(self.ds)
         return index.statistics()
 

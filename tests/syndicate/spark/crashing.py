@@ -21,7 +21,7 @@ from relay import connect
 from syndicate import Ref, current_facet, linked_task, run
 from syndicate.spark import spark_source
 from syndicate.spark.delivery import Delivery
-from syndicate.spark.journal import Journal
+from syndicate.spark.journal import SourceJournal
 from syndicate.spark.source import _Source
 from syndicate.values.record import record
 from tests.syndicate.spark.microbatches import Session, Stream
@@ -30,8 +30,8 @@ Steps = Mapping[str, tuple[type, str]]
 
 STEPS: Steps = {
     "plan": (_Source, "_plan"),
-    "write": (Journal, "write"),
-    "commit": (Journal, "commit"),
+    "write": (SourceJournal, "write"),
+    "commit": (SourceJournal, "commit"),
     "send": (Delivery, "send"),
     "ack": (Delivery, "acknowledged"),
 }

@@ -108,7 +108,7 @@ async def crash_and_restart(
                 (found.add if mark == "+" else found.remove)(value)
         return found
 
-    async def stands(wanted: set[Any]) -> None:
+    async def is_asserted(wanted: set[Any]) -> None:
         with trio.fail_after(PATIENCE):
             await until(lambda: there() == wanted)
 
@@ -125,13 +125,13 @@ async def crash_and_restart(
                     await _say(process, point)
                     if point == "never":
                         assert await _heard(process) == "done"
-                        await stands(case.expected(states[-1]))
+                        await is_asserted(case.expected(states[-1]))
                         await _say(process, "end")
                         assert await _heard(process) == "0"
                     else:
                         assert await _heard(process) == str(-signal.SIGKILL), f"it did not come to {point}"
                     case.kept(directory, states)
-                    await stands(set())
+                    await is_asserted(set())
             finally:
                 process.kill()
                 await process.wait()

@@ -21,14 +21,14 @@ import trio
 from syndicate import ANY, assert_, current_facet, dataspace, linked_task, on_asserted, open_system, spawn
 from syndicate.actors.verbs import sync
 from syndicate.spark.sink import SparkWritten, spark_sink
-from syndicate.spark.table import Table
+from syndicate.spark.table import SinkTable
 from syndicate.values.record import record
 
 POINTS = {
-    "write": (Table, "write"),
-    "changes": (Table, "_changed"),
-    "snapshot": (Table, "_renewed"),
-    "commit": (Table, "commit"),
+    "write": (SinkTable, "write"),
+    "changes": (SinkTable, "_changed"),
+    "snapshot": (SinkTable, "_renewed"),
+    "commit": (SinkTable, "commit"),
 }
 ENDS = "early", "never"
 STATES = 60

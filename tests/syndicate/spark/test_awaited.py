@@ -16,7 +16,7 @@ from syndicate.actors.verbs import stop_actor
 from syndicate.errors import SinkError
 from syndicate.flow.circuit import Circuit
 from syndicate.spark import SparkSource, spark_sink, spark_source, spark_view
-from syndicate.spark.table import Table
+from syndicate.spark.table import SinkTable
 from syndicate.testing import watch
 from tests.syndicate.spark.microbatches import Session, Stream
 from tests.syndicate.spark.test_sink import Jar, World, sunk
@@ -121,13 +121,13 @@ async def test_a_stop_while_it_waits(
     await kept(tmp_path, *before)
     monkeypatch.setattr("syndicate.spark.sink.ENDING", PATIENCE)
     ready = threading.Event()
-    real = Table.standing
+    real = SinkTable.contents
 
-    def opened(table: Table) -> Any:
+    def opened(table: SinkTable) -> Any:
         ready.wait()
         return real(table)
 
-    monkeypatch.setattr(Table, "standing", opened)
+    monkeypatch.setattr(SinkTable, "contents", opened)
     async with sunk(tmp_path, *there, *came, **options) as world:
         if why != "a slow disk":
             ready.set()

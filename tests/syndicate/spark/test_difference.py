@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syndicate.spark.columns import forms
-from syndicate.spark.difference import Difference, between
+from syndicate.spark.difference import SnapshotDifference, between
 
 STRUCT = pa.struct([("a", pa.int8()), ("b", pa.list_(pa.string()))])
 SCHEMA = pa.schema(
@@ -82,7 +82,7 @@ def test_few_rows_are_left(order: list[int]) -> None:
 
 def test_other_columns() -> None:
     """There is no difference from nothing, nor from a table with other columns."""
-    difference = Difference()
+    difference = SnapshotDifference()
     assert difference.of(pa.table({"a": [1]})) is None
     assert difference.of(pa.table({"a": ["1"]})) is None
     rows, counts = difference.of(pa.table({"a": ["1"]})) or pytest.fail("no difference")

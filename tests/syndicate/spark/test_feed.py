@@ -8,9 +8,9 @@ import pytest
 from syndicate import dataspace, record, run
 from syndicate.errors import SourceError
 from syndicate.spark import Feed, spark_source
+from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.feed import DELTA, ICEBERG, feed_of
-from syndicate.spark.rows import Rows
-from syndicate.spark.standing import Standing
+from syndicate.spark.rows import TableRows
 from syndicate.values.value import thaw
 
 
@@ -47,8 +47,8 @@ def test_conventional_feeds(name: str, key: list[str]) -> None:
             more: [0, 0, 0, 0, 0],
         }
     )
-    rows = Rows(Account, key, feed.kind, feed.order, ignore=feed.ignore, words=feed.words, commit=feed.commit)
-    standing = Standing(keyed=bool(key))
+    rows = TableRows(Account, key, feed.kind, feed.order, ignore=feed.ignore, words=feed.words, commit=feed.commit)
+    standing = CurrentRows(keyed=bool(key))
     told = [standing.change(step) for step in rows.steps(table)]
     assert [(sorted(map(str, map(thaw, adds))), list(map(thaw, removes))) for adds, removes in told] == [
         (["Account(number=1, owner='Al')", "Account(number=2, owner='Bo')"], []),
@@ -59,7 +59,7 @@ def test_conventional_feeds(name: str, key: list[str]) -> None:
 
 def test_an_unknown_word() -> None:
     """A word that the feed does not know is named with those that it does."""
-    rows = Rows(Account, (), "op", "lsn", words={"c": 1, "d": -1})
+    rows = TableRows(Account, (), "op", "lsn", words={"c": 1, "d": -1})
     with pytest.raises(SourceError, match="holds 'u', which is no weight: weights are integers or one of c, d"):
         rows.steps(pa.table({"number": [1], "owner": ["Al"], "op": ["u"], "lsn": [1]}))
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from syndicate import Record, Symbol
 from syndicate.errors import SourceJournalError
 from syndicate.spark import journal as module
-from syndicate.spark.journal import Journal, described, packed, unpacked
+from syndicate.spark.current_rows import CurrentRows
+from syndicate.spark.journal import SourceJournal, described, packed, unpacked
 from syndicate.spark.rows import Step
-from syndicate.spark.standing import Standing
 from syndicate.values.value import freeze
 from tests.strategies import values
 
@@ -61,8 +61,8 @@ def test_a_journal_is_what_stands(
 ) -> None:
     """After any batches, and whenever it is opened again, what it says stands is what stands."""
     path = tmp_path_factory.mktemp("journal") / "j"
-    journal = Journal(path, ABOUT)
-    standing, oracle = journal.standing(keyed), Standing(keyed=keyed)
+    journal = SourceJournal(path, ABOUT)
+    standing, oracle = journal.current(keyed), CurrentRows(keyed=keyed)
     for number, batch in enumerate(batches):
         changes = [(freeze(Record("Box", [name])), weight) for name, weight in dict(batch).items()]
         step = Step(changes, [(name,) for name in dict(batch)] if keyed else None)
@@ -73,9 +73,9 @@ def test_a_journal_is_what_stands(
         journal.commit()
         if random.random() < 0.5:
             journal.close()
-            journal = Journal(path, ABOUT)
+            journal = SourceJournal(path, ABOUT)
             assert not journal.expects(number, "q")
-            standing = journal.standing(keyed)
+            standing = journal.current(keyed)
             assert (standing.weights, standing.of_key) == (oracle.weights, oracle.of_key)
             assert (journal.last, journal.place) == (number, str(number))
             assert journal.clock == (Symbol("At"), number)
@@ -84,24 +84,24 @@ def test_a_journal_is_what_stands(
 
 def test_what_was_not_committed_is_not_there(path: Path) -> None:
     """The view does not have it, nor the last batch."""
-    journal = Journal(path, ABOUT)
-    standing = journal.standing()
+    journal = SourceJournal(path, ABOUT)
+    standing = journal.current()
     for number, form in enumerate("ab"):
         standing.change(Step([(form, 1)]))
         journal.write(standing, number)
         if form == "a":
             journal.commit()
     journal.close()
-    again = Journal(path, ABOUT)
-    assert again.standing().weights == {"a": 1}
+    again = SourceJournal(path, ABOUT)
+    assert again.current().weights == {"a": 1}
     assert again.last == 0
     again.close()
 
 
 def refused(path: Path, about: dict[str, str] = ABOUT) -> str:
     """What is said about a journal that cannot be opened: one sentence, which names it."""
-    with pytest.raises(SourceJournalError) as caught, contextlib.closing(Journal(path, about)) as journal:
-        journal.standing()
+    with pytest.raises(SourceJournalError) as caught, contextlib.closing(SourceJournal(path, about)) as journal:
+        journal.current()
     text = str(caught.value)
     assert str(path) in text
     assert "\n" not in text
@@ -111,7 +111,7 @@ def refused(path: Path, about: dict[str, str] = ABOUT) -> str:
 
 def test_a_journal_of_another_source(path: Path) -> None:
     """A journal belongs to the rows that it was made for."""
-    Journal(path, ABOUT).close()
+    SourceJournal(path, ABOUT).close()
     assert 'of another source, or of one before its rows had changed: its record is "Box(name)", and here' in refused(
         path, described({"record": "Box(name, size)", "key": []})
     )
@@ -119,20 +119,20 @@ def test_a_journal_of_another_source(path: Path) -> None:
 
 def test_a_journal_in_use(path: Path) -> None:
     """One source has it at a time, in this process and in others; the lock goes with the process."""
-    journal = Journal(path, ABOUT)
+    journal = SourceJournal(path, ABOUT)
     assert f"is in use by process {os.getpid()}, this one: close it or give each source its own" in refused(path)
     program = f"""
 from syndicate.errors import SourceJournalError
-from syndicate.spark.journal import Journal
+from syndicate.spark.journal import SourceJournal
 try:
-    Journal({str(path)!r}, {ABOUT!r})
+    SourceJournal({str(path)!r}, {ABOUT!r})
 except SourceJournalError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert f"is in use by process {os.getpid()}: stop it" in done.stdout
     journal.close()
-    Journal(path, ABOUT).close()
+    SourceJournal(path, ABOUT).close()
 
 
 def test_no_journal(path: Path) -> None:
@@ -146,7 +146,7 @@ def test_no_journal(path: Path) -> None:
     other.close()
     assert "is no journal of a Spark source: give journal= another path" in refused(path)
     path.unlink()
-    Journal(path, ABOUT).close()
+    SourceJournal(path, ABOUT).close()
     with sqlite3.connect(path) as later:
         later.execute("PRAGMA user_version = 99")
     later.close()
@@ -155,8 +155,8 @@ def test_no_journal(path: Path) -> None:
 
 def test_a_damaged_journal(path: Path) -> None:
     """A journal whose pages were overwritten, or whose entries are no forms, is not believed."""
-    journal = Journal(path, ABOUT)
-    standing = journal.standing()
+    journal = SourceJournal(path, ABOUT)
+    standing = journal.current()
     standing.change(Step([(freeze(f"form {number}"), 1) for number in range(2000)]))
     journal.write(standing, 0)
     journal.commit()
@@ -177,8 +177,8 @@ def test_a_changed_byte(path: Path) -> None:
     """A byte that a disk has changed may leave a good SQLite file and a good form: it is found nevertheless, in an
     entry, in a weight, and in the number of the last batch.
     """
-    journal = Journal(path, ABOUT)
-    standing = journal.standing(keyed=True)
+    journal = SourceJournal(path, ABOUT)
+    standing = journal.current(keyed=True)
     standing.change(Step([("form one", 1)], [("key one",)]))
     journal.write(standing, 7, "of one", place="at 7", clock=(Symbol("At"), 7))
     journal.commit()
@@ -198,8 +198,8 @@ def test_a_changed_byte(path: Path) -> None:
         spoilt.close()
         assert "is damaged" in refused(path)
     path.write_bytes(good)
-    again = Journal(path, ABOUT)
-    assert again.standing(keyed=True).of_key == {("key one",): "form one"}
+    again = SourceJournal(path, ABOUT)
+    assert again.current(keyed=True).of_key == {("key one",): "form one"}
     again.close()
 
 
@@ -207,8 +207,8 @@ def test_a_changed_bit_of_the_log(path: Path, tmp_path: Path) -> None:
     """After a crash the log holds what was committed: a bit that is another is told, or takes back the last batch, as a
     torn end does, and no batch before it.
     """
-    journal = Journal(path, ABOUT)
-    standing = journal.standing()
+    journal = SourceJournal(path, ABOUT)
+    standing = journal.current()
     for batch in range(5):
         standing.change(Step([(f"form {batch}", 1)]))
         journal.write(standing, batch)
@@ -224,7 +224,7 @@ def test_a_changed_bit_of_the_log(path: Path, tmp_path: Path) -> None:
         copy.write_bytes(whole)
         Path(f"{copy}-wal").write_bytes(bad)
         try:
-            again = Journal(copy, ABOUT)
+            again = SourceJournal(copy, ABOUT)
         except SourceJournalError as error:
             assert "is damaged" in str(error)  # noqa: PT017  # or there is none
             lasts.append(-1)
@@ -237,14 +237,14 @@ def test_a_changed_bit_of_the_log(path: Path, tmp_path: Path) -> None:
 
 def test_a_journal_that_is_closed(path: Path) -> None:
     """A batch that comes when the source has stopped is not in the journal, and nobody is told of damage."""
-    journal = Journal(path, ABOUT)
-    standing = journal.standing()
+    journal = SourceJournal(path, ABOUT)
+    standing = journal.current()
     journal.write(standing, 0)
     journal.close()
     for late in (journal.commit, lambda: journal.write(standing, 1)):
         with pytest.raises(SourceJournalError, match="is closed: its source has stopped"):
             late()
-    again = Journal(path, ABOUT)
+    again = SourceJournal(path, ABOUT)
     assert again.last == -1
     again.close()
 
@@ -257,26 +257,26 @@ def test_a_place_where_nothing_can_be(tmp_path: Path) -> None:
 
 def test_a_full_disk(path: Path) -> None:
     """A batch that finds no room is not there, and the one after can be."""
-    journal = Journal(path, ABOUT)
+    journal = SourceJournal(path, ABOUT)
     pages = journal._one("PRAGMA page_count")[0]
     journal._db.execute(f"PRAGMA max_page_count = {pages}")
-    standing = journal.standing()
+    standing = journal.current()
     standing.change(Step([(freeze("x" * 1000 + str(number)), 1) for number in range(100)]))
     with pytest.raises(SourceJournalError, match=r"the disk with the journal .* is full: make room"):
         journal.write(standing, 0)
     journal._db.execute("PRAGMA max_page_count = 100000")
     journal.close()
-    again = Journal(path, ABOUT)
-    assert (again.last, again.standing().weights) == (-1, {})
+    again = SourceJournal(path, ABOUT)
+    assert (again.last, again.current().weights) == (-1, {})
     again.close()
 
 
 def test_batches_that_do_not_follow(path: Path) -> None:
     """A checkpoint of another query, and one that is ahead, do not belong to the journal."""
-    journal = Journal(path, ABOUT)
+    journal = SourceJournal(path, ABOUT)
     with pytest.raises(SourceJournalError, match="ends with batch -1, and the checkpoint goes on with 3"):
         journal.expects(3, "q")
-    standing = journal.standing()
+    standing = journal.current()
     for number in range(3):
         assert journal.expects(number, "q")
         journal.write(standing, number, "q")

@@ -8,7 +8,7 @@ import pytest
 from syndicate import record
 from syndicate.errors import SourceError
 from syndicate.spark.columns import NULL
-from syndicate.spark.rows import Rows
+from syndicate.spark.rows import TableRows
 from syndicate.values.value import thaw
 
 
@@ -26,10 +26,10 @@ class At:
 def test_by_name() -> None:
     """Fields take their columns by name, whatever the order; columns that are ignored by name do not count."""
     table = pa.table({"more": [0, 0], "right": [1, None], "left": ["a", "b"]})
-    (step,) = Rows(Pair, ignore=["more"]).steps(table)
+    (step,) = TableRows(Pair, ignore=["more"]).steps(table)
     assert [(thaw(form), weight) for form, weight in step.changes] == [(Pair("a", 1), 1), (Pair("b", NULL), 1)]
     assert step.keys is None
-    assert Rows(Pair, ignore=["more"]).steps(table[:0]) == []
+    assert TableRows(Pair, ignore=["more"]).steps(table[:0]) == []
 
 
 def test_steps_keys_weights_and_clock() -> None:
@@ -37,7 +37,7 @@ def test_steps_keys_weights_and_clock() -> None:
     table = pa.table(
         {"left": ["b", "a", "c"], "right": [1, 1, 1], "when": [20, 10, 10], "change": ["delete", "insert", "insert"]}
     )
-    first, second = Rows(Pair, key=["left"], weight="change", sequence="when", clock=At).steps(table)
+    first, second = TableRows(Pair, key=["left"], weight="change", sequence="when", clock=At).steps(table)
     assert sorted(thaw(form).left for form, _ in first.changes) == ["a", "c"]
     assert sorted(first.keys or ()) == [("a",), ("c",)]
     assert [weight for _, weight in first.changes] == [1, 1]
@@ -71,13 +71,13 @@ def test_what_does_not_fit(columns: dict[str, Any], message: str) -> None:
     sequence = "when" if "when" in columns or "right" in columns else None
     weight = "w" if "when" in columns else None
     with pytest.raises(SourceError, match=message):
-        Rows(Pair, sequence=sequence, weight=weight).steps(pa.table(columns))
+        TableRows(Pair, sequence=sequence, weight=weight).steps(pa.table(columns))
 
 
 def test_a_column_twice() -> None:
     """A join may leave two columns of one name; which one is meant is not guessed."""
     with pytest.raises(SourceError, match="2 columns 'left', which is a field of Pair"):
-        Rows(Pair).check(["left", "right", "left"])
+        TableRows(Pair).check(["left", "right", "left"])
 
 
 @pytest.mark.parametrize(
@@ -94,13 +94,13 @@ def test_a_column_twice() -> None:
 def test_bad_parameters(parameters: dict[str, Any], message: str) -> None:
     """A mistake in the call is told at the call."""
     with pytest.raises(SourceError, match=message):
-        Rows(**parameters)
+        TableRows(**parameters)
 
 
 def test_the_shape() -> None:
     """The types of the columns that become values are known before any row is; weights and order are not among them."""
     schema = pa.schema({"left": pa.string(), "right": pa.list_(pa.int64()), "w": pa.int8(), "at": pa.int64()})
-    rows = Rows(Pair, key=["left"], weight="w", sequence="at")
+    rows = TableRows(Pair, key=["left"], weight="w", sequence="at")
     assert rows.shape(schema) == {"left": "string", "right": "list<item: int64>"}
 
 
@@ -115,11 +115,11 @@ def test_a_shape_that_does_not_fit(kind: pa.DataType, weight: pa.DataType, messa
     """A type without a value is told by the schema alone."""
     schema = pa.schema({"left": pa.string(), "right": kind, "w": weight})
     with pytest.raises(SourceError, match=message):
-        Rows(Pair, weight="w").shape(schema)
+        TableRows(Pair, weight="w").shape(schema)
 
 
 def test_counts() -> None:
     """How often a row is meant multiplies its weight."""
     table = pa.table({"left": ["a", "b"], "right": [1, 1], "w": [1, 3]})
-    (step,) = Rows(Pair, weight="w").steps(table, [-2, 1])
+    (step,) = TableRows(Pair, weight="w").steps(table, [-2, 1])
     assert [(thaw(form), weight) for form, weight in step.changes] == [(Pair("a", 1), -2), (Pair("b", 1), 3)]

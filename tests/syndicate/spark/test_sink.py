@@ -20,7 +20,7 @@ from syndicate.actors.actor import Actor
 from syndicate.actors.verbs import current_facet, stop_actor
 from syndicate.errors import NotAValue, PatternError, SinkError
 from syndicate.spark.sink import SparkWritten, spark_sink
-from syndicate.spark.table import Table, read_changes, read_snapshot
+from syndicate.spark.table import SinkTable, read_changes, read_snapshot
 from syndicate.testing import Seen, watch
 from tests.syndicate.spark.waiting import until
 from tests.work import PATIENCE
@@ -255,7 +255,7 @@ async def test_a_value_that_does_not_fit(tmp_path: Path) -> None:
 
 async def test_other_columns(tmp_path: Path) -> None:
     """A directory of another schema is refused."""
-    other = Table(tmp_path, pa.schema({"x": pa.int64()}))
+    other = SinkTable(tmp_path, pa.schema({"x": pa.int64()}))
     other.append(pa.table({"x": pa.array([1], pa.int64()), "weight": pa.array([1], pa.int64())}), 0)
     other.close()
     async with sunk(tmp_path) as world:
@@ -283,15 +283,15 @@ async def test_a_batch_that_fails_is_the_last(tmp_path: Path, monkeypatch: pytes
 
 async def test_a_slow_disk_makes_batches_larger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is pending is a difference, however many turns it comes from; and no more than one write goes on."""
-    real: Callable[..., Any] = Table.write
+    real: Callable[..., Any] = SinkTable.write
     calls: list[int] = []
 
-    def slow(self: Table, *given: Any) -> Any:
+    def slow(self: SinkTable, *given: Any) -> Any:
         calls.append(1)
         time.sleep(0.3)
         return real(self, *given)
 
-    monkeypatch.setattr(Table, "write", slow)
+    monkeypatch.setattr(SinkTable, "write", slow)
     async with sunk(tmp_path, rows=1) as world:
         for number in range(200):
             world.become(Jar("a", float(number)))

@@ -17,7 +17,7 @@ import pytest
 
 from syndicate import ANY, Ref
 from syndicate.spark.sink import columns_of
-from syndicate.spark.table import MANIFEST, Table
+from syndicate.spark.table import MANIFEST, SinkTable
 from tests.syndicate.spark.crashing import Box, bounded
 from tests.syndicate.spark.killing import MANY, Case, States, crash_and_restart, journalled, make_input
 from tests.syndicate.spark.viewing import POINTS, Crates, Kind, start
@@ -41,8 +41,8 @@ def kept(directory: Path, states: States) -> int:
     assert set(view.values()) <= {1}
     if not (directory / "table" / MANIFEST).exists():
         return last
-    table = Table(directory / "table", columns_of(Kind).schema)
-    rows = table.standing().to_pylist()
+    table = SinkTable(directory / "table", columns_of(Kind).schema)
+    rows = table.contents().to_pylist()
     table.close()
     assert {row["weight"] for row in rows} <= {1}
     expected = {kind for kind in concluded(states[table.batch + 1]) if isinstance(kind, Kind)}

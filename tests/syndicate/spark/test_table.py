@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from syndicate.errors import SinkError
 from syndicate.spark import table as table_module
-from syndicate.spark.table import MANIFEST, Table, parts, read_changes, read_snapshot, summed
+from syndicate.spark.table import MANIFEST, SinkTable, parts, read_changes, read_snapshot, summed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -66,14 +66,14 @@ def test_sums(items: list[tuple[Any, ...]]) -> None:
 
 def test_small_files_are_merged(tmp_path: Path) -> None:
     """After many batches there are few files; what is in them is as it was; what was replaced goes in time."""
-    table = Table(tmp_path, FLAT, retain=0.0)
+    table = SinkTable(tmp_path, FLAT, retain=0.0)
     for number in range(40):
         table.append(rows(FLAT, ("a", number, 1), ("a", number - 1, -1)), number)
     changes = manifest(tmp_path)["changes"]
     assert [(change["level"], change["rows"]) for change in changes] == [(1, 32)] * 2 + [(0, 2)] * 8
     read = [pq.read_table(tmp_path / change["file"]) for change in changes]
     assert pa.concat_tables(read)["batch"].to_pylist() == [n for n in range(40) for _ in "ab"]
-    left = {(row["size"], row["weight"]) for row in table.standing().to_pylist()}
+    left = {(row["size"], row["weight"]) for row in table.contents().to_pylist()}
     assert left == {(39, 1), (-1, -1)}
     there = {f"changes/{path.name}" for path in (tmp_path / "changes").iterdir()}
     assert there == {change["file"] for change in changes}
@@ -82,25 +82,25 @@ def test_small_files_are_merged(tmp_path: Path) -> None:
 
 def test_replaced_files_stay_for_a_while(tmp_path: Path) -> None:
     """A job that has begun to read a snapshot can read it to its end."""
-    table = Table(tmp_path, FLAT, retain=60.0)
+    table = SinkTable(tmp_path, FLAT, retain=60.0)
     table.append(rows(FLAT, ("a", 1, 1)), 0)
     old = manifest(tmp_path)["snapshot"]["file"]
     table.append(rows(FLAT, ("b", 1, 1)), 1)
     table.close()
-    Table(tmp_path, FLAT).close()  # a start removes orphans, and this is none
+    SinkTable(tmp_path, FLAT).close()  # a start removes orphans, and this is none
     assert old != manifest(tmp_path)["snapshot"]["file"]
     assert (tmp_path / old).exists()
 
 
 def test_orphans_are_removed(tmp_path: Path) -> None:
     """What a process that was killed has left goes at the next start."""
-    table = Table(tmp_path, FLAT)
+    table = SinkTable(tmp_path, FLAT)
     table.append(rows(FLAT, ("a", 1, 1)), 0)
     table.write(rows(FLAT, ("b", 1, 1)), 1)
     (tmp_path / "_manifest.new").write_text("{half")
     table.close()
     assert len(list((tmp_path / "changes").iterdir())) == 2
-    again = Table(tmp_path, FLAT)
+    again = SinkTable(tmp_path, FLAT)
     assert again.batch == 0
     assert [len(list((tmp_path / part).iterdir())) for part in ("changes", "snapshot")] == [1, 1]
     assert not (tmp_path / "_manifest.new").exists()
@@ -108,21 +108,21 @@ def test_orphans_are_removed(tmp_path: Path) -> None:
 
 def test_a_batch_counts_once(tmp_path: Path) -> None:
     """The same batch again changes nothing."""
-    table = Table(tmp_path, FLAT)
+    table = SinkTable(tmp_path, FLAT)
     for _ in range(3):
         table.append(rows(FLAT, ("a", 1, 1)), 4)
-    assert (table.batch, table.standing().num_rows) == (4, 1)
+    assert (table.batch, table.contents().num_rows) == (4, 1)
 
 
 def test_a_large_snapshot_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is written again only when a quarter of it has changed; what stands is exact all the time."""
     monkeypatch.setattr(table_module, "SMALL_SNAPSHOT", 10)
-    table = Table(tmp_path, FLAT)
+    table = SinkTable(tmp_path, FLAT)
     table.append(rows(FLAT, *[("a", n, 1) for n in range(40)]), 0)
     for number in range(1, 13):
         table.append(rows(FLAT, ("b", number, 1)), number)
         assert manifest(tmp_path)["snapshot"]["batch"] == (0 if number < 10 else 10)
-        assert table.standing().num_rows == 40 + number
+        assert table.contents().num_rows == 40 + number
 
 
 def test_spark_reads_it(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +134,7 @@ def test_spark_reads_it(spark: SparkSession, tmp_path: Path, monkeypatch: pytest
     naive = dt.datetime.fromisoformat("2020-01-02T03:04:05")
     row = ({"k": 1}, {"x": 0.5}, ["p", None], Decimal("1.50"), naive.replace(tzinfo=dt.UTC), naive, b"\0")
     other = (None,) * 7
-    table = Table(tmp_path / "a table", DEEP)
+    table = SinkTable(tmp_path / "a table", DEEP)
     with pytest.raises(SinkError, match=f"holds no table of a sink: it has no {MANIFEST}"):
         read_changes(spark, tmp_path / "a table")
     table.append(rows(DEEP), 0)
@@ -158,7 +158,7 @@ def test_spark_reads_it(spark: SparkSession, tmp_path: Path, monkeypatch: pytest
 def test_spark_writes_it(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large batch, and a large snapshot, are written by jobs of Spark's, and merged and read as others are."""
     monkeypatch.setattr(table_module, "LARGE_SNAPSHOT", 100)
-    table = Table(tmp_path, FLAT, session=spark, retain=0.0)
+    table = SinkTable(tmp_path, FLAT, session=spark, retain=0.0)
     table.append(rows(FLAT, ("a", 7, 1)), 0)
     table.append(spark.range(200).selectExpr("'a' AS name", "id AS size", "1L AS weight"), 1)
     found = manifest(tmp_path)
@@ -166,12 +166,12 @@ def test_spark_writes_it(spark: SparkSession, tmp_path: Path, monkeypatch: pytes
     assert len(list(parts(tmp_path / found["snapshot"]["file"]))) >= 1
     table.append(spark.range(0).selectExpr("'a' AS name", "id AS size", "1L AS weight"), 2)
     table.append(rows(FLAT, ("a", 7, -2)), 3)
-    assert table.standing().num_rows == read_snapshot(spark, tmp_path).count() == 199
+    assert table.contents().num_rows == read_snapshot(spark, tmp_path).count() == 199
     assert read_changes(spark, tmp_path).count() == 202
 
 
 def _other_columns(root: Path) -> None:
-    Table(root, pa.schema({"name": pa.string(), "size": pa.string()})).append(
+    SinkTable(root, pa.schema({"name": pa.string(), "size": pa.string()})).append(
         rows(pa.schema({"name": pa.string(), "size": pa.string()})), 0
     )
 
@@ -185,13 +185,13 @@ def _newer(root: Path) -> None:
 
 
 def _lost(root: Path) -> None:
-    table = Table(root, FLAT)
+    table = SinkTable(root, FLAT)
     table.append(rows(FLAT, ("a", 1, 1)), 0)
     (root / str(table.manifest["snapshot"]["file"])).unlink()
 
 
 def _garbled(root: Path) -> None:
-    table = Table(root, FLAT)
+    table = SinkTable(root, FLAT)
     table.append(rows(FLAT, ("a", 1, 1)), 0)
     (root / str(table.manifest["snapshot"]["file"])).write_text("no parquet")
 
@@ -210,36 +210,36 @@ def test_what_is_wrong_with_a_directory(tmp_path: Path, harm: Callable[[Path], N
     """Each is told in a sentence."""
     harm(tmp_path)
     with pytest.raises(SinkError, match=said):
-        _unlocked(tmp_path).standing()
+        _unlocked(tmp_path).contents()
 
 
-def _unlocked(root: Path) -> Table:
+def _unlocked(root: Path) -> SinkTable:
     """The table again, as another process opens it that finds no lock."""
     (root / "_lock").unlink(missing_ok=True)
-    return Table(root, FLAT)
+    return SinkTable(root, FLAT)
 
 
 def test_two_sinks(tmp_path: Path) -> None:
     """A directory takes one sink at a time."""
-    first = Table(tmp_path, FLAT)
+    first = SinkTable(tmp_path, FLAT)
     with pytest.raises(SinkError, match=r"in use by process \d+, this one: close it or give each a"):
-        Table(tmp_path, FLAT)
+        SinkTable(tmp_path, FLAT)
     first.close()
-    Table(tmp_path, FLAT).close()
+    SinkTable(tmp_path, FLAT).close()
 
 
 def test_names(tmp_path: Path) -> None:
     """The columns of the table's own are not taken, and no name twice."""
     for names in (["weight"], ["batch", "x"], ["x", "x"]):
         with pytest.raises(SinkError, match=f"cannot be called '{names[0]}'"):
-            Table(tmp_path, pa.schema([(name, pa.int64()) for name in names]))
+            SinkTable(tmp_path, pa.schema([(name, pa.int64()) for name in names]))
     with pytest.raises(SinkError, match="would have no columns"):
-        Table(tmp_path, pa.schema([]))
+        SinkTable(tmp_path, pa.schema([]))
 
 
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It is told, and what was committed before is there."""
-    table = Table(tmp_path, FLAT)
+    table = SinkTable(tmp_path, FLAT)
     table.append(rows(FLAT, ("a", 1, 1)), 0)
 
     def full(*given: Any) -> None:
@@ -250,7 +250,7 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(SinkError, match=r"the disk with .* is full: make room, and start the sink again"):
             table.append(rows(FLAT, ("b", 1, 1)), 1)
     table.close()
-    assert Table(tmp_path, FLAT).standing().num_rows == 1
+    assert SinkTable(tmp_path, FLAT).contents().num_rows == 1
 
 
 def test_a_real_full_disk() -> None:
@@ -267,4 +267,4 @@ def test_no_directory(tmp_path: Path) -> None:
     """A path that is a file is no directory."""
     (tmp_path / "file").write_text("")
     with pytest.raises(SinkError, match="file cannot be written or read"):
-        Table(tmp_path / "file", FLAT)
+        SinkTable(tmp_path / "file", FLAT)

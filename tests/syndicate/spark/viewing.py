@@ -18,18 +18,18 @@ import pyarrow.parquet  # noqa: F401  # as above
 from syndicate import Ref
 from syndicate.flow import Circuit, aggregates
 from syndicate.spark.delivery import Delivery
-from syndicate.spark.journal import Journal
+from syndicate.spark.journal import SourceJournal
 from syndicate.spark.streaming import _Follower, spark_view
-from syndicate.spark.table import Table
+from syndicate.spark.table import SinkTable
 from syndicate.values.record import record
 from tests.syndicate.spark.crashing import Steps, follow, install, points, serve, stream
 from tests.syndicate.spark.microbatches import Session
 
 STEPS: Steps = {
     "plan": (_Follower, "_plan"),
-    "table": (Table, "commit"),
-    "write": (Journal, "write"),
-    "commit": (Journal, "commit"),
+    "table": (SinkTable, "commit"),
+    "write": (SourceJournal, "write"),
+    "commit": (SourceJournal, "commit"),
     "send": (Delivery, "send"),
     "ack": (Delivery, "acknowledged"),
 }

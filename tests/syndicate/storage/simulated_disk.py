@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from attrs import define, evolve, field
 
-from syndicate.storage.disk import Changes, Loaded, Row
+from syndicate.storage.disk import Commit, Loaded, StoredRow
 from syndicate.values.value import Frozen
 
 
@@ -23,9 +23,9 @@ class SimulatedDisk:
     or fails, an ``OSError``.
     """
 
-    synced: list[Changes | int] = field(factory=list)
+    synced: list[Commit | int] = field(factory=list)
     """Commits, and the numbers of epochs that were begun."""
-    unsynced: list[Changes | int] = field(factory=list)
+    unsynced: list[Commit | int] = field(factory=list)
     step: Callable[[str], object] = lambda point: None
     locked: bool = False
 
@@ -40,9 +40,9 @@ class SimulatedDisk:
         self._write(epoch + 1)
         return Loaded(epoch + 1, True, turn, number, [(row.number, decode(row.data)) for row in rows.values()])
 
-    def contents(self) -> tuple[dict[int, Row], int, int, int]:
+    def contents(self) -> tuple[dict[int, StoredRow], int, int, int]:
         """The rows, the last turn, the last number and the epoch that a restart now would find."""
-        rows: dict[int, Row] = {}
+        rows: dict[int, StoredRow] = {}
         turn = number = epoch = 0
         for entry in self.synced:
             if isinstance(entry, int):
@@ -58,10 +58,10 @@ class SimulatedDisk:
             turn, number = entry.turn, entry.number
         return rows, turn, number, epoch
 
-    def commit(self, changes: Changes) -> None:
+    def commit(self, changes: Commit) -> None:
         self._write(changes)
 
-    def _write(self, entry: Changes | int) -> None:
+    def _write(self, entry: Commit | int) -> None:
         self.step("before the write")
         self.unsynced.append(entry)
         self.step("written, not synced")

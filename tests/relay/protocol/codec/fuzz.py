@@ -18,7 +18,7 @@ from typing import Final
 from attrs import define
 
 from relay.protocol.codec import Codec, Msgpack, Preserves, PreservesText
-from relay.protocol.packets import A, Error, M, R, S, Turn, WireRef, read, write
+from relay.protocol.packets import A, Error, M, R, S, TurnPacket, WireRef, read, write
 from syndicate import Dictionary, Record, Symbol, ValueSet
 from syndicate.errors import ProtocolError
 from syndicate.values.value import FALSE, Frozen, Value, freeze
@@ -151,13 +151,13 @@ def value(rng: random.Random, depth: int = 0) -> Value:
 
 
 def packet(rng: random.Random) -> Frozen:
-    """A small random packet, most often a Turn."""
+    """A small random packet, most often a turn."""
     if not rng.randrange(12):
         return rng.choice((FALSE, write(Error("why", freeze(value(rng))))))
     ref = WireRef(rng.randrange(2), rng.randrange(9))
     attenuated = WireRef(1, 3, (freeze(value(rng)),))
     return write(
-        Turn(
+        TurnPacket(
             [
                 (rng.randrange(5), event)
                 for event in rng.sample(

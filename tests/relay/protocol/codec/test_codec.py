@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay.protocol.codec import Codec, Limits, Msgpack, Preserves, PreservesText, codec_for
-from relay.protocol.packets import A, Error, M, Nop, Packet, R, S, Turn, WireRef, read, write
+from relay.protocol.packets import A, Error, M, Nop, Packet, R, S, TurnPacket, WireRef, read, write
 from syndicate import Symbol, ValueSet
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.values.value import DOUBLE, SEQ, Frozen, freeze
@@ -140,7 +140,7 @@ def test_depth(codec: Any) -> None:
     value: Any = 0
     for _ in range(127):
         value = [value]
-    packet = write(Turn([(0, (M, (SEQ, freeze(value), WireRef(0, 1))))]))
+    packet = write(TurnPacket([(0, (M, (SEQ, freeze(value), WireRef(0, 1))))]))
     assert through(codec, packet) == packet
     opening = {Msgpack: b"\x92\xc0", Preserves: b"\xb5", PreservesText: b"["}[codec]
     for depth in (134, 1000, 5000):
@@ -191,8 +191,8 @@ def test_what_cannot_be_sent(codec: Any) -> None:
 
 
 PACKETS: list[Packet] = [
-    Turn([]),
-    Turn([(0, (R, 1)), (3, (A, "x", 2)), (1, (S, WireRef(0, 3)))]),
+    TurnPacket([]),
+    TurnPacket([(0, (R, 1)), (3, (A, "x", 2)), (1, (S, WireRef(0, 3)))]),
     Error("why", 1),
     Nop(),
 ]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from relay.protocol.codec import DEFAULT, Limits, Msgpack
-from relay.protocol.packets import M, Turn, WireRef, read, write
+from relay.protocol.packets import M, TurnPacket, WireRef, read, write
 from syndicate import Record, Symbol
 from syndicate.errors import NotAValue, ProtocolError
 from syndicate.index.interest import expand, interest
@@ -145,7 +145,7 @@ def test_depth() -> None:
     value: Any = 0
     for _ in range(128):
         value = [value]
-    packet = write(Turn([(0, (M, freeze(value)))]))
+    packet = write(TurnPacket([(0, (M, freeze(value)))]))
     assert through(packet) == packet
     for depth in (134, 1000, 5000):
         with pytest.raises(ProtocolError, match=r"levels of nesting|StackError"):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from relay.protocol.codec import Limits, Preserves
-from relay.protocol.packets import A, M, R, S, Turn, WireRef, read, write
+from relay.protocol.packets import A, M, R, S, TurnPacket, WireRef, read, write
 from syndicate import Dictionary, Record, Symbol, ValueSet
 from syndicate.errors import ProtocolError
 from syndicate.values.value import BIG, DOUBLE, FALSE, SEQ, TRUE, Frozen, Value, freeze, is_record, thaw
@@ -118,7 +118,7 @@ def test_the_first_packet_of_syndicate_py() -> None:
     key = bytes.fromhex("69ca300c1dbfa08fba692102dd82311a")
     ref = Record("ref", [{Symbol("oid"): "syndicate", Symbol("sig"): key}])
     resolve = (Symbol("resolve"), freeze(ref), WireRef(0, 0))
-    packet = Turn([(0, (A, resolve, 1))])
+    packet = TurnPacket([(0, (A, resolve, 1))])
     assert read(one(FIRST)) == packet
     assert Preserves().encode(write(packet)) == FIRST
 
@@ -160,7 +160,7 @@ def test_the_doubly_embedded_sync() -> None:
         "8685b3016186b5b000b0010384",
         "868585b3016180b5b000b0010384",
     ):
-        assert read(one(bytes.fromhex(entry.format(peer)))) == Turn([(2, (S, WireRef(0, 3)))])
+        assert read(one(bytes.fromhex(entry.format(peer)))) == TurnPacket([(2, (S, WireRef(0, 3)))])
     with pytest.raises(ProtocolError, match="three times"):
         one(bytes.fromhex(entry.format("868686b5b000b0010384")))
 
@@ -283,7 +283,7 @@ def test_a_big_packet_is_looked_at_once() -> None:
 
 
 def test_messages_and_retractions() -> None:
-    """A longer Turn, both ways."""
-    packet = Turn([(1, (M, freeze({"k": [2**70, 1.5]}))), (2, (R, 300)), (3, (S, WireRef(1, 70_000)))])
+    """A longer turn, both ways."""
+    packet = TurnPacket([(1, (M, freeze({"k": [2**70, 1.5]}))), (2, (R, 300)), (3, (S, WireRef(1, 70_000)))])
     assert read(one(Preserves().encode(write(packet)))) == packet
     assert DOUBLE in packet.entries[0][1][1][2][0][2]

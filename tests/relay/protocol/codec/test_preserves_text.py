@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from relay.protocol.codec import Limits, PreservesText
-from relay.protocol.packets import A, Turn, WireRef, read, write
+from relay.protocol.packets import A, TurnPacket, WireRef, read, write
 from syndicate import Record, Symbol
 from syndicate.errors import ProtocolError
 from syndicate.values.text import parse
@@ -98,7 +98,7 @@ def test_a_session_in_text() -> None:
     """What somebody types is a packet, and the answer is a line."""
     typed = '[[0 <A <resolve <ref {oid: "syndicate" sig: #x"69ca300c1dbfa08fba692102dd82311a"}> #:[0 0]> 1>]]\n'
     packet = read(one(typed))
-    assert isinstance(packet, Turn)
+    assert isinstance(packet, TurnPacket)
     assert PreservesText().encode(write(packet)) == typed.encode().replace(b"#x", b"#x")
 
 

@@ -1,4 +1,4 @@
-"""Origin: that the package ``syndicate`` beside this one is ours.
+"""A check of the package: that the package ``syndicate`` beside this one is ours.
 
 Another distribution, syndicate-py, has a package of the same name.  Where both are installed in one environment, the
 files of the one that came last lie over those of the other, and what is left works in neither.  pip does not notice,

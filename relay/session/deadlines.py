@@ -1,4 +1,4 @@
-"""The clock: one task that sees to the deadlines of all links of a program.
+"""Deadlines: one task that sees to the deadlines of all links of a program.
 
 A deadline moves with each byte, and hardly ever comes.  So none is set as a timer: who is on :func:`watch` is asked
 what is due, and answers when something will be.  It need not say when that moves to a later time, for it is found out
@@ -44,7 +44,7 @@ class Watch:
         self.look = None
 
 
-class Clock:
+class Deadlines:
     """The deadlines of one trio program.  ``asked`` counts the questions, ``woken`` how often it has been awake."""
 
     def __init__(self) -> None:
@@ -82,21 +82,21 @@ class Clock:
                     self.add(watch, due)
 
 
-_clock: Final = trio.lowlevel.RunVar[Clock | None]("relay.session.clock", None)
+_deadlines: Final = trio.lowlevel.RunVar[Deadlines | None]("relay.session.deadlines", None)
 
 
-def clock() -> Clock:
+def deadlines() -> Deadlines:
     """That of the running trio program."""
-    here = _clock.get()
+    here = _deadlines.get()
     if here is None:
-        here = Clock()
-        _clock.set(here)
+        here = Deadlines()
+        _deadlines.set(here)
     return here
 
 
 def watch(look: Look, step: float) -> Watch:
     """Ask *look* from now on; *step* is the least time from anything that happens to a deadline that it brings."""
-    here = clock()
+    here = deadlines()
     idle = not here._watches
     result = Watch(look, step)
     here.add(result, NEVER)

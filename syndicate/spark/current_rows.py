@@ -4,7 +4,7 @@ Rows come as a Z-set delta: records with weights.  A record is asserted while th
 that duplicates count and a deletion that comes before its insertion does no harm.  With keys, a row of positive
 weight takes the place of the row with its key, and a row of negative weight removes that.
 
-Contract: the results of :meth:`Standing.change` are exactly the crossings of zero by the sums of the weights; a step
+Contract: the results of :meth:`CurrentRows.change` are exactly the crossings of zero by the sums of the weights; a step
 whose weights cancel out returns nothing.  ``touched`` has every key (without keys: every record) whose entry may have
 changed since it was last cleared, so that a journal need write no others.
 
@@ -24,18 +24,18 @@ from syndicate.values.value import Frozen, thaw
 
 
 @define(eq=False)
-class Standing:
+class CurrentRows:
     """The sums of the weights, and the record of each key.
 
     ``keyed`` says that steps have keys, and ``table`` that the rows are those of a table, in which a key is that of
     one row only.
 
-    >>> standing = Standing()
-    >>> standing.change(Step([("a", 1), ("a", 1), ("b", 1), ("b", -1)]))
+    >>> current = CurrentRows()
+    >>> current.change(Step([("a", 1), ("a", 1), ("b", 1), ("b", -1)]))
     (['a'], [])
-    >>> standing.change(Step([("a", -1), ("c", 1)])), standing.change(Step([("a", -1)]))
+    >>> current.change(Step([("a", -1), ("c", 1)])), current.change(Step([("a", -1)]))
     ((['c'], []), ([], ['a']))
-    >>> keyed = Standing(keyed=True)
+    >>> keyed = CurrentRows(keyed=True)
     >>> keyed.change(Step([("old", 1)], [1])), keyed.change(Step([("new", 1)], [1]))
     ((['old'], []), (['new'], ['old']))
     """

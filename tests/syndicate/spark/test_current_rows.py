@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from syndicate.errors import SourceError
+from syndicate.spark.current_rows import CurrentRows
 from syndicate.spark.rows import Step
-from syndicate.spark.standing import Standing
 
 FORM = st.sampled_from("abc")
 CHANGES = st.lists(st.tuples(FORM, st.integers(-2, 2)), max_size=6)
@@ -17,7 +17,7 @@ CHANGES = st.lists(st.tuples(FORM, st.integers(-2, 2)), max_size=6)
 @given(st.lists(CHANGES, max_size=8))
 def test_crossings_of_zero(steps: list[list[tuple[str, int]]]) -> None:
     """After each step, what was added and not removed is exactly what has a positive sum of weights."""
-    standing, sums, there = Standing(), Counter[str](), set[str]()
+    standing, sums, there = CurrentRows(), Counter[str](), set[str]()
     for step in steps:
         adds, removes = standing.change(Step(step))
         for form, weight in step:
@@ -33,7 +33,7 @@ def test_crossings_of_zero(steps: list[list[tuple[str, int]]]) -> None:
 @given(st.lists(st.dictionaries(st.integers(0, 3), st.none() | FORM, max_size=4), max_size=8))
 def test_keys_replace(steps: list[dict[int, str | None]]) -> None:
     """With keys, what is there after each step are the latest rows of all keys; None removes a key's row."""
-    standing, model, there = Standing(keyed=True), dict[int, str](), set[str]()
+    standing, model, there = CurrentRows(keyed=True), dict[int, str](), set[str]()
     for step in steps:
         changes = [("gone" if form is None else form, -1 if form is None else 1) for form in step.values()]
         adds, removes = standing.change(Step(changes, [(key,) for key in step]))
@@ -48,7 +48,7 @@ def test_keys_replace(steps: list[dict[int, str | None]]) -> None:
 
 def test_an_update_in_one_step() -> None:
     """The old and the new image of a row, in whatever order, are a replacement; an unchanged row is nothing."""
-    standing = Standing(keyed=True)
+    standing = CurrentRows(keyed=True)
     assert standing.change(Step([("old", 1)], [(1,)])) == (["old"], [])
     assert standing.change(Step([("new", 1), ("old", -1)], [(1,), (1,)])) == (["new"], ["old"])
     assert standing.change(Step([("new", 1), ("new", 1)], [(1,), (1,)])) == ([], [])
@@ -58,13 +58,13 @@ def test_an_update_in_one_step() -> None:
 def test_two_rows_of_one_key() -> None:
     """Two different rows of one key in one step are an error: nothing says which is the later one."""
     with pytest.raises(SourceError, match=r"two rows have the key 1, 'x': 'a' and 'b'; name the column .* sequence="):
-        Standing(keyed=True).change(Step([("a", 1), ("b", 1)], [(1, "x"), (1, "x")]))
+        CurrentRows(keyed=True).change(Step([("a", 1), ("b", 1)], [(1, "x"), (1, "x")]))
 
 
 @pytest.mark.parametrize("step", [Step([("b", 1)], [(1,)]), Step([("a", 1)], [(1,)]), Step([("b", 2)], [(2,)])])
 def test_two_rows_of_one_key_in_a_table(step: Step) -> None:
     """In a table a key is that of one row: a second one, equal or not, is an error, whichever way it is found."""
-    standing = Standing(keyed=True, table=True)
+    standing = CurrentRows(keyed=True, table=True)
     standing.change(Step([("a", 1)], [(1,)]))
     with pytest.raises(SourceError, match=r"two rows have the key .: .*; give key= the columns"):
         standing.change(step)
@@ -75,7 +75,7 @@ def test_two_rows_of_one_key_in_a_table(step: Step) -> None:
 @given(st.lists(st.dictionaries(st.integers(0, 3), FORM, max_size=4), max_size=8))
 def test_snapshots_with_keys(tables: list[dict[int, str]]) -> None:
     """From one table with a key to the next, each key has its row, and rows of several keys are there once."""
-    standing, there = Standing(keyed=True, table=True), set[str]()
+    standing, there = CurrentRows(keyed=True, table=True), set[str]()
     for table in tables:
         step = standing.become([Step([(form, 1) for form in table.values()], [(key,) for key in table])])
         adds, removes = standing.change(step)
@@ -87,7 +87,7 @@ def test_snapshots_with_keys(tables: list[dict[int, str]]) -> None:
 @given(st.booleans(), st.lists(CHANGES, max_size=6))
 def test_what_was_touched(keyed: bool, steps: list[list[tuple[str, int]]]) -> None:
     """Whatever was not touched is as it was: a copy that follows only what was touched stays a copy."""
-    standing, copy = Standing(keyed=keyed, touched={}), dict[str, object]()
+    standing, copy = CurrentRows(keyed=keyed, touched={}), dict[str, object]()
     for step in steps:
         firsts = dict(step)
         standing.change(Step(list(firsts.items()), [(form,) for form in firsts] if keyed else None))
@@ -103,7 +103,7 @@ def test_what_was_touched(keyed: bool, steps: list[list[tuple[str, int]]]) -> No
 @given(st.lists(st.lists(FORM, max_size=6), max_size=6))
 def test_snapshots(tables: list[list[str]]) -> None:
     """From one table to the next, exactly the rows that came and went change, duplicates counted."""
-    standing, there = Standing(), set[str]()
+    standing, there = CurrentRows(), set[str]()
     for table in tables:
         step = standing.become([Step([(form, 1) for form in table])])
         assert all(weight for _, weight in step.changes)
