@@ -307,7 +307,7 @@ class Explorer:
             return
         if self.wanted is not None and seen not in self.wanted:
             return
-        way = Step(state.way, ("found", time, first)) if self.checked else state.way
+        way = Step(state.way, ("evaluated", time, first)) if self.checked else state.way
         state = State(time, state.lanes, state.flight, state.owed, seen, way, state.void)
         lanes = [
             Lane(one.next, lane.due, self._first(one) if time == self.clock.start else lane.first)
@@ -458,10 +458,10 @@ class Explorer:
             return
         arrive, choices = decided(steps)
         if self.stability is not None and self.checked:
-            founds = {step[1]: step[2] for step in steps if step[0] == "found"}
-            true = {time: found.true for time, found in founds.items()}
+            results = {step[1]: step[2] for step in steps if step[0] == "evaluated"}
+            true = {time: result.true for time, result in results.items()}
             chosen = {key: frozenset(rows) for key, rows in choices.items()}
-            arrivals = {**idling(founds, arrive, self.persistent, self.space, self.past), **arrive}
+            arrivals = {**idling(results, arrive, self.persistent, self.space, self.past), **arrive}
             run = Run(self.clock.start, self.clock.until, self.stated, true, chosen, arrivals, early, ahead)
             if not self.stability.carries(run):
                 self.doubtful.add(seen)

@@ -31,7 +31,7 @@ Arrived: TypeAlias = tuple[Literal["arrive"], int, Row, int, int, tuple[Value, .
 """A message arrives: its rule, the row, the time of sending and that of arrival, the senders."""
 Choosing: TypeAlias = tuple[Literal["choose"], int, int, AbstractSet[Row]]
 """A choice is made: the rule, the time, the values."""
-Evaluated: TypeAlias = tuple[Literal["found"], int, StepResult]
+Evaluated: TypeAlias = tuple[Literal["evaluated"], int, StepResult]
 """A timestep: the time, and what is true then."""
 Decision: TypeAlias = Arrived | Choosing | Evaluated
 

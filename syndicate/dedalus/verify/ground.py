@@ -170,7 +170,7 @@ class _Grounding:
     events: Facts
     clock: Clock
     limit: int
-    made: Ground = field(init=False)
+    ground: Ground = field(init=False)
     tables: dict[tuple[str, int], Table] = field(factory=dict)
     needed: set[tuple[str, int]] = field(factory=set)
     level: dict[str, int] = field(factory=dict)
@@ -179,24 +179,24 @@ class _Grounding:
     count: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self.made = Ground(self.faults)
+        self.ground = Ground(self.faults)
         self.bodies = [Body(rule) for rule in self.rules]
         self.level = levels(self.rules)
 
     def run(self) -> Ground:
         self.cone()
         for time in range(self.faults.start, self.faults.eot + 1):
-            self.given(time)
+            self.state_facts(time)
             for level in range(max(self.level.values(), default=0) + 1):
                 self.deduce(time, level)
             for number, rule in enumerate(self.rules):
                 if rule.kind != "deductive" and self.matters(rule, time):
                     self.apply(number, time)
         for _, atoms in sorted(self.pending.items()):
-            left = [atom for atom in atoms if atom not in self.made.certain]
+            left = [atom for atom in atoms if atom not in self.ground.certain]
             if left:
-                self.made.blocks.append(self.block(left))
-        return self.made
+                self.ground.blocks.append(self.block(left))
+        return self.ground
 
     def cone(self) -> None:
         """Which relations matter at which times."""
@@ -243,11 +243,11 @@ class _Grounding:
 
     def number(self, fact: Fact, part: int = 1) -> int:
         """The number of an atom; *part* 0 of a stratum is decided before part 1."""
-        atom = self.made.numbers.get(fact)
+        atom = self.ground.numbers.get(fact)
         if atom is None:
-            atom = self.made.numbers[fact] = len(self.made.facts)
-            self.made.facts.append(fact)
-            self.made.instances.append([])
+            atom = self.ground.numbers[fact] = len(self.ground.facts)
+            self.ground.facts.append(fact)
+            self.ground.instances.append([])
             name, row, time = fact
             self.tables.setdefault((name, time), Table()).add(row)
             self.pending.setdefault((time, self.level.get(name, len(self.level)), part), []).append(atom)
@@ -255,13 +255,13 @@ class _Grounding:
 
     def add(self, fact: Fact, instance: Instance, part: int = 1) -> bool:
         """Note a derivation of an atom; whether anything is new."""
-        present = fact in self.made.numbers
+        present = fact in self.ground.numbers
         number = self.number(fact, part)
-        instances = self.made.instances[number]
-        if number in self.made.certain or instance in instances:
+        instances = self.ground.instances[number]
+        if number in self.ground.certain or instance in instances:
             return not present
         if instance.certain:
-            self.made.certain.add(number)
+            self.ground.certain.add(number)
             instances.clear()
             return True
         self.count += 1
@@ -270,7 +270,7 @@ class _Grounding:
         instances.append(instance)
         return not present
 
-    def given(self, time: int) -> None:
+    def state_facts(self, time: int) -> None:
         """Facts, events, and what is told of crashes."""
         for rule in self.rules:
             name = rule.head.relation
@@ -322,7 +322,7 @@ class _Grounding:
 
     def satisfied(self, body: Body, time: int) -> Iterator[tuple[Binding, tuple[int, ...], tuple[int, ...]]]:
         """The bindings that are possible, with the atoms that are open in each: to be true, to be false."""
-        ground = self.made
+        ground = self.ground
 
         def at(atom: Atom) -> int:
             return atom.time if isinstance(atom.time, int) else time
@@ -356,14 +356,14 @@ class _Grounding:
             fact = (name, row, time)
             self.level.setdefault(name, self.level[rule.head.relation] if rule.kind == "deductive" else len(self.level))
             self.add(fact, Instance(true, false), part=0)
-            bindings[self.made.numbers[fact]] = binding
+            bindings[self.ground.numbers[fact]] = binding
         new = False
         for group in self.groups(number, time, bindings):
-            sure = self.made.certain.issuperset(group.members)
+            sure = self.ground.certain.issuperset(group.members)
             decided = sure and not (group.choosing and group.choosing.open and group.choosing.contested(group.values))
             if group.choosing is not None:
-                self.made.choosing.append(group)
-                self.made.open |= group.choosing.open and bool(group.choosing.contested(group.values))
+                self.ground.choosing.append(group)
+                self.ground.open |= group.choosing.open and bool(group.choosing.contested(group.values))
             rows = self.outcomes(group, decided)
             for row, sender in sorted(rows, key=repr):
                 for then, fate in self.fates(rule, row, time, sender):
@@ -394,7 +394,7 @@ class _Grounding:
 
     def outcomes(self, group: Group, decided: bool) -> set[Sent]:
         """The rows that a group can have, whichever of its uncertain members hold, and whatever is chosen."""
-        rule, held = group.rule, group.held(self.made.certain.__contains__)
+        rule, held = group.rule, group.held(self.ground.certain.__contains__)
         if decided:
             return group.outcome(held, 0, self.faults)[0]
         if not rule.aggregates:  # a choice: any binding may be chosen
@@ -418,7 +418,7 @@ class _Grounding:
         """Atoms of one stratum in the order of their dependence."""
         inside = set(atoms)
         graph = {
-            atom: {n for one in self.made.instances[atom] for n in one.true if n in inside} for atom in sorted(atoms)
+            atom: {n for one in self.ground.instances[atom] for n in one.true if n in inside} for atom in sorted(atoms)
         }
         try:
             return Block(list(TopologicalSorter(graph).static_order()), False)
