@@ -72,7 +72,7 @@ INSIDE = {
         reader meaning reading function term cell fold expression term_rows
     """,
     "syndicate.bloom.tick": """
-        with_parts lattice_join lattice_term ordering partition lattice_fixpoint wiring sending ticking runtime
+        lattice_join lattice_term ordering partition lattice_fixpoint wiring sending ticking runtime
     """,
     "syndicate.dedalus": """
         ast grammar library choice net parse succession desugar schedule checks lamport lower quiescence binding

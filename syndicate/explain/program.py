@@ -40,20 +40,8 @@ from syndicate.explain.lack import Failed, lacks
 from syndicate.explain.proof import Proof, Proofs
 from syndicate.explain.witness import Bound, Fact, Grouped, Witnesses, fits
 from syndicate.flow.element import Element, Key, key_of, natural
-from syndicate.plan import (
-    Agg,
-    Expression,
-    Fixpoint,
-    GroupBy,
-    NaturalJoin,
-    Plan,
-    Program,
-    Relation,
-    Rule,
-    Selection,
-    ThetaJoin,
-    Union,
-)
+from syndicate.plan import Expression, Fixpoint, Plan, Program, Relation, Rule
+from syndicate.plan.algebra import with_parts
 from syndicate.plan.program import Facts
 from syndicate.plan.rules import Declared, Rules
 from syndicate.values.value import fields_of, is_record
@@ -208,16 +196,14 @@ class _Lifting:
 
     def _merged(self, program: Rules, declared: Declared) -> str:
         """The name of a relation that has the rows of one with lattices as they are before they are merged."""
-        name, heading = declared.relation.name, declared.relation.heading
+        name = declared.relation.name
         if declared.given or any(one.recursive and name in one.relations for one in program.strata()):
             raise PlanError(
                 f"{name} has lattices, and {'is given' if declared.given else 'depends on itself'}: what its values "
                 "are merged of is not kept. Ask for reasons in a program without such a relation"
             )
-        rows = self.program.idb(f"{name}, row by row", *heading)
-        by = [column for column in heading if column not in declared.lattices]
-        merged = GroupBy(rows, by, {column: Agg(cls, column) for column, cls in declared.lattices.items()})
-        self.program.rule(name, merged, origin=f"{', '.join(declared.lattices)} merged")
+        rows = self.program.idb(f"{name}, row by row", *declared.relation.heading)
+        self.program.rule(name, declared.merged(rows), origin=f"{', '.join(declared.lattices)} merged")
         return rows.name
 
     def lifted(self, this: Expression, variables: Mapping[str, Relation]) -> Expression:
@@ -231,17 +217,7 @@ class _Lifting:
             relation = self.program.idb(name, *this.attributes)
             self.program.rule(name, self.lifted(this.body, {**variables, this.name: relation}))
             return relation
-        parts = [self.lifted(part, variables) for part in this.parts()]
-        match this:
-            case Selection():
-                return Selection(parts[0], *this.conditions)
-            case ThetaJoin():
-                return ThetaJoin(parts[0], parts[1], *this.conditions)
-            case Union() | NaturalJoin():
-                return type(this)(*parts)
-            case _:
-                names = ("source",) if len(parts) == 1 else ("left", "right")
-                return evolve(this, **dict(zip(names, parts, strict=True))) if parts else this
+        return with_parts(this, [self.lifted(part, variables) for part in this.parts()])
 
 
 def _unproven(fact: Fact) -> PlanError:

@@ -25,10 +25,10 @@ Source: PomoRA; ``docs/design/plan.md``, "What PomoRA and PomoLogic leave open".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from syndicate.errors import PlanError
 from syndicate.flow.aggregates import Aggregate, aggregate_of
@@ -425,3 +425,25 @@ class Fixpoint(Expression):
     def detail(self) -> str:
         """The name."""
         return self.name
+
+
+def with_parts(expression: Expression, parts: Sequence[Expression]) -> Expression:
+    """The same operator over other *parts*; the expression itself if these are its own.
+
+    >>> t, u = Relation("t", ("a",)), Relation("u", ("a",))
+    >>> with_parts(Rename(t, {"a": "b"}), [u]), with_parts(Union(t, u), [u, u])
+    (Rename(a=b, Relation(u)), Union(Relation(u), Relation(u)))
+    """
+    if all(one is other for one, other in zip(expression.parts(), parts, strict=True)):
+        return expression
+    match expression:
+        case Selection():
+            return Selection(parts[0], *expression.conditions)
+        case ThetaJoin():
+            return ThetaJoin(parts[0], parts[1], *expression.conditions)
+        case Union() | NaturalJoin():
+            return type(expression)(*parts)
+        case Fixpoint():
+            return evolve(expression, body=parts[0])
+    names = ("source",) if len(parts) == 1 else ("left", "right")
+    return evolve(expression, **dict(zip(names, parts, strict=True)))

@@ -42,7 +42,6 @@ from syndicate.flow import Circuit, Stream, ZSet
 from syndicate.flow.element import Element
 from syndicate.flow.stream import itself, nothing
 from syndicate.plan.algebra import (
-    Agg,
     AntiJoin,
     Difference,
     Fixpoint,
@@ -191,11 +190,7 @@ class Lowering:
     def _folded(self, name: str, view: View) -> View:
         """The rows of a relation, those that agree on what is no lattice value as one; as they are if there is none."""
         declared = self.program.declared[name]
-        if not declared.lattices:
-            return view
-        by = [one for one in declared.relation.heading if one not in declared.lattices]
-        fold = GroupBy(declared.relation, by, {column: Agg(cls, column) for column, cls in declared.lattices.items()})
-        return self._grouped(fold, view)
+        return self._grouped(declared.merged(declared.relation), view) if declared.lattices else view
 
     def _loop(self, stratum: Stratum) -> None:
         names = stratum.relations

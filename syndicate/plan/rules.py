@@ -14,6 +14,7 @@ from attrs import define, field
 
 from syndicate.errors import PlanError
 from syndicate.lattice import Lattice
+from syndicate.plan.algebra import Agg, GroupBy
 from syndicate.plan.expression import Expression, Relation, is_expression
 from syndicate.plan.growth import Growing
 from syndicate.plan.heading import Heading, heading_of, listed, meant
@@ -36,6 +37,11 @@ class Declared:
     exact: bool = False
     lattices: Mapping[str, type[Lattice]] = field(factory=dict)
     rules: list[Rule] = field(factory=list)
+
+    def merged(self, rows: Expression) -> GroupBy:
+        """The rows of the relation, of *rows* that have its heading: those that agree on what is no lattice as one."""
+        by = [column for column in self.relation.heading if column not in self.lattices]
+        return GroupBy(rows, by, {column: Agg(cls, column) for column, cls in self.lattices.items()})
 
 
 class Rules:

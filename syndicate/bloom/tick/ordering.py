@@ -23,9 +23,9 @@ from syndicate.bloom.rules.function import Bare, Fitting, Testing, origin_of
 from syndicate.bloom.rules.head import Head, declaration_of, key_count
 from syndicate.bloom.rules.reading import PERHAPS, Purpose, Reading, read_origin
 from syndicate.bloom.rules.term import VALUE, Term, TermExpression, is_nonmonotone, lattice_of, plan_of
-from syndicate.bloom.tick.with_parts import with_parts
 from syndicate.errors import LatticeAsKey
 from syndicate.lattice.lattice import Lattice, holds_lattice
+from syndicate.plan.algebra import with_parts
 from syndicate.plan.growth import Growth, Kind
 
 Known = dict[str, dict[str, Kind]]

@@ -23,8 +23,8 @@ from syndicate.bloom.rule import Rule
 from syndicate.bloom.rules.head import Head, kind_of
 from syndicate.bloom.rules.term import Term, TermExpression, leaves_of
 from syndicate.bloom.tick.lattice_join import Body, body_of
-from syndicate.bloom.tick.with_parts import with_parts
 from syndicate.graph import reached
+from syndicate.plan.algebra import with_parts
 
 NOW: Final = ("<=", "=")
 
