@@ -48,7 +48,7 @@ def keep(ds: Ref, value: Value) -> None:
 
     Raises:
         NotInTurn: no turn is running.
-        NotAValue: *value* is none.
+        NotAValue: *value* is not one.
     """
     send(ds, Keep(value))
 

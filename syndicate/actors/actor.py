@@ -69,6 +69,7 @@ class Actor:
         is the *last*.  True if it goes on.
         """
         turn.actor = self
+        # One function, with the rest of a commit at its end: it runs for each turn, and its loop for each event.
         try:
             for kind, target, value, handle in events:
                 if type(target) is Ref:

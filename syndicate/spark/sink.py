@@ -117,7 +117,7 @@ def spark_sink(
     Raises:
         SinkError: the columns cannot be told; (by the actor, which crashes with it) a value fits no column, the
             directory is another sink's, in use or damaged, the disk is full.
-        PatternError: the pattern is none.
+        PatternError: the pattern is not one.
 
     Example::
 

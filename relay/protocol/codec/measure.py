@@ -76,6 +76,7 @@ class Measure:
         return self._feed(data, at)
 
     def _feed(self, data: bytes, at: int) -> int:
+        # One function: its loop runs once for each value of a packet, and a call would cost more than the value.
         limits, size = self._limits, len(data)
         around, left, nodes = self._around, self._left, self.nodes
         at += self._skip

@@ -74,7 +74,7 @@ class SymbolicColumn:
     def __ge__(self, other: object) -> SymbolicColumn:
         return compared(">=", self, other)
 
-    __hash__ = None  # type: ignore[assignment]  # mypy wants a method; equality is none to hash by
+    __hash__ = None  # type: ignore[assignment]  # mypy wants a method; what is equal is not to be hashed
 
     def __bool__(self) -> bool:
         raise Untraceable
