@@ -35,6 +35,7 @@ OURS = re.compile(r"`((?:syndicate|relay|tests|examples|benchmarks)/[\w./-]*\w)/
 MENTION = re.compile(r"`([^`\n]+)`")
 DOTTED = re.compile(r"[a-z_]+(?:\.\w+)+")
 PATH = re.compile(r"[\w.-]+(?:/[\w.*-]+)+/?|[\w.-]+/")
+OWN_PATH = re.compile(r"(?!bin/)[a-z_]+(?:/[a-z_]+)+(?:\.py)?/?")
 YEAR = re.compile(r"\b[A-Z][\w-]+ (?:et al\.|and [A-Z][\w-]+),? \d{4}[a-z]?\b")
 
 STORY = ROOT / "HOWITWORKS.md"
@@ -206,6 +207,16 @@ def test_each_name_in_a_guide_is_there(path: Path) -> None:
     text = path.read_text()
     assert astray(text) == []
     assert any(DOTTED.fullmatch(name) for name in MENTION.findall(text))
+
+
+@pytest.mark.parametrize("path", sorted(NOTES.glob("*.md")), ids=lambda path: path.stem)
+def test_each_path_in_a_note_is_there(path: Path) -> None:
+    """`flow/loop.py` or `tick/sending` is the end of a path of ours."""
+    ours = [str(one.relative_to(ROOT)) for one in files(".py", ".md", ".toml", ".properties")]
+    ends = {"/".join(parts[at:]) for one in ours for parts in (one.split("/"),) for at in range(len(parts))}
+    ends |= {"/".join(end.split("/")[:count]) for end in ends for count in range(1, end.count("/") + 1)}
+    paths = [name for name in MENTION.findall(FENCE.sub("", path.read_text())) if OWN_PATH.fullmatch(name)]
+    assert [name for name in paths if name.rstrip("/") not in ends and f"{name}.py" not in ends] == []
 
 
 def test_a_name_that_leads_astray_is_found() -> None:
