@@ -406,6 +406,29 @@ class NoAnswer(SyndicateError, TimeoutError):
     """A Bloom program that runs did not reply within the given time."""
 
 
+class TapeLeft(SyndicateError, LookupError):
+    """A simulated run that was to be as before draws something else than before."""
+
+
+class EndlessTurns(SyndicateError, RuntimeError):
+    """Actors of a simulated process that reply to each other without an end, while no time passes."""
+
+
+class Escaped(SyndicateError, RuntimeError):
+    """A simulated program that reached out of its world: for the real clock, chance, a socket, a thread.
+
+    *where* is the file and the line.
+    """
+
+    def __init__(self, text: str, *, where: str = "") -> None:
+        super().__init__(text)
+        self.where = where
+
+
+class ScenarioMisuse(SyndicateError, ValueError):
+    """A scenario that cannot be run as it is written: a name twice, a fault that nothing can suffer."""
+
+
 def cut_traceback(error: BaseException) -> None:
     """Let the traceback of *error*, if it tells of a mistake in an argument, end in the line that made the mistake.
 

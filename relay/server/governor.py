@@ -67,6 +67,7 @@ class Governor:
         lobby: Lobby | None = None,
     ) -> None:
         self.marks = marks
+        self.period = LOOK
         self._census = census
         self._changed = changed
         self._cut = cut
@@ -85,7 +86,7 @@ class Governor:
     async def run(self) -> None:
         """Look, for ever."""
         while True:
-            await trio.sleep(LOOK)
+            await trio.sleep(self.period)
             self.look()
 
     def look(self) -> None:

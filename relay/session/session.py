@@ -534,7 +534,17 @@ class Session:
         if self.reason is None:
             self.reason = reason
         self._silent = True
-        self.withdraw(lambda: self.facet.stop(current("end")))
+        self.withdraw(partial(self._stop, 2))
+
+    def _stop(self, hops: int) -> None:
+        """Stop the facet when what went with the peer's assertions has gone: what was asked of the peer is answered by
+        the end of whoever asked, and only those who live on are told that there is no answer.
+        """
+        turn = current("end")
+        if hops:
+            turn.enqueue(self.facet.actor, (ENTER, self.facet, partial(self._stop, hops - 1), None))
+        else:
+            self.facet.stop(turn)
 
     def withdraw(self, then: Callable[[], object]) -> None:
         """Retract all that the peer had asserted, in as many turns as that takes, and do *then* in the last.

@@ -41,9 +41,9 @@ from syndicate.actors.turn import Entity, Handle, current
 from syndicate.actors.verbs import current_facet, ref, stop_actor, sync
 from syndicate.errors import JournalError
 from syndicate.index.event import SYNC
+from syndicate.simulation.disk import SimulatedDisk
 from syndicate.testing import Watcher, settled, watch
 from syndicate.values.value import Value, freeze, thaw
-from tests.syndicate.storage.simulated_disk import SimulatedDisk
 
 CRASHES = int(os.environ.get("SYNDICATE_CRASHES", "20000"))
 DICTIONARY = Dictionary([(1, "x"), (True, "y")])

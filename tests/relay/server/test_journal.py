@@ -24,9 +24,9 @@ from relay.server.disk import StateDirectory
 from relay.server.journal import Journal
 from syndicate import Dictionary, Record, Ref, Symbol
 from syndicate.errors import JournalDamaged, JournalError, NotAValue, StateError
+from syndicate.simulation.disk import PowerCut
 from syndicate.values.value import freeze
 from tests.strategies import values
-from tests.syndicate.storage.simulated_disk import PowerCut
 
 FLIPS = int(os.environ.get("SYNDICATE_FLIPS", "1000"))
 SECTOR = 512

@@ -21,8 +21,8 @@ from syndicate.bloom import Bloom, bloom, bootstrap, durable, import_module, lma
 from syndicate.bloom.state.store import StateFile, Store
 from syndicate.errors import BloomDeclaration, KeyConflict, StateError
 from syndicate.flow.encoding import encoded
+from syndicate.simulation.disk import PowerCut, SimulatedDisk
 from syndicate.storage.wal import damage
-from tests.syndicate.storage.simulated_disk import PowerCut, SimulatedDisk
 
 
 class Counts(Bloom):

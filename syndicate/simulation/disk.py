@@ -30,11 +30,13 @@ class SimulatedDisk:
     locked: bool = False
 
     def open(self) -> None:
+        """Take possession."""
         assert not self.locked, "two at a time"
         self.locked = True
         self.step("opened")
 
     def load(self, decode: Callable[[bytes], Frozen], *, salvage: bool = False) -> Loaded:
+        """Begin a new epoch, and return what is there."""
         rows, turn, number, epoch = self.contents()
         self.step("loaded")
         self._write(epoch + 1)
@@ -59,6 +61,7 @@ class SimulatedDisk:
         return rows, turn, number, epoch
 
     def commit(self, changes: Commit) -> None:
+        """Write and sync."""
         self._write(changes)
 
     def _write(self, entry: Commit | int) -> None:
@@ -70,6 +73,7 @@ class SimulatedDisk:
         self.step("synced, not answered")
 
     def close(self, *, clean: bool = True) -> None:
+        """Give it up."""
         self.locked = False
 
     # ------------------------------------------------------------------------------------------------ crashes
@@ -82,6 +86,12 @@ class SimulatedDisk:
     def crashed(self, rng: random.Random) -> SimulatedDisk:
         """One of them."""
         return rng.choice([*self.images()])
+
+    def crash(self, survivors: int) -> None:
+        """Go on as after a crash, in which so many of the unsynced commits, the first of them, survived."""
+        self.synced += self.unsynced[:survivors]
+        self.unsynced.clear()
+        self.locked = False
 
     def copy(self) -> SimulatedDisk:
         """The same, after a crash in which nothing more was lost."""

@@ -1,0 +1,356 @@
+"""The laws of dataspaces, checked in each run without being asked, by one who sees everything and is no peer.
+
+What each dataspace of a broker handles is counted here a second time, and what each observer is told is kept.
+
+=====  ====================================================================================================
+S1     at rest: whatever stands is asserted by a facet that lives; no session remains of a process that died
+S2     what was acknowledged by a sync through the durable dataspace is there after each restart, and what
+       was acknowledged to be gone is not
+S3     what is recovered is the state after some turn, so that no turn is there by half (S9); and nothing is
+       recovered that was asserted through the volatile dataspace alone (S4)
+S5     at rest: what each observer was told is what stands and matches its pattern, there and in the clients
+S6     for each observer: no retraction without its assertion, and no assertion twice
+=====  ====================================================================================================
+
+Limits of this: S5 in clients is asked of those that are connected, and have one connection to that broker.  The order
+of messages in a connection (S7, S8), confinement, fairness between sessions and drains have no law here yet.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from attrs import define, field
+
+from relay.keep import FORGET, KEEP
+from relay.protocol.observer import Observer
+from relay.server.durable import Durable
+from relay.session.session import Proxy, Session
+from relay.simulation.process import BrokerProcess, Process, Stage
+from relay.simulation.view import View
+from syndicate.actors.actor import actor_of
+from syndicate.actors.facet import Facet
+from syndicate.actors.turn import Handle, Turn
+from syndicate.index.analysis import synthesise
+from syndicate.index.bag import Bag
+from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
+from syndicate.index.interest import INTEREST
+from syndicate.values.pattern import match
+from syndicate.values.text import unparse_form
+from syndicate.values.value import SEQ, Assertion, Frozen, Ref, freeze, thaw
+
+
+@define(eq=False)
+class Standing:
+    """What the dataspace of one life of a broker holds, counted by us."""
+
+    forms: Bag = field(factory=Bag)
+
+
+@define(eq=False)
+class Kept:
+    """What a durable dataspace should keep: the state after each turn, by what it changed; one line of life."""
+
+    forms: dict[Frozen, None] = field(factory=dict)
+    owners: dict[Assertion, Frozen] = field(factory=dict)
+    changes: list[tuple[Frozen, bool]] = field(factory=list)
+    """A form, and whether it came."""
+    turns: list[int] = field(factory=list)
+    """For each turn that changed something, how many changes there were after it."""
+    first: frozenset[Frozen] = frozenset()
+    asked: dict[int, tuple[Ref, int]] = field(factory=dict)
+    """Who waits for a sync, and how many changes there were when it asked."""
+    acknowledged: int = 0
+    """How many of the changes were acknowledged."""
+
+    def states(self) -> Iterator[tuple[int, set[Frozen]]]:
+        """The state after each turn, with the number of changes up to it."""
+        state, at = set(self.first), 0
+        yield 0, state
+        for end in self.turns:
+            for form, came in self.changes[at:end]:
+                if came:
+                    state.add(form)
+                else:
+                    state.discard(form)
+            at = end
+            yield end, state
+
+    def set(self, form: Frozen, there: bool) -> None:
+        """Note a change, if it is one."""
+        if (form in self.forms) is not there:
+            if there:
+                self.forms[form] = None
+            else:
+                del self.forms[form]
+            self.changes.append((form, there))
+
+
+class Laws:
+    """Those of one world."""
+
+    def __init__(self, world: Stage) -> None:
+        self.views: list[View] = []
+        self._world = world
+        self._standing: dict[BrokerProcess, Standing] = {}
+        self._kept: dict[BrokerProcess, Kept] = {}
+        self._told: dict[int, tuple[Ref, dict[Assertion, Frozen]]] = {}
+
+    # ------------------------------------------------------------------------------------------------ recovery
+
+    def begin(self, broker: BrokerProcess, recovered: Sequence[Frozen] | None) -> None:
+        """A life of a broker begins, with what its disk held."""
+        self._standing[broker] = Standing()
+        for view in self.views:
+            if view.broker is broker:
+                view.clear()
+        if recovered is not None:
+            before = self._kept.get(broker)
+            if before is not None:
+                self._compare(broker, before, set(recovered))
+            kept = self._kept[broker] = Kept()
+            kept.forms = dict.fromkeys(recovered)
+            kept.first = frozenset(recovered)
+
+    def _compare(self, broker: BrokerProcess, kept: Kept, recovered: set[Frozen]) -> None:
+        whole = any(state == recovered for at, state in kept.states() if at >= kept.acknowledged)
+        if whole:
+            return
+        last: dict[Frozen, bool] = dict.fromkeys(kept.first, True)
+        last.update(dict(kept.changes[: kept.acknowledged]))
+        later = {form for form, _ in kept.changes[kept.acknowledged :]}
+        for form, there in last.items():
+            if form not in later and (form in recovered) is not there:
+                what = "is lost" if there else "is back"
+                self._broken("S2", f"{unparse_form(form)} {what} after a restart of {broker.name}: it was acknowledged")
+                return
+        strange = [form for form in recovered if form not in kept.first and form not in dict(kept.changes)]
+        if strange:
+            self._broken("S4", f"{unparse_form(strange[0])} is there after a restart of {broker.name}: it was volatile")
+        else:
+            self._broken("S3", f"what {broker.name} has recovered is the state after no turn since then")
+
+    # ------------------------------------------------------------------------------------------------ each turn
+
+    def look(self, process: Process, turn: Turn, events: list[Event]) -> None:
+        """A turn has been taken, and is about to commit."""
+        broker = process if isinstance(process, BrokerProcess) else None
+        main = broker.ds.entity if broker is not None and broker.ds is not None else None
+        kept = None
+        for kind, target, value, handle in events:
+            if kind == ENTER:
+                continue
+            for ref in target if isinstance(target, tuple) else (target,):
+                if type(ref) is not Ref:
+                    continue
+                entity = ref.entity
+                if entity is main and broker is not None:
+                    self._hear(broker, kind, value, handle)
+                elif type(entity) is Durable and broker is not None:
+                    kept = self._kept[broker]
+                    self._keep(kept, kind, value, handle)
+                if kind == ASSERT and handle is not None:
+                    self._assert(process, ref, value, handle)
+                elif kind == RETRACT and handle is not None:
+                    self._retract(process, ref, handle)
+                elif kind == MESSAGE and broker is not None and broker in self._kept:
+                    self._acknowledge(self._kept[broker], ref)
+        if kept is not None and (not kept.turns or kept.turns[-1] != len(kept.changes)):
+            kept.turns.append(len(kept.changes))
+
+    def _hear(self, broker: BrokerProcess, kind: int, form: Frozen, handle: Assertion | None) -> None:
+        forms = self._standing[broker].forms
+        if kind == ASSERT:
+            if forms.add(form):
+                for view in self.views:
+                    if view.broker is broker:
+                        view.add(form)
+        elif kind == RETRACT and handle is not None:
+            form = handle.form
+            if form not in forms:
+                self._broken("S6", f"{unparse_form(form)} is retracted in {broker.name}, where it does not stand")
+            elif forms.remove(form):
+                for view in self.views:
+                    if view.broker is broker:
+                        view.remove(form)
+
+    def _keep(self, kept: Kept, kind: int, form: Frozen, handle: Assertion | None) -> None:
+        if kind == ASSERT and handle is not None:
+            if not _has_reference(form):
+                kept.owners[handle] = form
+                kept.set(form, True)
+        elif kind == RETRACT and handle is not None:
+            gone = kept.owners.pop(handle, None)
+            lost = type(handle) is Handle and not handle.facet.alive
+            if gone is not None and not lost and gone not in kept.owners.values():
+                kept.set(gone, False)
+        elif kind == MESSAGE and type(form) is tuple and len(form) == 2 and form[0] in (KEEP, FORGET):
+            kept.set(form[1], form[0] is KEEP and not _has_reference(form[1]))
+        elif kind == SYNC and type(form) is Ref:
+            kept.asked[id(form.entity)] = form, len(kept.changes)
+
+    def _acknowledge(self, kept: Kept, ref: Ref) -> None:
+        asked = kept.asked.pop(id(ref.entity), None)
+        if asked is not None:
+            kept.acknowledged = max(kept.acknowledged, asked[1])
+
+    def _assert(self, process: Process, ref: Ref, value: Frozen, handle: Assertion) -> None:
+        _, standing = self._told.setdefault(id(ref.entity), (ref, {}))
+        if handle in standing:
+            self._broken("S6", f"{_name(ref)} in {process.name} is told an assertion twice")
+        standing[handle] = value
+        if type(ref.entity) is Observer:  # what came over a connection is handed on by it, in the same turn
+            inner, captures = ref.entity.observer, ref.entity.passes(value)
+            if captures is not None:
+                _, standing = self._told.setdefault(id(inner.entity), (inner, {}))
+                standing[handle] = captures if inner.raw else thaw(captures)
+
+    def _retract(self, process: Process, ref: Ref, handle: Assertion) -> None:
+        entry = self._told.get(id(ref.entity))
+        if entry is not None and handle in entry[1]:
+            del entry[1][handle]
+            if type(ref.entity) is Observer:
+                inner = self._told.get(id(ref.entity.observer.entity))
+                if inner is not None:
+                    inner[1].pop(handle, None)
+        elif _alive(ref):
+            self._broken("S6", f"{_name(ref)} in {process.name} is told of the end of what it was never told of")
+
+    # ------------------------------------------------------------------------------------------------ at rest
+
+    def at_rest(self) -> None:
+        """Check what holds when nothing is on its way."""
+        for broker, standing in self._standing.items():
+            if broker.life is not None and broker.ds is not None and broker.broker is not None:
+                self._owned(broker, standing)
+                self._informed(broker, standing)
+                self._present(broker)
+        for process in self._world.processes.values():
+            if process.life is not None:
+                self._agree(process)
+
+    def _owned(self, broker: BrokerProcess, standing: Standing) -> None:
+        assert broker.system is not None
+        assert broker.ds is not None
+        entity = broker.ds.entity
+        owned = Bag()
+        for actor in broker.system.actors:
+            for facet in actor.root.below():
+                for handle in facet.handles:
+                    if handle.target.entity is entity:
+                        owned.add(handle.form)
+        if owned != standing.forms:
+            more = [form for form, count in standing.forms.items() if count > owned.get(form, 0)]
+            what = unparse_form(more[0]) if more else "something"
+            self._broken("S1", f"{what} stands in {broker.name}, and nobody who lives asserts it")
+
+    def _present(self, broker: BrokerProcess) -> None:
+        assert broker.broker is not None
+        for peer in broker.broker.census.peers.values():
+            name = peer.name.rpartition(":")[0]
+            process = self._world.processes.get(name)
+            if process is None or peer.session is None or peer.session.reason is not None:
+                continue
+            pair = next((each for each in self._world.network.connections if each.name == peer.name), None)
+            if pair is not None and pair.ours.life.dead and not pair.whole:
+                self._broken("S1", f"the session {peer.name} is there in {broker.name}, and its process has died")
+
+    def _informed(self, broker: BrokerProcess, standing: Standing) -> None:
+        """Each observer of the dataspace was told what stands."""
+        expected: dict[int, tuple[Ref, Counter[Frozen]]] = {}
+        for form in standing.forms:
+            if type(form) is tuple and form[0] is INTEREST and type(form[3]) is Ref:
+                _, views = expected.setdefault(id(form[3].entity), (form[3], Counter()))
+                views.update(_captures(standing, form))
+        for ref, views in expected.values():
+            if _alive(ref) and self._told_to(ref) != views:
+                self._broken("S5", f"{_name(ref)}, an observer in {broker.name}, {self._difference(ref, views)}")
+
+    def _agree(self, process: Process) -> None:
+        """What the observers of a client were told is what stands in the broker."""
+        expected: dict[int, tuple[Ref, Counter[Frozen], bool]] = {}
+        proxies = [
+            (ref.entity, told)
+            for ref, told in self._told.values()
+            if type(ref.entity) is Proxy and actor_of(ref).system is process.system and _lives(ref.entity.session)
+        ]
+        sessions = Counter(session.name for session in {id(each.session): each.session for each, _ in proxies}.values())
+        for proxy, told in proxies:
+            alone = sessions[proxy.session.name] == 1
+            standing = self._behind(process, proxy) if alone else None
+            for handle, form in told.items():
+                if type(form) is tuple and form[0] is INTEREST and type(form[3]) is Ref and type(handle) is Handle:
+                    entry = expected.get(id(form[3].entity), (form[3], Counter(), True))
+                    known = entry[2] and standing is not None
+                    if standing is not None:
+                        entry[1].update(_captures(standing, form))
+                    expected[id(form[3].entity)] = entry[0], entry[1], known
+        for ref, views, known in expected.values():
+            if known and _alive(ref) and self._told_to(ref) != views:
+                self._broken("S5", f"{_name(ref)}, an observer in {process.name}, {self._difference(ref, views)}")
+
+    def _behind(self, process: Process, proxy: Proxy) -> Standing | None:
+        """What the reference that *proxy* stands for leads to, if that is a broker's dataspace, and surely."""
+        session = proxy.session
+        for broker, standing in self._standing.items():
+            if broker.address != session.name or broker.life is None or broker.broker is None or broker.ds is None:
+                continue
+            peers = [
+                peer.session
+                for peer in broker.broker.census.peers.values()
+                if peer.name.rpartition(":")[0] == process.name and peer.session is not None
+            ]
+            if len(peers) == 1 and _lives(peers[0]):
+                crossing = peers[0].membrane.exports.get(proxy.oid)
+                if crossing is not None:
+                    entity = crossing.ref.entity
+                    if entity is broker.ds.entity or type(entity) is Durable:
+                        return standing
+        return None
+
+    def _told_to(self, ref: Ref) -> Counter[Frozen]:
+        entry = self._told.get(id(ref.entity))
+        if entry is None:
+            return Counter()
+        return Counter(value if ref.raw else freeze(list(value)) for value in entry[1].values())
+
+    def _difference(self, ref: Ref, views: Counter[Frozen]) -> str:
+        told = self._told_to(ref)
+        missing, surplus = views - told, told - views
+        some = next(iter(missing or surplus))
+        return f"{'was not told of' if missing else 'was not told that there is no more'} {unparse_form(some)}"
+
+    def _broken(self, name: str, text: str) -> None:
+        self._world.broken("law", name, text)
+
+
+def _captures(standing: Standing, interest: Frozen) -> Counter[Frozen]:
+    """The distinct captures that an interest is to be told of."""
+    pattern = synthesise(interest[1], interest[2])
+    distinct: dict[Frozen, None] = {}
+    for form in standing.forms:
+        captures = match(pattern, thaw(form))
+        if captures is not None:
+            distinct[(SEQ, *[freeze(each) for each in captures])] = None
+    return Counter(list(distinct))
+
+
+def _has_reference(form: Frozen) -> bool:
+    if type(form) is tuple:
+        return form[0] is INTEREST or any(map(_has_reference, form))
+    return type(form) is Ref
+
+
+def _lives(session: Session) -> bool:
+    return session.reason is None and session.facet.alive
+
+
+def _alive(ref: Ref) -> bool:
+    """Whether what happens to it is noticed; an unbound one has no facet."""
+    return bool(ref.facet) and ref.facet.alive
+
+
+def _name(ref: Ref) -> str:
+    facet = ref.facet
+    return f"{type(ref.entity).__name__} of {facet.actor.name}" if isinstance(facet, Facet) else "an observer"

@@ -1,0 +1,40 @@
+"""A view: what stands in the dataspace of a broker and matches a pattern, read from what the dataspace has handled."""
+
+from __future__ import annotations
+
+from relay.simulation.process import BrokerProcess
+from syndicate.index.interest import INTEREST
+from syndicate.values.pattern import match
+from syndicate.values.value import Frozen, Value, freeze, thaw
+
+
+class View:
+    """Made by :meth:`World.observe <relay.simulation.World.observe>`; empty while the broker is dead."""
+
+    def __init__(self, broker: BrokerProcess, pattern: Value) -> None:
+        self.broker = broker
+        self._pattern = pattern
+        self._standing: dict[Frozen, tuple[Value, ...]] = {}
+
+    @property
+    def value(self) -> list[tuple[Value, ...]]:
+        """The distinct captures, in the order in which they came."""
+        distinct: dict[Frozen, tuple[Value, ...]] = {}
+        for captures in self._standing.values():
+            distinct.setdefault(freeze(list(captures)), captures)
+        return list(distinct.values())
+
+    def add(self, form: Frozen) -> None:
+        """*form* is there from now on."""
+        if not (type(form) is tuple and form[0] is INTEREST):
+            captures = match(self._pattern, thaw(form))
+            if captures is not None:
+                self._standing[form] = captures
+
+    def remove(self, form: Frozen) -> None:
+        """*form* has gone."""
+        self._standing.pop(form, None)
+
+    def clear(self) -> None:
+        """All has gone."""
+        self._standing.clear()

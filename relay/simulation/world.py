@@ -1,0 +1,227 @@
+"""The world: processes, brokers, a network and disks, on one clock, from one seed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import trio
+
+from relay.server.config import Config
+from relay.simulation.faults import Faults
+from relay.simulation.laws import Laws
+from relay.simulation.process import BrokerProcess, Process, Stage
+from relay.simulation.view import View
+from syndicate.actors.turn import Turn
+from syndicate.errors import ScenarioMisuse
+from syndicate.index.event import Event
+from syndicate.simulation.properties import Properties, Violation
+from syndicate.simulation.tape import Tape
+from syndicate.values.value import Frozen, Value
+
+SETTLING = 3.0
+"""Seconds from the moment at which all has become true, until it is looked whether everything is at rest."""
+_AGAIN = 0.5
+_PATIENCE = 60.0
+"""Seconds between two looks whether everything is at rest, and until it is taken as it is."""
+
+
+class World(Stage):
+    """What a scenario builds.  ``history`` is what happened; ``network`` can be cut, parted and slowed.
+
+    *traced*: with each turn of each actor in the history, which costs as much again.
+    """
+
+    def __init__(self, tape: Tape, *, until: float, traced: bool = False) -> None:
+        super().__init__(tape, traced=traced)
+        self.until = until
+        self.properties = Properties()
+        self.laws = Laws(self)
+        self.escaped: Exception | None = None
+        self.at_rest = False
+        self._faults = Faults(self)
+        self._healed_at = 0.0
+        self._healed = False
+        self._finishing = False
+        self._has_goal = False
+
+    # ------------------------------------------------------------------------------------------------ what there is
+
+    def draw(self, label: str, bound: int) -> int:
+        """A number from 0 to *bound* - 1, for the scenario's own choices; let 0 be the plainest."""
+        return self.tape.draw(f"scenario {label}", bound)
+
+    def process(
+        self,
+        name: str,
+        boot: Callable[..., object],
+        *args: object,
+        restart: float | None = 0.5,
+        may_crash: bool = False,
+    ) -> Process:
+        """A process that runs the boot function *boot*, and starts again when it has died, after about *restart*
+        seconds if that is not None.  That an actor of it crashes is a violation, unless it *may_crash*.
+        """
+        process = Process(self, name, boot, args, restart)
+        process.may_crash = may_crash
+        self._add(process)
+        return process
+
+    def broker(
+        self,
+        name: str,
+        *,
+        durable: bool = False,
+        config: Config | None = None,
+        restart: float | None = 0.5,
+        look: float = 0.5,
+    ) -> BrokerProcess:
+        """A broker, with a disk if it is *durable*; its governor looks each *look* seconds."""
+        broker = BrokerProcess(self, name, durable=durable, config=config, restart=restart, look=look)
+        self._add(broker)
+        return broker
+
+    def _add(self, process: Process) -> None:
+        if process.name in self.processes:
+            raise ScenarioMisuse(f"two processes are called {process.name!r}: give each its own name")
+        self.processes[process.name] = process
+
+    def observe(self, broker: BrokerProcess, pattern: Value) -> View:
+        """What stands in the dataspace of *broker* and matches *pattern*, itself, and not over the network."""
+        view = View(broker, pattern)
+        self.laws.views.append(view)
+        return view
+
+    # ------------------------------------------------------------------------------------------------ what happens
+
+    def at(self, time: float, act: Callable[[], object]) -> None:
+        """Do *act* at *time*; all that counts from healing counts from then, at the earliest."""
+        self._healed_at = max(self._healed_at, time)
+        self.agenda.put(time, act)
+
+    def faults(
+        self,
+        *,
+        cuts: int = 0,
+        kills: int = 0,
+        partitions: int = 0,
+        pauses: int = 0,
+        jumps: int = 0,
+        disk: bool = False,
+        until: float = 20.0,
+    ) -> None:
+        """What may happen, at most so many of each, until that time; where and when is drawn.
+
+        *disk*: kills may take the power too, and the disk may be full for a time.
+        """
+        self._faults.add(
+            cuts=cuts, kills=kills, partitions=partitions, pauses=pauses, jumps=jumps, disk=disk, until=until
+        )
+        self._healed_at = max(self._healed_at, until)
+
+    def always(self, name: str, holds: Callable[[], object]) -> None:
+        """*holds* must be true after each turn of any process."""
+        self.properties.always(name, holds)
+
+    def never(self, name: str, happens: Callable[[], object]) -> None:
+        """*happens* must not be true after any turn."""
+        self.properties.never(name, happens)
+
+    def eventually(self, name: str, holds: Callable[[], object], *, within: float = 90.0) -> None:
+        """*holds* must become true, so many seconds after the last fault has healed at the latest.
+
+        Let *within* be more than a client waits between two attempts, which is up to 30 seconds.
+        """
+        self.properties.eventually(name, holds, within)
+
+    def after_healing(self, name: str, holds: Callable[[], object]) -> None:
+        """*holds* must be true at the end, when all has healed and nothing is on its way."""
+        self.properties.after_healing(name, holds)
+
+    def sometimes(self, name: str, happens: Callable[[], object]) -> None:
+        """*happens* must be true after some turn of some run: a campaign fails in which it never was."""
+        self.properties.sometimes(name, happens)
+
+    # ------------------------------------------------------------------------------------------------ the run
+
+    async def run(self) -> None:
+        """From the beginning to the end."""
+        self._faults.plan()
+        self._has_goal = bool(self.properties.pending)
+        restarts = [process.again or 0.0 for process in self.processes.values()]
+        self._healed_at += 2 * max(restarts, default=0.0) if self._healed_at else 0.0
+        self.agenda.put(self._healed_at, self._heal)
+        self.agenda.put(self.until, self._finish)
+        async with trio.open_nursery() as nursery:
+            self.nursery = nursery
+            for process in list(self.processes.values()):
+                process.start()
+            await self.agenda.run()
+            self.over = True
+            for process in self.processes.values():
+                if process.life is not None:
+                    process.life.sever()
+            nursery.cancel_scope.cancel()
+
+    def _heal(self) -> None:
+        self._healed = True
+        self.history.note(self.now, "world", "has healed")
+        for time in self.properties.deadlines(self.now):
+            self.agenda.put(time, self._see_late)
+        self._ask()
+
+    def _see_late(self) -> None:
+        late = self.properties.late(self.now, self._healed_at)
+        if late is not None:
+            self.stop(late)
+
+    def begun(self, broker: BrokerProcess, recovered: Sequence[Frozen] | None) -> None:
+        """A life of a broker begins."""
+        self.laws.begin(broker, recovered)
+
+    def look(self, process: Process, turn: Turn, events: list[Event]) -> None:
+        """A turn of *process* has been taken, and is about to commit."""
+        self.laws.look(process, turn, events)
+        if process.life is not None and process.life.escapes:
+            self.escaped = process.life.escapes[0]
+            self.agenda.end()
+        self._faults.look(process)
+        if not self.over:
+            self._ask()
+
+    def _ask(self) -> None:
+        violation = self.properties.look(self.now, healed=self._healed)
+        if violation is not None:
+            self.stop(violation)
+        elif self._healed and not self.properties.pending and not self._finishing and self._has_goal:
+            self._finishing = True
+            self.agenda.put(min(self.until, self.now + SETTLING), self._finish)
+
+    def _finish(self) -> None:
+        late = self.properties.late(math.inf, self._healed_at) if self.now >= self.until else None
+        if late is not None:
+            text = f"not until the end of the run, at {self.until:g} s"
+            self.stop(Violation("eventually", late.name, self.now, text))
+        elif not self._quiet() and self.now < self.until + _PATIENCE:
+            self.agenda.put(self.now + _AGAIN, self._finish)
+        else:
+            self.at_rest = self._quiet()
+            if self.at_rest:
+                self.laws.at_rest()
+                violation = self.properties.at_rest(self.now)
+                if violation is not None:
+                    self.stop(violation)
+            self.over = True
+            self.agenda.end()
+
+    def _quiet(self) -> bool:
+        """Whether nothing is on its way."""
+        if self.network.in_flight:
+            return False
+        for process in self.processes.values():
+            system = process.system
+            if process.life is not None and system is not None and (system.queue or process.life.paused):
+                return False
+            if process.life is None and process.again is not None:
+                return False
+        return True

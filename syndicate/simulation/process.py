@@ -1,0 +1,246 @@
+"""A simulated process: an actor system with an outside of its own, which can be killed, paused and started again.
+
+A process has lives.  To be killed is not to be cancelled: what a program does in ``finally`` blocks and in handlers of
+a stop must not be seen by anybody.  So a life is first *severed*, from the network, from its disks and from its own
+queue, and its tasks are cancelled only then; whatever they still call raises :class:`Severed`.
+
+Contract: nothing of a life has an effect after it was severed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+import trio
+from structlog import DropEvent
+from structlog.typing import EventDict, WrappedLogger
+
+from syndicate.actors.actor import Actor
+from syndicate.actors.system import SLICE, System, serving
+from syndicate.actors.turn import Turn
+from syndicate.errors import EndlessTurns
+from syndicate.index.event import Event
+from syndicate.outside import Outside
+from syndicate.simulation.clock import VirtualClock
+from syndicate.simulation.history import History
+from syndicate.simulation.tape import Tape
+
+T = TypeVar("T")
+FINE: Final = 1 << 20
+"""Into how many steps an interval is divided when one of its numbers is drawn."""
+_ROUNDS: Final = 32
+"""The most rounds of the pump, of 16 events each, in one slice."""
+_MOST: Final = 100_000
+"""Events of one process in one instant: more are a circle of actors that reply to each other."""
+_EPOCH: Final = 1_767_225_600.0
+"""The time of day at which each run begins: the year 2026."""
+
+
+class Severed(BaseException):
+    """Raised in a process that was killed, wherever it reaches for something."""
+
+
+class Life:
+    """One life of a process.  ``ends`` are called when it is severed, with whether the power was cut."""
+
+    def __init__(self, name: str, number: int, tape: Tape, clock: VirtualClock, history: History) -> None:
+        self.name = name
+        self.number = number
+        self.tape = tape
+        self.clock = clock
+        self.history = history
+        self.dead = False
+        self.severed = trio.Event()
+        self.scope = trio.CancelScope()
+        self.ends: list[Callable[[bool], None]] = []
+        self.escapes: list[Exception] = []
+        self.error: Exception | None = None
+        self._going: trio.Event | None = None
+
+    def note(self, what: str, *details: object) -> None:
+        """Add to the history."""
+        self.history.note(self.clock.now, self.name, what, *details)
+
+    def check(self) -> None:
+        """Raise if the process is dead."""
+        if self.dead:
+            raise Severed(self.name)
+
+    def escaped(self, error: Exception) -> None:
+        """It reached out of the world, which ends the run whatever it makes of the error."""
+        self.escapes.append(error)
+        self.note("escapes", error)
+
+    @property
+    def paused(self) -> bool:
+        """Whether it stands still."""
+        return self._going is not None
+
+    def pause(self) -> None:
+        """Take no turn, write and read nothing, until it goes on."""
+        if self._going is None:
+            self._going = trio.Event()
+
+    def go_on(self) -> None:
+        """End the pause."""
+        if self._going is not None:
+            self._going.set()
+            self._going = None
+
+    async def going(self) -> None:
+        """Wait for the end of a pause."""
+        while self._going is not None and not self.dead:
+            await self._going.wait()
+        self.check()
+
+    async def pass_time(self, seconds: float) -> None:
+        """Let time pass, also where no cancellation comes in; raises :class:`Severed`."""
+        with trio.move_on_after(seconds):
+            await self.severed.wait()
+        await self.going()
+
+    def sever(self, power: bool = False) -> None:
+        """Take it off the world, at once; *power* says that the machine is off, too."""
+        if self.dead:
+            return
+        self.dead = True
+        self.note("loses its power" if power else "is killed")
+        for end in self.ends:
+            end(power)
+        self.severed.set()
+        self.go_on()
+        self.scope.cancel()
+
+
+class SimulatedSystem(System):
+    """An actor system that is not asked when it is dead, counts instead of measuring, and shows each turn to *look*."""
+
+    def __init__(self, life: Life, look: Callable[[Turn, list[Event]], None], crashed: Callable[[Actor], None]) -> None:
+        super().__init__()
+        self.life = life
+        self.traced = False
+        self.turns = 0
+        self._look_at = look
+        self._tell_crash = crashed
+        self._elapsed = 0.0
+        self._step = SLICE
+        self._instant = -1.0
+        self._began = 0
+        self.stopwatch = self._tick
+        self.turn.tracing = self._trace_turn
+
+    def _tick(self) -> float:
+        self._elapsed += self._step
+        return self._elapsed
+
+    def drain(self, seconds: float = math.inf) -> None:
+        """Run a slice of turns whose length was drawn, or none."""
+        life = self.life
+        if life.dead:
+            self.queue.clear()
+        elif self.queue and not life.paused:
+            if life.clock.now != self._instant:
+                self._instant, self._began = life.clock.now, self.taken
+            elif self.taken - self._began > _MOST:
+                life.error = EndlessTurns(
+                    f"{life.name} has handled {_MOST} events without an end in one instant: some actors reply to each "
+                    f"other in a circle, one of them {self.queue[0][0].name!r}"
+                )
+                life.sever()
+                raise Severed(life.name)
+            self._step = SLICE / (1 + life.tape.draw(f"slice {life.name}", _ROUNDS)) if seconds == SLICE else 0.0
+            super().drain(seconds)
+
+    async def breathe(self) -> None:
+        """Let others go on, and wait for the end of a pause."""
+        if self.life.paused:
+            await self.life.going()
+        else:
+            await trio.lowlevel.checkpoint()
+
+    def stop(self) -> None:
+        """Stop all actors in order, unless it is too late for that."""
+        if self.life.dead:
+            self.stopped = True
+            self.queue.clear()
+        else:
+            super().stop()
+
+    def crashed(self, actor: Actor, error: BaseException) -> None:
+        """Report it."""
+        super().crashed(actor, error)
+        if not self.life.dead:
+            self._tell_crash(actor)
+
+    def _trace_turn(self, turn: Turn, events: list[Event]) -> None:
+        self.turns += 1
+        self._look_at(turn, events)
+        if self._tracers:
+            super()._trace_turn(turn, events)
+
+
+class SimulatedOutside(Outside):
+    """What a simulated process asks for: all from the tape, and from the clock of the run."""
+
+    def __init__(self, life: Life, *, skew: Callable[[], float], memory: Callable[[], int]) -> None:
+        self.life = life
+        self.log = self._log
+        self._skew = skew
+        self._memory = memory
+
+    def uniform(self, low: float, high: float) -> float:
+        """From the tape."""
+        self.life.check()
+        return low + (high - low) * self.life.tape.draw(f"chance {self.life.name}", FINE) / FINE
+
+    def token(self, size: int) -> bytes:
+        """From the tape."""
+        self.life.check()
+        return self.life.tape.draw(f"token {self.life.name}", 256**size).to_bytes(size, "big")
+
+    def time_of_day(self) -> float:
+        """Virtual, with a skew of its own."""
+        return _EPOCH + self.life.clock.now + self._skew()
+
+    def elapsed(self) -> float:
+        """Virtual."""
+        return self.life.clock.now
+
+    async def blocking(self, fn: Callable[[], T], limiter: trio.CapacityLimiter) -> T:
+        """Let a time pass that is drawn, and call it then."""
+        await self.life.pass_time(0.0005 * (1 + self.life.tape.draw(f"blocking {self.life.name}", 40)))
+        return fn()
+
+    def resident(self) -> int:
+        """As it was set."""
+        return self._memory()
+
+    def machine(self) -> int:
+        """Eight gibibytes."""
+        return 8 << 30
+
+    def _log(self, wrapped: WrappedLogger, level: str, event: EventDict) -> EventDict:
+        if not self.life.dead:
+            self.life.note("logs", *(f"{name}={_shown(value)}" for name, value in event.items()))
+        raise DropEvent
+
+
+def _shown(value: object) -> str:
+    return f"{type(value).__name__}: {value}" if isinstance(value, BaseException) else str(value)
+
+
+async def live(system: SimulatedSystem, boot: Callable[..., object], *args: object) -> BaseException | None:
+    """Run a life to its end; returns the error that it ended by, if that was not that it was killed."""
+    life = system.life
+    failure: BaseException | None = None
+    with life.scope:
+        try:
+            async with serving(system, boot, *args, name=life.name):
+                await trio.sleep_forever()
+        except trio.Cancelled:
+            raise
+        except BaseException as error:
+            failure = error
+    return life.error if life.dead else failure
