@@ -32,6 +32,7 @@ _COMMANDS: Final = {
     "demo": ("relay.demo", "demo_command", "Who is in the air? A year of flights, live in a dataspace."),
     "replay": ("relay.cli.replay", "replay_main", "Do in a dataspace what was recorded, at the recorded times."),
     "rules": ("relay.cli.rules", "rules", "Programs of rules, in Bloom or Dedalus: check, run, why, verify."),
+    "simulate": ("relay.cli.simulate", "simulate_main", "Run a whole system with many seeds, and break it."),
     "server": ("relay.cli.server", "server_main", "Serve a dataspace to other programs, until SIGTERM or Ctrl-C."),
 }
 """Where each command is, and what it does.  It is imported only when it is called: ``--help`` need not wait for all."""

@@ -13,6 +13,7 @@ failing seed are compared for that.
 from __future__ import annotations
 
 import datetime as dt
+import inspect
 import os
 import random
 import secrets
@@ -75,7 +76,7 @@ _depth: list[int] = [0]
 
 def _refuse(what: str) -> NoReturn:
     """Raise, and let the run end by it even where the program catches that."""
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = inspect.currentframe()
     where = "?"
     while frame is not None:
         file = frame.f_code.co_filename

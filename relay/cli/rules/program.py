@@ -7,11 +7,8 @@ takes ``MODULE:NAME`` for one that was made in Python, too.
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import json
 import pkgutil
-import sys
 from collections.abc import Iterator, Mapping, MutableMapping
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +16,7 @@ from typing import Any, Final, TextIO
 
 import click
 
+from relay.named import load_module
 from syndicate.bloom import Bloom, Kind
 from syndicate.bloom.rules.head import kind_of
 from syndicate.bloom.state.store import IN_MEMORY
@@ -57,7 +55,7 @@ def find_dedalus(text: str) -> Program:
 
 def _find(text: str, which: str, *, dedalus: bool) -> type[Bloom] | Program:
     where, _, name = text.partition(":") if not text.endswith(".py") else (text, "", "")
-    module = _load(where)
+    module = load_module(where)
     programs: dict[str, type[Bloom] | Program] = {
         key: value
         for key, value in vars(module).items()
@@ -79,6 +77,12 @@ def _find(text: str, which: str, *, dedalus: bool) -> type[Bloom] | Program:
     raise ProgramNotFound(f"there is no {name} in {where}{meant(name, programs)}; {there}")
 
 
+def _within(module: ModuleType) -> str:
+    """The modules of a package."""
+    names = [one.name for one in pkgutil.iter_modules(getattr(module, "__path__", []), f"{module.__name__}.")]
+    return f", but in its modules {listed(names)} there may be" if names else ""
+
+
 def make(kind: type[Bloom], **options: Any) -> Bloom:
     """A program of a class, its durable tables in memory unless *state* is given; raises what making it raises."""
     try:
@@ -87,59 +91,6 @@ def make(kind: type[Bloom], **options: Any) -> Bloom:
         if isinstance(error, SyndicateError):
             raise
         raise ProgramNotFound(f"{kind.__name__} cannot be made from here: {error}") from error
-
-
-def _load(where: str) -> ModuleType:
-    if not where:
-        raise ProgramNotFound("name a program: MODULE:CLASS, such as shop.carts:Cart or carts.py:Cart")
-    try:
-        if where.endswith(".py") or "/" in where:
-            return _load_file(Path(where))
-        if "" not in sys.path and str(Path.cwd()) not in sys.path:
-            sys.path.insert(0, str(Path.cwd()))
-        return importlib.import_module(where)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (where == error.name or where.startswith(f"{error.name}.")):
-            raise ProgramNotFound(f"there is no module {error.name}, here or installed{_meant(where)}") from None
-        raise ProgramNotFound(f"{where} needs the module {error.name}, which is not installed") from error
-    except SyndicateError:
-        raise
-    except (Exception, SystemExit) as error:
-        what = f"{type(error).__name__}: {error}".partition("\n")[0]
-        raise ProgramNotFound(f"cannot load {where}: {what}") from error
-
-
-def _meant(where: str) -> str:
-    """The file of that name, or a module of ours: ``library``, ``library.store``, ``store``."""
-    ours = (f"{home}.{where}" for home in ("syndicate.bloom", "syndicate.bloom.library"))
-    module_there = f"{where}.py" if Path(f"{where}.py").exists() else next(filter(_is_module, ours), None)
-    return f": did you mean {module_there}?" if module_there else ""
-
-
-def _is_module(name: str) -> bool:
-    try:
-        return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False
-
-
-def _within(module: ModuleType) -> str:
-    """The modules of a package."""
-    names = [one.name for one in pkgutil.iter_modules(getattr(module, "__path__", []), f"{module.__name__}.")]
-    return f", but in its modules {listed(names)} there may be" if names else ""
-
-
-def _load_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise ProgramNotFound(f"there is no file {path}")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None or spec.loader is None:
-        raise ProgramNotFound(f"{path} is no Python file")
-    sys.path.insert(0, str(path.resolve().parent))
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 # ------------------------------------------------------------------------------------------------- input and output

@@ -1,0 +1,158 @@
+"""``syndicate simulate``: a scenario with many seeds, or one of them again."""
+
+from __future__ import annotations
+
+import json
+import sys
+from time import monotonic
+from typing import Final
+
+import click
+
+from relay.cli.exit_codes import SETTINGS, Command, fail
+from relay.simulation.campaign import Campaign, Report, examined, find_scenario
+from syndicate.errors import Escaped, ScenarioMisuse, SyndicateError
+
+_NAME: Final = "syndicate simulate"
+_SHOWN: Final = 20
+_EACH: Final = 1.0
+_EXAMPLES: Final = """\b
+Examples:
+  syndicate simulate examples/simulated/job_queue.py:hasty --seeds 200 --jobs 2
+  syndicate simulate examples/simulated/job_queue.py:hasty --replay 17
+  syndicate simulate shop.scenarios:checkout --seeds 1000 --from 5000 --json
+  syndicate simulate shop.scenarios:checkout --seeds 50 --check-determinism
+\b
+The exit code is 0 if everything held; 1 if something was broken, or if something that was to be seen sometimes was seen
+in no run; 2 if the command or the scenario was wrong, or a program reached out of its world; 3 if two runs of one seed
+were not the same.
+"""
+
+
+@click.command("simulate", cls=Command, context_settings=SETTINGS, epilog=_EXAMPLES)
+@click.argument("scenario", metavar="MODULE:SCENARIO")
+@click.option("--seeds", type=click.IntRange(1), metavar="N", help="How many; default: what the scenario says.")
+@click.option("--from", "first", type=click.IntRange(0), default=0, show_default=True, metavar="S", help="The first.")
+@click.option("--replay", type=click.IntRange(0), metavar="SEED", help="One seed, with all that happens.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Processes.")
+@click.option("--check-determinism", "check", is_flag=True, help="Run each seed again, twice, and compare.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+@click.option("--debug", is_flag=True, help="Show tracebacks.")
+def simulate_main(
+    scenario: str,
+    seeds: int | None,
+    first: int,
+    replay: int | None,
+    jobs: int,
+    check: bool,
+    as_json: bool,
+    debug: bool,
+) -> None:
+    """Run a whole system with many seeds: programs, brokers, a network and disks, in one process.
+
+    SCENARIO is a function that was decorated with relay.simulation.scenario; MODULE is a module or a file.
+    """
+    try:
+        if replay is not None:
+            if seeds is not None:
+                raise click.UsageError("--replay is one seed, and --seeds says how many: leave one of them out")
+            code = _replay(scenario, replay, as_json)
+        else:
+            code = _campaign(scenario, seeds, first, jobs, check, as_json)
+    except SyndicateError as e:
+        if debug:
+            raise
+        if isinstance(e, (Escaped, ScenarioMisuse)):
+            click.echo(f"{_NAME}: {e}", err=True)
+            sys.exit(2)
+        fail(_NAME, e)
+    sys.exit(code)
+
+
+def _campaign(scenario: str, seeds: int | None, first: int, jobs: int, check: bool, as_json: bool) -> int:
+    count = seeds or find_scenario(scenario).seeds
+    campaign, began = Campaign(), monotonic()
+    told = began if sys.stderr.isatty() and not as_json else float("inf")
+    for report in examined(scenario, range(first, first + count), check=check, jobs=jobs):
+        campaign.add(report)
+        if monotonic() > told + _EACH:
+            told = monotonic()
+            rate = campaign.runs / (told - began)
+            broken = f"{len(campaign.broken)} broken"
+            click.echo(f"{campaign.runs} of {count} runs, {broken}, {rate:.0f} runs a second", err=True)
+    seconds = monotonic() - began
+    campaign.broken.sort(key=lambda report: report.seed)
+    campaign.strays.sort(key=lambda report: report.seed)
+    if as_json:
+        click.echo(json.dumps(_as_data(scenario, campaign, first, seconds)))
+    else:
+        _show(scenario, campaign, seconds)
+    return 3 if campaign.strays else 1 if campaign.broken or campaign.never_seen else 0
+
+
+def _as_data(scenario: str, campaign: Campaign, first: int, seconds: float) -> dict[str, object]:
+    return {
+        "scenario": scenario,
+        "from": first,
+        "runs": campaign.runs,
+        "turns": campaign.turns,
+        "seconds": round(seconds, 3),
+        "runs_per_second": round(campaign.runs / seconds, 1),
+        "broken": [_broken(report) for report in campaign.broken],
+        "not_deterministic": [{"seed": each.seed, "entries": each.differs} for each in campaign.strays],
+        "faults": dict(sorted(campaign.fired.items())),
+        "sometimes": dict(campaign.hoped),
+    }
+
+
+def _broken(report: Report) -> dict[str, object]:
+    violation = report.violation
+    assert violation is not None
+    return {
+        "seed": report.seed,
+        "kind": violation.kind,
+        "name": violation.name,
+        "time": violation.time,
+        "text": violation.text,
+    }
+
+
+def _show(scenario: str, campaign: Campaign, seconds: float) -> None:
+    rate = campaign.runs / seconds
+    broken = f"{len(campaign.broken)} broken" if campaign.broken else "all held"
+    click.echo(f"{scenario}: {campaign.runs} runs, {broken} ({rate:.0f} runs a second)")
+    if campaign.fired:
+        click.echo(f"faults struck in: {', '.join(f'{name} {n}' for name, n in sorted(campaign.fired.items()))}")
+    for name in campaign.never_seen:
+        click.echo(f"never seen: {name}: without that these runs say little; allow more faults, or run more seeds")
+    for stray in campaign.strays[:1]:
+        one, other = stray.differs or ("", "")
+        click.echo(f"seed {stray.seed} is not the same run twice; the first entries that differ:\n  {one}\n  {other}")
+    kinds: dict[str, list[int]] = {}
+    for report in campaign.broken:
+        assert report.violation is not None
+        kinds.setdefault(f"{report.violation.kind} {report.violation.name}", []).append(report.seed)
+    for kind, seeds in kinds.items():
+        click.echo(f"{kind}: {len(seeds)} runs, the first with seed {seeds[0]}")
+    if campaign.broken:
+        seed = campaign.broken[0].seed
+        click.echo(f"\nseed {seed}: {campaign.broken[0].violation}")
+        outcome = find_scenario(scenario).run(seed)
+        for line in outcome.history.lines()[-_SHOWN:]:
+            click.echo(f"  {line}")
+        click.echo(f"\nsyndicate simulate {scenario} --replay {seed}")
+
+
+def _replay(scenario: str, seed: int, as_json: bool) -> int:
+    outcome = find_scenario(scenario).run(seed, traced=True)
+    violation = outcome.violation
+    lines = outcome.history.lines()
+    if as_json:
+        broken = None if violation is None else {"kind": violation.kind, "name": violation.name, "text": violation.text}
+        data = {"scenario": scenario, "seed": seed, "violation": broken, "digest": outcome.history.digest()}
+        click.echo(json.dumps({**data, "history": lines}))
+    else:
+        for line in lines:
+            click.echo(line)
+        click.echo(f"\nseed {seed}: {violation or 'everything held'} ({outcome.history.digest()[:16]})")
+    return 0 if violation is None else 1

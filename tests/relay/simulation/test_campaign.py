@@ -1,0 +1,95 @@
+"""The command, and the worked system: its bug is found, and its mended form holds."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from relay.cli import syndicate_main
+from relay.simulation import World, scenario
+from syndicate import after
+
+ROOT = Path(__file__).parents[3]
+QUEUE = f"{ROOT}/examples/simulated/job_queue.py"
+HERE = "tests.relay.simulation.test_campaign"
+CHANGING = random.Random()
+
+
+def simulate(*arguments: str) -> Result:
+    """The command's result."""
+    return CliRunner().invoke(syndicate_main, ["simulate", *arguments])
+
+
+@scenario(seeds=3, until=5.0)
+def idle(world: World) -> None:
+    """Nothing happens."""
+    world.broker("b")
+
+
+@scenario(seeds=3, until=5.0)
+def hopeless(world: World) -> None:
+    """What it hopes for never comes."""
+    world.broker("b")
+    world.sometimes("a miracle", lambda: False)
+
+
+@scenario(seeds=3, until=5.0)
+def changing(world: World) -> None:
+    """Its programs depend on what no seed rules, which the guard does not see."""
+    world.process("p", lambda: after(CHANGING.random(), lambda: None))
+
+
+@scenario(seeds=3, until=5.0)
+def escaping(world: World) -> None:
+    """Its program reaches out of the world."""
+    world.process("p", lambda: after(1.0, lambda: random.random() + 1))
+
+
+def test_the_bug_of_the_queue_is_found_and_replayed() -> None:
+    """The last line is the command that shows it again; a replay says the same."""
+    found = simulate(f"{QUEUE}:hasty", "--seeds", "60", "--json")
+    assert found.exit_code == 1
+    said = json.loads(found.stdout)
+    assert said["runs"] == 60
+    assert {(each["kind"], each["name"]) for each in said["broken"]} == {("eventually", "all done")}
+    assert said["not_deterministic"] == []
+    seed = str(said["broken"][0]["seed"])
+    shown = simulate(f"{QUEUE}:hasty", "--seeds", "1", "--from", seed)
+    assert shown.exit_code == 1
+    assert shown.stdout.splitlines()[-1] == f"syndicate simulate {QUEUE}:hasty --replay {seed}"
+    again = [simulate(f"{QUEUE}:hasty", "--replay", seed) for _ in range(2)]
+    assert again[0].stdout == again[1].stdout
+    assert again[0].exit_code == 1
+    assert "all done: broken" in again[0].stdout
+
+
+def test_the_mended_queue_holds() -> None:
+    """With the same seeds, and with seeds of its own in two processes."""
+    assert simulate(f"{QUEUE}:steady", "--seeds", "60").exit_code == 0
+    result = simulate(f"{QUEUE}:steady", "--seeds", "20", "--from", "1000", "--jobs", "2", "--json")
+    assert (result.exit_code, json.loads(result.stdout)["runs"]) == (0, 20)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        ([f"{HERE}:idle"], 0, "3 runs, all held"),
+        ([f"{HERE}:idle", "--check-determinism"], 0, "3 runs, all held"),
+        ([f"{HERE}:hopeless"], 1, "never seen: a miracle"),
+        ([f"{HERE}:changing", "--check-determinism"], 3, "is not the same run twice"),
+        ([f"{HERE}:escaping"], 2, "test_campaign.py:49 draws real chance"),
+        ([f"{HERE}:nothing"], 2, "it has changing, escaping, hopeless, idle"),
+        (["no.such.module:nothing"], 2, "there is no module no"),
+        ([f"{HERE}:idle", "--replay", "1", "--seeds", "2"], 2, "leave one of them out"),
+        ([f"{HERE}:idle", "--replay", "1"], 0, "everything held"),
+    ],
+)
+def test_exit_codes(arguments: list[str], code: int, words: str) -> None:
+    """0 held, 1 broken, 2 wrong, 3 not the same run twice; each with a word on why."""
+    result = simulate(*arguments)
+    assert result.exit_code == code, result.output
+    assert words in result.output
