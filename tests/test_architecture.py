@@ -51,6 +51,9 @@ INSIDE = {
     "relay.session": """
         deadlines membrane backlog statistics outbox peer_assertions patch reach session link
     """,
+    "relay.simulation": """
+        network process view faults laws world scenario campaign testing
+    """,
     "relay.transport": """
         address lobby stream tls greeting origin secure sockets network stdio websocket dial listener
     """,

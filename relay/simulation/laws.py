@@ -5,7 +5,7 @@ What each dataspace of a broker handles is counted here a second time, and what 
 =====  ====================================================================================================
 S1     at rest: whatever stands is asserted by a facet that lives; no session remains of a process that died
 S2     what was acknowledged by a sync through the durable dataspace is there after each restart, and what
-       was acknowledged to be gone is not
+       was acknowledged to be gone is not; at rest, what is to be kept stands
 S3     what is recovered is the state after some turn, so that no turn is there by half (S9); and nothing is
        recovered that was asserted through the volatile dataspace alone (S4)
 S5     at rest: what each observer was told is what stands and matches its pattern, there and in the clients
@@ -226,6 +226,7 @@ class Laws:
                 self._owned(broker, standing)
                 self._informed(broker, standing)
                 self._present(broker)
+                self._stands(broker, standing)
         for process in self._world.processes.values():
             if process.life is not None:
                 self._agree(process)
@@ -244,6 +245,12 @@ class Laws:
             more = [form for form, count in standing.forms.items() if count > owned.get(form, 0)]
             what = unparse_form(more[0]) if more else "something"
             self._broken("S1", f"{what} stands in {broker.name}, and nobody who lives asserts it")
+
+    def _stands(self, broker: BrokerProcess, standing: Standing) -> None:
+        kept = self._kept.get(broker)
+        missing = [form for form in kept.forms if form not in standing.forms] if kept is not None else []
+        if missing:
+            self._broken("S2", f"{unparse_form(missing[0])} is to be kept, and does not stand in {broker.name}")
 
     def _present(self, broker: BrokerProcess) -> None:
         assert broker.broker is not None

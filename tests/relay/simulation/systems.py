@@ -77,6 +77,37 @@ def stormy(world: World) -> None:
     world.eventually("all is copied", copied, within=80.0)
 
 
+def changer(broker: BrokerProcess) -> None:
+    """Asserts items through the durable dataspace, and takes each back after a while, and asks for both."""
+    count = [0]
+
+    @connect(broker.address, broker.cap("durable"))
+    def connected(ds: Ref) -> None:
+        def more() -> None:
+            handle = assert_(ds, Item(count[0]))
+            count[0] += 1
+            sync(ds, lambda: None)
+
+            def back() -> None:
+                handle.retract()
+                sync(ds, lambda: None)
+
+            after(2.5, back)
+
+        every(1.0, more)
+
+
+@scenario(seeds=100, until=60.0)
+def moving(world: World) -> None:
+    """What comes through the durable dataspace goes again."""
+    broker = world.broker("b", durable=True)
+    world.process("s", changer, broker)
+    for name in ("c1", "c2"):
+        world.process(name, copier, broker, name)
+    world.faults(cuts=2, kills=2, partitions=1, disk=True, until=15.0)
+    world.eventually("it goes on", lambda: world.now > 30.0, within=20.0)
+
+
 @scenario(seeds=20, until=15.0)
 def calm(world: World) -> None:
     """Without faults."""
