@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,11 @@ settings.register_profile(
     "mutation", deadline=None, derandomize=True, max_examples=25, phases=[Phase.explicit, Phase.generate]
 )
 settings.load_profile("suite")
+
+# Who runs the suite by `nohup` has SIGHUP ignored, and so would all have that the tests start: those that send it would
+# wait for ever.
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")
