@@ -422,9 +422,10 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """What has come; ``b""`` at the end."""
-        await trio.lowlevel.checkpoint()
-        await self.life.going()
         pipe = self.inward
+        if pipe.waiting or pipe.broken or pipe.ended or self.closed:
+            await trio.lowlevel.checkpoint()
+        await self.life.going()
         while not pipe.waiting:
             if self.closed:
                 raise trio.ClosedResourceError("this side was closed")

@@ -15,14 +15,17 @@ class View:
         self.broker = broker
         self._pattern = pattern
         self._standing: dict[Frozen, tuple[Value, ...]] = {}
+        self._value: list[tuple[Value, ...]] | None = []
 
     @property
     def value(self) -> list[tuple[Value, ...]]:
         """The distinct captures, in the order in which they came."""
-        distinct: dict[Frozen, tuple[Value, ...]] = {}
-        for captures in self._standing.values():
-            distinct.setdefault(freeze(list(captures)), captures)
-        return list(distinct.values())
+        if self._value is None:  # it is asked after each turn, and seldom changes
+            distinct: dict[Frozen, tuple[Value, ...]] = {}
+            for captures in self._standing.values():
+                distinct.setdefault(freeze(list(captures)), captures)
+            self._value = list(distinct.values())
+        return self._value
 
     def add(self, form: Frozen) -> None:
         """*form* is there from now on."""
@@ -30,11 +33,14 @@ class View:
             captures = match(self._pattern, thaw(form))
             if captures is not None:
                 self._standing[form] = captures
+                self._value = None
 
     def remove(self, form: Frozen) -> None:
         """*form* has gone."""
-        self._standing.pop(form, None)
+        if self._standing.pop(form, None) is not None:
+            self._value = None
 
     def clear(self) -> None:
         """All has gone."""
         self._standing.clear()
+        self._value = None
