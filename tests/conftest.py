@@ -24,8 +24,8 @@ settings.register_profile(
 )
 settings.load_profile("suite")
 
-# Who runs the suite by `nohup` has SIGHUP ignored, and SIGINT who runs it in the background of a script; so would all that
-# the tests start, and those that send it would wait for ever.
+# Who runs the suite by `nohup` has SIGHUP ignored, and SIGINT who runs it in the background of a script; so would all
+# that the tests start, and those that send it would wait for ever.
 for number, handler in ((signal.SIGHUP, signal.SIG_DFL), (signal.SIGINT, signal.default_int_handler)):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, handler)
