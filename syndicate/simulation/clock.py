@@ -15,7 +15,6 @@ Both are private names of trio's: a test sees that they are there.
 
 from __future__ import annotations
 
-import gc
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +23,8 @@ from typing import Final
 import trio
 from trio._core import _run as scheduler
 from trio._core._run import _r as order
+
+from syndicate.collector import Pause
 
 _WAIT: Final = 0.2
 """Real seconds to wait where there is no deadline at all: trio's own beginning and end, which a byte wakes."""
@@ -56,14 +57,12 @@ class VirtualClock(trio.abc.Clock):
 def deterministic(seed: int) -> Iterator[None]:
     """Let trio choose among runnable tasks by *seed*, and the collector, which calls finalisers, rest in the block."""
     flags = vars(scheduler)
-    before, state, collecting = flags[_SORTED], order.getstate(), gc.isenabled()
+    before, state = flags[_SORTED], order.getstate()
     flags[_SORTED] = True
     order.seed(seed)
-    gc.disable()
     try:
-        yield
+        with Pause():
+            yield
     finally:
         flags[_SORTED] = before
         order.setstate(state)
-        if collecting:
-            gc.enable()
