@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from syndicate.flow.aggregates import LINEAR, Aggregate, Fold, Total
 from syndicate.flow.comparison import same
@@ -30,7 +30,9 @@ from syndicate.flow.operators.ranking import LARGE_GROUP, Merges, Ranking
 from syndicate.flow.undo import note_groups
 
 if TYPE_CHECKING:
-    from syndicate.flow.operators.context import Context, Step
+    from syndicate.flow.operators.context import Cell, Context, Step
+
+C = TypeVar("C")
 
 
 class GroupView(Mapping[Element, int]):
@@ -315,15 +317,44 @@ def _sum(a: tuple[int, int, Total | None], b: tuple[int, int, Total | None]) -> 
     return a[0] + b[0], a[1] + b[1], total or None
 
 
+def _arrivals(
+    scope: Context, node: Node, groups: Index, results: dict[Key, Element], caches: dict[Key, C], typed: Cell
+) -> Callable[[], tuple[Index, list[tuple[Key, Element]]]]:
+    """What arrives, by key, with all that it meets noted in the log; and a list to note old results in.
+
+    What the *caches* have of a key is forgotten when its change is taken back.
+    """
+    cells, i, undo, restore = scope.cells, scope.inputs(node)[0], scope.undo, _restorer(results)
+
+    def arrive() -> tuple[Index, list[tuple[Key, Element]]]:
+        rows = cells[i]
+        if type(rows) is MixedRows:
+            typed.value = True
+        arrived = by_key(rows)
+        if typed.value:
+            meet_rows(arrived, groups)
+            meet(arrived, results, caches)
+        saved: list[tuple[Key, Element]] = []
+        note_groups(undo, groups, arrived)
+        undo.append((forget, arrived))
+        undo.append((restore, saved))
+        return arrived, saved
+
+    def forget(arrived: Index) -> None:
+        for key in arrived:
+            caches.pop(key, None)
+
+    return arrive
+
+
 def _make_grouped(scope: Context, node: Node, aggregate: Aggregate) -> Step:
     # One closure goes over the batch once: its parts share what they read, and calls would cost more than they do.
-    cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     groups: Index = scope.state(node, {})
     results: dict[Key, Element] = scope.state(node, {})
     rankings: dict[Key, Ranking] = scope.cache(node, {})
-    restore = _restorer(results)
     ordered = aggregate.form != "user"
     typed = scope.flag(node)
+    arrive = _arrivals(scope, node, groups, results, rankings, typed)
 
     def compute(key: Key, group: dict[Key, int], change: dict[Key, int]) -> Element:
         if not ordered:
@@ -342,17 +373,7 @@ def _make_grouped(scope: Context, node: Node, aggregate: Aggregate) -> Step:
         return ranking.result(aggregate)
 
     def step() -> object:
-        rows = cells[i]
-        if type(rows) is MixedRows:
-            typed.value = True
-        arrived = by_key(rows)
-        if typed.value:
-            meet_rows(arrived, groups)
-            meet(arrived, results, rankings)
-        saved: list[tuple[Key, Element]] = []
-        note_groups(undo, groups, arrived)
-        undo.append((forget, arrived))
-        undo.append((restore, saved))
+        arrived, saved = arrive()
         changed = []
         for key, change in arrived.items():
             group = groups.setdefault(key, {})
@@ -376,22 +397,16 @@ def _make_grouped(scope: Context, node: Node, aggregate: Aggregate) -> Step:
             changed.append((key, old, new))
         return changes(changed)
 
-    def forget(arrived: Index) -> None:
-        for key in arrived:
-            rankings.pop(key, None)
-
     return step
 
 
 def _make_lattice(scope: Context, node: Node, aggregate: Aggregate) -> Step:
     """A fold into a lattice: of each group the values with their weights, and the merge of those above 0."""
     # One closure goes over the batch once: its parts share what they read, and calls would cost more than they do.
-    cells, i, undo = scope.cells, scope.inputs(node)[0], scope.undo
     groups: Index = scope.state(node, {})
     results: dict[Key, Element] = scope.state(node, {})
     trees: dict[Key, Merges] = scope.cache(node, {})
-    restore = _restorer(results)
-    typed = scope.flag(node)
+    arrive = _arrivals(scope, node, groups, results, trees, scope.flag(node))
     merged, element = aggregate.merged, aggregate.element
 
     def compute(key: Key, old: Element, come: list[Key], gone: list[Key]) -> Element:
@@ -411,17 +426,7 @@ def _make_lattice(scope: Context, node: Node, aggregate: Aggregate) -> Step:
         return tree.result()
 
     def step() -> object:
-        rows = cells[i]
-        if type(rows) is MixedRows:
-            typed.value = True
-        arrived = by_key(rows)
-        if typed.value:
-            meet_rows(arrived, groups)
-            meet(arrived, results, trees)
-        saved: list[tuple[Key, Element]] = []
-        note_groups(undo, groups, arrived)
-        undo.append((forget, arrived))
-        undo.append((restore, saved))
+        arrived, saved = arrive()
         changed: list[tuple[Key, Element, Element]] = []
         for key, change in arrived.items():
             group = groups.setdefault(key, {})
@@ -447,9 +452,5 @@ def _make_lattice(scope: Context, node: Node, aggregate: Aggregate) -> Step:
             else:
                 results[key] = new
         return changes(changed)
-
-    def forget(arrived: Index) -> None:
-        for key in arrived:
-            trees.pop(key, None)
 
     return step
