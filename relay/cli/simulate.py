@@ -72,12 +72,12 @@ def simulate_main(
 def _campaign(scenario: str, seeds: int | None, first: int, jobs: int, check: bool, as_json: bool) -> int:
     count = seeds or find_scenario(scenario).seeds
     campaign, began = Campaign(), monotonic()
-    told = began if sys.stderr.isatty() and not as_json else float("inf")
+    reported = began if sys.stderr.isatty() and not as_json else float("inf")
     for report in examined(scenario, range(first, first + count), check=check, jobs=jobs):
         campaign.add(report)
-        if monotonic() > told + _EACH:
-            told = monotonic()
-            rate = campaign.runs / (told - began)
+        if monotonic() > reported + _EACH:
+            reported = monotonic()
+            rate = campaign.runs / (reported - began)
             broken = f"{len(campaign.broken)} broken"
             click.echo(f"{campaign.runs} of {count} runs, {broken}, {rate:.0f} runs a second", err=True)
     seconds = monotonic() - began

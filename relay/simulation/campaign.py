@@ -86,10 +86,10 @@ def examine(scenario: Scenario, seed: int, *, check: bool) -> Report:
 def examined(scenario: str, seeds: Sequence[int], *, check: bool = False, jobs: int = 1) -> Iterator[Report]:
     """The reports of all *seeds* of a scenario that is named as for :func:`find_scenario`."""
     if jobs == 1:
-        found = find_scenario(scenario)
+        target = find_scenario(scenario)
         with guarded():
             for seed in seeds:
-                yield examine(found, seed, check=check)
+                yield examine(target, seed, check=check)
         return
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
         size = max(1, min(20, len(seeds) // (4 * jobs)))

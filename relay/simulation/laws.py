@@ -94,8 +94,8 @@ class Laws:
         self.views: list[View] = []
         self._world = world
         self._standing: dict[BrokerProcess, Standing] = {}
-        self._kept: dict[BrokerProcess, Kept] = {}
-        self._told: dict[int, tuple[Ref, dict[Assertion, Frozen]]] = {}
+        self._durable: dict[BrokerProcess, Kept] = {}
+        self._notified: dict[int, tuple[Ref, dict[Assertion, Frozen]]] = {}
 
     # ------------------------------------------------------------------------------------------------ recovery
 
@@ -106,26 +106,26 @@ class Laws:
             if view.broker is broker:
                 view.clear()
         if recovered is not None:
-            before = self._kept.get(broker)
+            before = self._durable.get(broker)
             if before is not None:
                 self._compare(broker, before, set(recovered))
-            kept = self._kept[broker] = Kept()
-            kept.forms = dict.fromkeys(recovered)
-            kept.first = frozenset(recovered)
+            durable = self._durable[broker] = Kept()
+            durable.forms = dict.fromkeys(recovered)
+            durable.first = frozenset(recovered)
 
-    def _compare(self, broker: BrokerProcess, kept: Kept, recovered: set[Frozen]) -> None:
-        whole = any(state == recovered for at, state in kept.states() if at >= kept.acknowledged)
+    def _compare(self, broker: BrokerProcess, durable: Kept, recovered: set[Frozen]) -> None:
+        whole = any(state == recovered for at, state in durable.states() if at >= durable.acknowledged)
         if whole:
             return
-        last: dict[Frozen, bool] = dict.fromkeys(kept.first, True)
-        last.update(dict(kept.changes[: kept.acknowledged]))
-        later = {form for form, _ in kept.changes[kept.acknowledged :]}
+        last: dict[Frozen, bool] = dict.fromkeys(durable.first, True)
+        last.update(dict(durable.changes[: durable.acknowledged]))
+        later = {form for form, _ in durable.changes[durable.acknowledged :]}
         for form, there in last.items():
             if form not in later and (form in recovered) is not there:
                 what = "is lost" if there else "is back"
                 self._broken("S2", f"{unparse_form(form)} {what} after a restart of {broker.name}: it was acknowledged")
                 return
-        strange = [form for form in recovered if form not in kept.first and form not in dict(kept.changes)]
+        strange = [form for form in recovered if form not in durable.first and form not in dict(durable.changes)]
         if strange:
             self._broken("S4", f"{unparse_form(strange[0])} is there after a restart of {broker.name}: it was volatile")
         else:
@@ -137,7 +137,7 @@ class Laws:
         """A turn has been taken, and is about to commit."""
         broker = process if isinstance(process, BrokerProcess) else None
         main = broker.ds.entity if broker is not None and broker.ds is not None else None
-        kept = None
+        durable = None
         for kind, target, value, handle in events:
             if kind == ENTER:
                 continue
@@ -148,16 +148,16 @@ class Laws:
                 if entity is main and broker is not None:
                     self._hear(broker, kind, value, handle)
                 elif type(entity) is Durable and broker is not None:
-                    kept = self._kept[broker]
-                    self._keep(kept, kind, value, handle)
+                    durable = self._durable[broker]
+                    self._keep(durable, kind, value, handle)
                 if kind == ASSERT and handle is not None:
                     self._assert(process, ref, value, handle)
                 elif kind == RETRACT and handle is not None:
                     self._retract(process, ref, handle)
-                elif kind == MESSAGE and broker is not None and broker in self._kept:
-                    self._acknowledge(self._kept[broker], ref)
-        if kept is not None and (not kept.turns or kept.turns[-1] != len(kept.changes)):
-            kept.turns.append(len(kept.changes))
+                elif kind == MESSAGE and broker is not None and broker in self._durable:
+                    self._acknowledge(self._durable[broker], ref)
+        if durable is not None and (not durable.turns or durable.turns[-1] != len(durable.changes)):
+            durable.turns.append(len(durable.changes))
 
     def _hear(self, broker: BrokerProcess, kind: int, form: Frozen, handle: Assertion | None) -> None:
         forms = self._standing[broker].forms
@@ -175,43 +175,43 @@ class Laws:
                     if view.broker is broker:
                         view.remove(form)
 
-    def _keep(self, kept: Kept, kind: int, form: Frozen, handle: Assertion | None) -> None:
+    def _keep(self, durable: Kept, kind: int, form: Frozen, handle: Assertion | None) -> None:
         if kind == ASSERT and handle is not None:
             if not _has_reference(form):
-                kept.owners[handle] = form
-                kept.set(form, True)
+                durable.owners[handle] = form
+                durable.set(form, True)
         elif kind == RETRACT and handle is not None:
-            gone = kept.owners.pop(handle, None)
+            gone = durable.owners.pop(handle, None)
             lost = type(handle) is Handle and not handle.facet.alive
-            if gone is not None and not lost and gone not in kept.owners.values():
-                kept.set(gone, False)
+            if gone is not None and not lost and gone not in durable.owners.values():
+                durable.set(gone, False)
         elif kind == MESSAGE and type(form) is tuple and len(form) == 2 and form[0] in (KEEP, FORGET):
-            kept.set(form[1], form[0] is KEEP and not _has_reference(form[1]))
+            durable.set(form[1], form[0] is KEEP and not _has_reference(form[1]))
         elif kind == SYNC and type(form) is Ref:
-            kept.asked[id(form.entity)] = form, len(kept.changes)
+            durable.asked[id(form.entity)] = form, len(durable.changes)
 
-    def _acknowledge(self, kept: Kept, ref: Ref) -> None:
-        asked = kept.asked.pop(id(ref.entity), None)
+    def _acknowledge(self, durable: Kept, ref: Ref) -> None:
+        asked = durable.asked.pop(id(ref.entity), None)
         if asked is not None:
-            kept.acknowledged = max(kept.acknowledged, asked[1])
+            durable.acknowledged = max(durable.acknowledged, asked[1])
 
     def _assert(self, process: Process, ref: Ref, value: Frozen, handle: Assertion) -> None:
-        _, standing = self._told.setdefault(id(ref.entity), (ref, {}))
+        _, standing = self._notified.setdefault(id(ref.entity), (ref, {}))
         if handle in standing:
             self._broken("S6", f"{_name(ref)} in {process.name} is told an assertion twice")
         standing[handle] = value
         if type(ref.entity) is Observer:  # what came over a connection is handed on by it, in the same turn
             inner, captures = ref.entity.observer, ref.entity.passes(value)
             if captures is not None:
-                _, standing = self._told.setdefault(id(inner.entity), (inner, {}))
+                _, standing = self._notified.setdefault(id(inner.entity), (inner, {}))
                 standing[handle] = captures if inner.raw else thaw(captures)
 
     def _retract(self, process: Process, ref: Ref, handle: Assertion) -> None:
-        entry = self._told.get(id(ref.entity))
+        entry = self._notified.get(id(ref.entity))
         if entry is not None and handle in entry[1]:
             del entry[1][handle]
             if type(ref.entity) is Observer:
-                inner = self._told.get(id(ref.entity.observer.entity))
+                inner = self._notified.get(id(ref.entity.observer.entity))
                 if inner is not None:
                     inner[1].pop(handle, None)
         elif _alive(ref):
@@ -247,8 +247,8 @@ class Laws:
             self._broken("S1", f"{what} stands in {broker.name}, and nobody who lives asserts it")
 
     def _stands(self, broker: BrokerProcess, standing: Standing) -> None:
-        kept = self._kept.get(broker)
-        missing = [form for form in kept.forms if form not in standing.forms] if kept is not None else []
+        durable = self._durable.get(broker)
+        missing = [form for form in durable.forms if form not in standing.forms] if durable is not None else []
         if missing:
             self._broken("S2", f"{unparse_form(missing[0])} is to be kept, and does not stand in {broker.name}")
 
@@ -271,30 +271,30 @@ class Laws:
                 _, views = expected.setdefault(id(form[3].entity), (form[3], Counter()))
                 views.update(_captures(standing, form))
         for ref, views in expected.values():
-            if _alive(ref) and self._told_to(ref) != views:
+            if _alive(ref) and self._views_of(ref) != views:
                 self._broken("S5", f"{_name(ref)}, an observer in {broker.name}, {self._difference(ref, views)}")
 
     def _agree(self, process: Process) -> None:
         """What the observers of a client were told is what stands in the broker."""
         expected: dict[int, tuple[Ref, Counter[Frozen], bool]] = {}
         proxies = [
-            (ref.entity, told)
-            for ref, told in self._told.values()
+            (ref.entity, notified)
+            for ref, notified in self._notified.values()
             if type(ref.entity) is Proxy and actor_of(ref).system is process.system and _lives(ref.entity.session)
         ]
         sessions = Counter(session.name for session in {id(each.session): each.session for each, _ in proxies}.values())
-        for proxy, told in proxies:
+        for proxy, notified in proxies:
             alone = sessions[proxy.session.name] == 1
             standing = self._behind(process, proxy) if alone else None
-            for handle, form in told.items():
+            for handle, form in notified.items():
                 if type(form) is tuple and form[0] is INTEREST and type(form[3]) is Ref and type(handle) is Handle:
                     entry = expected.get(id(form[3].entity), (form[3], Counter(), True))
-                    known = entry[2] and standing is not None
+                    visible = entry[2] and standing is not None
                     if standing is not None:
                         entry[1].update(_captures(standing, form))
-                    expected[id(form[3].entity)] = entry[0], entry[1], known
-        for ref, views, known in expected.values():
-            if known and _alive(ref) and self._told_to(ref) != views:
+                    expected[id(form[3].entity)] = entry[0], entry[1], visible
+        for ref, views, visible in expected.values():
+            if visible and _alive(ref) and self._views_of(ref) != views:
                 self._broken("S5", f"{_name(ref)}, an observer in {process.name}, {self._difference(ref, views)}")
 
     def _behind(self, process: Process, proxy: Proxy) -> Standing | None:
@@ -316,15 +316,15 @@ class Laws:
                         return standing
         return None
 
-    def _told_to(self, ref: Ref) -> Counter[Frozen]:
-        entry = self._told.get(id(ref.entity))
+    def _views_of(self, ref: Ref) -> Counter[Frozen]:
+        entry = self._notified.get(id(ref.entity))
         if entry is None:
             return Counter()
         return Counter(value if ref.raw else freeze(list(value)) for value in entry[1].values())
 
     def _difference(self, ref: Ref, views: Counter[Frozen]) -> str:
-        told = self._told_to(ref)
-        missing, surplus = views - told, told - views
+        notified = self._views_of(ref)
+        missing, surplus = views - notified, notified - views
         some = next(iter(missing or surplus))
         return f"{'was not told of' if missing else 'was not told that there is no more'} {unparse_form(some)}"
 
