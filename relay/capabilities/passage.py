@@ -59,7 +59,7 @@ class Passage(Entity):
         if passed is None or not heard(target, passed):
             return
         if passed is not form or type(handle) is not Handle:  # the target must find by the handle what it has got
-            owner: Facet = getattr(handle, "facet", target.facet)  # type: ignore[arg-type]  # as in Actor.take
+            owner: Facet = getattr(handle, "facet", target.facet)  # type: ignore[arg-type]  # values know facets by a protocol only
             own = self._passed[handle] = Handle(owner, target, passed)
         else:
             own = self._passed[handle] = handle

@@ -210,8 +210,8 @@ class _Replay:
 
 def _open() -> SparkSession:
     # The count's tasks come in twos and take seconds: with a third slot, the stream's short ones need not wait.
-    config = {"spark.sql.shuffle.partitions": 2}  # no name in Python
-    return open_session("syndicate demo", cores=3, **config)  # type: ignore[arg-type]  # nor one of its own options
+    config = {"spark.sql.shuffle.partitions": 2}  # a dotted name cannot be written as an argument
+    return open_session("syndicate demo", cores=3, **config)  # type: ignore[arg-type]  # all in it is for Spark
 
 
 async def _in_thread(fn: Callable[..., T], *args: object) -> T:

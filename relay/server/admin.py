@@ -83,7 +83,7 @@ class AdminPort:
         """Serve for ever."""
         from hypercorn.trio import serve
 
-        await serve(self._answer, self._config())  # type: ignore[arg-type]  # the same protocol by another name
+        await serve(self._answer, self._config())  # type: ignore[arg-type]  # ASGI, in types of our own
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":

@@ -84,7 +84,7 @@ class PeerAssertions:
             if alike is assertion:
                 del self._alike[assertion.key]
             else:
-                self._leave(assertion, alike)  # type: ignore[arg-type]  # another PeerAssertion would be alone
+                self._leave(assertion, alike)  # type: ignore[arg-type]  # else it would be the only one
         return assertion
 
     def oldest(self, most: int) -> list[tuple[int, PeerAssertion]]:

@@ -471,7 +471,7 @@ class Session:
         elif kind != SYNC and not heard(target, value):
             pass
         elif kind == ASSERT:
-            assertion.handle = turn.assert_form(self.facet, target, value)  # type: ignore[union-attr]  # an A has one
+            assertion.handle = turn.assert_form(self.facet, target, value)  # type: ignore[union-attr]  # not None where asserted
         elif kind == MESSAGE:
             turn.enqueue(target.facet.actor, (MESSAGE, target, value if target.raw else thaw(value), None))
         else:
@@ -537,8 +537,9 @@ class Session:
         self.withdraw(partial(self._stop, 2))
 
     def _stop(self, hops: int) -> None:
-        """Stop the facet when what went with the peer's assertions has gone: what was asked of the peer is answered by
-        the end of whoever asked, and only those who live on are told that there is no answer.
+        """Stop the facet when what went with the peer's assertions has gone: in one turn the dataspaces handle the
+        retractions, in the next their observers do.  So what was asked of the peer is answered by the end of whoever
+        asked, and only those who live on are notified that there is no answer.
         """
         turn = current("end")
         if hops:

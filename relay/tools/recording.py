@@ -170,7 +170,7 @@ class RecordedEvent:
     @property
     def text(self) -> str:
         """The value as text."""
-        return unparse(self.value, lambda ref: f"#:{unparse(ref.entity.name)}")  # type: ignore[attr-defined]  # a _Then
+        return unparse(self.value, lambda ref: f"#:{unparse(ref.entity.name)}")  # type: ignore[attr-defined]  # a name stands for what it was
 
 
 class _Then(Entity):

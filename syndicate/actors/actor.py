@@ -79,19 +79,19 @@ class Actor:
                         if kind == MESSAGE:
                             target.entity.message(value)
                         elif kind == ASSERT:
-                            target.entity.assert_(value, handle)  # type: ignore[arg-type]  # it has one
+                            target.entity.assert_(value, handle)  # type: ignore[arg-type]  # not None: an assertion has a handle
                         elif kind == RETRACT:
-                            target.entity.retract(handle)  # type: ignore[arg-type]  # as above
+                            target.entity.retract(handle)  # type: ignore[arg-type]  # nor of a retraction
                         else:
                             target.entity.sync(value)
                     elif kind in (ASSERT, SYNC):
                         self._refuse(turn, kind, target, value, handle)
                 elif kind == ENTER:
                     if target.alive:  # type: ignore[union-attr]  # of this kind, it is a facet
-                        turn.facet = target  # type: ignore[assignment]
+                        turn.facet = target  # type: ignore[assignment]  # as above
                         value()
                 else:
-                    self._take_each(turn, kind, target, value, handle)  # type: ignore[arg-type]  # now they are many
+                    self._take_each(turn, kind, target, value, handle)  # type: ignore[arg-type]  # else the target is a tuple of references
             if not last:
                 return True
             if turn.damaged or turn.suspects:

@@ -54,7 +54,7 @@ def why_dedalus(
     if not fits and len(wanted) == arities(model.rules)[relation]:
         raise FactError(f"{shown(relation, wanted)} is not there at {at}: ask with --not")
     row_there = min(fits, key=order, default=wanted)
-    click.echo(model.why(relation, row_there, at, depth=depth or DEPTH))  # type: ignore[arg-type]  # which says so
+    click.echo(model.why(relation, row_there, at, depth=depth or DEPTH))  # type: ignore[arg-type]  # without a time at which it holds, why() says so
 
 
 def _row(text: str) -> Pattern:

@@ -162,7 +162,7 @@ class PreservesText:
         if not self._kind:
             return False
         text = self._escape + data
-        end = _BODIES[self._kind].match(text).end()  # type: ignore[union-attr]  # each matches no text, too
+        end = _BODIES[self._kind].match(text).end()  # type: ignore[union-attr]  # never None: it matches nothing, too
         self._escape = text[end:] if text[end:] == b"\\" else b""
         if end + len(self._escape) < len(text):
             return False
