@@ -59,9 +59,9 @@ class Collection(Head, Expression):
 
     # --------------------------------------------------------------------------------------------------- rules
 
-    def _take(self, op: str, given: object, site: str) -> None:
+    def _take(self, op: str, content: object, site: str) -> None:
         check_operator(op, self._name, self._kind, site)
-        rows = given if op == "<=" else _literal_rows(given, site)
+        rows = content if op == "<=" else _literal_rows(content, site)
         {"<=": self.insert, "<+": self.insert, "<-": self.delete, "<+-": self.upsert, "<~": self.post}[op](rows)
 
     def define(self, body: object) -> Recorded:
@@ -70,8 +70,8 @@ class Collection(Head, Expression):
             raise IllegalRule(f"{here()}: define() makes a rule: call it in a block marked @bloom")
         return self._rule("=", body)
 
-    def _right(self, given: object, site: str) -> plan.Expression:
-        expression = lifted_rows(given, None, None, site) if isinstance(given, Term) else to_expression(given, site)
+    def _right(self, right: object, site: str) -> plan.Expression:
+        expression = lifted_rows(right, None, None, site) if isinstance(right, Term) else to_expression(right, site)
         if self._kind is Kind.TEMP and (not self._columns or len(self._factor.sides) > 1):
             expression = self._shaped(expression)
         return body_of(expression, self._columns, self._name, site, self)

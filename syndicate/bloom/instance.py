@@ -38,12 +38,12 @@ class Instance:
 
     def collection(self, name: str) -> Collection:
         """The collection of a name, ``"module.name"`` for one of a module; raises :class:`BloomDeclaration`."""
-        known = {one.tabname[len(self.prefix) :]: one for one in self.collections()}
-        if name not in known:
+        collections = {one.tabname[len(self.prefix) :]: one for one in self.collections()}
+        if name not in collections:
             raise BloomDeclaration(
-                f"{here()}: there is no collection {name!r}{meant(name, known)}; there are {listed(known)}"
+                f"{here()}: there is no collection {name!r}{meant(name, collections)}; there are {listed(collections)}"
             )
-        return known[name]
+        return collections[name]
 
     def check_root(self, what: str) -> None:
         """Raise an error for what is asked of a program in the making, or of a module instead of its program."""

@@ -215,9 +215,9 @@ class Bloom(Running, metaclass=ProgramClass):
 
     def _unnamed(self, error: NameError | AttributeError, remedy: str) -> IllegalRule:
         """The error for a name in a block that means nothing."""
-        known = [*self._instance.own, *self._instance.modules]
+        names = [*self._instance.own, *self._instance.modules]
         said = f"write {remedy}" if remedy else "declare it first"
-        return IllegalRule(f"{raised_at(error)}: there is no {error.name}{meant(error.name, known)}: {said}")
+        return IllegalRule(f"{raised_at(error)}: there is no {error.name}{meant(error.name, names)}: {said}")
 
     def __setattr__(self, name: str, value: Value) -> None:
         if name in self.__dict__ and name in self._instance.own:

@@ -56,14 +56,14 @@ def row_type(columns: Names) -> type[Row]:
 _SEQUENCES: Final = frozenset({tuple, list})
 
 
-def is_row(given: object) -> TypeGuard[Sequence[Value]]:
+def is_row(row: object) -> TypeGuard[Sequence[Value]]:
     """Whether it can be one."""
-    return type(given) in _SEQUENCES or isinstance(given, Row)
+    return type(row) in _SEQUENCES or isinstance(row, Row)
 
 
-def plain(given: Iterable[Value]) -> tuple[Value, ...]:
+def plain(row: Iterable[Value]) -> tuple[Value, ...]:
     """The same as nothing but exact tuples, inside as well."""
-    return tuple([plain(item) if isinstance(item, (Row, list)) or type(item) is tuple else item for item in given])
+    return tuple([plain(item) if isinstance(item, (Row, list)) or type(item) is tuple else item for item in row])
 
 
 def fitted(given: object, columns: Names, site: str) -> tuple[Value, ...] | None:

@@ -127,12 +127,12 @@ def bound(
     return call
 
 
-def released(given: Value) -> Value:
+def released(value: Value) -> Value:
     """The same with values in place of variables, and nothing left to be computed later."""
-    if isinstance(given, Mentioned):
-        return given._held
-    if isinstance(given, (tuple, list)):
-        return tuple([released(one) for one in given])
-    if isinstance(given, dict):
-        return {key: released(one) for key, one in given.items()}
-    return [released(one) for one in given] if hasattr(given, "__next__") else given
+    if isinstance(value, Mentioned):
+        return value._held
+    if isinstance(value, (tuple, list)):
+        return tuple([released(one) for one in value])
+    if isinstance(value, dict):
+        return {key: released(one) for key, one in value.items()}
+    return [released(one) for one in value] if hasattr(value, "__next__") else value

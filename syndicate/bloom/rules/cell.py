@@ -63,9 +63,9 @@ class Cell(Head, Term, Mentioned):
 
     # --------------------------------------------------------------------------------------------------- rules
 
-    def _take(self, op: str, given: object, site: str) -> None:
+    def _take(self, op: str, content: object, site: str) -> None:
         check_operator(op, self._name, self._kind, site)
-        self.insert(given)
+        self.insert(content)
 
     def define(self, body: object) -> NoReturn:
         """Refused: a lattice grows, and nobody has all of it."""
@@ -203,8 +203,8 @@ class CompletedTerm(Term):
     __repr__ = __str__
 
 
-def _value_of(given: Value) -> Value:
-    return given.value if isinstance(given, Cell) else given
+def _value_of(content: Value) -> Value:
+    return content.value if isinstance(content, Cell) else content
 
 
 def completed_term(term: CompletedTerm) -> Term:

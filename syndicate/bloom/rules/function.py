@@ -114,11 +114,11 @@ class _Symbol:
         return (*_tuple(other), *self)
 
 
-def _tuple(given: object) -> Iterable[Value]:
+def _tuple(row: object) -> Iterable[Value]:
     """What may be added to a row, which is a tuple."""
-    if type(given) is not tuple and not isinstance(given, _Symbol):
+    if type(row) is not tuple and not isinstance(row, _Symbol):
         raise _Read
-    return given
+    return row
 
 
 def parameters(function: Function, sides: Sequence[Side], site: str) -> bool:
@@ -136,7 +136,7 @@ def parameters(function: Function, sides: Sequence[Side], site: str) -> bool:
     )
 
 
-def takes(function: Function, number: int, told: str, site: str) -> None:
+def takes(function: Function, number: int, rows: str, site: str) -> None:
     """Raise :class:`IllegalRule` for what cannot be called with so many arguments, which are *told* in words.
 
     >>> takes(lambda memo: memo, 2, "a memo and a row", "rules.py:3")
@@ -145,7 +145,7 @@ def takes(function: Function, number: int, told: str, site: str) -> None:
     """
     signature = _signature(function, site)
     if signature is not None and not _fits(signature, number):
-        raise _unfit(signature, told, site)
+        raise _unfit(signature, rows, site)
 
 
 def _unfit(signature: inspect.Signature, told: str, site: str) -> IllegalRule:

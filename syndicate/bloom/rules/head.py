@@ -99,16 +99,16 @@ class Head:
         self._take(op, expression, site)
         return None
 
-    def _rule(self, op: str, given: object) -> Recorded:
+    def _rule(self, op: str, right: object) -> Recorded:
         site = here()
         check_operator(op, self._name, self._kind, site)
-        return Recorded(self._owner.record(self, op, self._right(given, site), site))
+        return Recorded(self._owner.record(self, op, self._right(right, site), site))
 
-    def _right(self, given: object, site: str) -> plan.Expression:
+    def _right(self, right: object, site: str) -> plan.Expression:
         """The right side, as relational algebra: each of the two has its own."""
         raise NotImplementedError  # abstract
 
-    def _take(self, op: str, given: object, site: str) -> None:
+    def _take(self, op: str, content: object, site: str) -> None:
         """Let the next tick see what an operator gave outside of a block."""
         raise NotImplementedError  # abstract
 
