@@ -324,7 +324,11 @@ class _Attempt(Entity):
         it, why = answer
         if it is not None:
             self._grant(handle, it)
-        elif not self._granted and self._session is not None:  # else it was withdrawn, and may come back
+        elif self._granted:  # it may come back
+            logger(peer=str(self._keeper.wanted.address)).warning(
+                "the capability was withdrawn", reason=unparse_form(why, str)
+            )
+        elif self._session is not None:
             self._session.end(
                 f"{self._keeper.wanted.address} refuses the capability ({unparse_form(why, str)}): use one that the "
                 "server prints"

@@ -46,7 +46,7 @@ INSIDE = {
         program running verb check explore live plot repl run trace verify why
     """,
     "relay.server": """
-        config disk flow_gate journal durable state units governor broker metrics admin service
+        config disk flow_gate journal durable state units governor operators broker metrics admin service
     """,
     "relay.session": """
         deadlines membrane backlog statistics outbox peer_assertions patch reach session link

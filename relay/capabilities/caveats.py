@@ -36,7 +36,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
 from weakref import WeakValueDictionary
 
-from relay.capabilities.passage import Passage, compacted
+from relay.capabilities.passage import Passage, compacted, innermost
 from relay.protocol.limits import DEFAULT
 from syndicate.actors.turn import expect_ref
 from syndicate.errors import CaveatError, NotAValue
@@ -50,16 +50,21 @@ from syndicate.values.value import (
     DOUBLE,
     MAX_DEPTH,
     SEQ,
+    SET,
     Frozen,
     Ref,
     Symbol,
     Tag,
     Value,
     freeze,
+    order,
 )
 
 Rewriter: TypeAlias = "Callable[[Frozen], Frozen | None]"
 """What a caveat compiles to: None drops the value."""
+
+Limited: TypeAlias = "tuple[Frozen, Rewriter]"
+"""A caveat, and what it compiles to."""
 
 _Found: TypeAlias = "list[Frozen]"
 _Matcher: TypeAlias = Callable[[Frozen, _Found], bool]
@@ -75,6 +80,7 @@ _SIZES: Final = {_REWRITE: 3, _OR: 2, _REJECT: 2}
 _CLASSES: Final = ("Boolean", "Double", "SignedInteger", "String", "ByteString", "Symbol", "Embedded")
 _ATOMS: Final = (BOOL, DOUBLE, BIG)
 _PARTS: Final = frozenset({str, int, bytes, Symbol, Ref})
+_PLAIN: Final = frozenset({str, int, bytes, Symbol, Tag})
 
 # ---------------------------------------------------------------------------------------------------- what is written
 
@@ -404,18 +410,81 @@ def _rewritten(caveats: Sequence[Rewriter], form: Frozen) -> Frozen | None:
 class Attenuated(Passage):
     """What lets through what *caveats* let pass: pairs of form and function, the newest last."""
 
-    def __init__(self, target: Ref, caveats: tuple[tuple[Frozen, Rewriter], ...]) -> None:
+    def __init__(self, target: Ref, caveats: tuple[Limited, ...]) -> None:
         super().__init__(target)
         self.caveats = caveats
         self._rewriters = [rewriter for _, rewriter in caveats]
 
     def pass_on(self, form: Frozen) -> Frozen | None:
-        """What the caveats make of it."""
-        return _rewritten(self._rewriters, form)
+        """What the caveats make of it; an observer hears through them, too."""
+        passed = _rewritten(self._rewriters, form)
+        if type(passed) is tuple and passed[0] is INTEREST:
+            return (*passed[:3], _confined(passed[3], self.caveats))
+        return passed
+
+
+class Confined(Passage):
+    """What stands before an observer whose interest came through *caveats*: they hold for each reference that it hears
+    of.
+
+    Otherwise a reference that only observes would give its holder those of all who observe beside it.  What lives where
+    the observer does, as all references of one peer do, is its own, and comes home as it is.
+    """
+
+    def __init__(self, target: Ref, caveats: tuple[Limited, ...]) -> None:
+        super().__init__(target)
+        self.caveats = caveats
+        self._forms = tuple([form for form, _ in caveats])
+        self._rewriters = [rewriter for _, rewriter in caveats]
+
+    def pass_on(self, form: Frozen) -> Frozen:
+        """The same, with references that are narrowed."""
+        if type(form) is Ref:
+            return self._narrowed(form)
+        if type(form) is not tuple or _PLAIN.issuperset(map(type, form)):
+            return form
+        if form[0] is INTEREST:
+            form = expand(form)
+        items = [self.pass_on(item) if type(item) is tuple or type(item) is Ref else item for item in form]
+        if items[0] is SET:
+            return (SET, *sorted({*items[1:]}, key=order))
+        if items[0] is DICT:
+            pairs = sorted(zip(items[1], items[2], strict=True), key=lambda pair: order(pair[0]))
+            return (DICT, tuple([key for key, _ in pairs]), tuple([value for _, value in pairs]))
+        return tuple(items)
+
+    def _narrowed(self, ref: Ref) -> Ref:
+        entity = ref.entity
+        if ref.facet is self.target.facet:
+            return entity.target if type(entity) is Confined else ref
+        had = [form for form, _ in entity.caveats] if type(entity) is Attenuated else []
+        if tuple(had[-len(self._forms) :]) == self._forms:
+            return ref
+        try:
+            return attenuated(ref, self._forms, self._rewriters)
+        except CaveatError:  # it would have too many: nothing passes
+            return attenuated(innermost(ref), [_NOTHING])
 
 
 _known: WeakValueDictionary[tuple[Ref, tuple[Frozen, ...]], Ref] = WeakValueDictionary()
 """So that the same reference with the same caveats is the same reference, for as long as somebody has it."""
+
+_hearing: WeakValueDictionary[tuple[Ref, tuple[Frozen, ...]], Ref] = WeakValueDictionary()
+"""Likewise for observers, so that the same interest is the same."""
+
+_NOTHING: Final = (_REJECT, (Symbol("_"),))
+
+
+def _confined(observer: Ref, caveats: tuple[Limited, ...]) -> Ref:
+    """*observer*, where it hears through *caveats*."""
+    forms = tuple([form for form, _ in caveats])
+    entity = observer.entity
+    if type(entity) is Confined and tuple([form for form, _ in entity.caveats]) == forms:
+        return observer
+    hearing = _hearing.get((observer, forms))
+    if hearing is None:
+        hearing = _hearing[observer, forms] = Ref(observer.facet, Confined(observer, caveats), True)
+    return hearing
 
 
 def attenuated(ref: Ref, caveats: Iterable[Frozen], rewriters: Sequence[Rewriter] | None = None) -> Ref:

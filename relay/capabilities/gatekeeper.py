@@ -98,6 +98,7 @@ class _Bound:
     oid: Frozen
     key: bytes
     ref: Ref
+    refusal: Frozen | None = None
 
 
 class _Revocable(Passage):
@@ -177,7 +178,16 @@ class BindSpace(Entity):
         self._answer(turn, bound.oid)
         bound.ref.facet.enter(revoke)
 
-    def find(self, asked: Claim) -> Ref | None:
+    def refuse(self, oid: Value, why: Value) -> None:
+        """Hand out what has the name *oid* no more; who holds a valid reference to it is told *why*, at once or when it
+        asks.  In a turn.
+        """
+        name = freeze(oid)
+        for bound in self._names.get(name, ()):
+            bound.refusal = freeze(why)
+        self._answer(current("refuse"), name)
+
+    def find(self, asked: Claim) -> _Bound | None:
         """What *asked* stands for, if it holds.  Where nothing has its name, a key that nobody knows is tried, so that
         it looks and lasts the same.
         """
@@ -185,7 +195,7 @@ class BindSpace(Entity):
         if names is None:
             asked.holds(outside().token(16))
             return None
-        return next((bound.ref for bound in names if asked.holds(bound.key)), None)
+        return next((bound for bound in names if asked.holds(bound.key)), None)
 
     def wait(self, question: _Question) -> None:
         """Have *question* answered again whenever something of its name is bound or withdrawn."""
@@ -215,9 +225,14 @@ class _Question:
 
     def answer(self, turn: Turn, space: BindSpace) -> None:
         """Say what holds now, if it is something else than before; the new answer comes before the old one goes."""
-        ref = space.find(self.asked)
+        bound = space.find(self.asked)
+        why = _FAILED if bound is None else bound.refusal
         try:
-            said: Frozen = (self._no, _FAILED) if ref is None else (self._yes, attenuated(ref, self.asked.caveats))
+            said: Frozen = (
+                (self._no, why)
+                if bound is None or why is not None
+                else (self._yes, attenuated(bound.ref, self.asked.caveats))
+            )
         except CaveatError:  # together with those that the target has already, they are too many
             said = (self._no, _INVALID)
         old = self._reply

@@ -136,7 +136,7 @@ class AdminPort:
             routes=[
                 Route("/", page(_saying(_INDEX.rstrip()), _saying(""))),
                 Route("/livez", page(_saying("ok"), self.dead)),
-                Route("/readyz", page(_saying("ok"), self.unready)),
+                Route("/readyz", page(self.ready, self.unready)),
                 Route("/metrics", metrics),
             ]
         )
@@ -160,7 +160,12 @@ class AdminPort:
             return f"not open: {', '.join(missing)}"
         if broker.census.overload:
             return "overloaded: " + ", ".join(each.what for each in broker.census.overload)
-        return self._wrong() or await self.dead()
+        return await self.dead()
+
+    async def ready(self) -> str:
+        """What it says when all may come: ``ok``, or in what it is degraded."""
+        why = self._wrong()
+        return f"degraded: {why}" if why else "ok"
 
 
 _MISSING: Final = (

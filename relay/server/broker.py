@@ -33,6 +33,7 @@ from relay.protocol.limits import Limits
 from relay.server.config import Config, Listening
 from relay.server.flow_gate import Tap
 from relay.server.governor import Governor
+from relay.server.operators import Operators
 from relay.server.state import Census, Draining, OpenListener, Overloaded, Peer
 from relay.session.link import CLOSING, open_link
 from relay.transport import DEFAULT, Address, Listener, Stream, Tls, open_listener
@@ -44,7 +45,7 @@ from syndicate.actors.verbs import assert_, current_facet, linked_task, on_stop_
 from syndicate.errors import AddressError, CertificateError, ListenError
 from syndicate.log import logger
 from syndicate.outside import outside
-from syndicate.values.value import Ref
+from syndicate.values.value import Ref, Value
 
 POLL: Final = 0.02
 """Seconds between two looks at what still waits for peers, in a drain."""
@@ -157,10 +158,16 @@ class Broker:
             assert self.census.admin is not None
             key = self.config.key
             names = {name: (key, target) for name, target in {"syndicate": self.ds, **self._more}.items()}
-            self.space = BindSpace({**names, "admin": (self.admin_key, self.census.admin)})
+            operators = Ref(self.census.admin.facet, Operators(self.census.admin, self._kick), True)
+            self.space = BindSpace({**names, "admin": (self.admin_key, operators)})
         for replies in get_args(Replies):
             keeper = Gatekeeper(self.space, replies=replies, limits=self.config.limits)
             self._gatekeepers[replies] = ref(keeper)
+
+    def refuse(self, name: str, why: Value) -> None:
+        """Give out what is published as *name* no more, and say *why* to whoever asks for it or has it; in a turn."""
+        if self.space is not None:
+            self.space.refuse(name, why)
 
     async def _serve(self) -> None:
         try:
@@ -263,6 +270,14 @@ class Broker:
         if peer.session is not None and peer.session.reason is None:
             peer.session.reason, peer.session.exceeded = "another untrusted peer needed the place", "strangers"
         self._nursery.start_soon(peer.tap.close)
+
+    def _kick(self, name: str) -> None:
+        """End a session because an operator says so."""
+        peers = [peer for peer in self.census.peers.values() if peer.name == name]
+        logger().warning("kicked", peer=name, sessions=len(peers))
+        for peer in peers:
+            if peer.session is not None:
+                peer.session.cut("kicked", "an operator of the server has ended this session")
 
     # ------------------------------------------------------------------------------------------------ overload
 

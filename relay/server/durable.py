@@ -21,8 +21,10 @@ asserts it, and it is written to disk.
   seen; it never takes back what was acknowledged.
 * **A turn is kept whole or not at all**: what one turn of a peer changes is never half there after a crash.  After a
   crash there is what some prefix of the turns had made, and that prefix holds all that was acknowledged.
-* **When the disk fails**, nothing is acknowledged any more, and the actor that asked for this ends with the
-  :class:`~syndicate.errors.JournalError`; a server ends with exit code 1.
+* **When the disk fails**, nothing is acknowledged any more: no sync is answered, and what is asserted, retracted or
+  sent through it from then on has no effect.  What was kept stays asserted until the next start.  *failed* is called,
+  so that those who write are told; without it the actor that asked for this ends with the
+  :class:`~syndicate.errors.JournalError`.
 
 How an explicit retraction is distinguished from a loss: the facet that asserted lives on after the one, not after the
 other. The run queue is in order, so a retraction that arrives before the end of its connection is handled before; but
@@ -88,6 +90,7 @@ class Durable(Passage):
         self._asserted: dict[Assertion, _Entry | Handle] = {}
         self._refused = 0
         self._due: list[Ref] = []  # to be notified, in a turn that is yet to come, that all is committed
+        self._failed = False
 
     def recover(self) -> None:
         """Assert what the journal held."""
@@ -103,6 +106,8 @@ class Durable(Passage):
 
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Keep a value, or pass it on if it cannot be kept."""
+        if self._failed:
+            return
         entry = None if type(form) is tuple and form[0] is INTEREST else self._keep(form)
         if entry is None:
             self._asserted[handle] = current("assert").assert_form(self._facet, self.target, form)
@@ -117,12 +122,14 @@ class Durable(Passage):
             current("retract").retract(what)
         elif type(what) is _Entry:
             what.count -= 1
-            lost = type(handle) is Handle and not handle.facet.alive
+            lost = self._failed or (type(handle) is Handle and not handle.facet.alive)
             if not (lost or what.count) and what.handle.live:
                 self._forget(what)
 
     def message(self, form: Frozen) -> None:
         """Do what ``<keep V>`` and ``<forget V>`` say; pass everything else on."""
+        if self._failed:
+            return
         if type(form) is tuple and len(form) == 2 and form[0] is KEEP:
             self._keep(form[1])
         elif type(form) is tuple and len(form) == 2 and form[0] is FORGET:
@@ -135,7 +142,7 @@ class Durable(Passage):
 
     def sync(self, peer: Ref) -> None:
         """Answer, by way of the dataspace, when all of this is committed."""
-        if self._journal.settled(peer):
+        if not self._failed and self._journal.settled(peer):
             if self._due:  # those who asked before are notified before
                 self._due.append(peer)
             else:
@@ -177,11 +184,16 @@ class Durable(Passage):
 
     # ------------------------------------------------------------------------------------------------ the disk
 
-    async def write(self, outer: Facet) -> None:
-        """Carry the journal to its end; if the disk fails, fail in *outer*."""
+    async def write(self, outer: Facet, failed: Callable[[JournalError], object] | None) -> None:
+        """Carry the journal to its end; if the disk fails, call *failed* in *outer*, or else fail there."""
         try:
             await self._journal.run(self._tell)
         except JournalError as error:
+            self._failed = True
+            self._due.clear()
+            if failed is not None and outer.alive:
+                outer.enter(partial(failed, error))
+                await trio.sleep_forever()  # our actor lives on: what was kept stays asserted
             if outer.alive:
                 outer.enter(partial(_fail, error))
                 await trio.sleep_forever()  # until outer has ended by that, and so this
@@ -203,12 +215,19 @@ def _fail(error: JournalError) -> None:
     raise error
 
 
-def durable(ds: Ref, journal: Journal, *, most: int = DEFAULT.kept, ready: Callable[[], object] = lambda: None) -> Ref:
+def durable(
+    ds: Ref,
+    journal: Journal,
+    *,
+    most: int = DEFAULT.kept,
+    ready: Callable[[], object] = lambda: None,
+    failed: Callable[[JournalError], object] | None = None,
+) -> Ref:
     """The durable face of the dataspace *ds*, kept in *journal*, which is open.  Raises :class:`NotInTurn`.
 
-    *ready* is called, in the current facet, when all that was kept is asserted in *ds*.  When the disk fails, the
-    current actor crashes with a :class:`~syndicate.errors.JournalError`.  It ends with the current facet, which closes
-    the journal.
+    *ready* is called, in the current facet, when all that was kept is asserted in *ds*.  When the disk fails,
+    *failed* is called there with the :class:`~syndicate.errors.JournalError`; without it, the current actor crashes
+    with it.  It ends with the current facet, which closes the journal.
     """
     turn = current("durable")
     outer = turn.facet
@@ -220,7 +239,7 @@ def durable(ds: Ref, journal: Journal, *, most: int = DEFAULT.kept, ready: Calla
     def begin() -> None:
         entity.recover()
         current_turn(facet).sync(ds, Ref(facet, SyncReply(ds, partial(outer.enter, ready))))
-        facet.run(current_turn(facet), partial(linked_task, entity.write, outer))
+        facet.run(current_turn(facet), partial(linked_task, entity.write, outer, failed))
 
     actor.boot(turn, begin)
     link(actor)

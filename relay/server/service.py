@@ -33,10 +33,10 @@ from relay.server.units import notify
 from syndicate.actors.dataspace import dataspace
 from syndicate.actors.signals import end_at_once
 from syndicate.actors.verbs import current_facet, linked_task, stop_actor, sync
-from syndicate.errors import ConfigError
+from syndicate.errors import ConfigError, JournalError
 from syndicate.log import configure, logger
 from syndicate.storage.disk import Commit
-from syndicate.values.value import Ref
+from syndicate.values.value import Record, Ref, Symbol
 
 
 class TimedDisk(StateDirectory):
@@ -100,8 +100,18 @@ class Service:
             logger().warning("lost from the state", what=lost)
         self.broker.ds = ds = dataspace()
         self._durable = face = durable(
-            ds, journal, most=self.config.limits.kept, ready=lambda: self.broker({"durable": face})
+            ds,
+            journal,
+            most=self.config.limits.kept,
+            ready=lambda: self.broker({"durable": face}),
+            failed=self._unkept,
         )
+
+    def _unkept(self, error: JournalError) -> None:
+        """The disk fails: those who keep something are told, and all others go on."""
+        logger().error("nothing is kept any more, until the next start", reason=str(error))
+        notify(f"STATUS=degraded: {error}")
+        self.broker.refuse("durable", Record(Symbol("disk-failed"), [str(error)]))
 
     def _damage(self) -> str:
         return f"the journal failed: {self._journal.error}" if self._journal and self._journal.error else ""

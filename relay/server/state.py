@@ -11,6 +11,8 @@ observes everything else:
 * ``<draining>`` while the broker ends,
 * messages ``<limit-hit "127.0.0.1:5123" "why">`` when a peer loses its session by what it did.
 
+Nobody else asserts there: see :mod:`relay.server.operators`.
+
 Source: ``docs/design/commands.md``, "A broker that can be watched".
 """
 

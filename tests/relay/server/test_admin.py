@@ -93,6 +93,43 @@ async def test_listeners_and_peers(tmp_path: Path) -> None:
             assert seen[0] == [("+", address), ("-", address), ("+", f"unix://{tmp_path}/s")]
 
 
+async def test_nobody_else_speaks_for_the_server() -> None:
+    """The holder of the admin capability observes, ends a session by its name, and cannot say what the server says."""
+    seen: list[Seen] = []
+    async with serving() as (_, broker):
+        address = broker.addresses[0]
+        async with open_system(observer(broker, Record("peer", [capture(), ANY, ANY]), seen)):
+            await until(lambda: seen and len(seen[0]) == 1)
+            done: list[bool] = []
+
+            def forge() -> None:
+                @connect(address, mint("admin", broker.admin_key))
+                def on_connected(admin: Ref) -> None:
+                    assert_(admin, Record("peer", ["mallory", address, "2026-01-01"]))
+                    send(admin, Record("limit-hit", ["mallory", "why"]))
+                    send(admin, Record("kick", ["nobody"]))
+                    sync(admin, lambda: done.append(True))
+
+            async with open_system(forge):
+                await until(lambda: done)
+                (name,) = {name for _, name in seen[0]} - {seen[0][0][1]}
+                async with open_system(kicking(broker, name)):
+                    await until(lambda: ("-", name) in seen[0])
+            assert "mallory" not in [name for _, name in seen[0]]
+            assert broker.census.lost == {"kicked": 1}
+
+
+def kicking(broker: Broker, name: str) -> Callable[[], None]:
+    """An operator who ends the session of *name*."""
+
+    def boot() -> None:
+        @connect(broker.addresses[0], mint("admin", broker.admin_key))
+        def on_connected(admin: Ref) -> None:
+            send(admin, Record("kick", [name]))
+
+    return boot
+
+
 async def test_counts_only_while_observed() -> None:
     """The counts of sessions are asserted while somebody is interested, and grow; otherwise they cost nothing."""
     seen: list[Seen] = []
@@ -209,7 +246,7 @@ async def test_health(logs: list[MutableMapping[str, Any]]) -> None:
         assert (await get(made, "/"))[1].count("/") == 3
         assert (await get(made, "/nothing"))[0] == 404
         damage.append("the journal failed: no space")
-        assert await get(made, "/readyz") == (503, "the journal failed: no space\n")
+        assert await get(made, "/readyz") == (200, "degraded: the journal failed: no space\n")
         damage.clear()
         await broker.reload(configure({"listen": [*broker.addresses, "unix:///nowhere/s"]}))
         assert await get(made, "/readyz") == (503, "not open: unix:///nowhere/s\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import resource
 import signal
 import socket
 import ssl
@@ -25,6 +26,7 @@ from relay.capabilities.sturdy import DEFAULT, mint, show
 from relay.cli.server import server_main
 from relay.transport.tls import Tls
 from syndicate import (
+    ANY,
     Record,
     Ref,
     assert_,
@@ -32,6 +34,7 @@ from syndicate import (
     during,
     on_asserted,
     on_message,
+    on_stop,
     open_system,
     run,
     send,
@@ -367,6 +370,73 @@ def test_drain_keeps_what_was_acknowledged(start: Start, tmp_path: Path) -> None
 
     run(look)
     assert {n for _, n in seen[0]} >= set(range(acked[0]))
+
+
+def test_a_full_disk_is_the_end_for_nobody_else(start: Start, tmp_path: Path) -> None:
+    """Who keeps something is told that it is not kept, all others go on, and the next start heals."""
+    address, state = f"unix://{tmp_path}/s", tmp_path / "state"
+    server = start("--listen", address, "--state", str(state), "--admin", "127.0.0.1:0")
+    said = opened(server)
+    resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (200_000, 200_000))
+    acknowledged: list[int] = []
+    ended: list[bool] = []
+
+    def keep(cap: str) -> None:
+        @connect(address, cap, reconnect=False)
+        def on_connected(ds: Ref) -> None:
+            on_stop(lambda: ended.append(True))
+            on_stop(stop_actor)
+            numbers = iter(range(1000))
+
+            def more() -> None:
+                number = next(numbers)
+                assert_(ds, Record("kept", [number, "x" * 2000]))
+
+                def safe() -> None:
+                    acknowledged.append(number)
+                    more()
+
+                sync(ds, safe)
+
+            more()
+
+    run(keep, said["durable"][0])
+    assert ended
+    assert 5 < len(acknowledged) < 500
+    assert get(said["health"][0] + "readyz")[1].startswith("degraded: the journal failed: ")
+    assert get(said["health"][0] + "readyz")[0] == 200
+    with pytest.raises(ConnectError, match="disk-failed"):
+        once(address, said["durable"][0])
+    heard: list[Any] = []
+
+    def talk() -> None:
+        @connect(address, attempts=1)
+        def on_connected(ds: Ref) -> None:
+            @on_message(ds, ["hello", capture()])
+            def hello(what: str) -> None:
+                heard.append(what)
+                stop_actor()
+
+            sync(ds, lambda: send(ds, ["hello", "you"]))
+
+    run(talk)
+    assert heard == ["you"]
+    server.terminate()
+    code, _, err = end(server)
+    assert code == 0
+    assert "Traceback" not in err
+    said = opened(start("--listen", address, "--state", str(state)))
+    once(address, said["durable"][0])
+    seen: list[Seen] = []
+
+    def look() -> None:
+        @connect(address, attempts=1)
+        def on_connected(ds: Ref) -> None:
+            seen.append(watch(ds, Record("kept", [capture(int), ANY])))
+            sync(ds, lambda: sync(ds, stop_actor))
+
+    run(look)
+    assert {number for _, number in seen[0]} >= set(acknowledged)
 
 
 def test_a_state_in_use(start: Start, tmp_path: Path) -> None:
