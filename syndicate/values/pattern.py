@@ -54,9 +54,10 @@ class Discard:
 
 @frozen
 class Capture:
-    """Captures what its pattern matches."""
+    """Captures what its pattern matches; *name* is how text wrote it, and means nothing."""
 
     pattern: Pattern
+    name: str = field(default="", eq=False)
 
     def __repr__(self) -> str:
         return f"capture({'' if self.pattern == ANY else repr(self.pattern)})"
@@ -195,6 +196,19 @@ def _pattern_of(written: Value) -> Pattern:
     except NotAValue as e:
         raise PatternError(f"not a pattern: {e}") from e
     return Literal(written)
+
+
+def capture_names(pattern: Pattern) -> tuple[str, ...]:
+    """The names of the captures of a pattern, in pre-order: "" for those without one.
+
+    >>> capture_names(Group("arr", None, ((0, Capture(ANY, "who")), (1, Capture(ANY)))))
+    ('who', '')
+    """
+    if isinstance(pattern, Capture):
+        return (pattern.name, *capture_names(pattern.pattern))
+    if isinstance(pattern, Group):
+        return tuple([name for _, entry in pattern.entries for name in capture_names(entry)])
+    return ()
 
 
 def _places(items: Iterable[Value]) -> tuple[tuple[int, Pattern], ...]:

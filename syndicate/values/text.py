@@ -213,13 +213,13 @@ class _Reader(Parser):  # type: ignore[misc]  # the package has no types
         if self.holes and (label == ANY or isinstance(label, Capture)):
             if len(fields) != 1:
                 raise self.error("<$name P> and <_ P> hold one pattern", "quote the label if it is a symbol: '_'")
-            return fields[0] if label == ANY else Capture(pattern_of(fields[0]))
+            return fields[0] if label == ANY else Capture(pattern_of(fields[0]), label.name)
         freeze(label)
         return Record.labelled(label, fields)
 
 
 def _hole(text: str) -> Value:
-    return Capture(ANY) if text.startswith("$") else Symbol(text)
+    return Capture(ANY, text[1:]) if text.startswith("$") else Symbol(text)
 
 
 def _read(reader: _Reader) -> Value:

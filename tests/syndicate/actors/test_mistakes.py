@@ -395,8 +395,11 @@ def test_stop_actor_in_a_stop_handler() -> None:
         actor = spawn(tested)
         spawn(lambda: ended.append(watch(ds, [capture()])))
         go = react(lambda: assert_(ds, Record("go", [])))
-        after(0.01, lambda: stop(go))
-        after(0.02, lambda: ended.append((actor.running, actor.error)))
+
+        def look() -> None:  # the actor hears of the end before we do
+            sync(ds, lambda: ended.append((actor.running, actor.error)))
+
+        after(0.01, lambda: stop(go, look))
 
     run(boot)
     assert ended == [[("+", "own"), ("-", "own")], "inner", "middle", "root", (False, None)]

@@ -361,12 +361,12 @@ def test_interrupted_command(tmp_path: Path) -> None:
     bounds = ["--until", "8", "--delivery", "later", "--limit", "100000000", "--seconds", "0"]
     arguments = ["explore", str(file), *bounds, "--json"]
     command = [sys.executable, "-c", program, "dedalus", *arguments]
-    for wait in (2, 6, 18):  # until the command has begun, however busy the machine is
+    for wait in (2, 6, 18, 54, 162):  # until the command has shown an outcome, however busy the machine is
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
             time.sleep(wait)
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=PATIENCE)
-        if out:
+        if out and json.loads(out)["models"]:
             break
     assert process.returncode == 130
     found = json.loads(out)

@@ -1,0 +1,182 @@
+"""`syndicate assert`, `send`, `query`, `get` and `watch`, as processes beside a real server."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from relay import connect
+from relay.tools.json_values import from_json, parse_json, to_json
+from syndicate import Record, Ref, assert_, run, send, stop_actor, sync
+from syndicate.errors import TextError
+from syndicate.values.value import freeze
+from tests.relay.commands import Process, Server, Start, command, end
+from tests.strategies import values
+from tests.work import PATIENCE
+
+HELD = ['<Present "alice">', "<Present bob>", "<Job 1 {state: failed}>", "<Job 2.5 []>"]
+
+
+@pytest.fixture
+def syndicate(start: Start, server: Server) -> Callable[..., Process]:
+    """Starts a command of these at the server."""
+    _, address = server
+    return lambda verb, *arguments: start("syndicate", verb, *arguments, SYNDICATE_ADDRESS=address)
+
+
+@pytest.fixture
+def held(syndicate: Callable[..., Process]) -> Process:
+    """What asserts some values, until it is ended."""
+    process = syndicate("assert", *HELD)
+    assert process.stderr is not None
+    assert process.stderr.readline().startswith("asserted 4 values at tcp://")
+    return process
+
+
+def test_what_is_asserted_is_found_until_its_command_ends(syndicate: Callable[..., Process], held: Process) -> None:
+    """Captures with tabs between, or whole values; as JSON by their names; nothing afterwards."""
+    assert end(syndicate("query", "<Present $who>")) == (0, '"alice"\nbob\n', "")
+    assert end(syndicate("query", "<Job $ $>")) == (0, "1\t{state: failed}\n2.5\t[]\n", "")
+    assert end(syndicate("query", "<Present _>")) == (0, '<Present "alice">\n<Present bob>\n', "")
+    assert set(end(syndicate("query", "_"))[1].splitlines()) == set(HELD)
+    code, out, _ = end(syndicate("query", "<Job $id $>", "--json"))
+    assert code == 0
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {"id": 1, "2": {"preserves": "{state: failed}"}},
+        {"id": 2.5, "2": []},
+    ]
+    assert end(syndicate("get", "<Present $who>")) == (0, '"alice"\n', "")
+    held.terminate()
+    assert end(held)[0] == 143
+    assert end(syndicate("query", "<Present $who>")) == (0, "", "")
+    assert end(syndicate("get", "<Present $who>")) == (1, "", "syndicate get: nothing matches\n")
+
+
+def test_a_command_beside_an_assertion(syndicate: Callable[..., Process], server: Server) -> None:
+    """It runs while the value is asserted; its exit code is that of both."""
+    asked = "subprocess.run(sys.argv[1:], capture_output=True).stdout"
+    program = f"import subprocess, sys; sys.exit(4 if b'here' in {asked} else 5)"
+    query = command("syndicate", "query", server[1], "<Is $where>")
+    code, out, err = end(syndicate("assert", "<Is here>", "--", sys.executable, "-c", program, *query))
+    assert (code, out) == (4, "")
+    assert err.startswith("asserted 1 value at")
+    assert end(syndicate("query", "<Is $where>"))[1] == ""
+
+
+def test_get_waits(syndicate: Callable[..., Process], server: Server) -> None:
+    """For what is yet to come, and no longer once it has."""
+    waiting = syndicate("get", "<Ready $what>", "--wait", str(PATIENCE), "--json")
+    asserting = syndicate("assert", '<Ready "db">')
+    assert end(waiting) == (0, '{"what": "db"}\n', "")
+    asserting.terminate()
+    end(asserting)
+
+
+def test_messages_are_followed(syndicate: Callable[..., Process], server: Server) -> None:
+    """In order, each with its mark, whoever sent or asserted them."""
+    watching = syndicate("watch", "<Says $who $what>", "--json", "--count", "5")
+    assert end(syndicate("get", "<Observe <group <rec Says> _> _>", "--wait", str(PATIENCE)))[0] == 0
+
+    def boot() -> None:
+        @connect(server[1], attempts=1)
+        def talk(ds: Ref) -> None:
+            assert_(ds, Record("Says", ["bot", 0]))
+            send(ds, Record("Says", ["ann", "hi"]))
+            sync(ds, stop_actor)
+
+    run(boot)
+    assert end(syndicate("send", '<Says "ann" 1>', "<Unheard>", "<Says bob [2]>"))[0] == 0
+    code, out, err = end(watching)
+    lines = [json.loads(line) for line in out.splitlines()]
+    assert [(line["event"], line["who"], line["what"]) for line in lines] == [
+        ("+", "bot", 0),
+        ("!", "ann", "hi"),
+        ("-", "bot", 0),
+        ("!", "ann", 1),
+        ("!", {"preserves": "bob"}, [2]),
+    ]
+    assert all(list(line)[:2] == ["time", "event"] for line in lines)
+    assert (code, err) == (0, "")
+
+
+def test_standard_input(syndicate: Callable[..., Process], server: Server) -> None:
+    """A value a line, all of them read before one is sent."""
+    watching = syndicate("watch", "[$ $]", "--count", "2500")
+    observed = end(syndicate("get", "<Observe <group <arr> _> $observer>", "--wait", str(PATIENCE)))
+    assert (observed[0], observed[1][:2]) == (0, "#:")
+    text = "".join(f'[{number}, "x"]\n' for number in range(2500))
+    sending = subprocess.run(
+        command("syndicate", "send", server[1], "--json", "-"),
+        input=text, capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert (sending.returncode, sending.stderr) == (0, "")
+    _, out, _ = end(watching)
+    assert [int(line.split()[2]) for line in out.splitlines()] == list(range(2500))
+    bad = subprocess.run(
+        command("syndicate", "send", server[1], "-"),
+        input="<ok>\n\n<broken\n", capture_output=True, text=True, timeout=PATIENCE, check=False,
+    )  # fmt: skip
+    assert bad.returncode == 2
+    assert bad.stderr.startswith("syndicate send: line 3: the text ends too early")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["assert"], "Missing argument 'VALUE'"),
+        (["query"], "Missing argument 'PATTERN'"),
+        (["query", "tcp://127.0.0.1:1"], "Missing argument 'PATTERN'"),
+        (["query", "<a>", "<b>"], "one pattern, and got 2"),
+        (["query", "<a $x $x>"], "two captures of it are called x"),
+        (["watch", "<a $event>"], '"event" is a key of each line'),
+        (["assert", "<a>", "--"], "write it, or leave -- out"),
+        (["assert", "<a>", "--", "no-such-command"], "no such command on PATH"),
+        (["assert", "<a $x"], "value 1: the text ends too early"),
+        (["send", "--json", "<a>"], "value 1: no JSON"),
+        (["send", "--json", "null"], "null is no value"),
+        (["get", "{a}"], "not Preserves text"),
+        (["send", "tcp://127.0.0.1", "<a>"], "127.0.0.1"),
+        (["query", "--cap", "bad", "_"], "not a capability"),
+    ],
+)
+def test_mistakes(start: Start, arguments: list[str], said: str) -> None:
+    """One or two lines that name the input and the remedy, and exit code 2, before anything is connected."""
+    code, out, err = end(start("syndicate", *arguments))
+    assert (code, out) == (2, "")
+    assert said in err
+    assert "Traceback" not in err
+
+
+def test_nobody_is_there(start: Start) -> None:
+    """The remedy is named, and the exit code is 1."""
+    code, _, err = end(start("syndicate", "query", "tcp://127.0.0.1:1", "_"))
+    assert code == 1
+    assert "Start one with: syndicate-server" in err
+
+
+@given(values(refs=False))
+def test_json_keeps_each_value(value: Any) -> None:
+    """Through a line of JSON and back it is the same value, be it one that JSON does not have."""
+    line = json.dumps(to_json(value))
+    assert freeze(parse_json(line)) == freeze(value)
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "nul", "null", '[{"a": null}]', '{"preserves": "<"}', "[" * 5000, "[" * 200 + "]" * 200]
+)
+def test_what_is_no_value_is_refused(text: str) -> None:
+    """With a word on what to do, and never with Python's own error."""
+    with pytest.raises(TextError):
+        parse_json(text)
+
+
+def test_an_object_that_only_looks_like_text() -> None:
+    """A dictionary whose one key is that of texts stays a dictionary."""
+    assert from_json(to_json({"preserves": "<a>"})) == {"preserves": "<a>"}
+    assert from_json({"preserves": 1}) == {"preserves": 1}
