@@ -396,10 +396,14 @@ def test_stop_actor_in_a_stop_handler() -> None:
         spawn(lambda: ended.append(watch(ds, [capture()])))
         go = react(lambda: assert_(ds, Record("go", [])))
 
-        def look() -> None:  # the actor hears of the end before we do
-            sync(ds, lambda: ended.append((actor.running, actor.error)))
+        def look() -> None:
+            ended.append((actor.running, actor.error))
 
-        after(0.01, lambda: stop(go, look))
+        def end() -> None:
+            stop(go)
+            sync(ds, lambda: sync(ds, look))  # by the second reply the actor has heard of the end
+
+        after(0.01, end)
 
     run(boot)
     assert ended == [[("+", "own"), ("-", "own")], "inner", "middle", "root", (False, None)]
