@@ -396,8 +396,11 @@ def test_stop_actor_in_a_stop_handler() -> None:
         spawn(lambda: ended.append(watch(ds, [capture()])))
         go = react(lambda: assert_(ds, Record("go", [])))
 
+        done = prevent_inert_check()
+
         def look() -> None:
             ended.append((actor.running, actor.error))
+            done()
 
         def end() -> None:
             stop(go)
