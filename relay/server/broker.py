@@ -107,7 +107,7 @@ class Broker:
         self._opened = opened
         self._more: dict[str, Ref] = {}
         self._doors: list[Door] = []
-        self.lobby = Lobby(limits.strangers)
+        self.lobby = Lobby(limits.strangers, self.config.overload.strangers)
         self.governor = Governor(
             self.census, self.config.overload, changed=self._overloaded, cut=_cut, lobby=self.lobby
         )
@@ -123,7 +123,7 @@ class Broker:
         broker.config = config
         broker.admin_key = config.admin_key or broker.admin_key
         broker.governor.marks = config.overload
-        broker.lobby.places = config.limits.strangers
+        broker.lobby.places, broker.lobby.room = config.limits.strangers, config.overload.strangers
         return broker
 
     @property
@@ -229,7 +229,7 @@ class Broker:
     async def _welcome(self, door: Door, stream: Stream) -> None:
         """Let a session take *stream* over."""
         taken = trio.Event()
-        peer = Peer(Tap(stream, self.census.sending), door.address)
+        peer = Peer(Tap(stream, self.census.traffic), door.address)
         guest = self.lobby.enter(partial(self._evict, peer))
 
         def serve() -> None:
@@ -249,7 +249,11 @@ class Broker:
 
             gatekeeper = self._gatekeepers[door.listening.replies]
             peer.session = open_link(
-                peer.tap, publish=gatekeeper, limits=self.config.limits, admitted=partial(self.lobby.leave, guest)
+                peer.tap,
+                publish=gatekeeper,
+                limits=self.config.limits,
+                admitted=partial(self.lobby.leave, guest),
+                charge=partial(self.lobby.charge, guest),
             )
             self.census.arrived(peer)
 
@@ -304,7 +308,7 @@ class Broker:
                 logger().warning("takes effect with the next start", name="key_file" if name == "key" else name)
         self.config = evolve(config, **fixed)
         self.governor.marks = config.overload
-        self.lobby.places = config.limits.strangers
+        self.lobby.places, self.lobby.room = config.limits.strangers, config.overload.strangers
         self._facet.enter(self._publish)
         wanted = [listening for listening in config.listen if self._may_open(listening)]
         unchanged = [door for door in self._doors if door.listening in wanted and door.proof == _proof(door.listening)]

@@ -20,21 +20,46 @@ TRICKLE: Final = 5.0
 """Seconds for which a read waits at most, in a tap that is shut."""
 
 
+class Traffic:
+    """The taps through which something goes: ``sending`` now, ``heard`` since :meth:`settled` was told.
+
+    Who waits for :meth:`some` is not woken by a connection that is idle.
+    """
+
+    def __init__(self) -> None:
+        self.sending: set[Tap] = set()
+        self.heard: set[Tap] = set()
+        self._some = trio.Event()
+
+    async def some(self) -> None:
+        """Wait until there is some."""
+        if not (self.sending or self.heard):
+            self._some = trio.Event()
+            await self._some.wait()
+
+    def wake(self) -> None:
+        """Let whoever waits look."""
+        self._some.set()
+
+    def settled(self, tap: Tap) -> None:
+        """Nothing changes any more for *tap*, until it is heard again."""
+        self.heard.discard(tap)
+
+
 class Tap:
     """A :class:`~relay.transport.Stream` around another one.
 
-    ``received`` are the bytes so far.  ``closed`` is set once the connection is.  While something is on its way through
-    it, it is among those that are *sending*.
+    ``received`` are the bytes so far.  ``closed`` is set once the connection is.  What goes through it is in *traffic*.
     """
 
-    def __init__(self, stream: Stream, sending: set[Tap] | None = None) -> None:
+    def __init__(self, stream: Stream, traffic: Traffic | None = None) -> None:
         self.name = stream.name
         self.received = 0
         self.closed = trio.Event()
         self._stream = stream
         self._shut: trio.Event | None = None
         self._over = False
-        self._sending: set[Tap] = set() if sending is None else sending
+        self._traffic = Traffic() if traffic is None else traffic
 
     def shut(self) -> None:
         """Read no more, but for a trickle."""
@@ -54,15 +79,20 @@ class Tap:
                 await self._shut.wait()
         data = await self._stream.receive()
         self.received += len(data)
+        self._traffic.heard.add(self)
+        self._traffic.wake()
         return data
 
     async def send(self, packets: Sequence[bytes]) -> None:
         """Send whole packets."""
-        self._sending.add(self)
+        traffic = self._traffic
+        traffic.sending.add(self)
+        traffic.wake()
         try:
             await self._stream.send(packets)
         finally:
-            self._sending.discard(self)
+            traffic.sending.discard(self)
+            traffic.heard.add(self)
 
     async def send_eof(self) -> None:
         """Say that no more is to come."""

@@ -1,26 +1,26 @@
 """The governor: what a broker does when there is too much for all of it together.
 
 Each session has limits of its own; a thousand sessions within theirs may still be too many.  So the governor looks,
-twenty times a second, at the bytes that wait for all peers and at the memory of the process.  Above either mark
+twenty times a second while something goes over any connection, at the bytes that wait for all peers and at those that
+are held for them.  Above either mark
 
 1. the untrusted peers are sent away, nobody new is let in, and those who sent most since the last look are not read
    (but for a trickle);
-2. when that did not help for a few seconds, the peer for which most bytes wait is cut off, four in a second.
+2. when that did not help for a few seconds, the peer for which most bytes wait, or are held, is cut off, four in a
+   second.
 
 It all ends when both are well below their marks again.
 
-Contract: a look costs nothing for a peer that is idle.  Whoever only listens or retracts little is never made to wait.
-Memory alone cuts nobody off of whom nothing would be got back: only a peer for which a megabyte waits.
+Contract: a look costs nothing for a peer that is idle, and where all are idle there is none.  Whoever only listens or
+retracts little is never made to wait.  What is held is our own account, which falls as soon as a peer goes, and not the
+memory of the process, which may never: who has gone keeps nobody out.
 
-Limits of this: between two looks, what waits can grow beyond the mark by as much as comes in meanwhile.  Python rarely
-gives memory back to the system by itself, and is made to once a second only, so that the mark of memory may hold
-publishers back for a while after the cause is gone; and who caused what waits is not known, only who sent.
+Limits of this: between two looks, what waits can grow beyond the mark by as much as comes in meanwhile; and who caused
+what waits is not known, only who sent.
 """
 
 from __future__ import annotations
 
-import ctypes
-import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -45,11 +45,8 @@ FAIR: Final = 16 << 10
 APART: Final = 0.25
 """Seconds between two peers that are cut off: what it brings is to be seen."""
 
-TRIM: Final = 1.0
-"""Seconds between two times that free memory is given back to the system, in an overload: it takes milliseconds."""
-
 WORTH: Final = 1 << 20
-"""Bytes: a smaller backlog is not worth a session."""
+"""Bytes: what waits or is held for a peer, if it is less, is not worth its session."""
 
 
 class Governor:
@@ -66,26 +63,40 @@ class Governor:
         cut: Callable[[Peer, str], object],
         lobby: Lobby | None = None,
     ) -> None:
-        self.marks = marks
+        self._marks = marks
         self.period = LOOK
         self._census = census
         self._changed = changed
         self._cut = cut
         self._lobby = Lobby(0) if lobby is None else lobby
         self._machine = outside().machine()
-        self._trimmed = 0.0
+        self._again = False
         self._before: dict[Tap, int] = {}
         self._since: float | None = None
         self._admitted = trio.Event()
         self._admitted.set()
+
+    @property
+    def marks(self) -> Overload:
+        """What is too much."""
+        return self._marks
+
+    @marks.setter
+    def marks(self, marks: Overload) -> None:
+        self._marks = marks
+        self._again = True
+        self._census.traffic.wake()
 
     async def admission(self) -> None:
         """Wait until there is room for another peer."""
         await self._admitted.wait()
 
     async def run(self) -> None:
-        """Look, for ever."""
+        """Look, for ever, while there is something to see."""
         while True:
+            if not (self._again or self._census.overload):
+                await self._census.traffic.some()
+            self._again = False
             await trio.sleep(self.period)
             self.look()
 
@@ -93,7 +104,7 @@ class Governor:
         """See how much there is, and act."""
         census = self._census
         limit = self.marks.memory if self.marks.memory > 1 else self.marks.memory * self._machine
-        amounts = [("queued", census.pressing(), self.marks.queued), ("memory", outside().resident(), int(limit))]
+        amounts = [("queued", census.pressing(), self.marks.queued), ("memory", census.account(), int(limit))]
         reported = {overload.what for overload in census.overload}
         over = tuple(
             Overloaded(what, amount, mark)
@@ -121,23 +132,24 @@ class Governor:
             if tap.received - self._before.get(tap, tap.received) > FAIR:
                 tap.shut()
         self._before = {tap: tap.received for tap in census.peers}
-        if over[-1].what == "memory" and trio.current_time() >= self._trimmed + TRIM:
-            self._trimmed = trio.current_time()
-            trim()
         if trio.current_time() - self._since > PATIENCE:
             self._since += APART
-            self._relieve()
+            self._relieve(over[0].what)
 
-    def _relieve(self) -> None:
-        """Cut off the peer for which most waits."""
+    def _relieve(self, what: str) -> None:
+        """Cut off the peer for which most waits, or for which most is held."""
         most, worst = WORTH, None
         for peer in self._census.peers.values():
-            waiting = peer.waiting
-            if waiting > most:
-                most, worst = waiting, peer
-        if worst is not None:
+            size = peer.waiting if what == "queued" else peer.held
+            if size > most:
+                most, worst = size, peer
+        if worst is not None and what == "queued":
             self._cut(
                 worst, f"the server has too much to do, and {most} bytes wait for you, the most of all: read faster"
+            )
+        elif worst is not None:
+            self._cut(
+                worst, f"the server holds too much, and {most} bytes of it for you, the most of all: retract some"
             )
 
     def _log(self, over: tuple[Overloaded, ...]) -> None:
@@ -146,10 +158,3 @@ class Governor:
             log.info("no longer overloaded")
         for overload in over:
             log.warning("overloaded", what=overload.what, amount=overload.amount, limit=overload.limit)
-
-
-def trim() -> None:
-    """Give the system what is free of our memory, where that can be asked for."""
-    give = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if give is not None:
-        give(0)

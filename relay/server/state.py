@@ -25,7 +25,8 @@ from typing import Final
 
 from attrs import define, field, fields
 
-from relay.server.flow_gate import Tap
+from relay.server.flow_gate import Tap, Traffic
+from relay.session.backlog import ENTRY
 from relay.session.session import Session
 from relay.session.statistics import Statistics
 from syndicate.actors.dataspace import dataspace
@@ -98,11 +99,14 @@ class LimitHit:
 
 @define(eq=False)
 class Peer:
-    """One connection.  *session* is there once its actor has begun."""
+    """One connection.  *session* is there once its actor has begun; *counted* is what the census has counted of what it
+    holds.
+    """
 
     tap: Tap
     listener: str
     session: Session | None = None
+    counted: int = 0
     since: datetime = field(factory=lambda: outside().wall())
 
     @property
@@ -116,6 +120,12 @@ class Peer:
         session = self.session
         return 0 if session is None else session.outbox.waiting + session.backlog.size
 
+    @property
+    def held(self) -> int:
+        """Bytes that we hold for it, about: what it has sent and asserted, what it is told and what waits for it."""
+        session = self.session
+        return 0 if session is None else session.held + session.debt + ENTRY * session.notified
+
     def counts(self) -> dict[str, int]:
         """What has passed and what waits, by name."""
         if self.session is None:
@@ -126,11 +136,12 @@ class Peer:
 
 @define(eq=False)
 class Census:
-    """The numbers.  Only the broker writes them."""
+    """The numbers.  Only the broker writes them; ``held`` are the bytes that :meth:`account` has counted."""
 
     listeners: list[str] = field(factory=list)
     peers: dict[Tap, Peer] = field(factory=dict)
-    sending: set[Tap] = field(factory=set)
+    traffic: Traffic = field(factory=Traffic)
+    held: int = 0
     accepted: int = 0
     lost: Counter[str] = field(factory=Counter)
     overload: tuple[Overloaded, ...] = ()
@@ -161,6 +172,7 @@ class Census:
         """In the last turn of its session."""
         if self.peers.pop(peer.tap, None) is None:
             return
+        self.held -= peer.counted
         self._past.update({name: count for name, count in peer.counts().items() if name not in WAITING})
 
     def hit(self, peer: Peer, kind: str, why: str) -> None:
@@ -185,7 +197,24 @@ class Census:
     def pressing(self) -> int:
         """The same, without what nobody has begun to send: it costs nothing for those who are idle."""
         peers = self.peers
-        return sum(peers[tap].waiting for tap in self.sending if tap in peers)
+        return sum(peers[tap].waiting for tap in self.traffic.sending if tap in peers)
+
+    def account(self) -> int:
+        """Bytes that we hold for all peers together, about.  Only those are looked at through whose connections
+        something goes, or has gone until a moment ago: it costs nothing for those who are idle.
+        """
+        traffic = self.traffic
+        for tap in [*traffic.heard.union(traffic.sending)]:
+            peer = self.peers.get(tap)
+            if peer is None:
+                traffic.settled(tap)
+                continue
+            held = peer.held
+            if held == peer.counted:
+                traffic.settled(tap)
+            self.held += held - peer.counted
+            peer.counted = held
+        return self.held
 
     def values(self) -> tuple[int, int]:
         """How many distinct assertions there are in the served dataspace, and how many of them are interests."""

@@ -145,10 +145,12 @@ drain = {Config().drain}
 format = "auto"   # or "json"
 level = "info"    # or "debug", "warning", "error"
 
-# When it is too much for the whole server: bytes that wait for all peers; memory, as a fraction or in bytes.
+# When it is too much for the whole server: bytes that wait for all peers; memory that is held for all of them, by our
+# account, as a fraction of the machine's or in bytes; and bytes that are held of all who have shown no capability.
 [overload]
 queued = {overload.queued}
 memory = {overload.memory}
+strangers = {overload.strangers}
 
 # What one peer may do: bytes, counts and seconds; see relay/protocol/limits.py.
 [limits]

@@ -198,11 +198,13 @@ def open_link(
     publish: Ref | None = None,
     limits: Limits = DEFAULT,
     admitted: Callable[[], None] = lambda: None,
+    charge: Callable[[int], bool] = lambda size: True,
 ) -> Session:
     """Start a session over *stream* in the current facet, which stops when the session ends.
 
     *codec* is that of who connects; who was connected to leaves it to the peer's first byte.  *publish* is what the
-    peer finds under number 0; *admitted* is called when that has given it something.
+    peer finds under number 0; *admitted* is called when that has given it something, and until then *charge* with the
+    bytes that are to be held of it, which answers whether they may be.
     """
     link = Link(stream, limits, accepted=codec is None)
     link.session = Session(
@@ -214,6 +216,7 @@ def open_link(
         limits=limits,
         repaid=link.repaid,
         admitted=admitted,
+        charge=charge,
     )
     linked_task(link.run)
     return link.session

@@ -89,7 +89,8 @@ class Session:
 
     *codec* may come later, with the peer's first byte.  *publish* is what the peer finds under number 0.  *wake* is
     called when there is something to take, *repaid* when what was fed is done, and when the debt has shrunk, *admitted*
-    when a peer that was ``untrusted`` has been given something by the gatekeeper that it finds under number 0.
+    when a peer that was ``untrusted`` has been given something by the gatekeeper that it finds under number 0; until
+    then *charge* is asked whether so many bytes may be held of it.
     ``reason`` says why the session ended, once it has; ``pings`` whether the peer is known to send Nops, and ``lively``
     whether it has said so at the start; ``ping`` is how often it is to hear something, in seconds.
     """
@@ -105,6 +106,7 @@ class Session:
         limits: Limits = DEFAULT,
         repaid: Callable[[], None] = lambda: None,
         admitted: Callable[[], None] = lambda: None,
+        charge: Callable[[int], bool] = lambda size: True,
     ) -> None:
         self.facet = facet
         self.name = name
@@ -136,6 +138,7 @@ class Session:
         self._wake = wake
         self._repaid = repaid
         self._admitted = admitted
+        self._charge = charge
         self._noted: list[Note] = []
         self._turns: deque[list[Note]] = deque()  # what has committed, and is yet to be encoded or to join the backlog
         self._at = 0  # where the first of them goes on
@@ -212,7 +215,7 @@ class Session:
 
     @property
     def burden(self) -> int:
-        """The bytes, about, that wait for the peer beyond what is encoded, and do not collapse."""
+        """Bytes, about, that wait for the peer beyond what is encoded, and do not collapse."""
         return self.outbox.said + self.backlog.burden
 
     def take(self, most: int) -> list[bytes]:
@@ -326,13 +329,14 @@ class Session:
             self._done(len(data))
 
     def _hold(self, more: int) -> None:
-        """Raise :class:`ProtocolError` if *more* bytes would be more than we hold of an untrusted peer."""
-        if self.untrusted and self.held + more > self.limits.stranger:
-            self.exceeded = "stranger"
-            raise ProtocolError(
-                f"more than {self.limits.stranger} bytes would be held of a peer that has shown no capability "
-                "(stranger): resolve one first"
-            )
+        """Raise :class:`ProtocolError` if *more* bytes would be more than we hold of an untrusted peer, or of all."""
+        if not self.untrusted:
+            return
+        size = self.held + more
+        if size > self.limits.stranger or not self._charge(size):
+            limit = self.exceeded = "stranger" if size > self.limits.stranger else "strangers"
+            most = f"more than {self.limits.stranger} bytes" if limit == "stranger" else "too much"
+            raise ProtocolError(f"{most} would be held of who has shown no capability ({limit}): resolve one first")
 
     @property
     def partial(self) -> int:
@@ -524,9 +528,7 @@ class Session:
         self._turns.clear()
         self._at = 0
         self.backlog.clear()
-        if self.codec is not None and not self._silent:
-            self.outbox.put(self.codec.encode(write(packet)))
-            self._wake()
+        self.say(packet)
         self._silent = True
 
     def end(self, reason: str) -> None:

@@ -70,12 +70,15 @@ class Admin:
 
 @frozen
 class Overload:
-    """When it is too much for the whole server: *queued* bytes that wait for all peers together, or *memory* of this
-    process, as a fraction of the machine's (or its container's), or above 1 in bytes.
+    """When it is too much for the whole server: *queued* bytes that wait for all peers together, or *memory* that is
+    held for them (what they have sent and asserted, what they observe, what waits for them), by our account, as a
+    fraction of the machine's (or its container's), or above 1 in bytes; the process takes up to 2.5 times as much.
+    *strangers* are the bytes that are held of all those together who have shown no capability.
     """
 
     queued: int = 256 << 20
-    memory: float = 0.7
+    memory: float = 0.25
+    strangers: int = 2 << 20
 
 
 @frozen

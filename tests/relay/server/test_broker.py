@@ -21,6 +21,7 @@ from relay.protocol.limits import Limits
 from relay.protocol.packets import MINE, YOURS, A, Error, M, R, S, TurnPacket, WireRef, read, write
 from relay.server.broker import Broker
 from relay.server.config import Overload, configure
+from relay.server.governor import Governor
 from relay.transport import Address, open_stream
 from syndicate import (
     Ref,
@@ -646,6 +647,81 @@ async def test_overload_stops_publishers_and_newcomers(
     events = [entry["event"] for entry in logs]
     assert "overloaded" in events
     assert "no longer overloaded" in events
+
+
+async def test_what_has_gone_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts is what is held for those who are there, and not the memory of the process, which may never fall."""
+    monkeypatch.setattr("relay.server.governor.PATIENCE", 60.0)
+    monkeypatch.setattr("syndicate.outside.Outside.resident", lambda self: 1 << 50)
+    async with serving("tcp://127.0.0.1:0") as server:
+        census = server.broker.census
+        server.broker.governor.marks = Overload(memory=1e6)
+
+        def heavy() -> None:
+            @connect(server.address)
+            def on_connected(ds: Ref) -> None:
+                for number in range(40):
+                    assert_(ds, ["heavy", number, "x" * 50_000])
+
+        late: list[tuple[str, str]] = []
+        async with open_system(heavy):
+            await until(lambda: census.overload)
+            assert [each.what for each in census.overload] == ["memory"]
+            async with open_system(present, server.address, "late", late):
+                await trio.sleep(0.3)
+                assert not late
+        async with open_system(present, server.address, "late", late):
+            await until(lambda: late)
+            await until(lambda: not census.overload)
+            await until(lambda: census.account() == sum(peer.held for peer in census.peers.values()) > 0)
+        await until(lambda: not census.peers)
+        assert census.account() == 0
+
+
+async def test_who_holds_most_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If nothing else helps, the peer for which most is held loses its session; nobody else."""
+    monkeypatch.setattr("relay.server.governor.PATIENCE", 0.2)
+    async with serving("tcp://127.0.0.1:0") as server:
+        census = server.broker.census
+        bystander: list[tuple[str, str]] = []
+
+        def heavy() -> None:
+            @connect(server.address)
+            def on_connected(ds: Ref) -> None:
+                if not census.lost:
+                    for number in range(60):
+                        assert_(ds, ["heavy", number, "x" * 50_000])
+
+        async with open_system(present, server.address, "alice", bystander):
+            await until(lambda: bystander)
+            server.broker.governor.marks = Overload(memory=1e6)
+            async with open_system(heavy):
+                await until(lambda: census.lost == {"overload": 1})
+                await until(lambda: not census.overload)
+                assert bystander == [("+", "alice")]
+
+
+async def test_nobody_looks_while_nothing_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections that are idle do not wake the governor, however many they are."""
+    looks = [0]
+    look = Governor.look
+
+    def counted(self: Governor) -> None:
+        looks[0] += 1
+        look(self)
+
+    monkeypatch.setattr(Governor, "look", counted)
+    async with serving("tcp://127.0.0.1:0") as server:
+        seen: list[list[tuple[str, str]]] = [[] for _ in range(5)]
+        async with open_system() as system:
+            for number, each in enumerate(seen):
+                system.spawn(present, server.address, str(number), each)
+            await until(lambda: all(len(each) == 5 for each in seen))
+            await until(lambda: not server.broker.census.traffic.heard)
+            assert looks[0]
+            before = looks[0]
+            await trio.sleep(20 * server.broker.governor.period)
+            assert looks[0] <= before + 1
 
 
 async def test_overload_cuts_the_largest_backlog(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -282,6 +283,49 @@ async def test_handshakes_that_never_end_keep_nobody_out(scheme: str, tmp_path: 
         await stream.close()
         for each in silent:
             await each.aclose()
+
+
+async def test_all_strangers_share_what_is_held_of_them() -> None:
+    """However many come, each with a packet that it never ends: together they have so many bytes, those who have most
+    go first, and who has a capability comes in among them.
+    """
+    async with serving("tcp://127.0.0.1:0", limits=Limits(opening=1e6)) as server, trio.open_nursery() as nursery:
+        lobby = server.broker.lobby
+        lobby.room = 500_000
+        most, charge = 0, lobby.charge
+
+        def watched(guest: Any, size: int) -> bool:
+            nonlocal most
+            stays = charge(guest, size)
+            most = max(most, lobby.held)
+            return stays
+
+        lobby.charge = watched  # type: ignore[method-assign]  # to see it at each moment
+        address = Address.parse(server.address)
+        unfinished = Msgpack().encode(write(TurnPacket([(0, (M, "x" * 200_000))])))
+
+        async def hold() -> None:
+            stream = await open_stream(address)
+            try:
+                with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                    await stream.send([unfinished[:90_000]])
+                    while await stream.receive():
+                        pass
+            finally:
+                with trio.CancelScope(shield=True):
+                    await stream.close()
+
+        for _ in range(40):
+            nursery.start_soon(hold)
+        await until(lambda: lobby.evicted >= 34)
+        assert 300_000 < most <= 500_000
+        late = await open_stream(address)
+        await late.send([Msgpack().encode(write(RESOLVE))])
+        assert await late.receive()
+        await late.close()
+        nursery.cancel_scope.cancel()
+        await until(lambda: not server.sessions)
+        assert lobby.held == 0
 
 
 async def test_an_overload_sends_the_strangers_away() -> None:
