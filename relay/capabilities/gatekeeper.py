@@ -28,7 +28,8 @@ gatekeeper".
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import ClassVar, Final, Literal
 
 from attrs import define
@@ -216,8 +217,16 @@ class BindSpace(Entity):
 class _Question:
     """A question that is asked, and the answer that it has."""
 
-    def __init__(self, facet: Facet, observer: Ref, asked: Claim, words: tuple[Symbol, Symbol]) -> None:
+    def __init__(
+        self,
+        facet: Facet,
+        observer: Ref,
+        asked: Claim,
+        words: tuple[Symbol, Symbol],
+        admit: Callable[[Sequence[bytes]], str],
+    ) -> None:
         self.asked = asked
+        self._admit = admit
         self._facet = facet
         self._observer = observer
         self._yes, self._no = words
@@ -227,6 +236,8 @@ class _Question:
         """Say what holds now, if it is something else than before; the new answer comes before the old one goes."""
         bound = space.find(self.asked)
         why = _FAILED if bound is None else bound.refusal
+        if bound is not None and why is None and (full := self._admit(self.asked.lineage(bound.key))):
+            why = Symbol(full)
         try:
             said: Frozen = (
                 (self._no, why)
@@ -250,7 +261,8 @@ class _Question:
 class Gatekeeper(Entity):
     """Resolves what is in *bindings*: a :class:`BindSpace` of the same actor, or by name a key and a reference.
 
-    *replies* are the words of its answers, *limits* those of one session.
+    *replies* are the words of its answers, *limits* those of one session.  *admit* is asked, with the facet of a
+    session and the lineage of a valid reference, why it may not be given; nothing if it may.
     """
 
     raw: ClassVar[bool] = True
@@ -263,7 +275,9 @@ class Gatekeeper(Entity):
         *,
         replies: Replies = "accepted",
         limits: Limits = DEFAULT,
+        admit: Callable[[Facet | None, Sequence[bytes]], str] = lambda session, lineage: "",
     ) -> None:
+        self._admit = admit
         self.space = bindings if isinstance(bindings, BindSpace) else BindSpace(bindings)
         self._words = _WORDS[replies]
         self._limits = limits
@@ -280,7 +294,7 @@ class Gatekeeper(Entity):
         if type(asked) is not Claim:
             self._refusals[handle] = turn.assert_form(turn.facet, form[2], (self._words[1], asked))
             return
-        question = _Question(turn.facet, form[2], asked, self._words)
+        question = _Question(turn.facet, form[2], asked, self._words, partial(self._admit, session))
         self._questions[handle] = question, session
         self._askers[session] += 1
         self.space.wait(question)

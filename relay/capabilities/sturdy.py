@@ -111,6 +111,16 @@ class Claim:
             return False
         return hmac.compare_digest(self.sig, sig)
 
+    def lineage(self, key: bytes) -> list[bytes]:
+        """What tells it apart, and whatever it was narrowed from, but for what has no caveats: a signature each.
+
+        It has no caveats itself: its own.
+        """
+        sig = sign(key, canonical(self.oid))
+        chain = [sig]
+        chain += [sig := sign(sig, canonical(caveat)) for caveat in self.caveats]
+        return chain[1:] or chain
+
 
 def claim(form: Frozen, limits: Limits = DEFAULT_LIMITS) -> Claim:
     """What the frozen form of a reference says; raises :class:`CaveatError` if it is malformed."""

@@ -25,9 +25,10 @@ from pathlib import Path
 from typing import Final, get_args
 
 import trio
-from attrs import define, evolve, field
+from attrs import asdict, define, evolve, field
 
 from relay.capabilities.gatekeeper import BindSpace, Gatekeeper, Replies
+from relay.capabilities.turnstile import Turnstile
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
 from relay.server.config import Config, Listening
@@ -113,6 +114,8 @@ class Broker:
         )
         self._overloads: list[Handle] = []
         self._gatekeepers: dict[str, Ref] = {}
+        self.turnstile = Turnstile(**asdict(self.config.connections))
+        self._sessions: dict[Facet | None, Peer] = {}
         self._facet: Facet
         self._nursery: trio.Nursery
 
@@ -123,6 +126,7 @@ class Broker:
         broker.config = config
         broker.admin_key = config.admin_key or broker.admin_key
         broker.governor.marks = config.overload
+        broker.turnstile = Turnstile(**asdict(config.connections))
         broker.lobby.places, broker.lobby.room = config.limits.strangers, config.overload.strangers
         return broker
 
@@ -161,8 +165,17 @@ class Broker:
             operators = Ref(self.census.admin.facet, Operators(self.census.admin, self._kick), True)
             self.space = BindSpace({**names, "admin": (self.admin_key, operators)})
         for replies in get_args(Replies):
-            keeper = Gatekeeper(self.space, replies=replies, limits=self.config.limits)
+            keeper = Gatekeeper(self.space, replies=replies, limits=self.config.limits, admit=self._admit)
             self._gatekeepers[replies] = ref(keeper)
+
+    def _admit(self, session: Facet | None, lineage: Sequence[bytes]) -> str:
+        """Why a session may not have what it has shown a valid reference to; nothing if it may."""
+        peer = self._sessions.get(session)
+        why = "" if peer is None else self.turnstile.enter(session, _origin(peer), lineage)
+        if peer is not None and why:
+            self.census.hit(peer, why, why)
+            logger(peer=peer.name).warning("not let in", reason=why)
+        return why
 
     def refuse(self, name: str, why: Value) -> None:
         """Give out what is published as *name* no more, and say *why* to whoever asks for it or has it; in a turn."""
@@ -234,10 +247,14 @@ class Broker:
 
         def serve() -> None:
             taken.set()
+            facet = current_facet()
+            self._sessions[facet] = peer
 
             @on_stop_or_crash
             def gone() -> None:
                 self.lobby.leave(guest)
+                self._sessions.pop(facet, None)
+                self.turnstile.leave(facet)
                 self.census.left(peer)
                 session = peer.session
                 if session is None or session.reason is None:
@@ -308,6 +325,9 @@ class Broker:
                 logger().warning("takes effect with the next start", name="key_file" if name == "key" else name)
         self.config = evolve(config, **fixed)
         self.governor.marks = config.overload
+        most = config.connections
+        self.turnstile.total, self.turnstile.address = most.total, most.address
+        self.turnstile.capability = most.capability
         self.lobby.places, self.lobby.room = config.limits.strangers, config.overload.strangers
         self._facet.enter(self._publish)
         wanted = [listening for listening in config.listen if self._may_open(listening)]
@@ -379,6 +399,11 @@ class Broker:
             if not self.census.queued():
                 return
             await trio.sleep(POLL)
+
+
+def _origin(peer: Peer) -> str:
+    """The address that a peer comes from, without its port; of a Unix socket, that of the socket."""
+    return peer.listener if peer.listener.startswith(("unix:", "stdio:")) else peer.name.rpartition(":")[0]
 
 
 def _cut(peer: Peer, why: str) -> None:

@@ -176,7 +176,7 @@ class Census:
         self._past.update({name: count for name, count in peer.counts().items() if name not in WAITING})
 
     def hit(self, peer: Peer, kind: str, why: str) -> None:
-        """A peer lost its session by what it did."""
+        """A peer lost its session by what it did, or was refused what it asked for."""
         self.lost[kind] += 1
         if self.admin is not None:
             send(self.admin, LimitHit(peer.name, why))

@@ -20,7 +20,7 @@ from typing import Final
 from attrs import asdict
 
 from relay.protocol.limits import DEFAULT as LIMITS
-from relay.server.config import Config, Overload
+from relay.server.config import Config, Connections, Overload
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
 
 
@@ -109,7 +109,7 @@ CMD ["--listen", "tcp://0.0.0.0:8001", "--admin", "127.0.0.1:8002", "--key-file"
 def example() -> str:
     """A configuration file that says what goes without saying, and in comments what else can be said."""
     limits = "\n".join(f"# {name} = {value}" for name, value in asdict(LIMITS).items())
-    overload = Overload()
+    overload, connections = Overload(), Connections()
     return f"""# The configuration of syndicate-server.  What is commented out shows the default, or an example.
 # Check it with:  syndicate-server config check FILE      Read again on SIGHUP.
 
@@ -151,6 +151,13 @@ level = "info"    # or "debug", "warning", "error"
 queued = {overload.queued}
 memory = {overload.memory}
 strangers = {overload.strangers}
+
+# How many connections there may be that have shown a capability: in all, from one address, and by one capability or
+# what was narrowed from it.
+[connections]
+total = {connections.total}
+address = {connections.address}
+capability = {connections.capability}
 
 # What one peer may do: bytes, counts and seconds; see relay/protocol/limits.py.
 [limits]

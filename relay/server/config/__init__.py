@@ -82,6 +82,17 @@ class Overload:
 
 
 @frozen
+class Connections:
+    """How many connections there may be that have shown a capability: in *total*, from one *address* (of a Unix socket,
+    through it), and by one *capability* or what was narrowed from it.  Who is too much is refused, and told why.
+    """
+
+    total: int = 16384
+    address: int = 16384
+    capability: int = 16384
+
+
+@frozen
 class Log:
     """What is logged: *format* ``auto`` or ``json``, *level* as in Python."""
 
@@ -101,6 +112,7 @@ class Config:
     drain: float = 10.0
     limits: Limits = DEFAULT_LIMITS
     overload: Overload = Overload()
+    connections: Connections = Connections()
     log: Log = Log()
 
     @property
@@ -183,6 +195,7 @@ class _Reader:
             drain=root.get("drain", Config().drain),
             limits=Limits(**self._table(("limits",), root.get("limits", {}), _LIMITS)),
             overload=Overload(**self._table(("overload",), root.get("overload", {}), _OVERLOAD)),
+            connections=Connections(**self._table(("connections",), root.get("connections", {}), _CONNECTIONS)),
             log=Log(**self._table(("log",), root.get("log", {}), _LOG)),
         )
         if not (key or "key_file" in root):
@@ -443,6 +456,7 @@ _KEYS: Final[Mapping[str, _Kind[object]]] = {
     "drain": _positive(Config().drain, " of seconds"),
     "limits": _anything,
     "overload": _anything,
+    "connections": _anything,
     "log": _anything,
 }
 _LISTEN: Final[Mapping[str, _Kind[object]]] = {
@@ -460,6 +474,9 @@ _LIMITS: Final[Mapping[str, _Kind[object]]] = {
 }
 _OVERLOAD: Final[Mapping[str, _Kind[object]]] = {
     name: _positive(default) for name, default in asdict(Overload()).items()
+}
+_CONNECTIONS: Final[Mapping[str, _Kind[object]]] = {
+    name: _positive(default) for name, default in asdict(Connections()).items()
 }
 _LOG: Final[Mapping[str, _Kind[object]]] = {
     "format": _one_of("auto", "json"),

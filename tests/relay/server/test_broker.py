@@ -724,6 +724,43 @@ async def test_nobody_looks_while_nothing_goes_on(monkeypatch: pytest.MonkeyPatc
             assert looks[0] <= before + 1
 
 
+NARROW = parse_ref(DEFAULT).attenuate("<reject <lit 1>>")
+
+
+@pytest.mark.parametrize(
+    ("most", "cap", "other", "why"),
+    [
+        ("total", DEFAULT, DEFAULT, "too-many-sessions"),
+        ("address", DEFAULT, show(NARROW), "too-many-of-this-address"),
+        ("capability", show(NARROW), show(NARROW.attenuate("<reject <lit 2>>")), "too-many-of-this-capability"),
+    ],
+)
+async def test_connections_are_bounded(
+    most: str, cap: str, other: str, why: str, logs: list[MutableMapping[str, Any]]
+) -> None:
+    """In all, by address and by capability: who is one too many is told which, and comes in when another has gone."""
+    async with serving("tcp://127.0.0.1:0") as server:
+        setattr(server.broker.turnstile, most, 1)
+        here: list[str] = []
+
+        def come(cap: str, name: str) -> None:
+            connect(server.address, cap)(lambda ds: here.append(name))
+
+        async with open_system() as late:
+            async with open_system(come, cap, "first"):
+                await until(lambda: here == ["first"])
+                late.spawn(come, other, "second")
+                await until(lambda: server.broker.census.lost[why])
+                assert here == ["first"]
+                if most == "capability":  # what is not narrowed is another one
+                    late.spawn(come, DEFAULT, "owner")
+                    await until(lambda: here == ["first", "owner"])
+            await until(lambda: "second" in here)
+        await until(lambda: not server.sessions)
+        assert len(server.broker.turnstile) == 0
+    assert any(why in str(entry.get("reason")) and entry["event"].startswith("no connection") for entry in logs)
+
+
 async def test_overload_cuts_the_largest_backlog(monkeypatch: pytest.MonkeyPatch) -> None:
     """If that does not help, the peer for which most waits is cut off, and told why; nobody else."""
     monkeypatch.setattr("relay.server.governor.PATIENCE", 0.5)

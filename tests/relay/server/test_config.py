@@ -71,6 +71,7 @@ def test_all_of_it(tmp_path: Path, certificate: Path) -> None:
         drain = 5
         limits.frame = 4096
         overload = {queued = 1000, memory = 0.5}
+        connections = {total = 9, capability = 2}
         [log]
         format = "json"
         level = "warning"
@@ -93,6 +94,7 @@ def test_all_of_it(tmp_path: Path, certificate: Path) -> None:
     assert config.admin == Admin("127.0.0.1", 3)
     assert (config.limits.frame, config.limits.depth) == (4096, DEFAULT.depth)
     assert asdict(config.overload) == {"queued": 1000, "memory": 0.5, "strangers": 2 << 20}
+    assert asdict(config.connections) == {"total": 9, "address": 16384, "capability": 2}
     assert asdict(config.log) == {"format": "json", "level": "warning"}
     assert SECRET not in repr(config)
 
