@@ -30,6 +30,10 @@ class InternalError(SyndicateError, RuntimeError):
     """A broken invariant of ours, never of the caller's: please report it."""
 
 
+class KernelsMissing(SyndicateError, ImportError):
+    """The native kernels were required, and only Python is there."""
+
+
 class NotAValue(SyndicateError, TypeError):
     """Something that cannot be asserted or sent: a function, ``None``, a cyclic list."""
 

@@ -22,10 +22,37 @@ from syndicate.actors.turn import Turn, current
 from syndicate.errors import NotCallable, WrongActor, cut_traceback
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.log import logger
+from syndicate.native import kernel
 from syndicate.values.value import Assertion, HomeActor, Ref, Value
 
 if TYPE_CHECKING:
     from syndicate.actors.system import System
+
+
+@kernel
+def deliver(actor: Actor, turn: Turn, events: list[Event]) -> None:
+    """Let the actor handle these events, one after the other, in its turn."""
+    for kind, target, value, handle in events:
+        if type(target) is Ref:
+            facet = target.facet
+            if facet.alive:
+                turn.facet = facet  # type: ignore[assignment]  # values know facets by a protocol only
+                if kind == MESSAGE:
+                    target.entity.message(value)
+                elif kind == ASSERT:
+                    target.entity.assert_(value, handle)  # type: ignore[arg-type]  # not None: an assertion has a handle
+                elif kind == RETRACT:
+                    target.entity.retract(handle)  # type: ignore[arg-type]  # nor of a retraction
+                else:
+                    target.entity.sync(value)
+            elif kind in (ASSERT, SYNC):
+                actor.refuse(turn, kind, target, value, handle)
+        elif kind == ENTER:
+            if target.alive:  # type: ignore[union-attr]  # of this kind, it is a facet
+                turn.facet = target  # type: ignore[assignment]  # as above
+                value()
+        else:
+            actor.take_each(turn, kind, target, value, handle)  # type: ignore[arg-type]  # else the target is a tuple of references
 
 
 class Actor:
@@ -69,29 +96,8 @@ class Actor:
         is the *last*.  True if it goes on.
         """
         turn.actor = self
-        # One function, with the rest of a commit at its end: it runs for each turn, and its loop for each event.
         try:
-            for kind, target, value, handle in events:
-                if type(target) is Ref:
-                    facet = target.facet
-                    if facet.alive:
-                        turn.facet = facet  # type: ignore[assignment]  # values know facets by a protocol only
-                        if kind == MESSAGE:
-                            target.entity.message(value)
-                        elif kind == ASSERT:
-                            target.entity.assert_(value, handle)  # type: ignore[arg-type]  # not None: an assertion has a handle
-                        elif kind == RETRACT:
-                            target.entity.retract(handle)  # type: ignore[arg-type]  # nor of a retraction
-                        else:
-                            target.entity.sync(value)
-                    elif kind in (ASSERT, SYNC):
-                        self._refuse(turn, kind, target, value, handle)
-                elif kind == ENTER:
-                    if target.alive:  # type: ignore[union-attr]  # of this kind, it is a facet
-                        turn.facet = target  # type: ignore[assignment]  # as above
-                        value()
-                else:
-                    self._take_each(turn, kind, target, value, handle)  # type: ignore[arg-type]  # else the target is a tuple of references
+            deliver(self, turn, events)
             if not last:
                 return True
             if turn.damaged or turn.suspects:
@@ -125,7 +131,7 @@ class Actor:
             if not isinstance(error, Exception):
                 raise
 
-    def _take_each(self, turn: Turn, kind: int, refs: tuple[Ref, ...], value: Value, handle: Assertion) -> None:
+    def take_each(self, turn: Turn, kind: int, refs: tuple[Ref, ...], value: Value, handle: Assertion) -> None:
         """Handle one event that is for several references."""
         for ref in refs:
             facet = ref.facet
@@ -138,7 +144,7 @@ class Actor:
                 else:
                     ref.entity.retract(handle)
 
-    def _refuse(self, turn: Turn, kind: int, target: Ref, value: Value, handle: Assertion | None) -> None:
+    def refuse(self, turn: Turn, kind: int, target: Ref, value: Value, handle: Assertion | None) -> None:
         """Its facet had ended before *value* came to *target*: notify who asked, and an entity that cares, such as a
         link or a dataspace.
         """
@@ -187,7 +193,7 @@ class Actor:
         turn.suspects.clear()
         for kind, target, value, handle in events:  # links and syncs that came in this very turn had no reply
             if kind in (ASSERT, SYNC) and type(target) is Ref:
-                self._refuse(turn, kind, target, value, handle)
+                self.refuse(turn, kind, target, value, handle)
         self.ended(turn)
         turn.seal()
         if turn.tracing is not None:

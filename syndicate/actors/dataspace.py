@@ -39,6 +39,7 @@ from syndicate.index.interest import INTEREST
 from syndicate.index.skeleton import Index
 from syndicate.index.trie import Captures, Handler, Notice
 from syndicate.log import logger
+from syndicate.native import kernel
 from syndicate.values.value import SEQ, Assertion, Frozen, Ref, Value
 
 
@@ -64,6 +65,33 @@ class Ended:
             )
 
 
+@kernel
+class Telling:
+    """Notes what the index found, for all observers of a handler."""
+
+    __slots__ = ("turn",)
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+
+    def __call__(
+        self, kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...], notice: Notice | None
+    ) -> None:
+        """See :class:`~syndicate.index.trie.Tell`."""
+        pending = self.turn.pending
+        observers = handler.observers
+        if type(observers) is Ref:
+            event = (kind, observers, (SEQ, *captures) if observers.raw else values, notice)
+            actor = observers.facet.actor
+            if actor in pending:
+                pending[actor].append(event)
+            else:
+                pending[actor] = [event]
+            return
+        for actor, raw, refs in handler.groups:
+            pending.setdefault(actor, []).append((kind, refs, (SEQ, *captures) if raw else values, notice))
+
+
 class Dataspace:
     """The entity.  Wants frozen forms."""
 
@@ -71,7 +99,8 @@ class Dataspace:
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
-        self.index = Index(self.tell)
+        self._notify = Telling(turn)
+        self.index = Index(self._notify)
         self.message = self.index.send
         self.ended = Ended("dataspace")
 
@@ -110,7 +139,7 @@ class Dataspace:
         """Take back everything that observers were notified of, because the dataspace ends."""
         for handler in self.index.handlers():
             for notice in list((handler.notices or {}).values()):
-                self.tell(RETRACT, handler, notice.captures, notice.values, notice)
+                self._notify(RETRACT, handler, notice.captures, notice.values, notice)
 
     def _reaches(self, observer: Ref) -> bool:
         """Whether events for *observer* arrive in a turn of this system."""
@@ -122,25 +151,6 @@ class Dataspace:
         events = [(kind, observer, (SEQ, *notice.captures) if raw else notice.values, notice) for notice in notices]
         if events:
             self.turn.pending.setdefault(observer.facet.actor, []).extend(events)
-
-    # ------------------------------------------------------------------------------------------- what the index finds
-
-    def tell(
-        self, kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...], notice: Notice | None
-    ) -> None:
-        """Note what the index found, for all observers of a handler."""
-        pending = self.turn.pending
-        observers = handler.observers
-        if type(observers) is Ref:
-            event = (kind, observers, (SEQ, *captures) if observers.raw else values, notice)
-            actor = observers.facet.actor
-            if actor in pending:
-                pending[actor].append(event)
-            else:
-                pending[actor] = [event]
-            return
-        for actor, raw, refs in handler.groups:
-            pending.setdefault(actor, []).append((kind, refs, (SEQ, *captures) if raw else values, notice))
 
 
 def dataspace(name: str = "dataspace") -> Ref:

@@ -38,7 +38,9 @@ from syndicate.values.value import TRUE, Assertion, Ref, Value
 F = TypeVar("F", bound=Callable[..., object])
 
 
-class _OnMessage(Entity):
+class OnMessage(Entity):
+    """Calls a function with what is captured of each message."""
+
     __slots__ = ("fn",)
 
     def __init__(self, fn: Callable[..., Value]) -> None:
@@ -48,7 +50,9 @@ class _OnMessage(Entity):
         self.fn(*value)
 
 
-class _OnAsserted(Entity):
+class OnAsserted(Entity):
+    """Calls a function with what is captured of each assertion."""
+
     __slots__ = ("fn",)
 
     def __init__(self, fn: Callable[..., Value]) -> None:
@@ -131,7 +135,7 @@ def on_message(ds: Ref, pattern: Value) -> Callable[[F], F]:
     """
 
     def install(fn: F) -> F:
-        observe("on_message", ds, pattern, _OnMessage(fn), fn)
+        observe("on_message", ds, pattern, OnMessage(fn), fn)
         return fn
 
     return decorator("on_message", install)
@@ -141,7 +145,7 @@ def on_asserted(ds: Ref, pattern: Value) -> Callable[[F], F]:
     """Call the decorated function once for each distinct tuple of captures that appears, or is there already."""
 
     def install(fn: F) -> F:
-        observe("on_asserted", ds, pattern, _OnAsserted(fn), fn)
+        observe("on_asserted", ds, pattern, OnAsserted(fn), fn)
         return fn
 
     return decorator("on_asserted", install)
@@ -181,7 +185,7 @@ def stop_when(
 
     ``stop_when(ds, pattern)(lambda *captures: None)`` merely stops.
     """
-    entity_of = {"asserted": _OnAsserted, "retracted": _OnRetracted, "message": _OnMessage}.get(on)
+    entity_of = {"asserted": OnAsserted, "retracted": _OnRetracted, "message": OnMessage}.get(on)
     if entity_of is None:
         raise ArgumentError(f'stop_when() takes on="asserted", on="retracted" or on="message", and not {on!r}')
 

@@ -34,6 +34,7 @@ from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, TypeVar,
 from syndicate.actors.block import Settling
 from syndicate.errors import NotAValue, NotCallable, NotInTurn, WrongActor, WrongSystem
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC, Event
+from syndicate.native import kernel
 from syndicate.values.value import Assertion, Frozen, HomeActor, Ref, Value, freeze, thaw
 
 if TYPE_CHECKING:
@@ -305,7 +306,8 @@ _NOTED: Final = tuple([name for name in Turn.__slots__ if name not in ("queue", 
 """The attributes that are a single turn's."""
 
 
-class _Here(threading.local):
+@kernel
+class Here(threading.local):
     """The turn that runs in this thread, if any: set while a system takes turns, when no other code of the thread can
     run.
     """
@@ -313,7 +315,7 @@ class _Here(threading.local):
     turn: Turn | None = None
 
 
-here: Final = _Here()
+here: Final = Here()
 
 _LATER: Final = CO_COROUTINE | CO_GENERATOR | CO_ASYNC_GENERATOR
 """The flags of functions that do nothing when they are called."""

@@ -30,11 +30,13 @@ from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Handle, Turn, current, expect_function, expect_ref, foreign, here
 from syndicate.errors import ArgumentError, NotCallable, NotInTurn, TargetEnded, WrongActor
 from syndicate.index.event import ASSERT, MESSAGE, Event
+from syndicate.native import kernel
 from syndicate.values.value import Assertion, Frozen, Ref, Value, freeze, freezers, thaw
 
 # ---------------------------------------------------------------------------------------------------- sending
 
 
+@kernel
 def send(target: Ref, value: Value) -> None:
     """Send *value* as a message to a dataspace (or any entity); raises :class:`~syndicate.errors.NotAValue`."""
     try:  # the body of Turn.send without its calls and checks: a message costs little more than a microsecond in all

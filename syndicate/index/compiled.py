@@ -22,6 +22,7 @@ from typing import Final, cast
 from syndicate.index.analysis import Check, is_of_class
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT
 from syndicate.index.path import MISSING, Path, Step, child, project
+from syndicate.native import kernel
 from syndicate.values.value import Frozen, Value, thaw
 
 HOT: Final = 128
@@ -126,6 +127,7 @@ _DROP = [
 ]
 
 
+@kernel
 @lru_cache(maxsize=1024)
 def factory(
     places: tuple[Path, ...], checks: tuple[Check, ...], captures: tuple[Path, ...]

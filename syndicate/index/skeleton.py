@@ -30,6 +30,7 @@ from syndicate.index.bag import Bag
 from syndicate.index.interest import INTEREST, OBSERVE, expand
 from syndicate.index.path import Move, Path, child, class_of, move
 from syndicate.index.trie import NO_TABLES, Handler, Kept, Node, Notice, Table, Tell
+from syndicate.native import kernel
 from syndicate.values.value import Frozen, Ref, Value
 
 
@@ -47,6 +48,71 @@ _TO_ROOT: Final[Move] = (0, ())
 
 Trail: TypeAlias = "tuple[Frozen, Trail | None]"
 """A part of a value, and what it is a part of, up to the whole."""
+
+
+@kernel
+class Gate:
+    """The way of a value into an index: counted in the bag of its constructor, and shown to the tables of it.
+
+    That is all there is to do for nearly all values.  Those whose further shape matters, and interest, go *beyond*: to
+    methods of the index.
+    """
+
+    __slots__ = ("bags", "classes", "index", "tables")
+
+    def __init__(self, index: Index, classes: dict[Frozen, Node]) -> None:
+        self.index = index
+        self.classes = classes
+        self.bags: dict[Frozen, Bag] = {}
+        self.tables: dict[Frozen, tuple[Table, ...] | None] = {}
+
+    def add(self, form: Frozen) -> bool:
+        """Add one copy of a value; True if it is the first."""
+        head = form[0] if type(form) is tuple else None
+        bag = self.bags.get(head)
+        if bag is None:
+            bag = self.bags[head] = Bag()
+        count = bag.get(form)
+        if count is not None:
+            bag[form] = count + 1
+            return False
+        bag[form] = 1
+        tables = self.tables.get(head, self.index.otherwise)
+        if tables is None:
+            self.index.add_beyond(form, head)
+        else:
+            for table in tables:
+                table.add(form)
+        return True
+
+    def remove(self, form: Frozen) -> bool:
+        """Remove one copy of a value; True if it was the last."""
+        head = form[0] if type(form) is tuple else None
+        bag = self.bags[head]
+        count = bag[form]
+        if count > 1:
+            bag[form] = count - 1
+            return False
+        del bag[form]
+        if not bag and head not in self.classes:
+            del self.bags[head]
+        tables = self.tables.get(head, self.index.otherwise)
+        if tables is None:
+            self.index.remove_beyond(form, head)
+        else:
+            for table in tables:
+                table.remove(form)
+        return True
+
+    def send(self, form: Frozen) -> None:
+        """Deliver a message; nothing is kept."""
+        head = form[0] if type(form) is tuple else None
+        tables = self.tables.get(head, self.index.otherwise)
+        if tables is None:
+            self.index.send_beyond(form, head)
+        else:
+            for table in tables:
+                table.send(form)
 
 
 class Index:
@@ -67,39 +133,23 @@ class Index:
 
     def __init__(self, tell: Tell) -> None:
         self._tell = tell
-        self.bags: dict[Frozen, Bag] = {}
         self._root = Node({})
         self._classes: dict[Frozen, Node] = {}
         self._root.moves[_TO_ROOT] = self._classes
-        # All tables that a value of a constructor must be shown, where no further shape matters: a shortcut for
-        # nearly all values.
-        self._tables: dict[Frozen, tuple[Table, ...] | None] = {}
-        self._otherwise: tuple[Table, ...] | None = NO_TABLES
+        gate = Gate(self, self._classes)
+        self.bags = gate.bags
+        # All tables that a value of a constructor must be shown, or None where its further shape matters, and those
+        # that values of all other constructors must be shown.
+        self._tables = gate.tables
+        self.otherwise: tuple[Table, ...] | None = NO_TABLES
+        self.add, self.remove, self.send = gate.add, gate.remove, gate.send
 
     # ------------------------------------------------------------------------------------------------ values
 
-    def add(self, form: Frozen) -> bool:
-        """Add one copy of a value; True if it is the first."""
-        head = form[0] if type(form) is tuple else None
-        bag = self.bags.get(head)
-        if bag is None:
-            bag = self.bags[head] = Bag()
-        count = bag.get(form)
-        if count is not None:
-            bag[form] = count + 1
-            return False
-        bag[form] = 1
-        tables = self._tables.get(head, self._otherwise)
-        if tables is not None:
-            for table in tables:
-                table.add(form)
-        elif head is INTEREST:
-            self._add_at_root(expand(form), OBSERVE)
-        else:
-            self._add_at_root(form, head)
-        return True
-
-    def _add_at_root(self, form: Frozen, head: Frozen) -> None:
+    def add_beyond(self, form: Frozen, head: Frozen) -> None:
+        """Show a new value to what looks further than at its constructor."""
+        if head is INTEREST:
+            form, head = expand(form), OBSERVE
         for table in self._root.tables:
             table.add(form)
         node = self._classes.get(head)
@@ -114,28 +164,10 @@ class Index:
         for further, below in _moves(node, stack):
             self._add(further, form, below)
 
-    def remove(self, form: Frozen) -> bool:
-        """Remove one copy of a value; True if it was the last."""
-        head = form[0] if type(form) is tuple else None
-        bag = self.bags[head]
-        count = bag[form]
-        if count > 1:
-            bag[form] = count - 1
-            return False
-        del bag[form]
-        if not bag and head not in self._classes:
-            del self.bags[head]
-        tables = self._tables.get(head, self._otherwise)
-        if tables is not None:
-            for table in tables:
-                table.remove(form)
-        elif head is INTEREST:
-            self._remove_at_root(expand(form), OBSERVE)
-        else:
-            self._remove_at_root(form, head)
-        return True
-
-    def _remove_at_root(self, form: Frozen, head: Frozen) -> None:
+    def remove_beyond(self, form: Frozen, head: Frozen) -> None:
+        """Take a value back from what looks further than at its constructor."""
+        if head is INTEREST:
+            form, head = expand(form), OBSERVE
         for table in self._root.tables:
             table.remove(form)
         node = self._classes.get(head)
@@ -150,19 +182,10 @@ class Index:
         for further, below in _moves(node, stack):
             self._remove(further, form, below)
 
-    def send(self, form: Frozen) -> None:
-        """Deliver a message; nothing is kept."""
-        head = form[0] if type(form) is tuple else None
-        tables = self._tables.get(head, self._otherwise)
-        if tables is not None:
-            for table in tables:
-                table.send(form)
-        elif head is INTEREST:
-            self._send_at_root(expand(form), OBSERVE)
-        else:
-            self._send_at_root(form, head)
-
-    def _send_at_root(self, form: Frozen, head: Frozen) -> None:
+    def send_beyond(self, form: Frozen, head: Frozen) -> None:
+        """Deliver a message to what looks further than at its constructor."""
+        if head is INTEREST:
+            form, head = expand(form), OBSERVE
         for table in self._root.tables:
             table.send(form)
         node = self._classes.get(head)
@@ -206,7 +229,7 @@ class Index:
 
     def _reshaped(self, heads: Iterable[Frozen]) -> None:
         """Nodes or tables came or went: look again whether values of these constructors may take the shortcut."""
-        self._otherwise = None if self._root.tables else NO_TABLES
+        self.otherwise = None if self._root.tables else NO_TABLES
         for head in heads:
             node = self._classes.get(head)
             if node is None or self._root.tables:

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast, dataclass_transform, overload
 import attrs
 
 from syndicate.errors import NotAValue, RecordDefinition
+from syndicate.native import kernel
 from syndicate.values.value import PLAIN, SMALL, Frozen, Symbol, Value, freeze, freeze_as, hash_of, same, thaw_as
 
 C = TypeVar("C", bound=type)
@@ -56,7 +57,7 @@ def _make_record(cls: C, label: Symbol) -> C:
     record_class.__setters__ = [getattr(record_class, name).__set__ for name in names]
     if not _has_hooks(record_class):
         record_class.__init__ = _fast_init(record_class)
-    freeze_as(record_class, _record_freezer(record_class, label, names))
+    freeze_as(record_class, record_freezer(record_class, label, names))
     old = thaw_as(record_class, label, len(names))
     if old is not None and not hasattr(record_class, "__getattr__"):
         old_names = [a.name for a in attrs.fields(old)]
@@ -136,7 +137,8 @@ def _missing(cls: str, name: str) -> Frozen:
     )
 
 
-def _record_freezer(cls: type, label: Symbol, names: list[str]) -> Callable[[Value, int], Frozen]:
+@kernel
+def record_freezer(cls: type, label: Symbol, names: list[str]) -> Callable[[Value, int], Frozen]:
     """A function from an instance to its frozen form, unrolled: a send spends a fifth of its time here."""
     lines = ["def freezer(self, depth):"]
     for i, name in enumerate(names):

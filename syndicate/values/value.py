@@ -44,6 +44,7 @@ from weakref import WeakValueDictionary
 import attrs
 
 from syndicate.errors import NotAValue, PatternError, short
+from syndicate.native import kernel
 from syndicate.values.depth import COUNTED, DEEPEST, counted, within
 
 MAX_DEPTH: Final = DEEPEST
@@ -338,6 +339,7 @@ def fields_of(value: Value) -> tuple[Value, ...]:
 # ---------------------------------------------------------------------------------------------------- freeze and thaw
 
 
+@kernel
 def freeze(value: Value, depth: int = 0) -> Frozen:
     """The frozen form of *value*; raises :class:`NotAValue` if it has none, is cyclic, too deep or too large.
 
@@ -353,6 +355,7 @@ def freeze(value: Value, depth: int = 0) -> Frozen:
     return freezer(value, depth)
 
 
+@kernel
 def thaw(form: Frozen) -> Value:
     """The value of a frozen form: sequences as tuples, sets as :class:`ValueSet`, dictionaries as :class:`Dictionary`.
 

@@ -1,0 +1,275 @@
+//! Events on their way: what a dataspace tells its observers, the verb `send`, and the loop of a turn.
+//!
+//! Their specifications are in `syndicate/actors`: `Telling` in `dataspace.py`, `send` in `verbs.py`, `deliver` in
+//! `actor.py`.
+
+use crate::frozen::{frozen, is_exactly, thawed, Names};
+use crate::here;
+use crate::slot::Slot;
+use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+
+/// The number of a kind of event, as `syndicate/index/event.py` has them, and as a Python object.
+pub struct Kind(i64, PyOnceLock<Py<PyAny>>);
+
+pub static MESSAGE: Kind = Kind(0, PyOnceLock::new());
+pub static ASSERT: Kind = Kind(1, PyOnceLock::new());
+pub static RETRACT: Kind = Kind(2, PyOnceLock::new());
+pub static SYNC: Kind = Kind(3, PyOnceLock::new());
+pub static ENTER: Kind = Kind(4, PyOnceLock::new());
+
+impl Kind {
+    pub fn of(&self, py: Python<'_>) -> &Py<PyAny> {
+        let number = self.0;
+        self.1.get_or_init(py, || number.into_pyobject(py).expect("a small integer").into_any().unbind())
+    }
+}
+
+static SEND: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static ACTOR_NAMES: PyOnceLock<ActorNames> = PyOnceLock::new();
+
+/// The slots of what `syndicate.actors` calls by these names.
+pub struct ActorNames {
+    foreign: Py<PyAny>,
+    pending: Slot,
+    turn_facet: Slot,
+    turn_system: Slot,
+    facet: Slot,
+    entity: Slot,
+    raw: Slot,
+    actor: Slot,
+    alive: Slot,
+    system: Slot,
+    observers: Slot,
+    on_message: Slot,
+    on_asserted: Slot,
+}
+
+impl ActorNames {
+    fn of(py: Python<'_>) -> PyResult<&ActorNames> {
+        ACTOR_NAMES.get_or_try_init(py, || {
+            let class = |module: &str, name: &str| -> PyResult<Bound<'_, PyType>> {
+                Ok(py.import(module)?.getattr(name)?.cast_into::<PyType>()?)
+            };
+            let reference = class("syndicate.values.value", "Ref")?;
+            let turn = class("syndicate.actors.turn", "Turn")?;
+            let facet = class("syndicate.actors.facet", "Facet")?;
+            let actor = class("syndicate.actors.actor", "Actor")?;
+            let handler = class("syndicate.index.trie", "Handler")?;
+            let module = py.import("syndicate.actors.turn")?;
+            Ok(ActorNames {
+                foreign: module.getattr("foreign")?.unbind(),
+                pending: Slot::of(&turn, "pending")?,
+                turn_facet: Slot::of(&turn, "facet")?,
+                turn_system: Slot::of(&turn, "system")?,
+                facet: Slot::of(&reference, "facet")?,
+                entity: Slot::of(&reference, "entity")?,
+                raw: Slot::of(&reference, "raw")?,
+                actor: Slot::of(&facet, "actor")?,
+                alive: Slot::of(&facet, "alive")?,
+                system: Slot::of(&actor, "system")?,
+                observers: Slot::of(&handler, "observers")?,
+                on_message: Slot::of(&class("syndicate.actors.during", "OnMessage")?, "fn")?,
+                on_asserted: Slot::of(&class("syndicate.actors.during", "OnAsserted")?, "fn")?,
+            })
+        })
+    }
+}
+
+/// The event of one reference or of several.
+#[inline]
+fn event<'py>(
+    kind: &Py<PyAny>,
+    target: Bound<'py, PyAny>,
+    value: Bound<'py, PyAny>,
+    handle: Option<Bound<'py, PyAny>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = target.py();
+    // SAFETY: all four places are filled with what is owned.
+    unsafe {
+        let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(4))?;
+        ffi::PyTuple_SET_ITEM(tuple.as_ptr(), 0, kind.clone_ref(py).into_ptr());
+        ffi::PyTuple_SET_ITEM(tuple.as_ptr(), 1, target.into_ptr());
+        ffi::PyTuple_SET_ITEM(tuple.as_ptr(), 2, value.into_ptr());
+        let handle = handle.map_or_else(|| py.None().into_ptr(), Bound::into_ptr);
+        ffi::PyTuple_SET_ITEM(tuple.as_ptr(), 3, handle);
+        Ok(tuple)
+    }
+}
+
+/// The events that are noted for an actor.
+#[inline]
+fn noted<'py>(pending: &Bound<'py, PyAny>, actor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
+    let events = pending.cast::<PyDict>()?.get_item(actor)?;
+    Ok(events.map(|events| events.cast_into::<PyList>()).transpose()?)
+}
+
+#[inline]
+fn open<'py>(pending: &Bound<'py, PyAny>, actor: &Bound<'py, PyAny>, event: Bound<'py, PyAny>) -> PyResult<()> {
+    let batch = PyList::new(event.py(), [event])?;
+    pending.cast::<PyDict>()?.set_item(actor, batch)
+}
+
+// ------------------------------------------------------------------------------------------------ what a dataspace tells
+
+/// Notes what the index found, for all observers of a handler.
+#[pyclass(frozen, module = "syndicate._native")]
+pub struct Telling {
+    turn: Py<PyAny>,
+}
+
+impl Telling {
+    #[inline]
+    pub fn tell<'py>(
+        &self,
+        kind: &Py<PyAny>,
+        handler: &Bound<'py, PyAny>,
+        captures: &Bound<'py, PyTuple>,
+        values: Bound<'py, PyTuple>,
+        notice: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        let py = handler.py();
+        let (names, actors) = (Names::of(py)?, ActorNames::of(py)?);
+        let pending = actors.pending.get(self.turn.bind(py))?;
+        let observers = actors.observers.get(handler)?;
+        let raw = |captures: &Bound<'py, PyTuple>| -> PyResult<Bound<'py, PyAny>> {
+            let head = std::iter::once(names.seq.bind(py).clone());
+            Ok(PyTuple::new(py, head.chain(captures.iter()).collect::<Vec<_>>())?.into_any())
+        };
+        if actors.facet.fits(&observers) {
+            let value = if actors.raw.get(&observers)?.is_truthy()? { raw(captures)? } else { values.into_any() };
+            let actor = actors.actor.get(&actors.facet.get(&observers)?)?;
+            let event = event(kind, observers, value, notice)?;
+            return match noted(&pending, &actor)? {
+                Some(events) => events.append(event),
+                None => open(&pending, &actor, event),
+            };
+        }
+        for group in handler.getattr(intern!(py, "groups"))?.cast_into::<PyTuple>()?.iter() {
+            let (actor, is_raw, refs): (Bound<'py, PyAny>, bool, Bound<'py, PyAny>) = group.extract()?;
+            let value = if is_raw { raw(captures)? } else { values.clone().into_any() };
+            let event = event(kind, refs, value, notice.clone())?;
+            match noted(&pending, &actor)? {
+                Some(events) => events.append(event)?,
+                None => open(&pending, &actor, event)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Telling {
+    #[new]
+    fn new(turn: Py<PyAny>) -> Telling {
+        Telling { turn }
+    }
+
+    fn __call__<'py>(
+        &self,
+        kind: Bound<'py, PyAny>,
+        handler: Bound<'py, PyAny>,
+        captures: Bound<'py, PyTuple>,
+        values: Bound<'py, PyTuple>,
+        notice: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        self.tell(&kind.unbind(), &handler, &captures, values, notice)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.turn)
+    }
+}
+
+// ------------------------------------------------------------------------------------------------ the verb send
+
+pub fn send_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    let py = specification.py();
+    SEND.get_or_init(py, || specification.unbind());
+    Ok(wrap_pyfunction!(send, py)?.into_any())
+}
+
+/// Send *value* as a message to a dataspace (or any entity); raises NotAValue.
+#[pyfunction]
+fn send<'py>(target: Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult<()> {
+    let py = target.py();
+    let (names, actors) = (Names::of(py)?, ActorNames::of(py)?);
+    let (Some(turn), true) = (here::turn(py), is_exactly(&target, &names.reference)) else {
+        let send = SEND.get(py).expect("a kernel is made of its specification");
+        return send.bind(py).call1((target, value)).map(|_| ());
+    };
+    let form = frozen(names, &value, 0)?;
+    let actor = actors.actor.get(&actors.facet.get(&target)?)?;
+    let value = if actors.raw.get(&target)?.is_truthy()? { form } else { thawed(names, &form, 0)? };
+    let pending = actors.pending.get(&turn)?;
+    let event = event(MESSAGE.of(py), target, value, None)?;
+    match noted(&pending, &actor)? {
+        Some(events) => events.append(event),
+        None if actors.system.get(&actor)?.is(&actors.turn_system.get(&turn)?) => open(&pending, &actor, event),
+        None => Err(PyErr::from_value(actors.foreign.bind(py).call1((actor,))?)),
+    }
+}
+
+// ------------------------------------------------------------------------------------------------ the loop of a turn
+
+pub fn deliver_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    Ok(wrap_pyfunction!(deliver, specification.py())?.into_any())
+}
+
+/// Call a handler with what is captured, as `OnMessage.message` and `OnAsserted.assert_` do.
+#[inline]
+fn call(handler: &Bound<'_, PyAny>, captures: Bound<'_, PyAny>) -> PyResult<()> {
+    handler.call1(captures.cast_into::<PyTuple>()?).map(|_| ())
+}
+
+/// Let the actor handle these events, one after the other, in its turn.
+#[pyfunction]
+fn deliver<'py>(actor: Bound<'py, PyAny>, turn: Bound<'py, PyAny>, events: Bound<'py, PyAny>) -> PyResult<()> {
+    let py = actor.py();
+    let (names, actors) = (Names::of(py)?, ActorNames::of(py)?);
+    for event in events.try_iter()? {
+        let event = event?.cast_into::<PyTuple>()?;
+        let kind = event.get_item(0)?;
+        let target = event.get_item(1)?;
+        let value = event.get_item(2)?;
+        if is_exactly(&target, &names.reference) {
+            let facet = actors.facet.get(&target)?;
+            if actors.alive.get(&facet)?.is_truthy()? {
+                actors.turn_facet.set(&turn, facet)?;
+                let entity = actors.entity.get(&target)?;
+                if kind.is(MESSAGE.of(py)) {
+                    if actors.on_message.fits(&entity) {
+                        call(&actors.on_message.get(&entity)?, value)?;
+                    } else {
+                        entity.call_method1(intern!(py, "message"), (value,))?;
+                    }
+                } else if kind.is(ASSERT.of(py)) {
+                    if actors.on_asserted.fits(&entity) {
+                        call(&actors.on_asserted.get(&entity)?, value)?;
+                    } else {
+                        entity.call_method1(intern!(py, "assert_"), (value, event.get_item(3)?))?;
+                    }
+                } else if kind.is(RETRACT.of(py)) {
+                    entity.call_method1(intern!(py, "retract"), (event.get_item(3)?,))?;
+                } else {
+                    entity.call_method1(intern!(py, "sync"), (value,))?;
+                }
+            } else if kind.is(ASSERT.of(py)) || kind.is(SYNC.of(py)) {
+                actor.call_method1(intern!(py, "refuse"), (&turn, kind, target, value, event.get_item(3)?))?;
+            }
+        } else if kind.is(ENTER.of(py)) {
+            if actors.alive.get(&target)?.is_truthy()? {
+                actors.turn_facet.set(&turn, target)?;
+                value.call0()?;
+            }
+        } else {
+            actor.call_method1(intern!(py, "take_each"), (&turn, kind, target, value, event.get_item(3)?))?;
+        }
+        py.check_signals()?;
+    }
+    Ok(())
+}

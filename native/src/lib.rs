@@ -1,0 +1,42 @@
+//! Native kernels: the hottest functions of `syndicate`, each beside the Python that specifies it.
+//!
+//! A kernel has no behaviour, no option and no error text of its own.  For whatever is rare it calls its specification,
+//! the Python function or class of the same name.  `docs/design/native.md` says what is here, and why.
+
+mod delivery;
+mod frozen;
+mod gate;
+mod here;
+mod slot;
+mod table;
+
+use pyo3::exceptions::PyLookupError;
+use pyo3::prelude::*;
+
+/// What Python and this library agree on: `syndicate.native.INTERFACE`, which must be the same.
+const INTERFACE: u32 = 1;
+
+/// The kernel in the place of a Python function or class, which it keeps for what is rare.
+#[pyfunction]
+fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = specification.py();
+    match name {
+        "freeze" => frozen::freeze_kernel(specification),
+        "thaw" => frozen::thaw_kernel(specification),
+        "record_freezer" => frozen::record_kernel(specification),
+        "factory" => Ok(wrap_pyfunction!(table::factory, py)?.into_any()),
+        "Gate" => Ok(py.get_type::<gate::Gate>().into_any()),
+        "Here" => Ok(py.get_type::<here::Here>().into_any()),
+        "Telling" => Ok(py.get_type::<delivery::Telling>().into_any()),
+        "send" => delivery::send_kernel(specification),
+        "deliver" => delivery::deliver_kernel(specification),
+        _ => Err(PyLookupError::new_err(format!("no native kernel is called {name}"))),
+    }
+}
+
+#[pymodule(gil_used = true)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("INTERFACE", INTERFACE)?;
+    module.add("SOURCES", env!("SYNDICATE_SOURCES"))?;
+    module.add_function(wrap_pyfunction!(kernel, module)?)
+}

@@ -1,0 +1,371 @@
+//! The methods of a table of the index: `Table` in `syndicate/index/trie.py` specifies them.
+
+use crate::delivery::{Telling, ASSERT, MESSAGE, RETRACT};
+use crate::frozen::{thawed, Names};
+use crate::slot::Slot;
+use pyo3::ffi;
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyCFunction, PyDict, PyInt, PyString, PyTuple, PyType};
+
+static INDEX_NAMES: PyOnceLock<IndexNames> = PyOnceLock::new();
+
+/// What the package `syndicate.index` calls by these names.
+struct IndexNames {
+    missing: Py<PyAny>,
+    child: Py<PyAny>,
+    is_of_class: Py<PyAny>,
+    notices: Slot,
+    count: Slot,
+    notice_values: Slot,
+}
+
+impl IndexNames {
+    fn of(py: Python<'_>) -> PyResult<&IndexNames> {
+        INDEX_NAMES.get_or_try_init(py, || {
+            let path = py.import("syndicate.index.path")?;
+            let trie = py.import("syndicate.index.trie")?;
+            let handler = trie.getattr("Handler")?.cast_into::<PyType>()?;
+            let notice = trie.getattr("Notice")?.cast_into::<PyType>()?;
+            Ok(IndexNames {
+                missing: path.getattr("MISSING")?.unbind(),
+                child: path.getattr("child")?.unbind(),
+                is_of_class: py.import("syndicate.index.analysis")?.getattr("is_of_class")?.unbind(),
+                notices: Slot::of(&handler, "notices")?,
+                count: Slot::of(&notice, "count")?,
+                notice_values: Slot::of(&notice, "values")?,
+            })
+        })
+    }
+}
+
+/// A step down into a compound: a place, or the key of a dictionary.
+enum Step {
+    Place(usize),
+    Key(Py<PyAny>),
+}
+
+type Path = Vec<Step>;
+
+fn paths(written: &Bound<'_, PyAny>) -> PyResult<Vec<Path>> {
+    written.try_iter()?.map(|path| steps(&path?)).collect()
+}
+
+fn steps(written: &Bound<'_, PyAny>) -> PyResult<Path> {
+    let mut path = Vec::new();
+    for step in written.try_iter()? {
+        let step = step?;
+        path.push(match step.cast_exact::<PyInt>() {
+            Ok(place) => Step::Place(place.extract()?),
+            Err(_) => Step::Key(step.unbind()),
+        });
+    }
+    Ok(path)
+}
+
+/// What is at a path of a form that passed the node's shape; None if there is nothing.
+#[inline]
+fn project<'py>(form: &Bound<'py, PyAny>, path: &Path) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = form.py();
+    let mut part = form.clone();
+    for step in path {
+        part = match step {
+            Step::Place(place) => match part.cast_exact::<PyTuple>() {
+                Ok(compound) if place + 1 < compound.len() => compound.get_item(place + 1)?,
+                _ => return Ok(None),
+            },
+            Step::Key(_) => {
+                let names = IndexNames::of(py)?;
+                let Step::Key(key) = step else { unreachable!() };
+                let part = names.child.bind(py).call1((part, key))?;
+                if part.is(&names.missing) {
+                    return Ok(None);
+                }
+                part
+            }
+        };
+    }
+    Ok(Some(part))
+}
+
+/// What is at all of these paths, as a tuple; None if one does not exist.
+#[inline]
+fn parts<'py>(form: &Bound<'py, PyAny>, paths: &[Path]) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let py = form.py();
+    // SAFETY: each place is filled before anybody else sees the tuple, or it is released.
+    unsafe {
+        let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(paths.len() as isize))?;
+        for (place, path) in paths.iter().enumerate() {
+            match project(form, path)? {
+                Some(part) => ffi::PyTuple_SET_ITEM(tuple.as_ptr(), place as isize, part.into_ptr()),
+                None => return Ok(None),
+            };
+        }
+        Ok(Some(tuple.cast_into_unchecked()))
+    }
+}
+
+/// The captured values: the very tuple if all of them are their own frozen forms.
+#[inline]
+fn values_of<'py>(captures: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyTuple>> {
+    let py = captures.py();
+    if captures.iter_borrowed().all(|part| !part.is_exact_instance_of::<PyTuple>()) {
+        return Ok(captures.clone());
+    }
+    let names = Names::of(py)?;
+    let values = captures.iter_borrowed().map(|part| thawed(names, &part, 0)).collect::<PyResult<Vec<_>>>()?;
+    PyTuple::new(py, values)
+}
+
+/// What a table does with values: see `Table` and `interpret`.
+#[pyclass(frozen, module = "syndicate._native")]
+pub struct Program {
+    places: Vec<Path>,
+    checks: Vec<(Path, Option<Py<PyString>>)>,
+    captures: Vec<Path>,
+    values: Py<PyDict>,
+    handlers: Py<PyDict>,
+    notice: Py<PyAny>,
+    tell: Py<PyAny>,
+}
+
+/// A function that makes a table's `add`, `remove`, `send`, `fill` and `recall`.
+#[pyfunction]
+pub fn factory<'py>(
+    places: Bound<'py, PyAny>,
+    checks: Bound<'py, PyAny>,
+    captures: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = places.py();
+    Ok(Bound::new(py, Factory { places: places.unbind(), checks: checks.unbind(), captures: captures.unbind() })?.into_any())
+}
+
+#[pyclass(frozen, module = "syndicate._native")]
+struct Factory {
+    places: Py<PyAny>,
+    checks: Py<PyAny>,
+    captures: Py<PyAny>,
+}
+
+#[pymethods]
+impl Factory {
+    fn __call__<'py>(
+        &self,
+        table: Bound<'py, PyAny>,
+        notice: Bound<'py, PyAny>,
+        tell: Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let py = table.py();
+        let mut checks = Vec::new();
+        for check in self.checks.bind(py).try_iter()? {
+            let (path, kind): (Bound<'py, PyAny>, Option<Bound<'py, PyString>>) = check?.extract()?;
+            checks.push((steps(&path)?, kind.map(Bound::unbind)));
+        }
+        let program = Program {
+            places: paths(self.places.bind(py))?,
+            checks,
+            captures: paths(self.captures.bind(py))?,
+            values: table.getattr("values")?.cast_into::<PyDict>()?.unbind(),
+            handlers: table.getattr("handlers")?.cast_into::<PyDict>()?.unbind(),
+            notice: notice.unbind(),
+            tell: tell.unbind(),
+        };
+        let program = Bound::new(py, program)?;
+        let methods = ["add", "remove", "send", "fill", "recall"].map(|name| program.getattr(name));
+        PyTuple::new(py, methods.into_iter().collect::<PyResult<Vec<_>>>()?)
+    }
+}
+
+impl Program {
+    /// The program whose method `send` this is.
+    #[inline]
+    pub fn of<'a, 'py>(method: &'a Bound<'py, PyAny>) -> Option<Bound<'py, Program>> {
+        method.cast_exact::<PyCFunction>().ok()?;
+        // SAFETY: it is a built-in function; what it is bound to is borrowed from it, or null.
+        unsafe {
+            let owner = ffi::PyCFunction_GetSelf(method.as_ptr());
+            if owner.is_null() {
+                return None;
+            }
+            Bound::from_borrowed_ptr(method.py(), owner).cast_into_exact::<Program>().ok()
+        }
+    }
+
+    /// The constants of a value, bare if there is one place; None if a place or a check fails.
+    #[inline]
+    fn key<'py>(&self, form: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = form.py();
+        for (path, kind) in &self.checks {
+            let Some(part) = project(form, path)? else { return Ok(None) };
+            if let Some(kind) = kind {
+                if !IndexNames::of(py)?.is_of_class.bind(py).call1((part, kind))?.is_truthy()? {
+                    return Ok(None);
+                }
+            }
+        }
+        if let [place] = &self.places[..] {
+            return project(form, place);
+        }
+        Ok(parts(form, &self.places)?.map(Bound::into_any))
+    }
+
+    #[inline]
+    fn handler<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.handlers.bind(py).get_item(key)
+    }
+
+    #[inline]
+    fn tell<'py>(
+        &self,
+        kind: &Py<PyAny>,
+        handler: Bound<'py, PyAny>,
+        captures: &Bound<'py, PyTuple>,
+        values: Bound<'py, PyTuple>,
+        notice: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<()> {
+        let py = handler.py();
+        let tell = self.tell.bind(py);
+        match tell.cast_exact::<Telling>() {
+            Ok(telling) => telling.get().tell(kind, &handler, captures, values, notice),
+            Err(_) => tell.call1((kind, handler, captures, values, notice)).map(|_| ()),
+        }
+    }
+
+    #[inline]
+    pub fn sent<'py>(&self, form: &Bound<'py, PyAny>) -> PyResult<()> {
+        let py = form.py();
+        let Some(key) = self.key(form)? else { return Ok(()) };
+        let Some(handler) = self.handler(py, &key)? else { return Ok(()) };
+        let Some(captures) = parts(form, &self.captures)? else { return Ok(()) };
+        let values = values_of(&captures)?;
+        self.tell(MESSAGE.of(py), handler, &captures, values, None)
+    }
+
+    fn keep<'py>(&self, key: &Bound<'py, PyAny>, form: &Bound<'py, PyAny>) -> PyResult<()> {
+        if self.places.is_empty() {
+            return Ok(());
+        }
+        let py = form.py();
+        let values = self.values.bind(py);
+        match values.get_item(key)? {
+            None => values.set_item(key, form),
+            Some(there) => match there.cast_exact::<PyDict>() {
+                Ok(several) => several.set_item(form, py.None()),
+                Err(_) => {
+                    let several = PyDict::new(py);
+                    several.set_item(there, py.None())?;
+                    several.set_item(form, py.None())?;
+                    values.set_item(key, several)
+                }
+            },
+        }
+    }
+
+    fn drop_value<'py>(&self, key: &Bound<'py, PyAny>, form: &Bound<'py, PyAny>) -> PyResult<()> {
+        if self.places.is_empty() {
+            return Ok(());
+        }
+        let values = self.values.bind(form.py());
+        if let Some(there) = values.get_item(key)? {
+            if let Ok(several) = there.cast_exact::<PyDict>() {
+                if several.len() > 1 {
+                    return several.del_item(form);
+                }
+            }
+        }
+        values.del_item(key)
+    }
+
+    /// Count one more of these captures; the notice if it is the first.
+    fn counted<'py>(
+        &self,
+        names: &IndexNames,
+        notices: &Bound<'py, PyDict>,
+        captures: &Bound<'py, PyTuple>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let py = captures.py();
+        if let Some(notice) = notices.get_item(captures)? {
+            let count: i64 = names.count.get(&notice)?.extract()?;
+            names.count.set(&notice, (count + 1).into_pyobject(py)?.into_any())?;
+            return Ok(None);
+        }
+        let notice = self.notice.bind(py).call1((captures, values_of(captures)?))?;
+        notices.set_item(captures, &notice)?;
+        Ok(Some(notice))
+    }
+}
+
+#[pymethods]
+impl Program {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.values)?;
+        visit.call(&self.handlers)?;
+        visit.call(&self.tell)
+    }
+
+    fn send(&self, form: Bound<'_, PyAny>) -> PyResult<()> {
+        self.sent(&form)
+    }
+
+    pub fn add(&self, form: Bound<'_, PyAny>) -> PyResult<()> {
+        let py = form.py();
+        let Some(key) = self.key(&form)? else { return Ok(()) };
+        self.keep(&key, &form)?;
+        let Some(handler) = self.handler(py, &key)? else { return Ok(()) };
+        let Some(captures) = parts(&form, &self.captures)? else { return Ok(()) };
+        let names = IndexNames::of(py)?;
+        let mut notices = names.notices.get(&handler)?;
+        if notices.is_none() {
+            notices = PyDict::new(py).into_any();
+            names.notices.set(&handler, notices.clone())?;
+        }
+        if let Some(notice) = self.counted(names, notices.cast::<PyDict>()?, &captures)? {
+            let values = names.notice_values.get(&notice)?.cast_into::<PyTuple>()?;
+            self.tell(ASSERT.of(py), handler, &captures, values, Some(notice))?;
+        }
+        Ok(())
+    }
+
+    pub fn remove(&self, form: Bound<'_, PyAny>) -> PyResult<()> {
+        let py = form.py();
+        let Some(key) = self.key(&form)? else { return Ok(()) };
+        self.drop_value(&key, &form)?;
+        let Some(handler) = self.handler(py, &key)? else { return Ok(()) };
+        let Some(captures) = parts(&form, &self.captures)? else { return Ok(()) };
+        let names = IndexNames::of(py)?;
+        let notices = names.notices.get(&handler)?;
+        let notice = notices.get_item(&captures)?;
+        let count: i64 = names.count.get(&notice)?.extract()?;
+        if count > 1 {
+            return names.count.set(&notice, (count - 1).into_pyobject(py)?.into_any());
+        }
+        notices.del_item(&captures)?;
+        let values = names.notice_values.get(&notice)?.cast_into::<PyTuple>()?;
+        self.tell(RETRACT.of(py), handler, &captures, values, Some(notice))
+    }
+
+    fn fill(&self, forms: Bound<'_, PyAny>) -> PyResult<()> {
+        for form in forms.try_iter()? {
+            let form = form?;
+            if let Some(key) = self.key(&form)? {
+                self.keep(&key, &form)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn recall<'py>(&self, notices: Bound<'py, PyDict>, forms: Bound<'py, PyAny>) -> PyResult<()> {
+        let names = IndexNames::of(forms.py())?;
+        for form in forms.try_iter()? {
+            let form = form?;
+            if self.key(&form)?.is_none() {
+                continue;
+            }
+            if let Some(captures) = parts(&form, &self.captures)? {
+                self.counted(names, &notices, &captures)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,64 @@
+"""Kernels: which functions run in Rust, where a compiler was at hand when this was installed.
+
+A kernel is a function or a class that exists twice: in Python, which specifies it and runs everywhere, and in Rust, in
+the directory ``native`` of the sources, which does the same faster.  :func:`kernel` marks the Python one, and is the only place that
+knows which of the two runs.  What has no kernel, or is rare, is Python in any case.
+
+Two variables of the environment choose: ``SYNDICATE_PURE=1`` runs Python alone, ``SYNDICATE_NATIVE=require`` fails
+where that would be all that there is.
+
+Source: ``docs/design/native.md``.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from types import ModuleType
+from typing import Final, TypeVar, cast
+from warnings import warn
+
+from syndicate.errors import KernelsMissing
+
+T = TypeVar("T")
+
+INTERFACE: Final = 1
+"""What the library and these sources agree on: a library with another number is not used."""
+
+specifications: Final[dict[str, object]] = {}
+"""The Python function or class behind each kernel, by its name."""
+
+
+def _load() -> tuple[ModuleType | None, str]:
+    """The library, or None, and a word on it for ``--version``."""
+    if os.environ.get("SYNDICATE_PURE", "") not in ("", "0"):
+        return None, "pure Python (asked for by SYNDICATE_PURE)"
+    try:
+        library = import_module("syndicate._native")
+    except ModuleNotFoundError:
+        return None, "pure Python (no Rust compiler when it was installed)"
+    except ImportError as error:  # of another Python, or half built
+        reason = f"pure Python (the native library cannot be loaded: {error})"
+    else:
+        if library.INTERFACE == INTERFACE:
+            return library, f"native kernels ({library.SOURCES})"
+        reason = "pure Python (the native library is of another version)"
+    warn(f"syndicate runs as {reason}: install it again, or build it with `make native`", RuntimeWarning, stacklevel=2)
+    return None, reason
+
+
+_library, DESCRIPTION = _load()
+if _library is None and os.environ.get("SYNDICATE_NATIVE") == "require":
+    raise KernelsMissing(f"SYNDICATE_NATIVE=require, but syndicate runs as {DESCRIPTION}: build it with `make native`")
+
+
+def kernel(specification: T) -> T:
+    """The native kernel of this function's or class's name, or *specification* itself where none runs.
+
+    >>> from syndicate.values.value import freeze
+    >>> "freeze" in specifications
+    True
+    """
+    name = cast(str, specification.__name__)  # type: ignore[attr-defined]  # functions and classes have one
+    specifications[name] = specification
+    return specification if _library is None else cast(T, _library.kernel(name, specification))
