@@ -42,6 +42,16 @@ check: .venv/stamps/dev ## ruff, mypy --strict and the architecture test
 	@.venv/bin/mypy $(CODE)
 	@$(PYTHON_BIN) -m pytest -q tests/test_architecture.py
 
+.PHONY: native
+native: .venv/stamps/dev ## build the native kernels anew, after a change of their sources (needs cargo)
+	@$(PYTHON_BIN) native/library.py
+
+.PHONY: pure
+pure: .venv/stamps/dev .peers/syndicate-py/stamp ## the tests of what has native kernels, as pure Python
+	@SYNDICATE_PURE=1 $(PYTHON_BIN) -m pytest --numprocesses auto --maxprocesses 8 --dist loadgroup \
+	    syndicate/values syndicate/index syndicate/actors tests/syndicate/values tests/syndicate/index tests/syndicate/actors \
+	    tests/relay/session tests/test_model.py
+
 .PHONY: bench
 bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) java ## the benchmarks, side by side with peers
 	@$(PYTHON_BIN) -m benchmarks

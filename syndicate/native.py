@@ -1,8 +1,8 @@
 """Kernels: which functions run in Rust, where a compiler was at hand when this was installed.
 
 A kernel is a function or a class that exists twice: in Python, which specifies it and runs everywhere, and in Rust, in
-the directory ``native`` of the sources, which does the same faster.  :func:`kernel` marks the Python one, and is the only place that
-knows which of the two runs.  What has no kernel, or is rare, is Python in any case.
+the directory ``native`` of the sources, which does the same faster.  :func:`kernel` marks the Python one, and is the
+only place that knows which of the two runs.  What has no kernel, or is rare, is Python in any case.
 
 Two variables of the environment choose: ``SYNDICATE_PURE=1`` runs Python alone, ``SYNDICATE_NATIVE=require`` fails
 where that would be all that there is.
@@ -47,8 +47,8 @@ def _load() -> tuple[ModuleType | None, str]:
     return None, reason
 
 
-_library, DESCRIPTION = _load()
-if _library is None and os.environ.get("SYNDICATE_NATIVE") == "require":
+library, DESCRIPTION = _load()
+if library is None and os.environ.get("SYNDICATE_NATIVE") == "require":
     raise KernelsMissing(f"SYNDICATE_NATIVE=require, but syndicate runs as {DESCRIPTION}: build it with `make native`")
 
 
@@ -61,4 +61,4 @@ def kernel(specification: T) -> T:
     """
     name = cast(str, specification.__name__)  # type: ignore[attr-defined]  # functions and classes have one
     specifications[name] = specification
-    return specification if _library is None else cast(T, _library.kernel(name, specification))
+    return specification if library is None else cast(T, library.kernel(name, specification))

@@ -1,7 +1,7 @@
 //! Values to their frozen forms and back: `syndicate/values/value.py`, `syndicate/values/record.py`.
 
 use crate::slot::Slot;
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PySystemError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -22,7 +22,6 @@ static NAMES: PyOnceLock<Names> = PyOnceLock::new();
 pub struct Names {
     pub symbol: Py<PyType>,
     pub reference: Py<PyType>,
-    pub tag: Py<PyType>,
     pub seq: Py<PyAny>,
     double: Py<PyAny>,
     yes: Py<PyAny>,
@@ -40,7 +39,6 @@ impl Names {
             Ok(Names {
                 symbol: class("Symbol")?,
                 reference: class("Ref")?,
-                tag: class("Tag")?,
                 seq: module.getattr("SEQ")?.unbind(),
                 double: module.getattr("DOUBLE")?.unbind(),
                 yes: module.getattr("TRUE")?.unbind(),
@@ -254,6 +252,76 @@ fn record_freezer<'py>(
     }
     let freezer = RecordFreezer { label: label.unbind(), fields, specification: specification.unbind() };
     Ok(Bound::new(py, freezer)?.into_any())
+}
+
+// ------------------------------------------------------------------------------------------------ making records
+
+/// Stores the fields of new instances of one record class.
+#[pyclass(frozen, module = "syndicate._native")]
+struct RecordStore {
+    fields: Vec<Slot>,
+}
+
+struct Definition(ffi::PyMethodDef);
+// SAFETY: nobody changes it, and what it points to is static.
+unsafe impl Sync for Definition {}
+
+static STORE: Definition = Definition(ffi::PyMethodDef {
+    ml_name: c"store".as_ptr(),
+    ml_meth: ffi::PyMethodDefPointer { PyCFunctionFast: store },
+    ml_flags: ffi::METH_FASTCALL,
+    ml_doc: c"Store all fields of an instance.".as_ptr(),
+});
+
+/// The generated `__init__` calls it with an instance and a value for each field: their number is right.
+unsafe extern "C" fn store(
+    owner: *mut ffi::PyObject,
+    arguments: *mut *mut ffi::PyObject,
+    count: isize,
+) -> *mut ffi::PyObject {
+    let py = Python::assume_attached();
+    let outcome = std::panic::catch_unwind(|| -> PyResult<()> {
+        let store = Bound::from_borrowed_ptr(py, owner).cast_into_exact::<RecordStore>()?;
+        let fields = &store.get().fields;
+        if count != fields.len() as isize + 1 {
+            return Err(PyTypeError::new_err("store() takes an instance and a value for each field"));
+        }
+        let record = Bound::from_borrowed_ptr(py, *arguments);
+        for (place, slot) in fields.iter().enumerate() {
+            slot.set(&record, Bound::from_borrowed_ptr(py, *arguments.add(place + 1)))?;
+        }
+        Ok(())
+    });
+    match outcome {
+        Ok(Ok(())) => py.None().into_ptr(),
+        Ok(Err(error)) => {
+            error.restore(py);
+            std::ptr::null_mut()
+        }
+        Err(_) => {
+            PySystemError::new_err("a native kernel panicked").restore(py);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// A function that stores all fields of an instance at once.
+#[pyfunction]
+pub fn store_of<'py>(class: Bound<'py, PyType>, names: Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = class.py();
+    let mut fields = Vec::new();
+    for name in names.try_iter()? {
+        match Slot::of(&class, name?.cast::<PyString>()?.to_str()?) {
+            Ok(slot) => fields.push(slot),
+            Err(_) => return Ok(None),
+        }
+    }
+    let store = Bound::new(py, RecordStore { fields })?;
+    // SAFETY: the definition is static, and the function owns what it is bound to.
+    unsafe {
+        let function = ffi::PyCFunction_NewEx((&raw const STORE.0).cast_mut(), store.as_ptr(), std::ptr::null_mut());
+        Bound::from_owned_ptr_or_err(py, function).map(Some)
+    }
 }
 
 // ------------------------------------------------------------------------------------------------ thaw

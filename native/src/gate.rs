@@ -131,11 +131,11 @@ impl Gate {
         let head = head_of(&form)?;
         let bags = self.bags.bind(py);
         let Some(bag) = bags.get_item(&head)? else {
-            return Err(PyKeyError::new_err(head.unbind()));
+            return Err(PyKeyError::new_err((head.unbind(),)));
         };
         let bag = bag.cast_into::<PyDict>()?;
         let Some(count) = bag.get_item(&form)? else {
-            return Err(PyKeyError::new_err(form.unbind()));
+            return Err(PyKeyError::new_err((form.unbind(),)));
         };
         let count: i64 = count.extract()?;
         if count > 1 {

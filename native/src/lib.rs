@@ -24,6 +24,7 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "freeze" => frozen::freeze_kernel(specification),
         "thaw" => frozen::thaw_kernel(specification),
         "record_freezer" => frozen::record_kernel(specification),
+        "store_of" => Ok(wrap_pyfunction!(frozen::store_of, py)?.into_any()),
         "factory" => Ok(wrap_pyfunction!(table::factory, py)?.into_any()),
         "Gate" => Ok(py.get_type::<gate::Gate>().into_any()),
         "Here" => Ok(py.get_type::<here::Here>().into_any()),

@@ -59,12 +59,12 @@ impl Slot {
         object.getattr(self.name.bind(py))
     }
 
-    /// Store *value*.
+    /// Store *value*, as the descriptor itself does: past a `__setattr__` that refuses.
     #[inline]
     pub fn set(&self, object: &Bound<'_, PyAny>, value: Bound<'_, PyAny>) -> PyResult<()> {
         // SAFETY: as in `get`; the old object is released last, for that may run code.
         unsafe {
-            if ffi::Py_TYPE(object.as_ptr()) == self.class.as_ptr() as *mut ffi::PyTypeObject {
+            if ffi::PyObject_TypeCheck(object.as_ptr(), self.class.as_ptr() as *mut ffi::PyTypeObject) != 0 {
                 let place = (object.as_ptr() as *mut u8).offset(self.offset) as *mut *mut ffi::PyObject;
                 let old = *place;
                 *place = value.into_ptr();

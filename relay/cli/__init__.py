@@ -13,7 +13,7 @@ from typing import Final
 
 import click
 
-from relay.cli.exit_codes import SETTINGS, Command, interruptible
+from relay.cli.exit_codes import SETTINGS, Command, interruptible, version_option
 
 _EXAMPLES: Final = """\b
 Examples:
@@ -62,7 +62,7 @@ class _Commands(Command, click.Group):
 
 
 @click.group(cls=_Commands, context_settings=SETTINGS, epilog=_EXAMPLES)
-@click.version_option(package_name="syndicate-dataspace")
+@version_option
 def syndicate_main() -> None:
     """A dataspace actor runtime."""
 

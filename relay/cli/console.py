@@ -11,7 +11,7 @@ from typing import Final, TextIO
 
 import click
 
-from relay.cli.exit_codes import SETTINGS, Command, fail, run_command
+from relay.cli.exit_codes import SETTINGS, Command, fail, run_command, version_option
 from relay.cli.keyboard import Keyboard
 from relay.cli.target import find_patterns, find_target, pattern_options, target_options
 from relay.tools.console import console
@@ -47,7 +47,7 @@ _LAST_WORDS: Final = 0.5
 @click.option("--record", metavar="FILE", help="Keep every event in a new file, for `syndicate replay`.")
 @click.option("--no-reconnect", is_flag=True, help="Fail when the connection is lost.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-@click.version_option(package_name="syndicate-dataspace")
+@version_option
 def console_main(
     address: str,
     cap: str | None,

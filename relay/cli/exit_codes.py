@@ -18,11 +18,17 @@ from typing import Final, NoReturn
 
 import click
 
+from syndicate import native
 from syndicate.actors.system import run
 from syndicate.errors import AddressError, ConfigError, OutputError, ProgramNotFound, SyndicateError, TextError
 
 SETTINGS: Final = {"help_option_names": ["-h", "--help"]}
 """Those of each command."""
+
+version_option = click.version_option(
+    package_name="syndicate-dataspace", message=f"%(prog)s, version %(version)s, {native.DESCRIPTION}"
+)
+"""The option ``--version``: the version, and whether native kernels run."""
 
 _NOBODY: Final = "cannot connect to "
 

@@ -12,7 +12,7 @@ from typing import Final
 import click
 
 from relay.cli.cap import cap
-from relay.cli.exit_codes import SETTINGS, fail, give_up_output, run_command
+from relay.cli.exit_codes import SETTINGS, fail, give_up_output, run_command, version_option
 from relay.server.config import Config, configure, read_config
 from relay.server.service import Service
 from relay.server.units import DOCKERFILE, SYSTEMD, example
@@ -52,7 +52,7 @@ Examples:
 @click.option("--log-format", type=click.Choice(["auto", "json"]), help="auto (default): JSON unless on a terminal.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="Default: info")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
-@click.version_option(package_name="syndicate-dataspace")
+@version_option
 def server_main(
     config: str | None, debug: bool, log_format: str | None, log_level: str | None, **flags: object
 ) -> None:

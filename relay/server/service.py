@@ -35,6 +35,7 @@ from syndicate.actors.signals import end_at_once
 from syndicate.actors.verbs import current_facet, linked_task, stop_actor, sync
 from syndicate.errors import ConfigError, JournalError
 from syndicate.log import configure, logger
+from syndicate.native import DESCRIPTION
 from syndicate.storage.disk import Commit
 from syndicate.values.value import Record, Ref, Symbol
 
@@ -161,6 +162,7 @@ class Service:
         addresses, key = self.broker.addresses, self.config.key
         first = addresses[0]
         lines = [f"listening on  {address}" for address in addresses]
+        lines.append(f"runs as       {DESCRIPTION}")
         lines.append(f"dataspace     {show(mint('syndicate', key))}")
         if self._durable is not None:
             lines.append(f"durable       {show(mint('durable', key))}")

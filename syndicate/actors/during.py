@@ -47,6 +47,7 @@ class OnMessage(Entity):
         self.fn = fn
 
     def message(self, value: Value) -> None:
+        """Call it."""
         self.fn(*value)
 
 
@@ -59,6 +60,7 @@ class OnAsserted(Entity):
         self.fn = fn
 
     def assert_(self, value: Value, handle: Assertion) -> None:
+        """Call it."""
         self.fn(*value)
 
 

@@ -6,15 +6,18 @@ import os
 import subprocess
 import sys
 
+import pytest
+
+from syndicate import native
 from tests.relay.simulation.systems import ROOT, stormy
 
 SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "100"))
 
 
-def digests(hashes: str) -> str:
+def digests(hashes: str, seeds: int = SEEDS, **variables: str) -> str:
     """What another process says of each seed."""
-    environment = {**os.environ, "PYTHONHASHSEED": hashes, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "tests.relay.simulation.systems", "0", str(SEEDS)]
+    environment = {**os.environ, "PYTHONHASHSEED": hashes, "PYTHONPATH": str(ROOT), **variables}
+    command = [sys.executable, "-m", "tests.relay.simulation.systems", "0", str(seeds)]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout
 
@@ -27,6 +30,13 @@ def test_a_seed_is_one_run_in_two_processes_with_other_hashes() -> None:
     assert len(lines) == SEEDS
     assert len({line[1] for line in lines}) == SEEDS
     assert [line for line in lines if line[3] != "None"] == []
+
+
+@pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
+def test_native_kernels_change_no_byte_of_a_run() -> None:
+    """A broker with its disk, and its clients through all faults: turn by turn the same as in Python alone."""
+    seeds = min(SEEDS, 200)
+    assert digests("3", seeds, SYNDICATE_PURE="1") == digests("4", seeds, SYNDICATE_NATIVE="require")
 
 
 def test_what_ran_before_does_not_matter() -> None:

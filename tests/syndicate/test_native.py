@@ -1,0 +1,305 @@
+"""Native kernels beside the Python that specifies them: the same results, the same errors, nothing kept.
+
+That they leave whole systems unchanged, turn by turn, is shown in ``tests/relay/simulation/test_determinism.py``; and
+each test of values, index and actors runs on whichever is there.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import weakref
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syndicate import Symbol, assert_, capture, dataspace, native, on_asserted, on_message, record, run, send
+from syndicate.index.analysis import analyse
+from syndicate.index.compiled import factory
+from syndicate.index.path import class_of, project
+from syndicate.index.skeleton import Gate, Index
+from syndicate.index.trie import Notice, Table
+from syndicate.native import kernel, specifications
+from syndicate.values.value import Ref, freeze, thaw
+from tests.strategies import P, Q, patterns_like, values
+
+ROOT = Path(__file__).parents[2]
+built = pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)
+
+
+def python(name: str) -> Any:
+    """The specification of a kernel."""
+    return specifications[name]
+
+
+def outcome(fn: Callable[..., Any], *arguments: Any) -> object:
+    """What it returns, or the class and text of what it raises."""
+    try:
+        return fn(*arguments)
+    except Exception as error:
+        return type(error), str(error)
+
+
+class Plain(P):
+    """A subclass of a record class that is no record class itself."""
+
+
+@record("hidden")
+class Hidden:
+    """A record whose field is read through something else."""
+
+    x: Any
+
+    def __getattribute__(self, name: str) -> Any:
+        return 7 if name == "x" else object.__getattribute__(self, name)
+
+
+STRANGE = [
+    *(None, object(), P, len, [None], P(None), [[P(None)]], {"a": None}, 1j, range(3), memoryview(b"ab")),
+    *(type("Text", (str,), {})("t"), type("Number", (int,), {})(2**70), type("Number", (int,), {})(-2)),
+    *(type("Items", (list,), {})([1, [2]]), type("Pair", (tuple,), {})((1, -2)), bytearray(b"x")),
+    *(list(range(300)), [list(range(300))], [[[[[[1]]]]]], Q([[[[Q(1)]]]]), Plain(1), Hidden(1)),
+    *(2**61 - 1, 2**61 - 2, -(2**61) + 1, -(2**61) + 2, 2**63, -(2**63), 2**63 - 1, -2, -1),
+]
+
+
+@built
+@pytest.mark.parametrize("depth", range(5))
+@pytest.mark.parametrize("value", STRANGE, ids=range(len(STRANGE)))
+def test_what_is_strange_freezes_alike(value: Any, depth: int) -> None:
+    """And what is no value raises the same error, at every depth."""
+    for whole in (value, [value], P(value), {"k": [value]}):
+        assert outcome(freeze, whole, depth) == outcome(python("freeze"), whole, depth)
+
+
+@built
+@given(values(wide=True))
+def test_values_freeze_and_thaw_alike(value: Any) -> None:
+    """Whatever the value; a form that the collector need not look at holds none that it does."""
+    form = freeze(value)
+    assert form == python("freeze")(value)
+    assert repr(thaw(form)) == repr(python("thaw")(form))
+    todo = [form]
+    while todo:
+        part = todo.pop()
+        if type(part) is tuple:
+            todo += part
+            if not gc.is_tracked(part):
+                assert not any(isinstance(below, Ref) for below in part)
+
+
+def test_a_cyclic_value_is_refused() -> None:
+    """Whichever runs, and however it is cyclic."""
+    items: list[Any] = []
+    items.append(P(items))
+    assert outcome(freeze, items) == outcome(python("freeze"), items)
+
+
+@given(st.data(), st.lists(values(max_leaves=5), min_size=1, max_size=6))
+def test_tables_do_alike(data: st.DataObject, written: list[Any]) -> None:
+    """The five methods of a table, in any order: the same events, the same notices, the same values kept."""
+    skeleton, constants = analyse(data.draw(patterns_like(written[0])))
+    forms = [freeze(value) for value in written]
+    sides = []
+    for make in (factory, python("factory")):
+        events: list[Any] = []
+
+        def tell(kind: int, handler: Any, captures: Any, thawed: Any, notice: Any, events: list[Any] = events) -> None:
+            events.append((kind, captures, repr(thawed), notice and (notice.captures, notice.count)))
+
+        table = Table(skeleton, (), tell)
+        table.handler(constants)
+        add, remove, send_, fill, recall = make(skeleton.places, skeleton.checks, skeleton.captures)(
+            table, Notice, tell
+        )
+        sides.append((table, events, {"add": add, "remove": remove, "send": send_, "fill": fill, "recall": recall}))
+    present: list[Any] = []
+    fits = [form for form in forms if _shaped(skeleton, form)]
+    for _ in range(data.draw(st.integers(0, 8)) if fits else 0):
+        form = data.draw(st.sampled_from(fits))
+        what = data.draw(st.sampled_from(["add", "send", "remove"] if form not in present else ["remove", "send"]))
+        if what == "remove" and form not in present:
+            continue
+        if what == "add":
+            present.append(form)
+        elif what == "remove":
+            present.remove(form)
+        assert len({repr(outcome(methods[what], form)) for _, _, methods in sides}) == 1
+    one, other = sides
+    assert one[1] == other[1]
+    assert one[0].values == other[0].values
+    kept = []
+    for table, _, methods in sides:
+        notices: dict[Any, Any] = {}
+        methods["recall"](notices, fits)
+        counted = [(captures, notice.count, repr(notice.values)) for captures, notice in notices.items()]
+        table.values.clear()
+        methods["fill"](fits)
+        kept.append((counted, list(table.values.items())))
+    assert kept[0] == kept[1]
+
+
+def _shaped(skeleton: Any, form: Any) -> bool:
+    """Whether a value passes the shape, as each does that a table is asked about."""
+    return all(class_of(project(form, path)) == head for path, head in skeleton.shape)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "remove", "send"]), values(max_leaves=3)), max_size=12), st.data())
+def test_gates_do_alike(steps: list[tuple[str, Any]], data: st.DataObject) -> None:
+    """An index behind the one and behind the other: the same events, bags and results."""
+    patterns = [data.draw(patterns_like(value)) for _, value in steps[:3]]
+    sides = []
+    for gate in (Gate, python("Gate")):
+        events: list[Any] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("syndicate.index.skeleton.Gate", gate)
+            index = Index(
+                lambda kind, handler, captures, thawed, notice, e=events: e.append((kind, captures, repr(thawed)))
+            )
+        for number, pattern in enumerate(patterns):
+            index.observe(*analyse(pattern), REFS[number])
+        done = [repr(outcome(getattr(index, what), freeze(value))) for what, value in steps]
+        sides.append((events, done, {head: dict(bag) for head, bag in index.bags.items()}))
+    assert sides[0] == sides[1]
+
+
+REFS = [Ref.unbound() for _ in range(3)]
+
+
+@record("says")
+class Says:
+    """What is sent in the tests below."""
+
+    who: Any
+    what: Any
+
+
+def test_a_system_that_has_ended_is_collected() -> None:
+    """Native objects are in cycles with the system's: the collector goes through them."""
+
+    class Mark:
+        pass
+
+    def life() -> weakref.ref[Mark]:
+        mark = Mark()
+
+        def boot() -> None:
+            ds = dataspace()
+            on_message(ds, Says("a", capture()))(lambda what, mark=mark: None)
+            on_asserted(ds, Says(capture(), 1))(lambda who, mark=mark: None)
+            for number in range(300):  # enough for the tables to be hot
+                send(ds, Says("a", number))
+                assert_(ds, Says(number, 1))
+
+        run(boot)
+        return weakref.ref(mark)
+
+    dead = life()
+    gc.collect()
+    assert dead() is None
+
+
+@built
+def test_nothing_is_kept_of_what_kernels_are_given() -> None:
+    """Ten thousand calls leave each argument with the references that it had, whether they return or raise."""
+    label, text, number = Symbol("kept"), "text" * 9, 10**6
+    good, bad = Says(text, [text, number, label]), [text, Says(text, None)]
+    form = freeze(good)
+    index = Index(lambda *event: None)
+    index.observe(*analyse(Says(text, capture())), REFS[0])
+    parts = [label, text, number, good, form, *good.what]
+    gc.collect()
+    before = [sys.getrefcount(part) for part in parts]
+    for _ in range(10_000):
+        freeze(good)
+        thaw(form)
+        outcome(freeze, bad)
+        index.send(form)
+        index.add(form)
+        index.remove(form)
+        Says(text, number)
+    gc.collect()
+    assert [after - b for after, b in zip([sys.getrefcount(part) for part in parts], before, strict=True)] == [0] * len(
+        parts
+    )
+
+
+@built
+def test_the_library_is_of_these_sources() -> None:
+    """Benchmarks and tests of an older one would speak of what is not there."""
+    digest = 0xCBF29CE484222325
+    for source in sorted((ROOT / "native" / "src").iterdir()):
+        for byte in source.read_bytes():
+            digest = (digest ^ byte) * 0x100000001B3 % 2**64
+    assert native.library is not None
+    assert f"{digest:016x}" == native.library.SOURCES, "older than its sources: run `make native`"
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"SYNDICATE_PURE": "1"}, "pure Python (asked for by SYNDICATE_PURE)"),
+        ({"SYNDICATE_PURE": "0"}, native.DESCRIPTION),
+        ({"SYNDICATE_PURE": "1", "SYNDICATE_NATIVE": "require"}, "KernelsMissing: SYNDICATE_NATIVE=require"),
+    ],
+)
+def test_the_environment_chooses(variables: dict[str, str], expected: str) -> None:
+    """And `python -m syndicate` says what runs."""
+    environment = {**{k: v for k, v in os.environ.items() if not k.startswith("SYNDICATE_")}, **variables}
+    done = subprocess.run(
+        [sys.executable, "-m", "syndicate"], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert expected in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("INTERFACE = 0\n", "of another version"),
+        ("raise ImportError('wrong magic')\n", "cannot be loaded: wrong magic"),
+    ],
+)
+def test_a_library_that_does_not_fit_is_left_alone(tmp_path: Path, content: str, expected: str) -> None:
+    """One line says so, with the remedy, and Python runs."""
+    (tmp_path / "fake.py").write_text(
+        "import sys, types\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'syndicate._native':\n"
+        "            import importlib.util\n"
+        f"            return importlib.util.spec_from_file_location(name, {str(tmp_path / 'library.py')!r})\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from syndicate import native\n"
+        "from syndicate.values.value import freeze\n"
+        "print(native.DESCRIPTION, freeze([1]))\n"
+    )
+    (tmp_path / "library.py").write_text(content)
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("SYNDICATE_", "PYTHONWARNINGS"))}
+    environment["PYTHONPATH"] = str(ROOT)
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "fake.py")], env=environment, capture_output=True, text=True, check=True
+    )
+    assert expected in done.stdout
+    assert "(SEQ, 1)" in done.stdout
+    assert "RuntimeWarning" in done.stderr
+    assert "make native" in done.stderr
+
+
+def test_a_kernel_that_the_library_does_not_have() -> None:
+    """A name that only one side knows is an error at once, not a function that silently is slow."""
+
+    def unheard_of() -> None:
+        pass
+
+    if native.library is None:
+        assert kernel(unheard_of) is unheard_of
+    else:
+        with pytest.raises(LookupError, match="no native kernel is called unheard_of"):
+            kernel(unheard_of)
+    del specifications["unheard_of"]
