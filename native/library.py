@@ -1,4 +1,4 @@
-"""The library of native kernels: built by cargo, put where Python finds it.  As a program, it does that in a checkout."""
+"""The library of native kernels: built by cargo, put where Python finds it.  As a program, it does so in a checkout."""
 
 from __future__ import annotations
 

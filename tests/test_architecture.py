@@ -30,7 +30,7 @@ PLAN = """
     syndicate
     syndicate.storage syndicate.simulation syndicate.flow syndicate.lattice syndicate.plan syndicate.explain
     syndicate.bloom syndicate.dedalus
-    syndicate.views syndicate.spark syndicate.testing
+    syndicate.views syndicate.spark syndicate.testing syndicate.__main__
 
     relay.loading relay.named relay.package_check relay.protocol relay.keep relay.capabilities relay.transport
     relay.session relay.client relay.serve relay.nested

@@ -162,7 +162,6 @@ class Service:
         addresses, key = self.broker.addresses, self.config.key
         first = addresses[0]
         lines = [f"listening on  {address}" for address in addresses]
-        lines.append(f"runs as       {DESCRIPTION}")
         lines.append(f"dataspace     {show(mint('syndicate', key))}")
         if self._durable is not None:
             lines.append(f"durable       {show(mint('durable', key))}")
@@ -170,6 +169,7 @@ class Service:
         if self._port is not None:
             lines.append(f"watch itself  {_console(first, show(mint('admin', self.broker.admin_key)))}")
             lines.append(f"health        {self._port.url}")
+        lines.append(f"runs as       {DESCRIPTION}")
         return lines
 
     async def _reload(self) -> None:
