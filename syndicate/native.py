@@ -36,7 +36,7 @@ def _load() -> tuple[ModuleType | None, str]:
     try:
         library = import_module("syndicate._native")
     except ModuleNotFoundError:
-        return None, "pure Python (no Rust compiler when it was installed)"
+        return None, "pure Python (no native library was built when it was installed)"
     except ImportError as error:  # of another Python, or half built
         reason = f"pure Python (the native library cannot be loaded: {error})"
     else:
