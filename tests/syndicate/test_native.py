@@ -12,6 +12,7 @@ import subprocess
 import sys
 import weakref
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,9 +111,10 @@ def test_tables_do_alike(data: st.DataObject, written: list[Any]) -> None:
     for make in (factory, python("factory")):
         events: list[Any] = []
 
-        def tell(kind: int, handler: Any, captures: Any, thawed: Any, notice: Any, events: list[Any] = events) -> None:
+        def note(events: list[Any], kind: int, handler: Any, captures: Any, thawed: Any, notice: Any) -> None:
             events.append((kind, captures, repr(thawed), notice and (notice.captures, notice.count)))
 
+        tell = partial(note, events)
         table = Table(skeleton, (), tell)
         table.handler(constants)
         add, remove, send_, fill, recall = make(skeleton.places, skeleton.checks, skeleton.captures)(

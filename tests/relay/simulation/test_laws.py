@@ -14,9 +14,10 @@ from relay.server.journal import Journal
 from relay.session.link import Link
 from relay.session.session import Session
 from relay.simulation import Scenario
-from syndicate.actors.dataspace import Dataspace
+from syndicate.actors.dataspace import Telling
+from syndicate.actors.turn import Turn
 from syndicate.index.event import RETRACT
-from syndicate.index.trie import Captures, Handler, Notice
+from syndicate.index.trie import Captures, Handler, Notice, Tell
 from syndicate.values.value import Assertion, Value
 from tests.relay.simulation.systems import moving, stormy
 
@@ -76,29 +77,36 @@ def retractions_are_not_sent(patch: pytest.MonkeyPatch) -> None:
 
 def ends_are_not_told(patch: pytest.MonkeyPatch) -> None:
     """A dataspace keeps to itself that something has gone."""
-    real = Dataspace.tell
 
-    def tell(
-        self: Dataspace, kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...], at: Notice | None
-    ) -> None:
-        if kind != RETRACT:
-            real(self, kind, handler, captures, values, at)
+    def telling(turn: Turn) -> Tell:
+        real = Telling(turn)
 
-    # An index takes the method when its dataspace is made.
-    patch.setattr(Dataspace, "tell", tell)
+        def tell(
+            kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...], notice: Notice | None
+        ) -> None:
+            if kind != RETRACT:
+                real(kind, handler, captures, values, notice)
+
+        return tell
+
+    patch.setattr("syndicate.actors.dataspace.Telling", telling)
 
 
 def told_twice(patch: pytest.MonkeyPatch) -> None:
     """A dataspace tells an observer everything two times."""
-    real = Dataspace.tell
 
-    def tell(
-        self: Dataspace, kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...], at: Notice | None
-    ) -> None:
-        real(self, kind, handler, captures, values, at)
-        real(self, kind, handler, captures, values, at)
+    def telling(turn: Turn) -> Tell:
+        real = Telling(turn)
 
-    patch.setattr(Dataspace, "tell", tell)
+        def tell(
+            kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...], notice: Notice | None
+        ) -> None:
+            real(kind, handler, captures, values, notice)
+            real(kind, handler, captures, values, notice)
+
+        return tell
+
+    patch.setattr("syndicate.actors.dataspace.Telling", telling)
 
 
 def sessions_outlive_their_peers(patch: pytest.MonkeyPatch) -> None:
