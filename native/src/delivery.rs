@@ -35,6 +35,8 @@ static ACTOR_NAMES: PyOnceLock<ActorNames> = PyOnceLock::new();
 /// The slots of what `syndicate.actors` calls by these names.
 pub struct ActorNames {
     foreign: Py<PyAny>,
+    refuse: Py<PyAny>,
+    take_each: Py<PyAny>,
     pending: Slot,
     turn_facet: Slot,
     turn_system: Slot,
@@ -63,6 +65,8 @@ impl ActorNames {
             let module = py.import("syndicate.actors.turn")?;
             Ok(ActorNames {
                 foreign: module.getattr("foreign")?.unbind(),
+                refuse: py.import("syndicate.actors.actor")?.getattr("refuse")?.unbind(),
+                take_each: py.import("syndicate.actors.actor")?.getattr("take_each")?.unbind(),
                 pending: Slot::of(&turn, "pending")?,
                 turn_facet: Slot::of(&turn, "facet")?,
                 turn_system: Slot::of(&turn, "system")?,
@@ -226,10 +230,10 @@ fn call(handler: &Bound<'_, PyAny>, captures: Bound<'_, PyAny>) -> PyResult<()> 
     handler.call1(captures.cast_into::<PyTuple>()?).map(|_| ())
 }
 
-/// Let the actor handle these events, one after the other, in its turn.
+/// Handle these events, one after the other, in the turn of their actor.
 #[pyfunction]
-fn deliver<'py>(actor: Bound<'py, PyAny>, turn: Bound<'py, PyAny>, events: Bound<'py, PyAny>) -> PyResult<()> {
-    let py = actor.py();
+fn deliver<'py>(turn: Bound<'py, PyAny>, events: Bound<'py, PyAny>) -> PyResult<()> {
+    let py = turn.py();
     let (names, actors) = (Names::of(py)?, ActorNames::of(py)?);
     for event in events.try_iter()? {
         let event = event?.cast_into::<PyTuple>()?;
@@ -259,7 +263,7 @@ fn deliver<'py>(actor: Bound<'py, PyAny>, turn: Bound<'py, PyAny>, events: Bound
                     entity.call_method1(intern!(py, "sync"), (value,))?;
                 }
             } else if kind.is(ASSERT.of(py)) || kind.is(SYNC.of(py)) {
-                actor.call_method1(intern!(py, "refuse"), (&turn, kind, target, value, event.get_item(3)?))?;
+                actors.refuse.bind(py).call1((&turn, kind, target, value, event.get_item(3)?))?;
             }
         } else if kind.is(ENTER.of(py)) {
             if actors.alive.get(&target)?.is_truthy()? {
@@ -267,7 +271,7 @@ fn deliver<'py>(actor: Bound<'py, PyAny>, turn: Bound<'py, PyAny>, events: Bound
                 value.call0()?;
             }
         } else {
-            actor.call_method1(intern!(py, "take_each"), (&turn, kind, target, value, event.get_item(3)?))?;
+            actors.take_each.bind(py).call1((&turn, kind, target, value, event.get_item(3)?))?;
         }
         py.check_signals()?;
     }

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 
 @kernel
-def deliver(actor: Actor, turn: Turn, events: list[Event]) -> None:
-    """Let the actor handle these events, one after the other, in its turn."""
+def deliver(turn: Turn, events: list[Event]) -> None:
+    """Handle these events, one after the other, in the turn of their actor."""
     for kind, target, value, handle in events:
         if type(target) is Ref:
             facet = target.facet
@@ -46,13 +46,38 @@ def deliver(actor: Actor, turn: Turn, events: list[Event]) -> None:
                 else:
                     target.entity.sync(value)
             elif kind in (ASSERT, SYNC):
-                actor.refuse(turn, kind, target, value, handle)
+                refuse(turn, kind, target, value, handle)
         elif kind == ENTER:
             if target.alive:  # type: ignore[union-attr]  # of this kind, it is a facet
                 turn.facet = target  # type: ignore[assignment]  # as above
                 value()
         else:
-            actor.take_each(turn, kind, target, value, handle)  # type: ignore[arg-type]  # else the target is a tuple of references
+            take_each(turn, kind, target, value, handle)  # type: ignore[arg-type]  # else the target is a tuple of references
+
+
+def take_each(turn: Turn, kind: int, refs: tuple[Ref, ...], value: Value, handle: Assertion) -> None:
+    """Handle one event that is for several references."""
+    for ref in refs:
+        facet = ref.facet
+        if facet.alive:
+            turn.facet = facet  # type: ignore[assignment]  # as in take
+            if kind == MESSAGE:
+                ref.entity.message(value)
+            elif kind == ASSERT:
+                ref.entity.assert_(value, handle)
+            else:
+                ref.entity.retract(handle)
+
+
+def refuse(turn: Turn, kind: int, target: Ref, value: Value, handle: Assertion | None) -> None:
+    """Its facet had ended before *value* came to *target*: notify who asked, and an entity that cares, such as a
+    link or a dataspace.
+    """
+    turn.facet = target.facet  # type: ignore[assignment]  # as in take
+    if kind == SYNC:
+        turn.send(value, False)
+    elif (unheard := getattr(target.entity, "unheard", None)) is not None:
+        unheard(value, handle)
 
 
 class Actor:
@@ -97,7 +122,7 @@ class Actor:
         """
         turn.actor = self
         try:
-            deliver(self, turn, events)
+            deliver(turn, events)
             if not last:
                 return True
             if turn.damaged or turn.suspects:
@@ -130,29 +155,6 @@ class Actor:
             self.crash(turn, error, events)
             if not isinstance(error, Exception):
                 raise
-
-    def take_each(self, turn: Turn, kind: int, refs: tuple[Ref, ...], value: Value, handle: Assertion) -> None:
-        """Handle one event that is for several references."""
-        for ref in refs:
-            facet = ref.facet
-            if facet.alive:
-                turn.facet = facet  # type: ignore[assignment]  # as in take
-                if kind == MESSAGE:
-                    ref.entity.message(value)
-                elif kind == ASSERT:
-                    ref.entity.assert_(value, handle)
-                else:
-                    ref.entity.retract(handle)
-
-    def refuse(self, turn: Turn, kind: int, target: Ref, value: Value, handle: Assertion | None) -> None:
-        """Its facet had ended before *value* came to *target*: notify who asked, and an entity that cares, such as a
-        link or a dataspace.
-        """
-        turn.facet = target.facet  # type: ignore[assignment]  # as in take
-        if kind == SYNC:
-            turn.send(value, False)
-        elif (unheard := getattr(target.entity, "unheard", None)) is not None:
-            unheard(value, handle)
 
     def ended(self, turn: Turn) -> None:
         """Its root facet has stopped."""
@@ -193,7 +195,7 @@ class Actor:
         turn.suspects.clear()
         for kind, target, value, handle in events:  # links and syncs that came in this very turn had no reply
             if kind in (ASSERT, SYNC) and type(target) is Ref:
-                self.refuse(turn, kind, target, value, handle)
+                refuse(turn, kind, target, value, handle)
         self.ended(turn)
         turn.seal()
         if turn.tracing is not None:

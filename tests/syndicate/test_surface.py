@@ -14,7 +14,7 @@ def surface() -> Iterator[str]:
     """The public names, with the arguments of what can be called."""
     for name in sorted(syndicate.__all__):
         thing = getattr(syndicate, name)
-        if inspect.isfunction(thing):
+        if inspect.isroutine(thing):
             signature = inspect.signature(thing)
             plain = [one.replace(annotation=one.empty) for one in signature.parameters.values()]
             yield name + re.sub(r"=<object object at 0x\w+>", "=...", str(inspect.Signature(plain)))
