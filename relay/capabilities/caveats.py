@@ -5,6 +5,8 @@ A caveat takes a value and gives a value, or drops it::
     <rewrite Pattern Template>       what matches becomes what the template makes of it; all else is dropped
     <or [<rewrite ..> ...]>          the first that matches decides; all else is dropped
     <reject Pattern>                 what matches is dropped; all else passes as it is
+    <not-after Seconds>              until then (seconds since 1970) all passes, and then nothing; an extension of ours,
+                                     by which other programs drop everything
     anything else                    not understood, hence all is dropped
 
     Pattern   <_>  <lit v>  <bind p>  <and [p ..]>  <not p>  <rec label [p ..]>  <arr [p ..]>  <dict {k: p ..}>
@@ -42,6 +44,7 @@ from syndicate.actors.turn import expect_ref
 from syndicate.errors import CaveatError, NotAValue
 from syndicate.index.analysis import is_of_class
 from syndicate.index.interest import INTEREST, expand
+from syndicate.outside import time_of_day
 from syndicate.values.text import parse, unparse_form
 from syndicate.values.value import (
     BIG,
@@ -76,7 +79,8 @@ NODES: Final = 4096
 _REWRITE: Final = Symbol("rewrite")
 _OR: Final = Symbol("or")
 _REJECT: Final = Symbol("reject")
-_SIZES: Final = {_REWRITE: 3, _OR: 2, _REJECT: 2}
+NOT_AFTER: Final = Symbol("not-after")
+_SIZES: Final = {_REWRITE: 3, _OR: 2, _REJECT: 2, NOT_AFTER: 2}
 _CLASSES: Final = ("Boolean", "Double", "SignedInteger", "String", "ByteString", "Symbol", "Embedded")
 _ATOMS: Final = (BOOL, DOUBLE, BIG)
 _PARTS: Final = frozenset({str, int, bytes, Symbol, Ref})
@@ -94,8 +98,8 @@ def written(caveat: Value | str) -> Frozen:
     form = freeze(parse(caveat) if isinstance(caveat, str) else caveat)
     if not known(form):
         raise CaveatError(
-            f"not a caveat: {unparse_form(form)}. It is <rewrite Pattern Template>, <or [<rewrite ..> ..]> or "
-            "<reject Pattern>"
+            f"not a caveat: {unparse_form(form)}. It is <rewrite Pattern Template>, <or [<rewrite ..> ..]>, "
+            "<reject Pattern> or <not-after Seconds>"
         )
     compile_caveat(form)
     return form
@@ -153,6 +157,11 @@ def _caveat(form: Frozen) -> Rewriter:
         return _drop
     if len(form) != _SIZES[head]:
         raise CaveatError(f"<{head} ..> of {len(form) - 1} fields: it has {_SIZES[head] - 1}")
+    if head is NOT_AFTER:
+        end = form[1]
+        if type(end) is not int or end < 0:
+            raise CaveatError(f"<not-after {unparse_form(end)}>: it is a whole number of seconds since 1970")
+        return lambda value: value if time_of_day() < end else None
     if head is _REJECT:
         rejected = _pattern(form[1], _Scope())
         return lambda value: None if rejected(value, []) else value

@@ -18,6 +18,10 @@ references stop: what was asserted through them is retracted, and nothing passes
 reference that the gatekeeper gave out, however it was attenuated or handed on, and not for others that somebody got by
 using it.  What is named in *bindings* is for ever, and handed out as it is.
 
+**A reference that is narrowed can end.**  By ``<not-after Seconds>`` among its caveats at that time, or when it, or one
+that it was narrowed from, is revoked by its name (:meth:`BindSpace.revoke`): the answer becomes ``<rejected expired>``
+or ``<rejected revoked>``, and what it gave stops, as above.
+
 Contract: nothing of a peer's reaches the bind space.  At most ``limits.resolves`` questions of one session stand at a
 time; those beyond are ``<rejected too-many-resolves>`` for good.
 
@@ -27,18 +31,22 @@ gatekeeper".
 
 from __future__ import annotations
 
+import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import ClassVar, Final, Literal
+from weakref import WeakValueDictionary
 
 from attrs import define
 
 from relay.capabilities.caveats import attenuated
 from relay.capabilities.passage import Passage
-from relay.capabilities.sturdy import OID, REF, Claim, SturdyRef, claim, mint
+from relay.capabilities.sturdy import OID, REF, Claim, SturdyRef, claim, mint, revocation
 from relay.protocol.limits import DEFAULT, Limits
+from syndicate.actors.actor import Timer
 from syndicate.actors.facet import Facet
+from syndicate.actors.timer import after
 from syndicate.actors.turn import Entity, Handle, Turn, current
 from syndicate.errors import CaveatError, NotAValue
 from syndicate.outside import outside
@@ -60,6 +68,11 @@ _KEY: Final = Symbol("key")
 _FAILED: Final = (Symbol("sturdyref-failed-validation"),)
 _INVALID: Final = Symbol("invalid")
 _UNSUPPORTED: Final = Symbol("unsupported")
+_REVOKED: Final = Symbol("revoked")
+_EXPIRED: Final = Symbol("expired")
+_DAY: Final = 86400.0
+"""Seconds until a reference that ends later is looked at again: the time of day can be set."""
+
 _TOO_MANY: Final = Symbol("too-many-resolves")
 
 
@@ -103,9 +116,13 @@ class _Bound:
 
 
 class _Revocable(Passage):
-    """What stands before a target until its bind is withdrawn."""
+    """What stands before a target until its bind is withdrawn, or the reference to it ends, which has *names*."""
 
     revoked = False
+
+    def __init__(self, target: Ref, names: Sequence[str] = ()) -> None:
+        super().__init__(target)
+        self.names = names
 
     def pass_on(self, form: Frozen) -> Frozen | None:
         return None if self.revoked else form
@@ -136,6 +153,8 @@ class BindSpace(Entity):
         self._names: dict[Frozen, list[_Bound]] = {}
         self._binds: dict[Assertion, tuple[_Bound, Callable[[], None], Handle | None]] = {}
         self._waiting: dict[Frozen, dict[_Question, None]] = {}
+        self._given: WeakValueDictionary[tuple[_Bound, bytes], Ref] = WeakValueDictionary()
+        self._revoked: frozenset[str] = frozenset()
         for name, (key, ref) in (bindings or {}).items():
             oid = freeze(name)
             self._names.setdefault(oid, []).append(_Bound(oid, key, ref))
@@ -178,6 +197,41 @@ class BindSpace(Entity):
             turn.retract(reply)
         self._answer(turn, bound.oid)
         bound.ref.facet.enter(revoke)
+
+    def revoke(self, names: Collection[str]) -> None:
+        """Let *names*, of :func:`~relay.capabilities.sturdy.revocation`, be all that are revoked; in a turn.
+
+        What was given for them, and for what was narrowed from them, ends at once.
+        """
+        self._revoked = frozenset(names)
+        for asked, given in list(self._given.items()):
+            if isinstance(given.entity, _Revocable) and self.revoked(given.entity.names):
+                self.end(asked)
+        turn = current("revoke")
+        for questions in self._waiting.values():
+            for question in questions:
+                question.answer(turn, self)
+
+    def revoked(self, names: Collection[str]) -> bool:
+        """Whether one of these names is revoked."""
+        return not self._revoked.isdisjoint(names)
+
+    def give(self, bound: _Bound, asked: Claim, names: Sequence[str]) -> Ref:
+        """The live reference for *asked*, which holds: one that can be ended if it is narrowed."""
+        if not asked.caveats:
+            return bound.ref
+        given = self._given.get((bound, asked.sig))
+        if given is None:
+            narrowed = attenuated(bound.ref, asked.caveats)
+            given = Ref(bound.ref.facet, _Revocable(narrowed, names), True)
+            self._given[bound, asked.sig] = given
+        return given
+
+    def end(self, asked: tuple[_Bound, bytes]) -> None:
+        """End what was given for a reference."""
+        given = self._given.pop(asked, None)
+        if given is not None and isinstance(given.entity, _Revocable):
+            given.facet.enter(given.entity.revoke)
 
     def refuse(self, oid: Value, why: Value) -> None:
         """Hand out what has the name *oid* no more; who holds a valid reference to it is told *why*, at once or when it
@@ -227,6 +281,8 @@ class _Question:
     ) -> None:
         self.asked = asked
         self._admit = admit
+        self._names: list[str] = []
+        self._timer: Timer | None = None
         self._facet = facet
         self._observer = observer
         self._yes, self._no = words
@@ -235,14 +291,12 @@ class _Question:
     def answer(self, turn: Turn, space: BindSpace) -> None:
         """Say what holds now, if it is something else than before; the new answer comes before the old one goes."""
         bound = space.find(self.asked)
-        why = _FAILED if bound is None else bound.refusal
-        if bound is not None and why is None and (full := self._admit(self.asked.lineage(bound.key))):
-            why = Symbol(full)
+        why = _FAILED if bound is None else bound.refusal or self._refusal(turn, space, bound)
         try:
             said: Frozen = (
                 (self._no, why)
                 if bound is None or why is not None
-                else (self._yes, attenuated(bound.ref, self.asked.caveats))
+                else (self._yes, space.give(bound, self.asked, self._names))
             )
         except CaveatError:  # together with those that the target has already, they are too many
             said = (self._no, _INVALID)
@@ -252,8 +306,30 @@ class _Question:
             if old is not None:
                 turn.retract(old)
 
+    def _refusal(self, turn: Turn, space: BindSpace, bound: _Bound) -> Frozen | None:
+        """Why what is asked for, which holds, is not given."""
+        asked = self.asked
+        lineage = asked.lineage(bound.key)
+        self._names = [*map(revocation, lineage)]
+        if space.revoked(self._names):
+            return _REVOKED
+        left = asked.end - outside().time_of_day()
+        if left <= 0:
+            space.end((bound, asked.sig))
+            return _EXPIRED
+        if self._timer is None and left < math.inf:
+            self._timer = after(min(left, _DAY), partial(self._again, space))
+        full = self._admit(lineage)
+        return Symbol(full) if full else None
+
+    def _again(self, space: BindSpace) -> None:
+        self._timer = None
+        self.answer(current("resolve"), space)
+
     def end(self, turn: Turn) -> None:
         """Take the answer back."""
+        if self._timer is not None:
+            self._timer.cancel()
         if self._reply is not None:
             turn.retract(self._reply)
 

@@ -27,12 +27,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import math
 from collections.abc import Sequence
 from typing import Final
 
 from attrs import field, frozen
 
-from relay.capabilities.caveats import compile_caveat, measure, written
+from relay.capabilities.caveats import NOT_AFTER, compile_caveat, known, measure, written
 from relay.protocol.codec.canonical import canonical
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
@@ -111,6 +112,12 @@ class Claim:
             return False
         return hmac.compare_digest(self.sig, sig)
 
+    @property
+    def end(self) -> float:
+        """When it ends, in seconds since 1970; infinity if never."""
+        ends = [float(caveat[1]) for caveat in self.caveats if known(caveat) and caveat[0] is NOT_AFTER]
+        return min(ends, default=math.inf)
+
     def lineage(self, key: bytes) -> list[bytes]:
         """What tells it apart, and whatever it was narrowed from, but for what has no caveats: a signature each.
 
@@ -148,6 +155,11 @@ def claim(form: Frozen, limits: Limits = DEFAULT_LIMITS) -> Claim:
 def sign(key: bytes, data: bytes) -> bytes:
     """One link of the chain."""
     return hmac.new(key, data, hashlib.blake2s).digest()[:_SIZE]
+
+
+def revocation(sig: bytes) -> str:
+    """The name by which a reference is revoked, with all that it was narrowed to: it is no secret."""
+    return hashlib.blake2s(sig, digest_size=8).hexdigest()
 
 
 def mint(oid: Value, key: bytes) -> SturdyRef:

@@ -13,13 +13,14 @@ import re
 import secrets
 import sys
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NoReturn, ParamSpec, TypeVar
 
 import click
 
-from relay.capabilities.caveats import known
-from relay.capabilities.sturdy import SturdyRef, mint, parse_ref, show, valid
+from relay.capabilities.caveats import NOT_AFTER, known
+from relay.capabilities.sturdy import SturdyRef, claim, mint, parse_ref, revocation, show, valid
 from relay.cli.exit_codes import SETTINGS
 from syndicate.errors import CaveatError, SyndicateError
 from syndicate.values.pattern import Capture, Discard, Group, Kind, Literal, Pattern
@@ -54,7 +55,8 @@ Examples:
     '<rewrite <rec Says [<_> <bind String>]> <rec Says [<lit "alice"> <ref 0>]>>' <room.ref
 
 \b
-A caveat is <rewrite Pattern Template>, <or [<rewrite ..> ..]> or <reject Pattern>.
+A caveat is <rewrite Pattern Template>, <or [<rewrite ..> ..]>, <reject Pattern>
+or <not-after Seconds> (since 1970: then it ends).
 Pattern:  <_> <lit v> <bind p> <and [p ..]> <not p> <rec label [p ..]> <arr [p ..]> <dict {k: p}>
           Boolean Double SignedInteger String ByteString Symbol Embedded
 Template: <ref n> (what the n-th bind found, from 0) <lit v> <rec label [t ..]> <arr [t ..]>
@@ -133,11 +135,15 @@ def check_command(ref: str, key_file: str | None, key_env: str | None, no_key: b
     if len([option for option in (key_file, key_env, no_key) if option]) > 1:
         _fail("check", "give one key: --key-file, --key-env or --no-key")
     sturdy = _reference("check", ref)
-    good = valid(sturdy, _key("check", key_file, key_env, no_key))
+    secret = _key("check", key_file, key_env, no_key)
+    good = valid(sturdy, secret)
     click.echo(f"{'valid' if good else 'not valid'}: {unparse(sturdy.oid)}")
     for number, caveat in reversed([*enumerate(sturdy.caveats, 1)]):
         for line in describe(caveat):
             click.echo(f"  caveat {number} {line}")
+    if good and sturdy.caveats:
+        for number, sig in enumerate(claim(freeze(sturdy)).lineage(secret), 1):
+            click.echo(f"  caveat {number} and what came after it is revoked as {revocation(sig)}")
     if not good:
         click.echo("cap check: it was not made with this key, or was changed: ask for it again", err=True)
         sys.exit(1)
@@ -155,6 +161,8 @@ def describe(caveat: Value) -> list[str]:
     form = freeze(caveat)
     if not known(form):
         return ["drops everything, because it is not understood"]
+    if form[0] == NOT_AFTER:
+        return [f"ends {datetime.fromtimestamp(form[1], UTC).isoformat()}"]
     if form[0] == Symbol("reject"):
         return [f"drops {unparse_form(form[1])}"]
     ways = [form] if form[0] == Symbol("rewrite") else form[1][1:]

@@ -164,6 +164,7 @@ class Broker:
             names = {name: (key, target) for name, target in {"syndicate": self.ds, **self._more}.items()}
             operators = Ref(self.census.admin.facet, Operators(self.census.admin, self._kick), True)
             self.space = BindSpace({**names, "admin": (self.admin_key, operators)})
+        self.space.revoke(self.config.revoked)
         for replies in get_args(Replies):
             keeper = Gatekeeper(self.space, replies=replies, limits=self.config.limits, admit=self._admit)
             self._gatekeepers[replies] = ref(keeper)

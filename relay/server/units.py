@@ -133,6 +133,9 @@ listen = ["{DEFAULT_ADDRESS}"]
 # Where what is asserted in the durable dataspace is kept.
 # state = "/var/lib/syndicate"
 
+# Capabilities that are valid no more, with all that they were narrowed to, as `syndicate cap check` names them.
+# revoked = ["0123456789abcdef"]
+
 # Seconds that a stop may take.
 drain = {Config().drain}
 

@@ -20,6 +20,7 @@ import difflib
 import hashlib
 import hmac
 import math
+import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -113,6 +114,7 @@ class Config:
     limits: Limits = DEFAULT_LIMITS
     overload: Overload = Overload()
     connections: Connections = Connections()
+    revoked: tuple[str, ...] = ()
     log: Log = Log()
 
     @property
@@ -196,6 +198,7 @@ class _Reader:
             limits=Limits(**self._table(("limits",), root.get("limits", {}), _LIMITS)),
             overload=Overload(**self._table(("overload",), root.get("overload", {}), _OVERLOAD)),
             connections=Connections(**self._table(("connections",), root.get("connections", {}), _CONNECTIONS)),
+            revoked=root.get("revoked", ()),
             log=Log(**self._table(("log",), root.get("log", {}), _LOG)),
         )
         if not (key or "key_file" in root):
@@ -427,6 +430,15 @@ def _texts(value: object) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _names(value: object) -> tuple[str, ...]:
+    for name in _texts(value):
+        if not re.fullmatch("[0-9a-f]{16}", name):
+            raise ValueError(
+                f"{_shown(name)} names no capability: take the 16 digits that `syndicate cap check` prints"
+            )
+    return _texts(value)
+
+
 def _listeners(value: object) -> Sequence[object]:
     if isinstance(value, str):
         raise ValueError(f"must be a list: write [{_shown(value)}]")
@@ -456,6 +468,7 @@ _KEYS: Final[Mapping[str, _Kind[object]]] = {
     "drain": _positive(Config().drain, " of seconds"),
     "limits": _anything,
     "overload": _anything,
+    "revoked": _names,
     "connections": _anything,
     "log": _anything,
 }

@@ -13,7 +13,7 @@ import click.testing
 import pytest
 
 from relay.capabilities.caveats import rewrite
-from relay.capabilities.sturdy import DEFAULT, SIG, mint, parse_ref, valid
+from relay.capabilities.sturdy import DEFAULT, SIG, claim, mint, parse_ref, revocation, valid
 from relay.cli import syndicate_main
 from relay.cli.cap import cap, describe
 from syndicate import Observe, Record, Ref, Symbol, capture
@@ -48,10 +48,13 @@ def test_mint_attenuate_check(key_file: str) -> None:
     assert valid(parse_ref(narrow.stdout), KEY.encode())
     checked = run("check", "-", "--key-file", key_file, given=narrow.stdout)
     assert checked.exit_code == 0
+    names = [*map(revocation, claim(freeze(parse_ref(narrow.stdout))).lineage(KEY.encode()))]
     assert checked.stdout.splitlines() == [
         'valid: "room"',
         "  caveat 2 drops String",
         "  caveat 1 drops <rec Says [<lit 1> <_>]>",
+        f"  caveat 1 and what came after it is revoked as {names[0]}",
+        f"  caveat 2 and what came after it is revoked as {names[1]}",
     ]
     again = run("check", narrow.stdout.strip(), "--key-env", "ROOM_KEY", ROOM_KEY=KEY)
     assert again.stdout == checked.stdout
@@ -217,7 +220,7 @@ def test_in_the_family() -> None:
             check=False,
             timeout=PATIENCE,
         )
-    assert done.stdout.splitlines() == [
+    assert done.stdout.splitlines()[:-1] == [
         'valid: "room"',
         '  caveat 1 lets pass <rec Says [<lit "alice"> <_>]>',
         "  caveat 1 lets pass <rec Observe [<rec group [<rec rec [<lit Says>]> <_>]> <_>]>",

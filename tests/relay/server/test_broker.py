@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from relay import connect
-from relay.capabilities.sturdy import DEFAULT, SturdyRef, mint, parse_ref, show
+from relay.capabilities.sturdy import DEFAULT, SturdyRef, claim, mint, parse_ref, revocation, show
 from relay.protocol.codec import Msgpack, codec_for
 from relay.protocol.limits import DEFAULT as DEFAULT_LIMITS
 from relay.protocol.limits import Limits
@@ -498,6 +498,21 @@ async def test_reload_applies_limits_to_new_sessions(tmp_path: Path) -> None:
             await until(lambda: server.broker.census.accepted == 3)  # cut off, and back again
         assert seen == [("+", "alice")]
         assert len(server.sessions) >= 1
+
+
+async def test_reload_revokes(tmp_path: Path) -> None:
+    """Who holds what the new configuration revokes is told, and what it had said is gone; and back, once it is not."""
+    here = f"unix://{tmp_path}/s"
+    narrow = parse_ref(DEFAULT).attenuate("<reject <lit 1>>")
+    name = revocation(claim(freeze(narrow)).sig)
+    async with serving(here) as server:
+        seen = server.watch(["said", capture()])
+        async with open_system(lambda: connect(here, show(narrow))(lambda ds: assert_(ds, ["said", "this"]))):
+            await until(lambda: seen == [("+", "this")])
+            await server.broker.reload(configure({"listen": [here], "revoked": [name]}))
+            await until(lambda: seen == [("+", "this"), ("-", "this")])
+            await server.broker.reload(configure({"listen": [here]}))
+            await until(lambda: seen[2:] == [("+", "this")])
 
 
 async def test_reload_keeps_what_cannot_be_changed(tmp_path: Path, logs: list[MutableMapping[str, Any]]) -> None:

@@ -150,6 +150,8 @@ def test_the_example(tmp_path: Path) -> None:
         ("limits.grace = inf", "1: limits.grace: must be a number above 0, not inf"),
         ("limits.frame = true", "1: limits.frame: must be a whole number above 0, not true"),
         ("limits.frame = 1.5", "1: limits.frame: must be a whole number above 0, not 1.5"),
+        ('\nrevoked = ["abc"]', '2: revoked: "abc" names no capability: take what'),
+        ("[connections]\naddress = 0", "2: connections.address: must be a whole number above 0, not 0"),
         ("limits.depth = 1000", "1: limits.depth: must be at most 128, not 1000"),
         ("limits = 5", "1: limits: must be a table, not 5: write [limits]"),
         ('drain = "long"', '1: drain: must be a number of seconds above 0, not "long"; the default is 10.0'),
