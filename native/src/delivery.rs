@@ -11,7 +11,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+use pyo3::types::{PyCFunction, PyDict, PyList, PyTuple, PyType};
 
 /// The number of a kind of event, as `syndicate/index/event.py` has them, and as a Python object.
 pub struct Kind(i64, PyOnceLock<Py<PyAny>>);
@@ -127,6 +127,19 @@ pub struct Telling {
 }
 
 impl Telling {
+    /// What the method `tell` is bound to, if this is one.
+    pub fn of(method: &Bound<'_, PyAny>) -> Option<Py<Telling>> {
+        method.cast_exact::<PyCFunction>().ok()?;
+        // SAFETY: it is a built-in function; what it is bound to is borrowed from it, or null.
+        unsafe {
+            let owner = ffi::PyCFunction_GetSelf(method.as_ptr());
+            if owner.is_null() {
+                return None;
+            }
+            Bound::from_borrowed_ptr(method.py(), owner).cast_into_exact::<Telling>().ok().map(Bound::unbind)
+        }
+    }
+
     #[inline]
     pub fn tell<'py>(
         &self,
@@ -173,7 +186,8 @@ impl Telling {
         Telling { turn }
     }
 
-    fn __call__<'py>(
+    #[pyo3(name = "tell")]
+    fn tell_from_python<'py>(
         &self,
         kind: Bound<'py, PyAny>,
         handler: Bound<'py, PyAny>,

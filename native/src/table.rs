@@ -128,6 +128,7 @@ pub struct Program {
     handlers: Py<PyDict>,
     notice: Py<PyAny>,
     tell: Py<PyAny>,
+    telling: Option<Py<Telling>>,
 }
 
 /// A function that makes a table's `add`, `remove`, `send`, `fill` and `recall`.
@@ -169,6 +170,7 @@ impl Factory {
             values: table.getattr("values")?.cast_into::<PyDict>()?.unbind(),
             handlers: table.getattr("handlers")?.cast_into::<PyDict>()?.unbind(),
             notice: notice.unbind(),
+            telling: Telling::of(&tell),
             tell: tell.unbind(),
         };
         let program = Bound::new(py, program)?;
@@ -225,10 +227,9 @@ impl Program {
         notice: Option<Bound<'py, PyAny>>,
     ) -> PyResult<()> {
         let py = handler.py();
-        let tell = self.tell.bind(py);
-        match tell.cast_exact::<Telling>() {
-            Ok(telling) => telling.get().tell(kind, &handler, captures, values, notice),
-            Err(_) => tell.call1((kind, handler, captures, values, notice)).map(|_| ()),
+        match &self.telling {
+            Some(telling) => telling.get().tell(kind, &handler, captures, values, notice),
+            None => self.tell.bind(py).call1((kind, handler, captures, values, notice)).map(|_| ()),
         }
     }
 
@@ -301,6 +302,7 @@ impl Program {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.values)?;
         visit.call(&self.handlers)?;
+        visit.call(&self.telling)?;
         visit.call(&self.tell)
     }
 

@@ -74,7 +74,7 @@ class Telling:
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
 
-    def __call__(
+    def tell(
         self, kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...], notice: Notice | None
     ) -> None:
         """See :class:`~syndicate.index.trie.Tell`."""
@@ -99,8 +99,8 @@ class Dataspace:
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
-        self._notify = Telling(turn)
-        self.index = Index(self._notify)
+        self._tell_all = Telling(turn).tell
+        self.index = Index(self._tell_all)
         self.message = self.index.send
         self.ended = Ended("dataspace")
 
@@ -139,7 +139,7 @@ class Dataspace:
         """Take back everything that observers were notified of, because the dataspace ends."""
         for handler in self.index.handlers():
             for notice in list((handler.notices or {}).values()):
-                self._notify(RETRACT, handler, notice.captures, notice.values, notice)
+                self._tell_all(RETRACT, handler, notice.captures, notice.values, notice)
 
     def _reaches(self, observer: Ref) -> bool:
         """Whether events for *observer* arrive in a turn of this system."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +18,7 @@ from relay.simulation import Scenario
 from syndicate.actors.dataspace import Telling
 from syndicate.actors.turn import Turn
 from syndicate.index.event import RETRACT
-from syndicate.index.trie import Captures, Handler, Notice, Tell
+from syndicate.index.trie import Captures, Handler, Notice
 from syndicate.values.value import Assertion, Value
 from tests.relay.simulation.systems import moving, stormy
 
@@ -78,8 +79,8 @@ def retractions_are_not_sent(patch: pytest.MonkeyPatch) -> None:
 def ends_are_not_told(patch: pytest.MonkeyPatch) -> None:
     """A dataspace keeps to itself that something has gone."""
 
-    def telling(turn: Turn) -> Tell:
-        real = Telling(turn)
+    def telling(turn: Turn) -> SimpleNamespace:
+        real = Telling(turn).tell
 
         def tell(
             kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...], notice: Notice | None
@@ -87,7 +88,7 @@ def ends_are_not_told(patch: pytest.MonkeyPatch) -> None:
             if kind != RETRACT:
                 real(kind, handler, captures, values, notice)
 
-        return tell
+        return SimpleNamespace(tell=tell)
 
     patch.setattr("syndicate.actors.dataspace.Telling", telling)
 
@@ -95,8 +96,8 @@ def ends_are_not_told(patch: pytest.MonkeyPatch) -> None:
 def told_twice(patch: pytest.MonkeyPatch) -> None:
     """A dataspace tells an observer everything two times."""
 
-    def telling(turn: Turn) -> Tell:
-        real = Telling(turn)
+    def telling(turn: Turn) -> SimpleNamespace:
+        real = Telling(turn).tell
 
         def tell(
             kind: int, handler: Handler, captures: Captures, values: tuple[Value, ...], notice: Notice | None
@@ -104,7 +105,7 @@ def told_twice(patch: pytest.MonkeyPatch) -> None:
             real(kind, handler, captures, values, notice)
             real(kind, handler, captures, values, notice)
 
-        return tell
+        return SimpleNamespace(tell=tell)
 
     patch.setattr("syndicate.actors.dataspace.Telling", telling)
 
