@@ -433,9 +433,7 @@ def _texts(value: object) -> tuple[str, ...]:
 def _names(value: object) -> tuple[str, ...]:
     for name in _texts(value):
         if not re.fullmatch("[0-9a-f]{16}", name):
-            raise ValueError(
-                f"{_shown(name)} names no capability: take the 16 digits that `syndicate cap check` prints"
-            )
+            raise ValueError(f"{_shown(name)} names no capability: take what `syndicate cap check` prints")
     return _texts(value)
 
 

@@ -1,0 +1,145 @@
+"""What a broker bounds for all sessions together: what is held, how many there are, and who may come any longer."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from relay import connect
+from relay.capabilities.sturdy import DEFAULT, claim, parse_ref, revocation, show
+from relay.server.config import Overload, configure
+from relay.server.governor import Governor
+from syndicate import Ref, assert_, capture, open_system
+from syndicate.values.value import freeze
+from tests.relay.server.test_broker import present, serving, until
+
+
+async def test_what_has_gone_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What counts is what is held for those who are there, and not the memory of the process, which may never fall."""
+    monkeypatch.setattr("relay.server.governor.PATIENCE", 60.0)
+    monkeypatch.setattr("syndicate.outside.Outside.resident", lambda self: 1 << 50)
+    async with serving("tcp://127.0.0.1:0") as server:
+        census = server.broker.census
+        server.broker.governor.marks = Overload(memory=1e6)
+
+        def heavy() -> None:
+            @connect(server.address)
+            def on_connected(ds: Ref) -> None:
+                for number in range(40):
+                    assert_(ds, ["heavy", number, "x" * 50_000])
+
+        late: list[tuple[str, str]] = []
+        async with open_system(heavy):
+            await until(lambda: census.overload)
+            assert [each.what for each in census.overload] == ["memory"]
+            async with open_system(present, server.address, "late", late):
+                await trio.sleep(0.3)
+                assert not late
+        async with open_system(present, server.address, "late", late):
+            await until(lambda: late)
+            await until(lambda: not census.overload)
+            await until(lambda: census.account() == sum(peer.held for peer in census.peers.values()) > 0)
+        await until(lambda: not census.peers)
+        assert census.account() == 0
+
+
+async def test_who_holds_most_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If nothing else helps, the peer for which most is held loses its session; nobody else."""
+    monkeypatch.setattr("relay.server.governor.PATIENCE", 0.2)
+    async with serving("tcp://127.0.0.1:0") as server:
+        census = server.broker.census
+        bystander: list[tuple[str, str]] = []
+
+        def heavy() -> None:
+            @connect(server.address)
+            def on_connected(ds: Ref) -> None:
+                if not census.lost:
+                    for number in range(60):
+                        assert_(ds, ["heavy", number, "x" * 50_000])
+
+        async with open_system(present, server.address, "alice", bystander):
+            await until(lambda: bystander)
+            server.broker.governor.marks = Overload(memory=1e6)
+            async with open_system(heavy):
+                await until(lambda: census.lost == {"overload": 1})
+                await until(lambda: not census.overload)
+                assert bystander == [("+", "alice")]
+
+
+async def test_nobody_looks_while_nothing_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Connections that are idle do not wake the governor, however many they are."""
+    looks = [0]
+    look = Governor.look
+
+    def counted(self: Governor) -> None:
+        looks[0] += 1
+        look(self)
+
+    monkeypatch.setattr(Governor, "look", counted)
+    async with serving("tcp://127.0.0.1:0") as server:
+        seen: list[list[tuple[str, str]]] = [[] for _ in range(5)]
+        async with open_system() as system:
+            for number, each in enumerate(seen):
+                system.spawn(present, server.address, str(number), each)
+            await until(lambda: all(len(each) == 5 for each in seen))
+            await until(lambda: not server.broker.census.traffic.heard)
+            assert looks[0]
+            before = looks[0]
+            await trio.sleep(20 * server.broker.governor.period)
+            assert looks[0] <= before + 1
+
+
+NARROW = parse_ref(DEFAULT).attenuate("<reject <lit 1>>")
+
+
+@pytest.mark.parametrize(
+    ("most", "cap", "other", "why"),
+    [
+        ("total", DEFAULT, DEFAULT, "too-many-sessions"),
+        ("address", DEFAULT, show(NARROW), "too-many-of-this-address"),
+        ("capability", show(NARROW), show(NARROW.attenuate("<reject <lit 2>>")), "too-many-of-this-capability"),
+    ],
+)
+async def test_connections_are_bounded(
+    most: str, cap: str, other: str, why: str, logs: list[MutableMapping[str, Any]]
+) -> None:
+    """In all, by address and by capability: who is one too many is told which, and comes in when another has gone."""
+    async with serving("tcp://127.0.0.1:0") as server:
+        setattr(server.broker.turnstile, most, 1)
+        here: list[str] = []
+
+        def come(cap: str, name: str) -> None:
+            connect(server.address, cap)(lambda ds: here.append(name))
+
+        async with open_system() as late:
+            async with open_system(come, cap, "first"):
+                await until(lambda: here == ["first"])
+                late.spawn(come, other, "second")
+                await until(lambda: server.broker.census.lost[why])
+                assert here == ["first"]
+                if most == "capability":  # what is not narrowed is another one
+                    late.spawn(come, DEFAULT, "owner")
+                    await until(lambda: here == ["first", "owner"])
+            await until(lambda: "second" in here)
+        await until(lambda: not server.sessions)
+        assert len(server.broker.turnstile) == 0
+    assert any(why in str(entry.get("reason")) and entry["event"].startswith("no connection") for entry in logs)
+
+
+async def test_reload_revokes(tmp_path: Path) -> None:
+    """Who holds what the new configuration revokes is told, and what it had said is gone; and back, once it is not."""
+    here = f"unix://{tmp_path}/s"
+    narrow = parse_ref(DEFAULT).attenuate("<reject <lit 1>>")
+    name = revocation(claim(freeze(narrow)).sig)
+    async with serving(here) as server:
+        seen = server.watch(["said", capture()])
+        async with open_system(lambda: connect(here, show(narrow))(lambda ds: assert_(ds, ["said", "this"]))):
+            await until(lambda: seen == [("+", "this")])
+            await server.broker.reload(configure({"listen": [here], "revoked": [name]}))
+            await until(lambda: seen == [("+", "this"), ("-", "this")])
+            await server.broker.reload(configure({"listen": [here]}))
+            await until(lambda: seen[2:] == [("+", "this")])
