@@ -74,6 +74,10 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java
 	@SYNDICATE_NIGHTLY=1 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/engine
 	@.peers/cosmic-ray/bin/python -m tests.mutation --sample 200
 
+.PHONY: hostile
+hostile: .venv/stamps/dev ## attacks on a server that runs: what each spends, what the server holds, what others wait
+	@$(PYTHON_BIN) -m tests.relay.hostile --seconds 5
+
 .PHONY: mutation
 mutation: .venv/stamps/dev .peers/cosmic-ray/stamp ## mutants of the core: which changes of the code do its tests not notice? (hours)
 	@.peers/cosmic-ray/bin/python -m tests.mutation --sample 200

@@ -1,0 +1,271 @@
+"""The hostile programs, as one campaign against a server that runs: ``make hostile``.
+
+Each row is an attack of some seconds: what it spent, how much more memory the server had at most than when it was
+idle, and the 99th percentile of another pair's round trips, before and meanwhile.  The exit code is 1 if a bound is
+exceeded: 64 MiB (4 MiB for who has no capability), or twice the p99.
+
+The attackers are processes of their own, on as many processors as there are: on one that is shared with them, times
+say less.  ``python -m tests.relay.hostile --seconds 5 --row flood`` runs one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from relay.capabilities.sturdy import DEFAULT, parse_ref
+from relay.protocol.codec import Msgpack
+from relay.protocol.packets import MINE, A, M, Nop, TurnPacket, WireRef, read, write
+from syndicate.values.pattern import capture, encode, pattern_of
+from syndicate.values.value import Symbol, freeze
+
+PATIENCE: Final = 60.0
+TRIPS: Final = 300
+MIB: Final = 1 << 20
+OBSERVE: Final = Symbol("Observe")
+
+
+class Peer:
+    """A client of nothing but packets, on a blocking socket; ``spent`` are the bytes that it has sent."""
+
+    def __init__(self, path: str, *, resolve: bool = True) -> None:
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(PATIENCE)
+        self.socket.connect(path)
+        self.codec = Msgpack()
+        self.spent = self.ds = 0
+        if resolve:
+            self.send(0, (A, (Symbol("resolve"), freeze(parse_ref(DEFAULT)), WireRef(MINE, 0)), 1))
+            ((_, (_, answer, _)),) = self.receive()
+            self.ds = answer[1].oid
+
+    def send(self, target: int, *events: Any) -> None:
+        """Send a turn."""
+        self.raw(Msgpack().encode(write(TurnPacket([(target, event) for event in events]))))
+
+    def raw(self, data: bytes) -> None:
+        """Send bytes."""
+        self.socket.sendall(data)
+        self.spent += len(data)
+
+    def receive(self) -> list[Any]:
+        """The events that come next; pings are left out."""
+        while True:
+            data = self.socket.recv(1 << 16)
+            if not data:
+                raise ConnectionError("the server has closed the connection")
+            packets = [read(form) for form in self.codec.feed(data)]
+            events = [entry for packet in packets if isinstance(packet, TurnPacket) for entry in packet.entries]
+            if events:
+                return events
+
+    def observe(self, pattern: Any, number: int) -> Any:
+        """An interest, as an event."""
+        return A, (OBSERVE, freeze(encode(pattern_of(pattern))), WireRef(MINE, number)), number + 10
+
+
+# ---------------------------------------------------------------------------------------------------- attacks
+
+Attack = Callable[[str, float, Callable[[int], None]], None]
+"""Attacks the server at a path until a time, and reports what it has spent."""
+
+
+def strangers(path: str, until: float, spent: Callable[[int], None]) -> None:
+    """300 connections without a capability, each with a packet of 1 MB that it does not end."""
+    unfinished = Msgpack().encode(write(TurnPacket([(0, (M, "x" * 900_000))])))[:100_000]
+    peers: list[Peer] = []
+    while time.monotonic() < until:
+        with suppress(OSError):
+            peers.append(Peer(path, resolve=False))
+            peers[-1].socket.settimeout(0.2)
+            peers[-1].raw(unfinished)
+            spent(len(unfinished))
+        del peers[:-300]
+
+
+def trickle(path: str, until: float, spent: Callable[[int], None]) -> None:
+    """200 connections without a capability that ping, and never say more."""
+    ping = Msgpack().encode(write(Nop()))
+    peers: list[Peer] = []
+    while time.monotonic() < until:
+        with suppress(OSError):
+            if len(peers) < 200:
+                peers.append(Peer(path, resolve=False))
+            for peer in peers[-20:]:
+                peer.raw(ping)
+                spent(len(ping))
+
+
+def wrong(path: str, until: float, spent: Callable[[int], None]) -> None:
+    """Guesses of references, as fast as they are answered."""
+    while time.monotonic() < until:
+        with suppress(OSError, ConnectionError):
+            peer = Peer(path, resolve=False)
+            guess = (Symbol("resolve"), freeze(parse_ref(DEFAULT.replace("syndicate", "guess"))), WireRef(MINE, 0))
+            while time.monotonic() < until:
+                peer.send(0, *[(A, guess, number) for number in range(1, 50)])
+                peer.receive()
+                spent(peer.spent)
+                peer.spent = 0
+                peer.socket.close()
+                peer = Peer(path, resolve=False)
+
+
+def amplify(path: str, until: float, spent: Callable[[int], None]) -> None:
+    """1,000 observers of one peer that does not read, and messages of 900 kB."""
+    while time.monotonic() < until:
+        with suppress(OSError, ConnectionError):
+            reader, writer = Peer(path), Peer(path)
+            reader.send(reader.ds, *[reader.observe(["big", number, capture()][::2], number) for number in range(1000)])
+            for _ in range(20):
+                writer.send(writer.ds, (M, freeze(["big", "x" * 900_000])))
+                spent(writer.spent)
+                writer.spent = 0
+            time.sleep(max(0.0, until - time.monotonic()))
+
+
+def observers(path: str, until: float, spent: Callable[[int], None]) -> None:
+    """500 observers of observers in one packet, again and again."""
+    while time.monotonic() < until:
+        with suppress(OSError, ConnectionError):
+            peer = Peer(path)
+            pattern = pattern_of(capture())
+            peer.send(peer.ds, *[peer.observe(pattern, number) for number in range(500)])
+            peer.receive()
+            spent(peer.spent)
+            peer.socket.close()
+
+
+def handles(path: str, until: float, spent: Callable[[int], None]) -> None:
+    """Assertions without end, each another one."""
+    while time.monotonic() < until:
+        with suppress(OSError, ConnectionError):
+            peer, number = Peer(path), 2
+            while time.monotonic() < until:
+                peer.send(peer.ds, *[(A, freeze(["mine", number + n]), number + n) for n in range(1000)])
+                number += 1000
+                spent(peer.spent)
+                peer.spent = 0
+
+
+def flood(path: str, until: float, spent: Callable[[int], None]) -> None:
+    """Messages to nobody, as fast as they are read."""
+    peer = Peer(path)
+    while time.monotonic() < until:
+        peer.send(peer.ds, *[(M, freeze(["noise", n])) for n in range(100)])
+        spent(peer.spent)
+        peer.spent = 0
+
+
+ROWS: Final[dict[str, tuple[Attack, int]]] = {
+    "strangers": (strangers, 4),
+    "trickle": (trickle, 4),
+    "wrong": (wrong, 4),
+    "amplify": (amplify, 64),
+    "observers": (observers, 64),
+    "handles": (handles, 64),
+    "flood": (flood, 64),
+}
+"""Each attack, and how many MiB the server may hold for it."""
+
+
+# ---------------------------------------------------------------------------------------------------- what is seen
+
+
+class Pair:
+    """Two peers that talk."""
+
+    def __init__(self, path: str) -> None:
+        self.here, self.there = Peer(path), Peer(path)
+        self.there.send(self.there.ds, self.there.observe(["probe", capture(int)], 7))
+        time.sleep(0.2)
+
+    def p99(self, until: float, look: Callable[[], None]) -> float:
+        """Milliseconds, of the round trips until then, and of ``TRIPS`` at least."""
+        times: list[float] = []
+        while time.monotonic() < until or len(times) < TRIPS:
+            began = time.perf_counter()
+            self.here.send(self.here.ds, (M, freeze(["probe", len(times)])))
+            self.there.receive()
+            times.append(time.perf_counter() - began)
+            if len(times) % 20 == 0:
+                look()
+            time.sleep(0.002)
+        return sorted(times)[len(times) * 99 // 100] * 1000
+
+
+def resident(pid: int) -> int:
+    """Bytes of memory that a process has."""
+    return int(Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def row(name: str, seconds: float) -> bool:
+    """Run one attack against a new server; returns whether the bounds held."""
+    attack, most = ROWS[name]
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/s"
+        command = [
+            sys.executable,
+            "-c",
+            "from relay.cli import server_main; server_main()",
+            "--listen",
+            f"unix://{path}",
+        ]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) as server:
+            try:
+                assert server.stdout is not None
+                server.stdout.readline()
+                pair = Pair(path)
+                before = pair.p99(time.monotonic() + 1, lambda: None)
+                idle = highest = resident(server.pid)
+                count = multiprocessing.Value("q", 0)
+
+                def spent(size: int) -> None:
+                    with count.get_lock():
+                        count.value += size
+
+                def look() -> None:
+                    nonlocal highest
+                    highest = max(highest, resident(server.pid))
+
+                until = time.monotonic() + seconds
+                attacker = multiprocessing.get_context("fork").Process(target=attack, args=(path, until, spent))
+                attacker.start()
+                meanwhile = pair.p99(until, look)
+                attacker.join(PATIENCE)
+                look()
+            finally:
+                server.terminate()
+    held = (highest - idle) / MIB
+    good = held <= most and meanwhile <= 2 * before
+    print(
+        f"{name:10} {count.value / MIB:9.1f} {held:9.1f} {most:5} {before:9.2f} {meanwhile:9.2f}"
+        f"   {'held' if good else 'EXCEEDED'}",
+        flush=True,
+    )
+    return good
+
+
+def main() -> None:
+    """Run the campaign."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=5.0, help="how long each attack lasts")
+    parser.add_argument("--row", choices=sorted(ROWS), action="append", help="only this; repeatable")
+    options = parser.parse_args()
+    print(f"{'attack':10} {'spent MiB':>9} {'held MiB':>9} {'bound':>5} {'p99 ms':>9} {'p99 then':>9}")
+    bounds = [row(name, options.seconds) for name in options.row or ROWS]
+    sys.exit(0 if all(bounds) else 1)
+
+
+if __name__ == "__main__":
+    main()
