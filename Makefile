@@ -60,6 +60,10 @@ bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) java
 	@$(PYTHON_BIN) -m benchmarks.bloom
 	@$(PYTHON_BIN) -m benchmarks.dedalus
 
+.PHONY: seeds
+seeds: .venv/stamps/dev ## whole systems in simulated worlds: 2,000 seeds, two processes
+	@$(PYTHON_BIN) -m tests.relay.simulation.seeds --seeds 2000
+
 .PHONY: nightly
 nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java ## long campaigns: new random examples, 50 million mutated frames, 2,000 kills, mutants of the code (some hours)
 	@for round in {1..20}; do $(PYTHON_BIN) -m pytest -q -m hypothesis --hypothesis-profile=search; done
@@ -68,7 +72,8 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java
 	@SYNDICATE_KILLS=2000 SYNDICATE_CRASHES=200000 SYNDICATE_FLIPS=10000 SYNDICATE_DRAINS=200 \
 	    $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/server/test_journal.py tests/relay/server/test_durable.py \
 	    tests/relay/server/test_durable_server.py tests/relay/server/test_server.py
-	@SYNDICATE_SEEDS=2000 $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/simulation
+	@SYNDICATE_SEEDS=2000 SYNDICATE_FIDELITY=200 $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/simulation
+	@$(PYTHON_BIN) -m tests.relay.simulation.seeds --seeds 1000000 --first $$RANDOM$$RANDOM
 	@SYNDICATE_SPARK_CRASHES=50 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/test_crash.py \
 	    tests/syndicate/spark/test_sink_crash.py tests/syndicate/spark/test_streaming_crash.py
 	@SYNDICATE_NIGHTLY=1 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/engine

@@ -8,6 +8,7 @@ from pathlib import Path
 from relay import connect
 from relay.keep import keep
 from relay.simulation import BrokerProcess, View, World, scenario
+from relay.simulation.campaign import find_scenario
 from syndicate import Ref, after, assert_, capture, during, every, record, sync
 
 ROOT = Path(__file__).parents[3]
@@ -121,7 +122,8 @@ def boot_that_waits(seconds: float) -> None:
 
 
 if __name__ == "__main__":  # the digests of seeds, for a comparison with those of another process
-    first, count = map(int, sys.argv[1:])
-    for seed in range(first, first + count):
-        outcome = stormy.run(seed, traced=True)
-        print(seed, outcome.history.digest(), len(outcome.history.entries), outcome.violation)
+    first, count = map(int, sys.argv[1:3])
+    for each in map(find_scenario, sys.argv[3:]) if sys.argv[3:] else [stormy]:
+        for seed in range(first, first + count):
+            outcome = each.run(seed, traced=True)
+            print(seed, outcome.history.digest(), len(outcome.history.entries), outcome.violation)

@@ -10,14 +10,16 @@ import pytest
 
 from syndicate import native
 from tests.relay.simulation.systems import ROOT, stormy
+from tests.relay.simulation.test_worked_systems import FOLDER
+from tests.relay.simulation.test_worked_systems import SYSTEMS as WORKED
 
 SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "100"))
 
 
-def digests(hashes: str, seeds: int = SEEDS, **variables: str) -> str:
-    """What another process says of each seed."""
+def digests(hashes: str, seeds: int = SEEDS, *scenarios: str, **variables: str) -> str:
+    """What another process says of each seed, of ``stormy`` if no others are named."""
     environment = {**os.environ, "PYTHONHASHSEED": hashes, "PYTHONPATH": str(ROOT), **variables}
-    command = [sys.executable, "-m", "tests.relay.simulation.systems", "0", str(seeds)]
+    command = [sys.executable, "-m", "tests.relay.simulation.systems", "0", str(seeds), *scenarios]
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout
 
@@ -30,6 +32,19 @@ def test_a_seed_is_one_run_in_two_processes_with_other_hashes() -> None:
     assert len(lines) == SEEDS
     assert len({line[1] for line in lines}) == SEEDS
     assert [line for line in lines if line[3] != "None"] == []
+
+
+def test_a_seed_of_each_system_is_one_run_in_two_processes() -> None:
+    """Of the worked ones, with their bugs and without, and of those with rules."""
+    names = [f"{FOLDER}/{name}.py:{each}" for name, bug, mended, *_ in WORKED for each in (bug, mended)]
+    names += [f"tests.relay.simulation.test_rules:{name}" for name in ("nesting", "voting")]
+    seeds = max(2, SEEDS // 50)
+    one, other = digests("5", seeds, *names), digests("6", seeds, *names)
+    assert one == other
+    lines = [line.split()[1] for line in one.splitlines()]
+    assert len(lines) == seeds * len(names)
+    for at in range(0, len(lines), seeds):
+        assert len(set(lines[at : at + seeds])) == seeds
 
 
 @pytest.mark.skipif(native.library is None, reason=native.DESCRIPTION)

@@ -1,0 +1,195 @@
+"""Nested dataspaces, Bloom programs and Dedalus agents as processes of a world, through faults."""
+
+# ruff: noqa: B015  # rules are comparisons
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from relay import connect
+from relay.nested import Inbound, Outbound, nested
+from relay.simulation import Scenario, World, scenario
+from syndicate import Ref, after, assert_, dataspace, during, field, on_stop, record
+from syndicate.bloom import Row, bloom
+from syndicate.bloom.library.voting import Majority, Repeating
+from syndicate.dedalus import Agent, Program
+from syndicate.dedalus.live.agent import Instance
+from syndicate.dedalus.live.event_log import EventLog, LogWriter, together
+from syndicate.dedalus.model import Model
+from syndicate.dedalus.placement import Placement
+from syndicate.simulation.guard import guarded
+
+SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "30"))
+
+
+@record
+class Rain:
+    """Outside, now and then."""
+
+
+@record
+class Umbrella:
+    """From inside, while it rains."""
+
+
+def weather(address: str) -> None:
+    """Rain that comes and goes, and comes to stay."""
+    raining = field(False)
+    for second in range(15):
+        after(1.0 + second, lambda: setattr(raining, "value", not raining.value))
+
+    @connect(address)
+    def connected(ds: Ref) -> None:
+        assert_(ds, lambda: Rain() if raining.value else None)
+
+
+def office(address: str) -> None:
+    """An inner dataspace, whose actor looks out of the window."""
+
+    def inside(inner: Ref) -> None:
+        @during(inner, Inbound(Rain()))
+        def raining() -> None:
+            assert_(inner, Outbound(Umbrella()))
+
+    @connect(address)
+    def connected(ds: Ref) -> None:
+        nested(ds, inside)
+
+
+@scenario(seeds=SEEDS, until=150.0)
+def nesting(world: World) -> None:
+    """What is inside follows what is outside, through all."""
+    broker = world.broker("broker")
+    world.process("weather", weather, broker.address)
+    world.process("office", office, broker.address)
+    rain, umbrella = world.observe(broker, Rain()), world.observe(broker, Umbrella())
+    world.faults(cuts=2, kills=1, partitions=1, pauses=1, until=15.0)
+    world.sometimes("it rains on somebody", lambda: rain.value and not umbrella.value)
+    world.eventually("an umbrella in the rain", lambda: world.now > 35.0 and rain.value and umbrella.value, within=90.0)
+    world.after_healing("as outside, so inside", lambda: bool(rain.value) == bool(umbrella.value))
+
+
+class Lunch(Repeating, Majority):
+    """What there is for lunch, which all vote on."""
+
+    voters = ("a", "b", "c")
+
+    @bloom
+    def choose_lunch(self) -> None:
+        """One of them has a taste of its own."""
+        choice = "stew" if self.address == "c" else "soup"
+        self.cast <= self.asked.map(lambda a: (a.clerk, a.ballot, choice))
+
+
+def voter(name: str, address: str, verdicts: dict[str, set[str]]) -> None:
+    """Votes, and opens a ballot of its own."""
+    program = Lunch(dataspace(), address=name)
+
+    def decided(rows: list[Row]) -> None:
+        verdicts[name].update(row.choice for row in rows)
+
+    program.callback("verdict", decided)
+    after(2.0, lambda: program.begin.insert([(f"of {name}",)]))
+
+    @connect(address)
+    def connected(ds: Ref) -> None:
+        program.listen_at(ds)
+        program.send_via(ds)
+
+
+@scenario(seeds=SEEDS, until=150.0)
+def voting(world: World) -> None:
+    """Each ballot is decided, and none in two ways."""
+    broker = world.broker("broker")
+    verdicts: dict[str, set[str]] = defaultdict(set)
+    for name in Lunch.voters:
+        world.process(name, voter, name, broker.address, verdicts)
+    world.faults(cuts=2, kills=2, partitions=1, pauses=1, jumps=1, until=15.0)
+    world.never("a ballot is decided in two ways", lambda: any(len(each) > 1 for each in verdicts.values()))
+    world.eventually("all are decided", lambda: all(verdicts[name] == {"soup"} for name in Lunch.voters), within=90.0)
+
+
+GOSSIP = Program.parse(
+    """
+    news("a", "rain")@2;  news("b", "hail")@3;
+    knows(L, X) :- news(L, X);
+    friend("a", "b");  friend("b", "c");  friend("c", "a");
+    knows(F, X)@async :- knows(L, X), friend(L, F);
+    persist[knows, 2];
+    """
+)
+PLACES = ("a", "b", "c")
+
+
+def gossiping(world: World, folder: Path | None, instances: dict[str, Instance]) -> None:
+    """Three agents, each of which writes its event log down, or keeps it in mind; who is killed stays away."""
+    broker = world.broker("broker")
+
+    def boot(place: str) -> None:
+        writer = LogWriter(folder / place, place) if folder else None
+        instance = instances[place] = Agent(GOSSIP, place, every=1.0, recorded=writer.write if writer else True)()
+        if writer:
+            on_stop(writer.close)
+
+        @connect(broker.address)
+        def connected(ds: Ref) -> None:
+            instance.join(ds)
+
+    for place in PLACES:
+        world.process(place, partial(boot, place), restart=None)
+    world.faults(cuts=2, kills=1, partitions=1, until=10.0)
+    world.at(40.0, lambda: None)
+
+
+def differences(logs: list[EventLog], model: Model) -> list[tuple[int, str, object]]:
+    """Where a run in one place is not what happened, while each was there."""
+    placement = Placement(GOSSIP.statements)
+    return [
+        (time, name, log.location)
+        for time in range(model.start, model.until + 1)
+        for name, rows in model.at(time).items()
+        for log in logs
+        if time <= log.time
+        and sorted((row for row in rows if placement.of(name, row) in (None, log.location)), key=repr)
+        != log.at(name, time)
+    ]
+
+
+@pytest.mark.parametrize("seed", range(min(SEEDS, 100)))
+def test_event_logs_survive_kills_and_tell_what_was_known(tmp_path: Path, seed: int) -> None:
+    """The files have all that came and went, and a run of them in one place is what the agents knew, fact by fact and
+    timestep by timestep, until each of them died.
+    """
+    kept: dict[str, Instance] = {}
+    written: dict[str, Instance] = {}
+    mind = scenario(until=41.0)(lambda world: gossiping(world, None, kept)).run(seed)
+    disk = scenario(until=41.0)(lambda world: gossiping(world, tmp_path, written)).run(seed)
+    assert (mind.violation, disk.violation) == (None, None)
+    assert mind.history.digest() == disk.history.digest()
+    logs = [EventLog.load(tmp_path / place) for place in PLACES]
+    truth = [kept[place].event_log() for place in PLACES]
+    for log, true in zip(logs, truth, strict=True):
+        assert (log.messages, log.arrivals, log.asserted) == (true.messages, true.arrivals, true.asserted)
+    model = GOSSIP.run(**together(logs))
+    assert differences(truth, model) == []
+    assert any(model.at(model.until).get("knows", ()))
+
+
+@pytest.mark.parametrize("system", [nesting, voting], ids=lambda system: system.name)
+def test_rules_and_nested_dataspaces_hold_through_faults(system: Scenario) -> None:
+    """And what is hoped for, and each kind of fault, was there in some run."""
+    fired: set[str] = set()
+    hoped: dict[str, bool] = {}
+    with guarded():
+        for seed in range(SEEDS):
+            outcome = system.run(seed)
+            assert outcome.held, f"seed {seed}: {outcome.violation}"
+            fired |= outcome.fired
+            hoped = {name: seen or hoped.get(name, False) for name, seen in outcome.hoped.items()}
+    assert fired >= {"cut", "kill", "partition", "pause"}
+    assert all(hoped.values())
