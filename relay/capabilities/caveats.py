@@ -36,7 +36,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, TypeAlias
-from weakref import WeakValueDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from relay.capabilities.passage import Passage, compacted, innermost
 from relay.protocol.limits import DEFAULT
@@ -475,11 +475,28 @@ class Confined(Passage):
             return attenuated(innermost(ref), [_NOTHING])
 
 
-_known: WeakValueDictionary[tuple[Ref, tuple[Frozen, ...]], Ref] = WeakValueDictionary()
-"""So that the same reference with the same caveats is the same reference, for as long as somebody has it."""
+class _Made:
+    """What was made of references with caveats: the same of the same, for as long as somebody has it.
 
-_hearing: WeakValueDictionary[tuple[Ref, tuple[Frozen, ...]], Ref] = WeakValueDictionary()
-"""Likewise for observers, so that the same interest is the same."""
+    Neither what was made nor that it is here keeps a reference alive: else a system that has ended would never go.
+    """
+
+    def __init__(self) -> None:
+        self._of: WeakKeyDictionary[Ref, WeakValueDictionary[tuple[Frozen, ...], Ref]] = WeakKeyDictionary()
+
+    def get(self, ref: Ref, forms: tuple[Frozen, ...]) -> Ref | None:
+        """What was made of *ref* with these caveats, if that is still there."""
+        made = self._of.get(ref)
+        return None if made is None else made.get(forms)
+
+    def put(self, ref: Ref, forms: tuple[Frozen, ...], made: Ref) -> Ref:
+        """Note that *made* is it."""
+        self._of.setdefault(ref, WeakValueDictionary())[forms] = made
+        return made
+
+
+_narrowed: Final = _Made()
+_hearing: Final = _Made()
 
 _NOTHING: Final = (_REJECT, (Symbol("_"),))
 
@@ -490,9 +507,9 @@ def _confined(observer: Ref, caveats: tuple[Limited, ...]) -> Ref:
     entity = observer.entity
     if type(entity) is Confined and tuple([form for form, _ in entity.caveats]) == forms:
         return observer
-    hearing = _hearing.get((observer, forms))
+    hearing = _hearing.get(observer, forms)
     if hearing is None:
-        hearing = _hearing[observer, forms] = Ref(observer.facet, Confined(observer, caveats), True)
+        hearing = _hearing.put(observer, forms, Ref(observer.facet, Confined(observer, caveats), True))
     return hearing
 
 
@@ -506,13 +523,13 @@ def attenuated(ref: Ref, caveats: Iterable[Frozen], rewriters: Sequence[Rewriter
     forms = (*[form for form, _ in had], *added)
     if not forms:
         return ref
-    narrowed = _known.get((target, forms))
+    narrowed = _narrowed.get(target, forms)
     if narrowed is None:
         if len(forms) > DEFAULT.caveats:
             raise CaveatError(f"a reference with {len(forms)} caveats: at most {DEFAULT.caveats}")
         measure(forms)
         compiled = zip(added, rewriters or map(_caveat, added), strict=True)
-        narrowed = _known[target, forms] = Ref(target.facet, Attenuated(target, (*had, *compiled)), True)
+        narrowed = _narrowed.put(target, forms, Ref(target.facet, Attenuated(target, (*had, *compiled)), True))
     return narrowed
 
 

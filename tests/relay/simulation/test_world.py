@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import random
 import time
@@ -18,7 +19,7 @@ from relay.transport.network import network
 from syndicate import Ref, after, assert_, capture, current_facet, every, linked_task, on_stop_or_crash, record, sync
 from syndicate.errors import Escaped, ScenarioMisuse
 from syndicate.outside import outside
-from tests.relay.simulation.systems import Item, build, calm
+from tests.relay.simulation.systems import Item, build, calm, stormy
 
 
 def run(build: Callable[[World], object], *, until: float = 30.0, seed: int = 1) -> Outcome:
@@ -327,3 +328,13 @@ def test_items_are_seen_at_the_index() -> None:
         world.eventually("seen", lambda: items.value == [(7,)], within=5.0)
 
     assert run(world_of).held
+
+
+def test_a_run_leaves_nothing() -> None:
+    """A campaign of a million seeds has the memory of one."""
+    gc.collect()
+    before = sum(1 for thing in gc.get_objects() if type(thing) is World)
+    for seed in range(2):
+        stormy.run(seed)
+    gc.collect()
+    assert sum(1 for thing in gc.get_objects() if type(thing) is World) == before
