@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -126,12 +127,12 @@ GOSSIP = Program.parse(
 PLACES = ("a", "b", "c")
 
 
-def gossiping(world: World, folder: Path | None, instances: dict[str, Instance]) -> None:
+def gossiping(world: World, writers: dict[str, LogWriter], instances: dict[str, Instance]) -> None:
     """Three agents, each of which writes its event log down, or keeps it in mind; who is killed stays away."""
     broker = world.broker("broker")
 
     def boot(place: str) -> None:
-        writer = LogWriter(folder / place, place) if folder else None
+        writer = writers.get(place)
         instance = instances[place] = Agent(GOSSIP, place, every=1.0, recorded=writer.write if writer else True)()
         if writer:
             on_stop(writer.close)
@@ -167,8 +168,12 @@ def test_event_logs_survive_kills_and_tell_what_was_known(tmp_path: Path, seed: 
     """
     kept: dict[str, Instance] = {}
     written: dict[str, Instance] = {}
-    mind = scenario(until=41.0)(lambda world: gossiping(world, None, kept)).run(seed)
-    disk = scenario(until=41.0)(lambda world: gossiping(world, tmp_path, written)).run(seed)
+    mind = scenario(until=41.0)(lambda world: gossiping(world, {}, kept)).run(seed)
+    with ExitStack() as files:  # closed in the end, as a system does with those of a process that was killed
+        writers = {place: LogWriter(tmp_path / place, place) for place in PLACES}
+        for writer in writers.values():
+            files.callback(writer.close)
+        disk = scenario(until=41.0)(lambda world: gossiping(world, writers, written)).run(seed)
     assert (mind.violation, disk.violation) == (None, None)
     assert mind.history.digest() == disk.history.digest()
     logs = [EventLog.load(tmp_path / place) for place in PLACES]
