@@ -25,11 +25,14 @@ from typing import Final, TypeAlias
 from relay.protocol.codec import Codec
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import A, M, R
-from relay.session.backlog import pieces, weight
+from relay.session.backlog import Note, Scale, pieces, weight
 from syndicate.errors import NotAValue
 from syndicate.values.value import SEQ, Value
 
-__all__ = ["DEFAULT", "Entry", "Outbox", "fitting"]
+__all__ = ["DEFAULT", "Entry", "Outbox", "fitting", "next_packet"]
+
+_PARTS: Final = 8
+"""A turn that is too much for one packet goes out in packets that are so many times smaller than the limits allow."""
 
 Entry: TypeAlias = tuple[Value, ...]
 """The frozen form of an entry in a Turn."""
@@ -145,6 +148,24 @@ class Outbox:
 
     def _pieces(self, entries: Sequence[Entry]) -> Iterator[Sequence[Entry]]:
         return pieces(entries, (len(entries) + 1) // 2, fitting(self._limits))
+
+
+def next_packet(notes: Sequence[Note], at: int, limits: Limits) -> Sequence[Note]:
+    """What goes into one packet of *notes*, a turn of which *at* have gone: all, or a small part if that is too much.
+
+    A packet at the limits is 50 ms of work; where the turn cannot be one packet, nobody is to wait for that.
+    """
+    if not at and len(notes) <= limits.events:
+        piece = _first(notes, limits.events, fitting(limits))
+        if len(piece) == len(notes):
+            return piece
+    most = max(1, limits.events // _PARTS)
+    return _first(notes[at : at + most], most, fitting(limits) // _PARTS)
+
+
+def _first(notes: Sequence[Note], events: int, size: int) -> Sequence[Note]:
+    weigh = Scale().weigh
+    return next(pieces(notes, events, size, lambda note: weigh(note[2])))
 
 
 def fitting(limits: Limits) -> int:

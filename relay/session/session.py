@@ -52,9 +52,9 @@ from relay.protocol.packets import (
     write,
 )
 from relay.protocol.packets import S as SYNCED
-from relay.session.backlog import ENTRY, Backlog, Note, Scale, pieces, weight
+from relay.session.backlog import ENTRY, Backlog, Note, weight
 from relay.session.membrane import Crossing, Membrane
-from relay.session.outbox import Entry, Outbox, fitting
+from relay.session.outbox import Entry, Outbox, next_packet
 from relay.session.patch import Understood, patched, place
 from relay.session.peer_assertions import PeerAssertion, PeerAssertions
 from relay.session.reach import ENOUGH, Reach
@@ -182,7 +182,7 @@ class Session:
             self._wake()
         self._going_out = bool(self._turns)
         if self._going_out:
-            current("note").enqueue(self.facet.actor, (ENTER, self.facet, self._go_out, None))
+            self._soon(self._go_out)
 
     def _piece(self) -> None:
         """Encode the next packet of what has committed; while the peer is behind, let a piece wait as state."""
@@ -190,10 +190,7 @@ class Session:
         if self.backlog.entries or self.outbox.waiting > limits.ahead:
             piece: Sequence[Note] = notes[at : at + _PIECE]
         else:
-            weigh = Scale().weigh
-            piece = next(
-                pieces(notes[at : at + limits.events], limits.events, fitting(limits), lambda note: weigh(note[2]))
-            )
+            piece = next_packet(notes, at, limits)
         self._at = at + len(piece)
         if self._at == len(notes):
             self._turns.popleft()
@@ -286,8 +283,11 @@ class Session:
         if len(membrane.exports) + len(membrane.imports) > self.limits.oids:
             self.cut("oids", f"more than {self.limits.oids} references are known to both sides")
 
+    def _soon(self, piece: Callable[[], None]) -> None:
+        self.facet.actor.system.postpone(self.facet.actor, (ENTER, self.facet, piece, None))
+
     def complain(self, error: NotAValue) -> None:
-        """Say that the peer could not be notified of something; it goes on without."""
+        """Say that the peer could not be notified of something; it continues without."""
         logger(peer=self.name).error("not told to the peer", reason=str(error))
 
     def _proxy(self, oid: int) -> Ref:
@@ -369,7 +369,7 @@ class Session:
                         turn.hand_over()
                     if self.events_in >= enough:
                         self._next = form
-                        turn.enqueue(self.facet.actor, (ENTER, self.facet, self._go_on, None))
+                        self._soon(self._go_on)
                         return
                     self._next = None
                     packet = read(form)
@@ -385,7 +385,7 @@ class Session:
                     if reach.fitting(acts) < len(acts):
                         if first is None:
                             self._divide(acts)
-                        turn.enqueue(self.facet.actor, (ENTER, self.facet, self._go_on, None))
+                        self._soon(self._go_on)
                         return
                 first, self._acts = first or acts, []
                 for kind, target, value, assertion in acts:
@@ -568,7 +568,7 @@ class Session:
             self.membrane.release(assertion.pins)
         part.stop(turn)
         if len(assertions):
-            turn.enqueue(self.facet.actor, (ENTER, self.facet, partial(self.withdraw, then), None))
+            self._soon(partial(self.withdraw, then))
         else:
             then()
 

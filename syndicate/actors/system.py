@@ -59,6 +59,7 @@ class System:
 
     def __init__(self) -> None:
         self.queue: deque[Batch] = deque()
+        self._postponed: deque[Batch] = deque()
         self.taken = 0
         """Events that were handled so far."""
         self.lanes: dict[Actor, Lane] = {}
@@ -108,6 +109,13 @@ class System:
         except trio.RunFinishedError:
             return False
         return True
+
+    def postpone(self, actor: Actor, event: Event) -> None:
+        """Queue an event, in a turn, behind all that is queued and what that causes; at least one goes in each slice.
+
+        For long work that is done in pieces: neither the turns of others nor trio's other tasks wait for two of them.
+        """
+        self._postponed.append((actor, [event]))
 
     def _look(self) -> None:
         """Let the pump look whether a signal has come; called wherever that strikes."""
@@ -221,6 +229,9 @@ class System:
                 left = 16  # events, and not turns: one may have thousands
                 while left > 0:
                     if not queue:
+                        if self._postponed:
+                            queue.append(self._postponed.popleft())
+                            break  # to look at the clock: the one before may have been long
                         self.taken += 16 - left
                         return
                     actor, events = queue.popleft()
@@ -234,6 +245,8 @@ class System:
                 self.taken += 16 - left
         finally:
             here.turn = outer
+            if self._postponed:
+                queue.append(self._postponed.popleft())
 
     def _take_aside(self, actor: Actor, events: list[Event]) -> int:
         """Handle a batch while there are lanes, or one that needs a lane; returns how many events, or 1 for none."""

@@ -194,11 +194,29 @@ def test_a_large_turn_waits_as_state(wire: Wire, probe: Probe) -> None:
     wire.left.blocked = True
     wire.act(wire.left, lambda: handles.extend(assert_(wire.remote, i) for i in range(20_000)))
     statistics = wire.left.session.statistics()
-    assert statistics.waiting_entries == 20_000 - 4096
+    encoded = 20_000 - statistics.waiting_entries
+    assert encoded <= 4096
     wire.act(wire.left, partial(retract, handles[1:]))
     unblock(wire, wire.left)
     assert list(probe.there.values()) == [0]
-    assert len(probe.ever) == 4096
+    assert len(probe.ever) == encoded
+
+
+@pytest.mark.parametrize("size", [1, 300])
+def test_no_packet_of_a_turn_that_is_too_much_is_large(wire: Wire, probe: Probe, size: int) -> None:
+    """A turn goes out as one packet if it fits into one, else in packets that nobody has to wait for."""
+    most = DEFAULT.events if size == 1 else 2000
+
+    def packets() -> int:
+        return wire.left.session.statistics().packets_out
+
+    wire.act(wire.left, lambda: send(wire.remote, "first"))
+    before = packets()
+    wire.act(wire.left, lambda: [assert_(wire.remote, (i, "x" * size)) for i in range(most)])
+    assert packets() == before + 1
+    wire.act(wire.left, lambda: [assert_(wire.remote, (i, "y" * size)) for i in range(3 * most)])
+    assert len(probe.ever) == 4 * most
+    assert packets() >= before + 1 + 3 * 8 * most // DEFAULT.events
 
 
 @pytest.mark.parametrize("blocked", [False, True])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -38,6 +40,7 @@ from syndicate.actors import system as systems
 from syndicate.actors.facet import Facet
 from syndicate.actors.lane import LARGE
 from syndicate.actors.turn import Handle
+from syndicate.index.event import ENTER
 from syndicate.testing import Seen, settled, watch
 from tests.strategies import P
 
@@ -390,3 +393,42 @@ def test_who_tells_ever_more_does_not_outrun_a_lane() -> None:
     settled(boot)
     assert heard.heard == 101 * 2 * LARGE
     assert max(waiting) <= 1
+
+
+def test_long_work_in_pieces_lets_others_go_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A piece waits for all turns, those that it causes included; each slice has one, however busy the others are."""
+    order: list[str] = []
+    system = systems.System()
+    facets: list[Facet] = []
+
+    def boot() -> None:
+        prevent_inert_check()
+        facets.append(current_facet())
+
+    actor = system.spawn(boot)
+    system.drain()
+
+    def piece(left: int) -> None:
+        order.append("piece")
+        facets[0].enter(lambda: order.append("caused"))
+        if left:
+            system.postpone(actor, (ENTER, facets[0], partial(piece, left - 1), None))
+
+    for _ in range(2):
+        facets[0].enter(partial(piece, 1))
+    facets[0].enter(lambda: order.append("other"))
+    system.drain()
+    assert order == ["piece", "piece", "other", "caused", "caused", "piece", "caused", "piece", "caused"]
+
+    def busy() -> None:
+        order.append("busy")
+        facets[0].enter(busy)
+
+    order.clear()
+    ticks = itertools.count()
+    monkeypatch.setattr(systems, "perf_counter", lambda: float(next(ticks)))
+    facets[0].enter(partial(piece, 1))
+    facets[0].enter(busy)
+    for _ in range(4):
+        system.drain(1.5)
+    assert order.count("piece") == 2
