@@ -8,6 +8,8 @@ delivery 'later'
 program:1:47: r is read at 3 at all times: that is for specifications and questions
     q(X) :- r(X)@3, d(X);
 
+Contract: the time is in proportion to the rules.
+
 Source: Alvaro et al. 2011b, on stratification over time; ``docs/design/dedalus.md``, "Conventions where the paper is
 silent".
 """
@@ -49,6 +51,8 @@ def hazards(statements: Sequence[Statement], specification: Iterable[str] = ("pr
 
 _NETWORK: Final = "crash"
 """The relation that the network gives, see :mod:`syndicate.dedalus.net`."""
+_HINTS: Final = 50
+"""For so many relations that nothing gives it is told which name may have been meant."""
 
 
 def _words(rules: Sequence[Rule]) -> Iterator[Hazard]:
@@ -75,8 +79,9 @@ def _never_given(rules: Sequence[Rule]) -> Iterator[Hazard]:
     for rule in rules:
         for name in (atom.relation for atom in rule.atoms):
             if name not in sources and name not in warned:
+                hint = meant(name, sources) if len(warned) < _HINTS else ""  # each is compared with all names
                 warned.add(name)
-                message = f"no rule or fact gives {name}{meant(name, sources)}: it is empty, unless events bring it"
+                message = f"no rule or fact gives {name}{hint}: it is empty, unless events bring it"
                 yield Hazard(message, rule.place, rule)
 
 
@@ -92,25 +97,25 @@ def _constant(rules: Iterable[Rule]) -> Iterator[Hazard]:
 
 def _into_the_past(rules: Sequence[Rule]) -> Iterator[Hazard]:
     """Cycles through a negation or a total, and a message that may arrive before it was sent."""
-    below: dict[str, list[str]] = {}
+    below: dict[str, dict[str, None]] = {}
     for rule in rules:
-        below.setdefault(rule.head.relation, []).extend(atom.relation for atom in rule.atoms)
-    cycles = list(map(set, components(below, lambda name: below.get(name, ()))))
-    warned: set[str] = set()
+        below.setdefault(rule.head.relation, {}).update((atom.relation, None) for atom in rule.atoms)
+    cycles = enumerate(components(below, lambda name: below.get(name, ())))
+    cycle_of = {name: number for number, members in cycles for name in members}
+    past = {
+        cycle_of[rule.head.relation]
+        for rule in rules
+        if rule.kind == "async" and any(cycle_of[one.relation] == cycle_of[rule.head.relation] for one in rule.atoms)
+    }
     for rule in rules:
+        cycle = cycle_of[rule.head.relation]
         for atom in rule.atoms:
+            whole = rule.aggregates or rule.choices
+            if cycle not in past or cycle_of[atom.relation] != cycle or not (atom.negated or whole):
+                continue
+            past.remove(cycle)  # told once
             way = shortest(atom.relation, rule.head.relation, lambda name: ((one, one) for one in below.get(name, ())))
-            if way is None or not (atom.negated or rule.aggregates or rule.choices) or rule.head.relation in warned:
-                continue
-            circle = next(members for members in cycles if atom.relation in members)
-            if not any(r.kind == "async" and r.head.relation in circle and _reads(r, circle) for r in rules):
-                continue
-            warned |= circle
             what = "its own absence" if atom.negated else "a total or a choice of itself"
-            path = " -> ".join([rule.head.relation, atom.relation, *way])
+            path = " -> ".join([rule.head.relation, atom.relation, *(way or ())])
             message = f"{rule.head.relation} may depend on {what} through a message into the past: {path}"
             yield Hazard(f"{message}. Write @later, or run with the delivery 'later'", rule.place, rule)
-
-
-def _reads(rule: Rule, names: set[str]) -> bool:
-    return any(atom.relation in names for atom in rule.atoms)

@@ -66,21 +66,50 @@ class Chosen:
         return {"rule": self.rule, "rel": self.relation, "time": self.time, "chosen": [list(row) for row in self.rows]}
 
 
+def _covers(spans: Iterable[tuple[int, int]], time: int) -> bool:
+    for since, to in spans:
+        if since <= time < to:
+            return True
+    return False
+
+
 @define(eq=False)
 class Moment(Mapping[str, list[Row]]):
-    """All relations at a time: rows sorted."""
+    """All relations at a time: rows sorted, unless one asks for them otherwise."""
 
     intervals: Intervals
     time: int
 
-    def __getitem__(self, relation: str) -> list[Row]:
+    def _spans(self, relation: str) -> Mapping[Row, Iterable[tuple[int, int]]]:
         spans_of = self.intervals.get(relation)
         if spans_of is None:
             close = difflib.get_close_matches(str(relation), self.intervals, n=1)
             hint = f" (did you mean {close[0]!r}?)" if close else ""
             raise FactError(f"the program has no relation {relation!r}{hint}")
-        rows = [row for row, spans in spans_of.items() if any(since <= self.time < to for since, to in spans)]
-        return sorted(rows, key=order)
+        return spans_of
+
+    def __getitem__(self, relation: str) -> list[Row]:
+        rows = list(self.unsorted(relation))
+        try:
+            return sorted(rows)  # the same order, where no column has both numbers and text
+        except TypeError:
+            return sorted(rows, key=order)
+
+    def holds(self, relation: str, row: Row) -> bool:
+        """Whether a row is there: at the cost of one look, and without sorting.
+
+        >>> Moment({"p": {("a",): ((1, 4),)}}, 3).holds("p", ("a",))
+        True
+        """
+        return _covers(self._spans(relation).get(row, ()), self.time)
+
+    def unsorted(self, relation: str) -> Iterator[Row]:
+        """The rows of a relation, each once, in no order: at the cost of looking at each.
+
+        >>> set(Moment({"p": {("b",): ((1, 4),), ("a",): ((3, 4),)}}, 3).unsorted("p")) == {("a",), ("b",)}
+        True
+        """
+        return (row for row, spans in self._spans(relation).items() if _covers(spans, self.time))
 
     def __iter__(self) -> Iterator[str]:
         return iter(sorted(self.intervals))

@@ -150,7 +150,7 @@ class Explorer:
         moments = []
         for time in times:
             moment = model.at(time)
-            moments.append((time, frozenset((name, row) for name in self.relations for row in moment[name])))
+            moments.append((time, frozenset((name, row) for name in self.relations for row in moment.unsorted(name))))
         return tuple((time, facts) for time, facts in moments if facts)
 
     def _all_used(self) -> None:

@@ -292,13 +292,22 @@ def observing(rules: Sequence[Rule], names: Iterable[str]) -> set[str]:
     >>> sorted(observing(parse("post(X) :- all(X); all(X) :- p(X), q(X); r(X)@next :- q(X); q(X) :- s(X);"), ["post"]))
     ['all', 'post']
     """
-    names_of = arities(rules)
-    observers = {name for name in names if name in names_of}
-    readers = {name: {r.head.relation for r in rules for a in r.atoms if a.relation == name} for name in names_of}
+    below: dict[str, set[str]] = {name: set() for name in arities(rules)}
+    readers: dict[str, set[str]] = {name: set() for name in below}
     derived = {rule.head.relation for rule in rules if not rule.fact}
-    derived -= {rule.head.relation for rule in rules if rule.kind != "deductive"}
-    while more := {name for name in derived - observers if readers[name] and readers[name] <= observers}:
-        observers |= more
+    for rule in rules:
+        if rule.kind != "deductive":
+            derived.discard(rule.head.relation)
+        for atom in rule.atoms:
+            below[rule.head.relation].add(atom.relation)
+            readers[atom.relation].add(rule.head.relation)
+    observers = {name for name in names if name in below}
+    pending = list(observers)
+    while pending:
+        for name in below[pending.pop()] & derived - observers:
+            if readers[name] <= observers:
+                observers.add(name)
+                pending.append(name)
     return observers
 
 

@@ -39,3 +39,17 @@ def test_what_nothing_gives() -> None:
         "no rule or fact gives q: it is empty, unless events bring it",
         "no rule or fact gives nod (did you mean 'node'?): it is empty, unless events bring it",
     ]
+
+
+def test_thousands_of_rules() -> None:
+    """Hazards of a long program are as those of a short one, and come in time."""
+    many = 3000
+    chain = "".join(
+        f"p{n}(X)@{'async' if n % 7 == 0 else 'next'} :- p{n - 1}(X), notin p{n // 2}(X);" for n in range(1, many)
+    )
+    assert Program.parse(f"p0(1); {chain}").hazards() == []
+    ring = f"p0(X)@async :- p{many - 1}(X); {chain}"
+    (told,) = Program.parse(ring).hazards()
+    assert told.message.startswith("p1 may depend on its own absence through a message into the past: p1 -> p0 -> ")
+    unread = "".join(f"result{n}(X) :- input{n * 7}(X);" for n in range(many))
+    assert len(Program.parse(unread).hazards()) == many

@@ -1,0 +1,33 @@
+"""What is true at a time: sorted, unsorted, and row by row, all the same."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from syndicate.dedalus.ast import Row
+from syndicate.dedalus.timeline import Intervals, Timeline, order
+from syndicate.errors import FactError
+
+values = st.one_of(st.integers(-3, 3), st.sampled_from([0.5, -1.5]), st.sampled_from(["", "a", "b"]))
+spans = st.lists(st.tuples(st.integers(1, 6), st.integers(1, 6)), max_size=2)
+
+
+@given(st.dictionaries(st.tuples(values, values), spans, max_size=12), st.integers(1, 5))
+def test_views_of_a_time(rows: dict[Row, list[tuple[int, int]]], time: int) -> None:
+    """Numbers come before text, by size; a view without an order has the same rows."""
+    intervals: Intervals = {"p": {row: tuple(held) for row, held in rows.items()}}
+    moment = Timeline(intervals, 1, 5, []).at(time)
+    there = [row for row, held in rows.items() if any(since <= time < to for since, to in held)]
+    assert moment["p"] == sorted(there, key=order)
+    assert sorted(moment.unsorted("p"), key=order) == moment["p"]
+    assert [row for row in rows if moment.holds("p", row)] == there
+
+
+def test_no_such_relation() -> None:
+    """Each view says that there is no such relation."""
+    moment = Timeline({"p": {}}, 1, 5, []).at(1)
+    for look in (lambda: moment["q"], lambda: moment.holds("q", ()), lambda: moment.unsorted("q")):
+        with pytest.raises(FactError, match="no relation 'q'"):
+            look()
