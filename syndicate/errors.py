@@ -318,7 +318,11 @@ class Unverifiable(SyndicateError, ValueError):
 
 
 class Undecided(SyndicateError, RuntimeError):
-    """A verdict on a Dedalus program that was not reached within its bound."""
+    """A verdict on a Dedalus program that was not reached within its bound; *best* is the best so far, if any."""
+
+    def __init__(self, text: str, best: object = None) -> None:
+        super().__init__(text)
+        self.best = best
 
 
 class UnwritableElement(SyndicateError, TypeError):

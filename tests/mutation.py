@@ -119,7 +119,11 @@ PARTS: Final = {
         ),
     ),
     "verdict": Part(
-        ("syndicate/dedalus/verify/verdict.py",),
+        (
+            "syndicate/dedalus/verify/verdict.py",
+            "syndicate/dedalus/verify/search.py",
+            "syndicate/dedalus/verify/symbolic.py",
+        ),
         ("tests/syndicate/dedalus/verify/test_verify.py",),
     ),
 }

@@ -79,10 +79,13 @@ INSIDE = {
     """,
     "syndicate.dedalus": """
         ast grammar library choice net parse succession desugar schedule checks lamport lower quiescence binding
-        crash timeline why model causality run explore verify hazards placement live program plot
+        crash timeline why model causality run solving explore verify hazards placement live program plot
     """,
     "syndicate.dedalus.explore": """
         influence space outcome replay extreme stability bounds state arrivals explorer asking
+    """,
+    "syndicate.dedalus.verify": """
+        faults choosing cone ground lineage counterexample search symbolic verdict
     """,
     "syndicate.flow": """
         element node time comparison properties undo zset aggregates predicate trace encoding stream vectorised

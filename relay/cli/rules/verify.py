@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
+import time
 from typing import Final, Unpack
 
 import click
+from attrs import define, field
 
 from relay.cli.rules.program import find_dedalus, write
 from relay.cli.rules.running import nodes_named
@@ -15,7 +18,8 @@ from syndicate.dedalus import Verdict
 from syndicate.dedalus.ast import Constant
 from syndicate.dedalus.net import check_nodes
 from syndicate.dedalus.timeline import Chosen
-from syndicate.dedalus.verify.verdict import MAX_RUNS, Bounds, Progress
+from syndicate.dedalus.verify.counterexample import Progress
+from syndicate.dedalus.verify.verdict import ENGINES, INSTALL, MAX_RUNS, Bounds
 from syndicate.dedalus.why.derivation import shown
 
 verify = Verb(
@@ -23,6 +27,10 @@ verify = Verb(
     "Search for faults that break a program's specification, or prove that there are none within bounds.",
     bloom="`check --confluent` says which outputs depend on the order of messages, and by which rules",
 )
+
+VERIFYING: Final = 60.0
+_PATIENCE: Final = 0.5
+_EVERY: Final = 0.2
 
 _VERIFY: Final = """\b
 Examples:
@@ -56,7 +64,11 @@ The exit code is 0 if it is proven that no faults within the bounds break it; 1 
 @click.option("--start", type=int, default=1, show_default=True, metavar="T", help="The first timestep.")
 @click.option("--seed", type=int, metavar="N", help="Try what this seed chooses; default: all that can be chosen.")
 @click.option("--strict", is_flag=True, help="Check as `check --strict` does.")
-@click.option("--limit", type=click.IntRange(1), default=MAX_RUNS, show_default=True, metavar="N", help="Runs at most.")
+@click.option("--limit", type=click.IntRange(1), default=MAX_RUNS, show_default=True, metavar="N",
+              help="Runs at most, of the search.")  # fmt: skip
+@click.option("--seconds", type=click.FloatRange(0), default=VERIFYING, show_default=True, metavar="S",
+              help="Time to try; 0: any.")  # fmt: skip
+@click.option("--engine", type=click.Choice(ENGINES), default="auto", show_default=True, help="What decides.")
 @click.option("--output", metavar="S.json", help="Write the first counterexample as a schedule for `run`.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: violation_exists, min_faults, ..")
 @click.option("--exit-code", is_flag=True, help="Nothing: the exit code tells the verdict anyway.")
@@ -72,8 +84,17 @@ def verify_dedalus(
         click.echo(note, err=True)
     loaded = find_dedalus(program)
     check_nodes(loaded.core(), bounds["nodes"])
-    bounds["progress"] = _progress if sys.stderr.isatty() and not as_json else None
-    verdict = loaded.verify(strict=strict, **bounds)
+    bounds["seconds"] = bounds.get("seconds") or None
+    watch = _Watch(shown=sys.stderr.isatty() and not as_json)
+    bounds["progress"] = watch.tell
+    try:
+        verdict = loaded.verify(strict=strict, **bounds)
+    except KeyboardInterrupt:
+        watch.clear()
+        click.echo(f"not decided: {watch.so_far}", err=True)
+        sys.exit(128 + signal.SIGINT)
+    finally:
+        watch.clear()
     if output is not None and verdict.violation_exists:
         write(json.dumps(verdict.schedule()), output)
     if as_json:
@@ -83,8 +104,37 @@ def verify_dedalus(
     sys.exit(0 if verdict.proven else 1)
 
 
-def _progress(progress: Progress) -> None:
-    click.echo(f"no counterexample of fewer than {progress.size} faults after {progress.runs} runs", err=True)
+@define(eq=False)
+class _Watch:
+    """How far a verdict is, as a line on the terminal that is written again and again, if it is *shown*."""
+
+    shown: bool
+    last: Progress = field(init=False, factory=lambda: Progress(0))
+    begun: float = field(init=False, factory=time.monotonic)
+    written: float = field(init=False, default=0.0)
+
+    @property
+    def so_far(self) -> str:
+        """What is known."""
+        best = self.last.best
+        if best is None and not self.last.size:
+            read = f" (the program was read until timestep {self.last.time})" if self.last.time else ""
+            return f"nothing is known yet{read}"
+        known = f"no counterexample of fewer than {self.last.size} faults"
+        return known if best is None else f"{known}; the best so far is {', '.join(best.words) or 'no fault at all'}"
+
+    def tell(self, progress: Progress) -> None:
+        """Take note."""
+        self.last = progress
+        now = time.monotonic()
+        if self.shown and now - self.begun > _PATIENCE and now - self.written > _EVERY:
+            self.written = now
+            click.echo(f"\r\033[K{now - self.begun:.0f} s: {self.so_far}", nl=False, err=True)
+
+    def clear(self) -> None:
+        """Take the line back."""
+        if self.written:
+            click.echo("\r\033[K", nl=False, err=True)
 
 
 def _show(file: str, verdict: Verdict, late: int, output: str | None) -> None:
@@ -92,7 +142,7 @@ def _show(file: str, verdict: Verdict, late: int, output: str | None) -> None:
     chosen = by_seed or (", whatever is chosen" if verdict.open else "")
     if not verdict.violation_exists:
         arriving = f"up to {late} timesteps late" if late else "in the next timestep; --late N looks at later ones"
-        runs = f"({verdict.runs} runs; messages arrive {arriving})"
+        runs = f"({_by(verdict)}; messages arrive {arriving})"
         if verdict.vacuous is None:
             click.echo(
                 f"{file}: no faults within these bounds break it{chosen}, but whether it ever applies is not known"
@@ -105,7 +155,7 @@ def _show(file: str, verdict: Verdict, late: int, output: str | None) -> None:
     sets = verdict.min_counterexamples
     many = f"{len(sets)} smallest counterexamples" if len(sets) > 1 else "the smallest counterexample"
     faults = f"{verdict.min_faults} fault{'s' * (verdict.min_faults != 1)}"
-    click.echo(f"{file}: broken by {faults}{by_seed}; {many} ({verdict.runs} runs):")
+    click.echo(f"{file}: broken by {faults}{by_seed}; {many} ({_by(verdict)}):")
     for one, choices in zip(sets, verdict.choices, strict=True):
         where = "; ".join(f"{each.relation} chooses {_rows(each)} at {each.time}" for each in choices)
         click.echo(f"  {', '.join(one) or 'none at all'}{f', where {where}' if where else ''}")
@@ -119,6 +169,14 @@ def _show(file: str, verdict: Verdict, late: int, output: str | None) -> None:
             asked = "" if row.never else " --not"
             row_text = json.dumps(list(row.row))
             click.echo(f"syndicate dedalus why {file} {row.relation} '{row_text}' --at {row.time}{asked} {rest}")
+
+
+def _by(verdict: Verdict) -> str:
+    """What decided."""
+    if verdict.engine == "clingo":
+        return "by clingo"
+    hint = f"; a solver would be faster: {INSTALL}" if verdict.engine.endswith("installed") else ""
+    return f"{verdict.runs} runs by {verdict.engine}{hint}"
 
 
 def _rows(chosen: Chosen) -> str:

@@ -17,7 +17,7 @@ A preference is no fault: it costs nothing, and says what is taken of certain va
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from attrs import define, field, frozen
@@ -163,9 +163,9 @@ class Faults:
         """The faults of a set as they are written, sorted."""
         return sorted(map(str, self.of(chosen)))
 
-    def net(self, chosen: int) -> Net:
-        """The network with these faults."""
-        faults = list(self.of(chosen))
+    def net(self, faults: Iterable[Fault]) -> Net:
+        """The network with some faults."""
+        faults = list(faults)
         drop = frozenset((f.sender, f.receiver, f.sent) for f in faults if isinstance(f, Drop))
         late: dict[Passage, int] = {(f.sender, f.receiver, f.sent): f.by for f in faults if isinstance(f, Late)}
         return Net(self.nodes, drop, {f.node: f.time for f in faults if isinstance(f, Crash)}, late=late)

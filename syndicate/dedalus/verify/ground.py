@@ -51,6 +51,7 @@ from syndicate.dedalus.desugar import grouped
 from syndicate.dedalus.lower import arities, levels
 from syndicate.dedalus.schedule import Clock
 from syndicate.dedalus.verify.choosing import Choosing
+from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.faults import Crash, Fate, Faults
 from syndicate.errors import Undecided, Unverifiable
 
@@ -172,7 +173,7 @@ class _Grounding:
     limit: int
     ground: Ground = field(init=False)
     tables: dict[tuple[str, int], Table] = field(factory=dict)
-    needed: set[tuple[str, int]] = field(factory=set)
+    cone: Cone = field(init=False)
     level: dict[str, int] = field(factory=dict)
     bodies: list[Body] = field(factory=list)
     pending: dict[tuple[int, int, int], list[int]] = field(factory=dict)
@@ -180,61 +181,23 @@ class _Grounding:
 
     def __attrs_post_init__(self) -> None:
         self.ground = Ground(self.faults)
+        self.cone = Cone(self.rules, self.faults.start, self.faults.eot, self.faults.late, self.goals)
         self.bodies = [Body(rule) for rule in self.rules]
         self.level = levels(self.rules)
 
     def run(self) -> Ground:
-        self.cone()
         for time in range(self.faults.start, self.faults.eot + 1):
             self.state_facts(time)
             for level in range(max(self.level.values(), default=0) + 1):
                 self.deduce(time, level)
             for number, rule in enumerate(self.rules):
-                if rule.kind != "deductive" and self.matters(rule, time):
+                if rule.kind != "deductive" and self.cone.matters(rule, time):
                     self.apply(number, time)
         for _, atoms in sorted(self.pending.items()):
             left = [atom for atom in atoms if atom not in self.ground.certain]
             if left:
                 self.ground.blocks.append(self.block(left))
         return self.ground
-
-    def cone(self) -> None:
-        """Which relations matter at which times."""
-        heads: dict[str, list[Rule]] = {}
-        for rule in self.rules:
-            if not rule.fact:
-                heads.setdefault(rule.head.relation, []).append(rule)
-        waiting = list(self.goals)
-        while waiting:
-            here = waiting.pop()
-            if here in self.needed:
-                continue
-            self.needed.add(here)
-            for rule in heads.get(here[0], ()):
-                for time in [here[1] - wait for wait in self.waits(rule)]:
-                    if time >= self.faults.start:
-                        waiting += self.read(rule, time)
-
-    def read(self, rule: Rule, time: int) -> Iterator[tuple[str, int]]:
-        """What a rule reads at a time."""
-        for atom in rule.atoms:
-            at = atom.time if isinstance(atom.time, int) else time
-            if time < at <= self.faults.eot:
-                raise Unverifiable(
-                    f"{rule.place}: {rule} reads {atom.relation} at {at} when it is {time}: what is verified "
-                    "may look back, but not ahead"
-                )
-            yield atom.relation, at
-
-    def waits(self, rule: Rule) -> range:
-        """How many timesteps later than its body a rule's head may be there."""
-        if rule.kind == "deductive":
-            return range(1)
-        return range(1, 2 + (self.faults.late if rule.kind in ("async", "later") else 0))
-
-    def matters(self, rule: Rule, time: int) -> bool:
-        """Whether anything needs what a rule derives at a time."""
-        return any((rule.head.relation, time + wait) in self.needed for wait in self.waits(rule))
 
     # ------------------------------------------------------------------------------------------------------- atoms
 
@@ -274,13 +237,13 @@ class _Grounding:
         """Facts, events, and what is told of crashes."""
         for rule in self.rules:
             name = rule.head.relation
-            if rule.fact and rule.head.time in (None, time) and (name, time) in self.needed:
+            if rule.fact and rule.head.time in (None, time) and (name, time) in self.cone.needed:
                 self.add((name, tuple(t.value for t in rule.head.terms if isinstance(t, Constant)), time), Instance())
         for name, rows in self.events.get(time, {}).items():
-            if (name, time) in self.needed:
+            if (name, time) in self.cone.needed:
                 for row in rows:
                     self.add((name, row, time), Instance())
-        if ("crash", time) in self.needed and arities(self.rules).get("crash") == 3:
+        if ("crash", time) in self.cone.needed and arities(self.rules).get("crash") == 3:
             for fault, bit in self.faults.bits.items():
                 if isinstance(fault, Crash):
                     for node in self.faults.nodes:
@@ -296,7 +259,7 @@ class _Grounding:
             if rule.kind == "deductive"
             and not rule.fact
             and self.level[rule.head.relation] == level
-            and (rule.head.relation, time) in self.needed
+            and (rule.head.relation, time) in self.cone.needed
         ]
         for number in here:
             if is_grouped(self.rules[number]):
@@ -344,7 +307,7 @@ class _Grounding:
         fates = self.faults.fates(sender, row[0] if row else None, time) if sends else _SURE
         for fate in fates:
             then = time + (rule.kind != "deductive") + fate.by
-            if then <= self.faults.eot and (rule.head.relation, then) in self.needed:
+            if then <= self.faults.eot and (rule.head.relation, then) in self.cone.needed:
                 yield then, fate
 
     def group(self, number: int, time: int) -> bool:

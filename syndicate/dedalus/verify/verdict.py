@@ -29,12 +29,12 @@ Source: Alvaro et al. 2015; ``docs/design/dedalus.md``, "Verdicts (`verify`)".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from heapq import heappop, heappush
-from itertools import count
-from typing import Final, Required, TypedDict
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property, partial
+from time import monotonic
+from typing import Final, Literal, Required, TypeAlias, TypedDict
 
-from attrs import define, evolve, field, frozen
+from attrs import field, frozen
 
 from syndicate.dedalus.ast import Row, Rule, Value
 from syndicate.dedalus.lower import arities
@@ -42,46 +42,28 @@ from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.run import run
 from syndicate.dedalus.schedule import Clock, Schedule
-from syndicate.dedalus.timeline import Chosen, order
-from syndicate.dedalus.verify.faults import Faults, bits_of
-from syndicate.dedalus.verify.ground import MAX_INSTANCES, Facts, Ground, ground
-from syndicate.dedalus.verify.lineage import Lineage, smallest
+from syndicate.dedalus.solving.solver import OutOfTime, Unencodable, is_there
+from syndicate.dedalus.timeline import Chosen
+from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
+from syndicate.dedalus.verify.faults import Faults
+from syndicate.dedalus.verify.ground import MAX_INSTANCES, Facts, ground
+from syndicate.dedalus.verify.search import Search, forbidden, promises
+from syndicate.dedalus.verify.symbolic import Symbolic
 from syndicate.errors import Undecided, Unverifiable
 
 MAX_RUNS: Final = 100_000
+Engine: TypeAlias = Literal["auto", "clingo", "search"]
+ENGINES: Final[tuple[Engine, ...]] = ("auto", "clingo", "search")
+INSTALL: Final = 'pip install "syndicate-dataspace[verify]"'
 
 
-@frozen
-class Progress:
-    """How far a search is: the size of the sets of faults it looks at, runs made, sets that wait."""
-
-    size: int
-    runs: int
-    waiting: int
-
-
-@frozen
-class Broken:
-    """A row of *relation* at *time* that a specification promised; or, if *never*, that it ruled out."""
-
-    relation: str
-    row: Row
-    time: int
-    never: bool = False
-
-    @property
-    def what(self) -> str:
-        """What is wrong with it."""
-        return "is there, and must never be" if self.never else "is missing"
-
-
-@frozen
+@frozen(slots=False)
 class Verdict:
     """What was found, with the smallest sets of faults that break the specification, each sorted.
 
-    *broken* are the rows by which the first of them does, *model* its run; without a counterexample, the run without
+    *broken* are the rows by which the first of them does, ``model`` its run; without a counterexample, the run without
     faults.  *ff_post* are the rows of ``post`` at the end of a run without faults, under the choices of a run without a
-    seed.  *runs* counts the sets of decisions tried.
+    seed.  *runs* counts the sets of decisions that the search by lineage tried; *engine* says what decided.
 
     *vacuous* says why nothing was proven though nothing breaks it; it is empty where something was, and None where the
     limit came before that was known.  *choices* are, for each counterexample, what was taken where something else could
@@ -94,12 +76,27 @@ class Verdict:
     broken: tuple[Broken, ...]
     ff_post: tuple[Row, ...]
     runs: int
-    model: Model = field(repr=False)
     net: Net = field(repr=False)
+    replay: Callable[[], Model] = field(repr=False)
     vacuous: str | None = ""
     choices: tuple[tuple[Chosen, ...], ...] = ()
     open: bool = False
     seed: int | None = None
+    engine: str = "search"
+
+    @cached_property
+    def model(self) -> Model:
+        """The run of the first counterexample; without one, the run without faults."""
+        return self.replay()
+
+    def check(self) -> None:
+        """Raise :class:`Undecided` if a run of the first counterexample does not break what it should."""
+        for one in self.broken:
+            if (one.row in self.model.at(one.time)[one.relation]) is not one.never:
+                raise Undecided(
+                    f"{self.engine} and a run disagree about {one.relation} at {one.time} under "
+                    f"{', '.join(self.min_counterexamples[0])}: this is a mistake of ours, please report it"
+                )
 
     @property
     def proven(self) -> bool:
@@ -120,6 +117,7 @@ class Verdict:
             "vacuous": vacuous,
             "choices": [[each.to_json() for each in one] for one in self.choices] if self.violation_exists else None,
             "choices_tried": "all" if self.open else self.seed,
+            "engine": self.engine,
         }
 
     def schedule(self) -> dict[str, object]:
@@ -148,6 +146,8 @@ class Bounds(TypedDict, total=False):
     seed: int | None
     progress: Callable[[Progress], object] | None
     limit: int
+    seconds: float | None
+    engine: Engine
 
 
 def verify(
@@ -166,6 +166,8 @@ def verify(
     events: Facts | None = None,
     progress: Callable[[Progress], object] | None = None,
     limit: int = MAX_RUNS,
+    seconds: float | None = None,
+    engine: Engine = "auto",
 ) -> Verdict:
     """Decide checked rules; see :meth:`syndicate.dedalus.Program.verify`.
 
@@ -182,102 +184,145 @@ def verify(
         start: the first timestep.
         seed: that of ``choose``; without one all choices are tried.
         events: facts from outside.
-        progress: called with each size of sets of faults.
-        limit: of runs; raises :class:`Undecided` then.
+        progress: called with each size of sets of faults, and by the solver with each timestep that it reads.
+        limit: of runs of the search by lineage; raises :class:`Undecided` then.
+        seconds: after which it gives up; raises :class:`Undecided` then.
+        engine: the solver where it can, or one of the two.
     """
     faults = Faults(tuple(nodes), start, eot, eff, crashes, late)
-    columns = arities(rules)
-    _possible(columns, faults, pre, post, invariant)
-    names = specified(pre, post, invariant)
-    times = range(start, eot + 1) if invariant is not None else [eot]
-    ground_ = ground(rules, faults, [(name, time) for name in names for time in times], events, seed, MAX_INSTANCES)
+    _possible(arities(rules), faults, pre, post, invariant)
+    if engine not in ENGINES:
+        raise Unverifiable(f"there is no engine {engine!r}: there are {', '.join(ENGINES)}")
 
     def model(net: Net, choices: Iterable[Chosen] = ()) -> Model:
         said = {(one.rule, one.time): one.rows for one in choices}
         return run(rules, Clock(start, eot, seed, Schedule(net=net, choices=said)), events)
 
-    good = model(faults.net(0))
-    ff_post = [] if invariant is not None else sorted(good.at(eot)[post], key=order)
-    if invariant is not None:
-        goals = [
-            Goal(Broken(*fact, never=True), n, None) for n, fact in enumerate(ground_.facts) if fact[0] == invariant
-        ]
-    else:
-        goals = list(_promises(ground_, pre, post, eot, None if ground_.open else ff_post))
-    search = _Search(ground_, goals, progress, limit)
-    result = search.run()
-    sets = sorted(result, key=faults.words)
-    first = Lineage(ground_, result[sets[0]] if sets else 0)
-    taken = [_chosen(ground_, Lineage(ground_, result[one])) for one in sets]
-    broken = [goal.promise for goal in goals if sets and goal.broken(first, goal.undisturbed(first))]
-    shown = model(faults.net(first.chosen), _chosen(ground_, first, all_of_it=True)) if sets else good
-    vacuous: str | None = ""
-    if invariant is not None:
-        vacuous = "" if any(rule.head.relation == invariant for rule in rules) or events else _NEVER.format(invariant)
-    elif not sets:
-        vacuous = _vacuous(search, ff_post, good.at(eot)[pre], pre, post)
-    return Verdict(
+    question = _Question(rules, faults, pre, post, invariant, events or {}, seed, progress, limit, seconds, model)
+    decision = question.decide(engine)
+    sets = sorted(decision.counterexamples, key=lambda one: one.words)
+    first = sets[0] if sets else None
+    net = faults.net(first.faults if first is not None else ())
+    verdict = Verdict(
         bool(sets),
-        sets[0].bit_count() if sets else None,
-        tuple(tuple(faults.words(one)) for one in sets),
-        tuple(sorted(broken, key=lambda one: (one.time, order(one.row)))),
-        tuple(ff_post),
-        search.runs,
-        shown,
-        faults.net(first.chosen),
-        vacuous,
-        tuple(tuple(one) for one in taken),
-        ground_.open,
+        len(first.faults) if first is not None else None,
+        tuple(one.words for one in sets),
+        first.broken if first is not None else (),
+        tuple(decision.ff_post),
+        decision.runs,
+        net,
+        partial(model, net, first.choices(rules, all_of_it=True) if first is not None else ()),
+        question.vacuous(decision),
+        tuple(tuple(one.choices(rules)) for one in sets),
+        decision.open,
         seed if any(rule.choices for rule in rules) else None,
+        decision.engine,
     )
+    verdict.check()
+    return verdict
 
 
-_NEVER: Final = "no rule and no fact makes a row of {}"
+@frozen
+class _Decision:
+    """What an engine found; *obliges* says whether anything is ever promised, None if that is not known."""
+
+    engine: str
+    counterexamples: list[Counterexample]
+    ff_post: Sequence[Row]
+    open: bool
+    runs: int
+    obliges: bool | None = True
 
 
-def _promises(ground: Ground, pre: str, post: str, eot: int, ff_post: Iterable[Row] | None) -> Iterator[Goal]:
-    """What is promised of rows that may oblige: of those that ``post`` has without faults, if that is decided."""
-    for fact, number in ground.numbers.items():
-        if fact[0] == post and fact[2] == eot and (ff_post is None or fact[1] in ff_post):
-            when = ground.numbers.get((pre, fact[1], eot))
-            if when is not None:
-                yield Goal(Broken(*fact), when, number, number if ff_post is None else None)
+@frozen
+class _Question:
+    rules: Sequence[Rule]
+    faults: Faults
+    pre: str
+    post: str
+    invariant: str | None
+    events: Facts
+    seed: int | None
+    progress: Callable[[Progress], object] | None
+    limit: int
+    seconds: float | None
+    model: Callable[[Net], Model]
 
+    def decide(self, engine: Engine) -> _Decision:
+        """Ask the solver where that can be, or else search; raises :class:`Undecided`, :class:`Unverifiable`."""
+        deadline = None if self.seconds is None else monotonic() + self.seconds
+        if engine == "search":
+            return self.search(deadline, "search")
+        if not is_there():
+            if engine == "clingo":
+                raise Unverifiable(f"clingo is not installed: {INSTALL}")
+            return self.search(deadline, "search, as clingo is not installed")
+        try:
+            return self.solve(deadline)
+        except Unencodable as error:
+            if engine == "clingo":
+                raise Unverifiable(f"clingo cannot decide it: {error}: leave the choice of the engine to us") from None
+            return self.search(deadline, f"search, as clingo cannot: {error}")
 
-def _vacuous(search: _Search, ff_post: Sequence[Row], ff_pre: Sequence[Row], pre: str, post: str) -> str | None:
-    """Why a specification that nothing breaks promises nothing, if that is so; None where it is not known."""
-    if set(ff_post) & set(ff_pre):
-        return ""
-    if not ff_post and not search.ground.open:
-        return f"{post} is empty in the run without faults, so that nothing is promised"
-    wanted = [evolve(goal, unless=None) for goal in search.goals]
-    try:
-        if _Search(search.ground, wanted, None, search.limit).run():
+    def solve(self, deadline: float | None) -> _Decision:
+        """Ask the solver."""
+        told = self.progress or _untold
+        asked = Symbolic(
+            self.rules, self.faults, self.pre, self.post, self.invariant, self.events, self.seed, deadline, told
+        )
+        try:
+            asked.begin()
+            sets = asked.smallest()
+            promised = asked.promised() if self.invariant is None else []
+            ff_post = self.ff_post() if promised is None else promised
+            obliges = bool(sets) or self.invariant is not None or asked.obliges()
+            return _Decision("clingo", sets, ff_post, asked.open, 0, obliges)
+        except OutOfTime as over:
+            least = (
+                f"none of fewer than {over.least} faults is a counterexample" if over.least else "nothing is excluded"
+            )
+            best = asked.best.words if asked.best is not None else None
+            found = "none is found" if best is None else f"the best so far is {', '.join(best) or 'no fault at all'}"
+            remedy = "give more time (seconds), or lower the bounds"
+            raise Undecided(f"not decided within {self.seconds:g} s: {least}, {found}: {remedy}", asked.best) from None
+
+    def search(self, deadline: float | None, engine: str) -> _Decision:
+        """Search by lineage."""
+        faults = self.faults
+        times = range(faults.start, faults.eot + 1) if self.invariant is not None else [faults.eot]
+        names = specified(self.pre, self.post, self.invariant)
+        goals_at = [(name, time) for name in names for time in times]
+        grounded = ground(self.rules, faults, goals_at, self.events, self.seed, MAX_INSTANCES)
+        ff_post = self.ff_post() if self.invariant is None else []
+        if self.invariant is not None:
+            goals = forbidden(grounded, self.invariant)
+        else:
+            goals = list(promises(grounded, self.pre, self.post, faults.eot, ff_post))
+        search = Search(grounded, goals, self.progress, self.limit, deadline)
+        sets = search.smallest()
+        obliges = True if sets or self.invariant is not None else search.obliges()
+        return _Decision(engine, sets, ff_post, grounded.open, search.runs, obliges)
+
+    def ff_post(self) -> list[Row]:
+        """What ``post`` has at the end without faults, under the choices of a run without a seed."""
+        return list(self.model(self.faults.net(())).at(self.faults.eot)[self.post])
+
+    def vacuous(self, decision: _Decision) -> str | None:
+        """Why a specification that nothing breaks promises nothing, if that is so; None where it is not known."""
+        if self.invariant is not None:
+            given = self.events or any(rule.head.relation == self.invariant for rule in self.rules)
+            return "" if given else f"no rule and no fact makes a row of {self.invariant}"
+        if decision.obliges is None:
+            return None
+        if decision.obliges:
             return ""
-    except Undecided:
-        return None
-    return f"no row that {post} has without faults is ever in {pre}, so that nothing is promised"
+        if not decision.ff_post and not decision.open:
+            return f"{self.post} is empty in the run without faults, so that nothing is promised"
+        return f"no row that {self.post} has without faults is ever in {self.pre}, so that nothing is promised"
 
 
-def _chosen(ground_: Ground, lineage: Lineage, *, all_of_it: bool = False) -> list[Chosen]:
-    """What is taken in a run; if not *all of it*, only where something else could have been."""
-    values: dict[tuple[int, int], list[Row]] = {}
-    names: dict[int, str] = {}
-    for group in ground_.choosing:
-        choosing = group.choosing
-        if choosing is None:
-            continue
-        held = [group.values[at] for at in group.held(lineage.true.__getitem__)]
-        rows = choosing.kept(held, lineage.chosen, ground_.faults)[0]
-        if not all_of_it:
-            rows &= choosing.contested(held)
-        values.setdefault((choosing.time, choosing.rule), []).extend(rows)
-        names[choosing.rule] = group.rule.head.relation
-    return [
-        Chosen(rule, names[rule], time, tuple(sorted(rows, key=order)))
-        for (time, rule), rows in sorted(values.items())
-        if rows
-    ]
+def _untold(progress: Progress) -> None:
+    """Nobody wants to know."""
 
 
 def specified(pre: str = "pre", post: str = "post", invariant: str | None = None, **_: object) -> list[str]:
@@ -330,98 +375,3 @@ def _possible(columns: dict[str, int], faults: Faults, pre: str, post: str, inva
     if min(faults.crashes, faults.eff, faults.late) < 0:
         budgets = f"eff is {faults.eff}, crashes are {faults.crashes}, late is {faults.late}"
         raise Unverifiable(f"a budget is 0 or more: {budgets}")
-
-
-@frozen
-class Goal:
-    """A promise: it is broken where one atom is true and, if there is another, that is false.
-
-    It is one only under choices with which a third atom, if there is one, is true without faults.
-    """
-
-    promise: Broken
-    when: int
-    unless: int | None
-    promised: int | None = None
-
-    @property
-    def atoms(self) -> list[int]:
-        """The atoms that it looks at."""
-        return [atom for atom in (self.when, self.unless, self.promised) if atom is not None]
-
-    def undisturbed(self, lineage: Lineage) -> Lineage | None:
-        """The same without faults, where the promise depends on that."""
-        if self.promised is None:
-            return None
-        wrong = lineage.ground.faults.wrong
-        return Lineage(lineage.ground, lineage.chosen & ~wrong, lineage.spared | wrong, lineage.blocks)
-
-    def broken(self, lineage: Lineage, good: Lineage | None) -> bool:
-        """Whether the promise is broken, and is one."""
-        held = self.unless is not None and lineage.true[self.unless]
-        return lineage.true[self.when] and not held and self.owed(good)
-
-    def owed(self, good: Lineage | None) -> bool:
-        """Whether it is a promise, by what is true without faults."""
-        return self.promised is None or good is None or good.true[self.promised]
-
-    def support(self, lineage: Lineage, good: Lineage | None) -> int:
-        """The decisions of which one must be added to break it."""
-        supports = [] if lineage.true[self.when] else [lineage.support[self.when]]
-        if self.unless is not None and lineage.true[self.unless]:
-            supports.append(lineage.support[self.unless])
-        if good is not None and self.promised is not None and not good.true[self.promised]:
-            supports.append(good.support[self.promised])
-        return min(supports, key=smallest)
-
-
-@define(eq=False)
-class _Search:
-    """Sets of decisions by their faults.  Each is tried once for a goal: what comes of one is spared in the next."""
-
-    ground: Ground
-    goals: list[Goal]
-    progress: Callable[[Progress], object] | None
-    limit: int
-    runs: int = 0
-
-    def run(self) -> dict[int, int]:
-        """The smallest sets of faults that break a promise, each with the decisions under which it does."""
-        tick, wrong = count(), self.ground.faults.wrong
-        cones = [self.ground.cone(goal.atoms) for goal in self.goals]
-        waiting = [(0, next(tick), goal, 0, 0) for goal in range(len(self.goals))]
-        counterexamples: dict[int, int] = {}
-        reported = -1
-        while waiting:
-            size, _, number, chosen, spared = heappop(waiting)
-            if counterexamples and size > min(one.bit_count() for one in counterexamples):
-                break
-            if chosen & wrong in counterexamples:
-                continue
-            if self.progress is not None and size > reported:
-                reported = size
-                self.progress(Progress(size, self.runs, len(waiting) + 1))
-            if self.runs >= self.limit:
-                raise Undecided(self.far(size))
-            self.runs += 1
-            goal, lineage = self.goals[number], Lineage(self.ground, chosen, spared, cones[number])
-            good = goal.undisturbed(lineage)
-            if goal.broken(lineage, good):
-                counterexamples[chosen & wrong] = chosen
-                continue
-            for bit in bits_of(goal.support(lineage, good)):
-                more = size + (bit & wrong > 0)
-                if not counterexamples or more == size:
-                    heappush(waiting, (more, next(tick), number, chosen | bit, spared))
-                spared |= bit
-        return counterexamples
-
-    def far(self, size: int) -> str:
-        """How far a search that ends here has come."""
-        text = f"after {self.limit} runs there is no verdict; none of fewer than {size} faults is a counterexample"
-        if not self.ground.open:
-            return f"{text}: raise the limit, or lower eot, eff, crashes or late"
-        if not size:
-            text = f"after {self.limit} runs there is no verdict; not all choices have been tried, even without faults"
-        covered = ", whatever is chosen" if size else ""
-        return f"{text}{covered}: raise the limit, lower eot, eff, crashes or late, or try the choices of one seed"

@@ -193,7 +193,7 @@ def test_why() -> None:
         (["verify", RETRY, *BOUNDS, "--eff", "-1"], 2, "--eff"),
         (["verify", RETRY, *BOUNDS[:6], "--nodes", "a,,b"], 2, "a node without a name"),
         (["verify", RETRY, *BOUNDS, "--post", "pots"], 1, "no relation 'pots'"),
-        (["verify", RETRY, *BOUNDS, "--limit", 3], 1, "after 3 runs there is no verdict"),
+        (["verify", RETRY, *BOUNDS, "--limit", 3, "--engine", "search"], 1, "after 3 runs there is no verdict"),
         (["verify", RETRY, *BOUNDS, "--output", "/nowhere/s.json"], 1, "cannot write /nowhere/s.json"),
         (["verify", "none.ded", *BOUNDS], 1, "cannot read none.ded"),
         (["run", RETRY, "--until", 3, "--delay", "3-1"], 2, "is no delay"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syndicate.dedalus import Program
+from syndicate.dedalus.verify.counterexample import Progress
 from syndicate.dedalus.verify.faults import Faults
-from syndicate.dedalus.verify.verdict import Progress
+from syndicate.dedalus.verify.verdict import Engine
 from syndicate.errors import DedalusRejected, FactError, Undecided, Unverifiable
 from tests.syndicate.dedalus.verify.brute import brute
 from tests.syndicate.dedalus.verify.senders import NODES, programs
@@ -25,15 +27,19 @@ MOST_RUNS = 2_500
 """Of the search for one of the known verdicts; there are 2 ** 60 sets of faults within the widest bounds."""
 
 
+@pytest.mark.parametrize("engine", ["clingo", "search"])
 @pytest.mark.parametrize("case", VERDICTS, ids=lambda c: f"{c['program']}-{c['eot']}-{c['eff']}-{c['max_crashes']}")
-def test_verdict(case: dict[str, Any]) -> None:
+def test_verdict(case: dict[str, Any], engine: Engine) -> None:
     """The verdict, and all smallest counterexamples, are those that are known, and few runs give them."""
+    if engine == "clingo":
+        pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
     found = Program.load(CASES / case["program"]).verify(
-        eot=case["eot"], eff=case["eff"], crashes=case["max_crashes"], nodes=case["nodes"]
+        eot=case["eot"], eff=case["eff"], crashes=case["max_crashes"], nodes=case["nodes"], engine=engine
     )
-    assert 0 < found.runs <= MOST_RUNS
+    assert found.runs <= MOST_RUNS
+    assert (found.runs > 0) is (engine == "search")
     wanted = {name: case[name] for name in ("violation_exists", "min_faults", "min_counterexamples")}
-    assert found.to_json() == {**wanted, **PLAIN, "choices": [[]] * case["n_min"] or None}
+    assert found.to_json() == {**wanted, **PLAIN, "choices": [[]] * case["n_min"] or None, "engine": engine}
     assert len(found.min_counterexamples) == case["n_min"]
     assert sorted(map(list, found.ff_post)) == sorted(case["ff_post"])
 
@@ -68,7 +74,10 @@ def agrees(program: Program, bounds: tuple[int, int, int, int], invariant: str |
     if program.check():
         return
     eot, eff, crashes, late = bounds
-    found = program.verify(eot=eot, eff=eff, crashes=crashes, late=late, nodes=NODES, invariant=invariant)
+    asked: dict[str, Any] = {
+        "eot": eot, "eff": eff, "crashes": crashes, "late": late, "nodes": NODES, "invariant": invariant
+    }  # fmt: skip
+    found = program.verify(**asked, engine="search")
     least, sets, promising = brute(program, Faults(NODES, 1, eot, eff, crashes, late), invariant=invariant)
     assert (found.min_faults, list(found.min_counterexamples)) == (least, sets)
     assert (found.vacuous == "") is promising
@@ -77,6 +86,11 @@ def agrees(program: Program, bounds: tuple[int, int, int, int], invariant: str |
         assert again.to_json() == found.model.to_json()
         for one in found.broken:
             assert (one.row in again.at(one.time)[one.relation]) is one.never
+    if importlib.util.find_spec("clingo"):
+        solved = program.verify(**asked)
+        assert solved.engine == "clingo"
+        assert {**solved.to_json(), "choices": None, "engine": ""} == {**found.to_json(), "choices": None, "engine": ""}
+        assert (solved.vacuous, solved.ff_post, solved.open) == (found.vacuous, found.ff_post, found.open)
 
 
 # ------------------------------------------------------------------------------------------------------ other questions
@@ -84,13 +98,14 @@ def agrees(program: Program, bounds: tuple[int, int, int, int], invariant: str |
 
 def test_an_invariant_broken_without_faults() -> None:
     """An invariant may be broken by no fault at all: one counterexample, the empty set."""
-    found = Program.parse("p(1)@2; bad(X) :- p(X);").verify(eot=3, eff=0, nodes=["a"], invariant="bad")
+    found = Program.parse("p(1)@2; bad(X) :- p(X);").verify(eot=3, eff=0, nodes=["a"], invariant="bad", engine="search")
     assert found.to_json() == {
         "violation_exists": True,
         "min_faults": 0,
         "min_counterexamples": [[]],
         **PLAIN,
         "choices": [[]],
+        "engine": "search",
     }
     assert [(one.row, one.time, one.never) for one in found.broken] == [((1,), 2, True)]
 
@@ -115,7 +130,7 @@ def test_sums_of_few_rows_are_tried_of_many_refused() -> None:
 
     assert program(5).verify(eot=3, eff=2, nodes="ab").min_counterexamples == (('drop("a","b",1)',),)
     with pytest.raises(Unverifiable, match="sums up 13 rows"):
-        program(13).verify(eot=3, eff=2, nodes="ab")
+        program(13).verify(eot=3, eff=2, nodes="ab", engine="search")
 
 
 def test_the_first_counterexample_is_shown_and_repeated() -> None:
@@ -138,7 +153,7 @@ def test_progress_is_told() -> None:
     """Each size of sets is told once, when the smaller ones are done."""
     told: list[Progress] = []
     program = Program.load(CASES / "verdicts" / "retry.ded")
-    found = program.verify(eot=6, eff=3, crashes=1, nodes="abc", progress=told.append)
+    found = program.verify(eot=6, eff=3, crashes=1, nodes="abc", progress=told.append, engine="search")
     assert [one.size for one in told] == [0, 1, 2]
     assert told[-1].runs < found.runs
 
@@ -170,7 +185,7 @@ def test_the_limit_is_no_verdict() -> None:
     """A search that reaches its limit says what it knows instead of a verdict."""
     program = Program.load(CASES / "verdicts" / "relay_forever.ded")
     with pytest.raises(Undecided, match="after 50 runs there is no verdict; none of fewer than 4 faults"):
-        program.verify(eot=6, eff=3, crashes=1, nodes="abc", limit=50)
+        program.verify(eot=6, eff=3, crashes=1, nodes="abc", limit=50, engine="search")
     with pytest.raises(DedalusRejected, match="unsafe"):
         Program.parse("p(X) :- q(Y);").verify(eot=6, eff=3, nodes="abc")
 

@@ -1,0 +1,195 @@
+"""clingo, as far as we use it: a program grounded piece by piece, and solved with a look at the clock.
+
+>>> solver = Solver()
+>>> solver.add("1 { p(1..3) } 1. #minimize { X : p(X) }. #show p/1.")
+>>> [str(*model.shown) for model in solver.smallest()]
+['p(1)']
+
+Contract: Ctrl-C and the end of the time come through while clingo works.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time as clock
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+from attrs import define, field, frozen
+
+from syndicate.dedalus.ast import Row, Value, compute
+from syndicate.errors import DedalusArithmetic
+
+if TYPE_CHECKING:
+    import clingo
+
+LARGEST: Final = 1 << 20
+"""clingo's numbers have 32 bits, and it does not say when a total has more."""
+MOST_COMPUTED: Final = 2_000_000
+"""So many times a program computes something: one that computes more has no end, perhaps."""
+_GLANCE: Final = 0.05
+"""Seconds after which the clock is looked at."""
+
+
+class Unencodable(Exception):
+    """What clingo has no equal for; the search by lineage decides it."""
+
+
+class OutOfTime(Exception):
+    """The time is over; *least* is a cost below which nothing was left."""
+
+    def __init__(self, least: int = 0) -> None:
+        super().__init__()
+        self.least = least
+
+
+def is_there() -> bool:
+    """Whether clingo is installed."""
+    return importlib.util.find_spec("clingo") is not None
+
+
+@frozen
+class Answer:
+    """A stable model: the symbols it shows, its cost, and whether none is less."""
+
+    shown: tuple[clingo.Symbol, ...]
+    cost: tuple[int, ...]
+    best: bool
+
+
+def value_of(symbol: clingo.Symbol) -> Value:
+    """The value that a symbol is."""
+    import clingo
+
+    return symbol.number if symbol.type is clingo.SymbolType.Number else symbol.string
+
+
+def row_of(symbols: Sequence[clingo.Symbol]) -> Row:
+    """The row that symbols are."""
+    return tuple(map(value_of, symbols))
+
+
+@define(eq=False)
+class Solver:
+    """A program for clingo, which can be added to; *deadline* is one of ``time.monotonic``.
+
+    *rank* says in which order a seed chooses.
+    """
+
+    deadline: float | None = None
+    rank: Callable[[int, int, Row], str] | None = None
+    control: clingo.Control = field(init=False)
+    parts: int = 0
+    computed: int = 0
+    wrong: str = ""
+    least: int = 0
+    bounded: Callable[[int], object] = lambda least: None
+
+    def __attrs_post_init__(self) -> None:
+        import clingo
+
+        self.control = clingo.Control(["--warn=none"], logger=self._heard)
+
+    def _heard(self, code: clingo.MessageCode, text: str) -> None:
+        import clingo
+
+        if code in (clingo.MessageCode.OperationUndefined, clingo.MessageCode.RuntimeError):
+            self.wrong = self.wrong or text.strip()
+
+    # --------------------------------------------------------------------------- what clingo asks while it grounds
+
+    def compute(self, op: clingo.Symbol, left: clingo.Symbol, right: clingo.Symbol) -> Sequence[clingo.Symbol]:
+        """The engine's arithmetic; what is wrong has no value, and is noted."""
+        import clingo
+
+        self.computed += 1
+        if self.computed > MOST_COMPUTED:
+            raise Unencodable(f"it computes more than {MOST_COMPUTED} times")
+        try:
+            value = compute(op.string, value_of(left), value_of(right))
+        except DedalusArithmetic as error:
+            self.wrong = self.wrong or str(error)
+            return []
+        if not isinstance(value, int) or abs(value) > LARGEST:
+            raise Unencodable(f"it computes {value}")
+        return [clingo.Number(value)]
+
+    def rank_of(self, rule: clingo.Symbol, time: clingo.Symbol, values: clingo.Symbol) -> clingo.Symbol:
+        """The place of a value in the order in which a seed chooses."""
+        import clingo
+
+        assert self.rank is not None
+        return clingo.String(self.rank(rule.number, time.number, row_of(values.arguments)))
+
+    # --------------------------------------------------------------------------------------------------- questions
+
+    def add(self, text: str) -> None:
+        """Add to the program; raises :class:`OutOfTime`, :class:`Unencodable`."""
+        part = f"part{self.parts}"
+        self.parts += 1
+        self.control.add(part, [], text)
+        self.control.ground([(part, [])], context=_Asked(self))
+        if self.wrong:
+            raise Unencodable(self.wrong)
+        self.check()
+
+    def check(self) -> None:
+        """Raise :class:`OutOfTime` if the time is over."""
+        if self.deadline is not None and clock.monotonic() > self.deadline:
+            raise OutOfTime(self.least)
+
+    def true(self, name: str, arity: int) -> list[Row]:
+        """The rows of what is certain, by the name of its predicate."""
+        atoms = self.control.symbolic_atoms.by_signature(name, arity)
+        return [row_of(atom.symbol.arguments) for atom in atoms if atom.is_fact]
+
+    def solve(self, *arguments: str, assuming: Sequence[str] = ()) -> Iterator[Answer]:
+        """The answers, as clingo comes upon them; raises :class:`OutOfTime`."""
+        import clingo
+
+        configuration = self.control.configuration
+        for argument in arguments:
+            name, _, value = argument.partition("=")
+            setattr(configuration.solve if name in _SOLVING else configuration.solver, name, value)
+        self.least = 0
+        assumed = [(clingo.parse_term(name), True) for name in assuming]
+        with self.control.solve(assumptions=assumed, yield_=True, async_=True, on_unsat=self._bounded) as handle:
+            while True:
+                while not handle.wait(_GLANCE):
+                    self.check()
+                model = handle.model()
+                if model is None:
+                    return
+                yield Answer(tuple(model.symbols(shown=True)), tuple(model.cost), model.optimality_proven)
+                self.check()
+                handle.resume()
+
+    def _bounded(self, lower: Sequence[int]) -> None:
+        if lower and lower[0] > self.least:
+            self.least = lower[0]
+            self.bounded(self.least)
+
+    def smallest(self) -> Iterator[Answer]:
+        """The answers of least cost, each once by what is projected."""
+        for answer in self.solve("models=0", "opt_mode=optN", "opt_strategy=usc", "project=auto"):
+            if not any(answer.cost):  # nothing else costs as little
+                yield answer
+                return
+            if answer.best:
+                yield answer
+
+
+_SOLVING: Final = frozenset({"models", "opt_mode", "project"})
+
+
+@define(eq=False)
+class _Asked:
+    """What clingo may call."""
+
+    solver: Solver
+
+    def compute(self, op: clingo.Symbol, left: clingo.Symbol, right: clingo.Symbol) -> Sequence[clingo.Symbol]:
+        return self.solver.compute(op, left, right)
+
+    def rank(self, rule: clingo.Symbol, time: clingo.Symbol, values: clingo.Symbol) -> clingo.Symbol:
+        return self.solver.rank_of(rule, time, values)

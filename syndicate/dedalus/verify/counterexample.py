@@ -1,0 +1,83 @@
+"""Counterexamples: faults and choices with which a run breaks what was promised.
+
+>>> Broken("post", ("a",), 4).what, Broken("two_owners", ("a", "b"), 2, never=True).what
+('is missing', 'is there, and must never be')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from attrs import frozen
+
+from syndicate.dedalus.ast import Row, Rule
+from syndicate.dedalus.choice import Dependencies
+from syndicate.dedalus.timeline import Chosen, order
+from syndicate.dedalus.verify.faults import Fault
+
+
+@frozen
+class Broken:
+    """A row of *relation* at *time* that a specification promised; or, if *never*, that it ruled out."""
+
+    relation: str
+    row: Row
+    time: int
+    never: bool = False
+
+    @property
+    def what(self) -> str:
+        """What is wrong with it."""
+        return "is there, and must never be" if self.never else "is missing"
+
+
+@frozen
+class Counterexample:
+    """Faults, the rows that they break, and the values *chosen* among *candidates*, by the rule's number and time."""
+
+    faults: tuple[Fault, ...]
+    broken: tuple[Broken, ...]
+    chosen: Mapping[tuple[int, int], frozenset[Row]]
+    candidates: Mapping[tuple[int, int], frozenset[Row]]
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The faults as they are written, sorted."""
+        return tuple(sorted(map(str, self.faults)))
+
+    def choices(self, rules: Sequence[Rule], *, all_of_it: bool = False) -> list[Chosen]:
+        """What is taken in the run; if not *all of it*, only where something else could have been."""
+        result = []
+        for (number, time), rows in sorted(self.chosen.items(), key=lambda item: (item[0][1], item[0][0])):
+            rule = rules[number]
+            shown = rows if all_of_it else rows & contested(rule, self.candidates[number, time])
+            if shown:
+                result.append(Chosen(number, rule.head.relation, time, tuple(sorted(shown, key=order))))
+        return result
+
+
+def contested(rule: Rule, candidates: frozenset[Row]) -> frozenset[Row]:
+    """The candidates of a rule's choices of which not all can be taken.
+
+    >>> from syndicate.dedalus.parse import parse
+    >>> (rule,) = [one for one in parse("p(X, Y) :- q(X, Y), choose((X), (Y));")]
+    >>> sorted(contested(rule, frozenset({(1, 2), (1, 3), (2, 2)})))
+    [(1, 2), (1, 3)]
+    """
+    dependencies = Dependencies(rule.choices)
+    groups = dependencies.components(sorted(candidates, key=repr))
+    return frozenset(one for group in groups if len(dependencies.first(group)) < len(group) for one in group)
+
+
+@frozen
+class Progress:
+    """How far a verdict is: no set of fewer faults than *size* is a counterexample; *best* is the least one so far.
+
+    *runs* were made, *waiting* sets are still to be tried; a solver has read the timesteps until *time*.
+    """
+
+    size: int
+    runs: int = 0
+    waiting: int = 0
+    time: int = 0
+    best: Counterexample | None = None
