@@ -373,9 +373,8 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
         self._finished = False
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
-        """Send, in pieces of any size, as far as the window lets."""
-        await trio.lowlevel.checkpoint()
-        await self.life.going()
+        """Send, in pieces of any size, as far as the window lets; between two pieces others have their chance."""
+        await self._attend()
         left, out = bytes(data), self.out
         while left:
             self._check()
@@ -388,6 +387,15 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
             piece = left[: min(room, self._piece(len(left)))]
             out.put(piece)
             left = left[len(piece) :]
+            if left:
+                await trio.lowlevel.checkpoint()
+                await self._attend()
+
+    async def _attend(self) -> None:
+        """Be cancelled, stand still, or go on at once: to give way to other tasks each time would only cost time."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        if self.life.paused or self.life.dead:
+            await self.life.going()
 
     def _piece(self, size: int) -> int:
         """Whole most of the time; else any part."""
@@ -423,9 +431,7 @@ class SimulatedStream(trio.abc.HalfCloseableStream):
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """What has come; ``b""`` at the end."""
         pipe = self.inward
-        if pipe.waiting or pipe.broken or pipe.ended or self.closed:
-            await trio.lowlevel.checkpoint()
-        await self.life.going()
+        await self._attend()
         while not pipe.waiting:
             if self.closed:
                 raise trio.ClosedResourceError("this side was closed")

@@ -43,8 +43,8 @@ class Stage(ABC):
         self.tape = tape
         self.traced = traced
         self.history = History()
-        self.virtual = VirtualClock()
         self.agenda = Agenda()
+        self.virtual = VirtualClock(self.agenda)
         self.network = SimulatedNetwork(tape, self.agenda)
         self.processes: dict[str, Process] = {}
         self.violation: Violation | None = None

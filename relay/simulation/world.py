@@ -156,7 +156,7 @@ class World(Stage):
             self.nursery = nursery
             for process in list(self.processes.values()):
                 process.start()
-            await self.agenda.run()
+            await self.agenda.ended()
             self.over = True
             for process in self.processes.values():
                 if process.life is not None:

@@ -25,6 +25,7 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from math import inf
 from time import perf_counter
 from typing import Final
 
@@ -218,7 +219,7 @@ class System:
     # ------------------------------------------------------------------------------------------------ the pump
 
     @trio.lowlevel.disable_ki_protection  # asked twice, a turn that does not end is interrupted
-    def drain(self, seconds: float = float("inf")) -> None:
+    def drain(self, seconds: float = inf) -> None:
         """Run turns until none is left, or about *seconds* have passed."""
         queue, turn, clock = self.queue, self.turn, self.stopwatch or perf_counter
         end = clock() + seconds
@@ -323,13 +324,17 @@ class System:
                 if not self.queue:
                     return
                 continue
-            self._wake = trio.Event()
             self._parked = True
             try:
-                with trio.move_on_at(self._timers[0][0] if self._timers else trio.current_time() + 3600):
-                    await self._wake.wait()
+                await self.park(self._timers[0][0] if self._timers else inf)
             finally:
                 self._parked = False
+
+    async def park(self, deadline: float) -> None:
+        """Wait until there is something to do, or until *deadline*."""
+        self._wake = trio.Event()
+        with trio.move_on_at(min(deadline, trio.current_time() + 3600)):
+            await self._wake.wait()
 
     async def breathe(self) -> None:
         """Let other tasks have their chance, between two slices of turns."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Final, TypeVar
 
 import trio
@@ -128,6 +129,7 @@ class SimulatedSystem(System):
         self._step = SLICE
         self._instant = -1.0
         self._began = 0
+        self._alarm = math.inf
         self.stopwatch = self._tick
         self.turn.tracing = self._trace_turn
 
@@ -159,6 +161,19 @@ class SimulatedSystem(System):
             await self.life.going()
         else:
             await trio.lowlevel.checkpoint()
+
+    async def park(self, deadline: float) -> None:
+        """Wait for work, or for the alarm that the agenda gives at *deadline*: no timer of trio's is set for it."""
+        if deadline < self._alarm:
+            self._alarm = deadline
+            self.life.clock.agenda.put(deadline, partial(self._ring, deadline))
+        self._wake = trio.Event()
+        await self._wake.wait()
+
+    def _ring(self, deadline: float) -> None:
+        if deadline == self._alarm:
+            self._alarm = math.inf
+        self._awaken()
 
     def stop(self) -> None:
         """Stop all actors in order, unless it is too late for that."""

@@ -174,7 +174,7 @@ def test_what_is_paused_does_nothing() -> None:
         process = world.process("p", boot)
         world.at(2.5, lambda: process.pause(4.0))
 
-    assert run(world_of, until=10.0).held
+    assert run(world_of, until=10.5).held
     assert ticks == [1.0, 2.0, 6.5, 7.0, 8.0, 9.0, 10.0]
 
 
