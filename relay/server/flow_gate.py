@@ -54,6 +54,7 @@ class Tap:
 
     def __init__(self, stream: Stream, traffic: Traffic | None = None) -> None:
         self.name = stream.name
+        self.connection = stream.connection
         self.received = 0
         self.closed = trio.Event()
         self._stream = stream

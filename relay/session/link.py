@@ -218,5 +218,6 @@ def open_link(
         admitted=admitted,
         charge=charge,
     )
+    link.session.connection = stream.connection
     linked_task(link.run)
     return link.session

@@ -86,14 +86,15 @@ _SHARE: Final = 64
 
 class Session:
     """One peer.  Lives in the facet that is current when it is made, and ends with it.
-
     *codec* may come later, with the peer's first byte.  *publish* is what the peer finds under number 0.  *wake* is
     called when there is something to take, *repaid* when what was fed is done, and when the debt has shrunk, *admitted*
     when a peer that was ``untrusted`` has been given something by the gatekeeper that it finds under number 0; until
     then *charge* is asked whether so many bytes may be held of it.
-    ``reason`` says why the session ended, once it has; ``pings`` whether the peer is known to send Nops, and ``lively``
-    whether it has said so at the start; ``ping`` is how often it is to hear something, in seconds.
+    ``connection`` is what both sides call it, the dialler's address; ``reason`` says why it ended, once it has;
+    ``pings`` whether the peer is known to send Nops, ``lively`` whether it said so at the start, ``ping`` how often.
     """
+
+    connection = ""
 
     def __init__(
         self,

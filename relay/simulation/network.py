@@ -70,7 +70,7 @@ class SimulatedNetwork:
         self._ports += 1
         return self._ports - 1
 
-    async def connect(self, life: Life, address: Address) -> SimulatedStream:
+    async def connect(self, life: Life, address: Address) -> tuple[SimulatedStream, str]:
         """Dial; the other side calls us by our name and a number that counts our connections."""
         life.check()
         number = self._dialled[life.name] = self._dialled.get(life.name, 0) + 1
@@ -90,7 +90,7 @@ class SimulatedNetwork:
             (pair.ours if forwards else pair.theirs).out.cut_at = size
         life.note("connects", f"#{pair.number} to {entrance.life.name}")
         entrance.come((pair.theirs, pair.name))
-        return pair.ours
+        return pair.ours, pair.name
 
     def listen(self, life: Life, address: Address) -> SimulatedEntrance:
         """Open an entrance."""
@@ -193,8 +193,8 @@ class Access:
         self._network = network
         self._life = life
 
-    async def connect(self, address: Address) -> trio.abc.HalfCloseableStream:
-        """Reach a place."""
+    async def connect(self, address: Address) -> tuple[trio.abc.HalfCloseableStream, str]:
+        """Reach a place, and what it calls us."""
         return await self._network.connect(self._life, address)
 
     async def listen(self, address: Address) -> Sequence[Entrance]:

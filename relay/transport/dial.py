@@ -51,7 +51,7 @@ async def open_stream(
     deadline = trio.current_time() + limits.opening
     try:
         with trio.fail_at(deadline):
-            stream: trio.abc.HalfCloseableStream = await network().connect(address)
+            stream, connection = await network().connect(address)
     except trio.TooSlowError:
         raise ConnectError(f"cannot connect to {address}: no answer within {limits.opening:.0f} s") from None
     except OSError as e:
@@ -62,7 +62,7 @@ async def open_stream(
                 context = tls if isinstance(tls, ssl.SSLContext) else (tls or Tls()).client_context()
                 stream = await _shake_hands(stream, context, address)
             if address.web:
-                return await ask(stream, address.netloc, address.path, str(address), limits.frame)
+                return await ask(stream, address.netloc, address.path, str(address), limits.frame, connection)
     except trio.TooSlowError:
         await trio.aclose_forcefully(stream)
         raise ConnectError(silent(address, limits)) from None
@@ -76,7 +76,7 @@ async def open_stream(
     except BaseException:
         await trio.aclose_forcefully(stream)
         raise
-    return Greeted(stream, str(address))
+    return Greeted(stream, str(address), connection)
 
 
 def silent(address: Address, limits: Limits) -> str:

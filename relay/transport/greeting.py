@@ -39,8 +39,8 @@ def foreign_protocol(first: bytes) -> str | None:
 class Greeted(ByteStream):
     """Bytes from a server, which end at once if another kind of server answers."""
 
-    def __init__(self, stream: trio.abc.HalfCloseableStream, name: str) -> None:
-        super().__init__(stream, name)
+    def __init__(self, stream: trio.abc.HalfCloseableStream, name: str, connection: str) -> None:
+        super().__init__(stream, name, connection)
         self._first = True
 
     async def receive(self) -> bytes:

@@ -84,7 +84,7 @@ class NetworkDoor:
                 await trio.sleep(_BREATH)
                 continue
             if self._greet is None:
-                await welcome(ByteStream(stream, name))
+                await welcome(ByteStream(stream, name, connection=name))
             else:
                 nursery.start_soon(self._shake_hands, self._greet, stream, name, welcome)
 
@@ -189,7 +189,7 @@ def _greeting(address: Address, tls: Tls | None, limits: Limits, origins: Sequen
             carrier = secured = SecureStream(stream, context)
             await secured.handshake()
         if not address.web:
-            return ByteStream(carrier, name)
+            return ByteStream(carrier, name, connection=name)
         return await answer(carrier, partial(_allow, address, origins), name, limits.frame)
 
     return greet

@@ -20,7 +20,7 @@ import trio
 from attrs import evolve
 
 from relay.transport.address import Address
-from relay.transport.sockets import listen_unix, name_of, open_socket, remove, tune
+from relay.transport.sockets import listen_unix, name_of, open_socket, own_name_of, remove, tune
 
 
 class Entrance(Protocol):
@@ -40,8 +40,8 @@ class Entrance(Protocol):
 class Network(Protocol):
     """What connects processes."""
 
-    async def connect(self, address: Address) -> trio.abc.HalfCloseableStream:
-        """Reach a place; raises :class:`OSError`."""
+    async def connect(self, address: Address) -> tuple[trio.abc.HalfCloseableStream, str]:
+        """Reach a place, and what it calls us, as far as that is known; raises :class:`OSError`."""
 
     async def listen(self, address: Address) -> Sequence[Entrance]:
         """Listen on a place, by several entrances if it has several names; raises :class:`OSError`."""
@@ -50,9 +50,10 @@ class Network(Protocol):
 class Sockets:
     """The network of the operating system."""
 
-    async def connect(self, address: Address) -> trio.abc.HalfCloseableStream:
+    async def connect(self, address: Address) -> tuple[trio.abc.HalfCloseableStream, str]:
         """By TCP, or by a Unix socket."""
-        return await open_socket(address)
+        stream = await open_socket(address)
+        return stream, own_name_of(stream)
 
     async def listen(self, address: Address) -> Sequence[Entrance]:
         """Port 0 takes a free one."""

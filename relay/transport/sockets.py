@@ -106,6 +106,15 @@ def name_of(stream: trio.SocketStream) -> str:
     return f"{peer[0]}:{peer[1]}" if isinstance(peer, tuple) else f"unix:{stream.socket.fileno()}"
 
 
+def own_name_of(stream: trio.SocketStream) -> str:
+    """What the other side calls us, if nobody between us changes addresses; nothing where it has no name for us."""
+    with suppress(OSError):
+        own = stream.socket.getsockname()
+        if isinstance(own, tuple):
+            return f"{own[0]}:{own[1]}"
+    return ""
+
+
 def reasons(error: OSError) -> str:
     """Why, in a few words.  One error may stand for several, one for each address of a host."""
     causes = getattr(error.__cause__, "exceptions", None) or [error]

@@ -26,6 +26,10 @@ class Stream(Protocol):
     def name(self) -> str:
         """The other side, as logs and the admin dataspace call it: ``127.0.0.1:5123``."""
 
+    @property
+    def connection(self) -> str:
+        """What both sides call it: the address of who has dialled; nothing where it has none that we know."""
+
     async def receive(self) -> bytes:
         """The next bytes; ``b""`` when the other side has ended."""
 
@@ -50,8 +54,9 @@ class Connection(Stream, Protocol):
 class ByteStream:
     """Packets one after the other, as bytes."""
 
-    def __init__(self, stream: trio.abc.HalfCloseableStream, name: str) -> None:
+    def __init__(self, stream: trio.abc.HalfCloseableStream, name: str, connection: str = "") -> None:
         self.name = name
+        self.connection = connection
         self.ending = ""
         self._stream = stream
 

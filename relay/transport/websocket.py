@@ -54,8 +54,11 @@ class WebSocketStream:
     *most* are the bytes of one message of the other side's.
     """
 
-    def __init__(self, stream: trio.abc.Stream, protocol: WSConnection, name: str, most: int) -> None:
+    def __init__(
+        self, stream: trio.abc.Stream, protocol: WSConnection, name: str, most: int, connection: str = ""
+    ) -> None:
         self.name = name
+        self.connection = connection
         self.ending = ""
         self._stream = stream
         self._protocol = protocol
@@ -196,7 +199,9 @@ class WebSocketStream:
             self._broken = False
 
 
-async def ask(stream: trio.abc.Stream, host: str, path: str, name: str, most: int) -> WebSocketStream:
+async def ask(
+    stream: trio.abc.Stream, host: str, path: str, name: str, most: int, connection: str = ""
+) -> WebSocketStream:
     """The client's side of the opening handshake; raises :class:`Refused`."""
     from wsproto import ConnectionType, WSConnection
     from wsproto.events import AcceptConnection, RejectConnection, Request
@@ -212,7 +217,7 @@ async def ask(stream: trio.abc.Stream, host: str, path: str, name: str, most: in
             raise Refused("it does not speak WebSocket") from None
         for event in protocol.events():
             if isinstance(event, AcceptConnection):
-                return WebSocketStream(stream, protocol, name, most)
+                return WebSocketStream(stream, protocol, name, most, connection)
             if isinstance(event, RejectConnection):
                 raise Refused(f"it answers HTTP {event.status_code}", event.status_code)
         if not data:
@@ -264,4 +269,4 @@ async def answer(
                 if refused is not None:
                     raise await reject(*refused)
                 await stream.send_all(protocol.send(AcceptConnection()))
-                return WebSocketStream(stream, protocol, name, most)
+                return WebSocketStream(stream, protocol, name, most, connection=name)

@@ -337,6 +337,7 @@ class Fountain:
     """A stream that always has something to give."""
 
     name = "fountain"
+    connection = "fountain"
 
     def __init__(self) -> None:
         self.ended = False

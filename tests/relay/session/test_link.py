@@ -353,6 +353,7 @@ class Fake:
     """A stream of a peer that is silent, or stuck, as a test likes."""
 
     name = "fake"
+    connection = "fake"
     ending = ""
 
     def __init__(self) -> None:
@@ -651,6 +652,7 @@ class Recorded:
 
     def __init__(self, stream: Stream) -> None:
         self.name = stream.name
+        self.connection = stream.connection
         self.stream = stream
         self.out = 0
         self.came: list[tuple[int, bytes]] = []

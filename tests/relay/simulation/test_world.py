@@ -121,7 +121,7 @@ def test_bytes_come_in_order_whole_and_as_far_as_the_cut() -> None:
         most = WINDOW + 1000 if cut is None else math.inf
 
         async def write(sent: bytes = sent, written: list[int] = written, ends: list[str] = ends) -> None:
-            stream = await network().connect(Address("tcp", "127.0.0.1", 5000))
+            stream, _ = await network().connect(Address("tcp", "127.0.0.1", 5000))
             try:
                 for at in range(0, len(sent), 1000):
                     await stream.send_all(sent[at : at + 1000])

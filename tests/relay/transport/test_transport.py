@@ -151,6 +151,26 @@ async def test_lost_connections_are_found(scheme: str, files: Files) -> None:
             await stream.close()
 
 
+@pytest.mark.parametrize("scheme", ["tcp", "tls", "ws", "wss"])
+async def test_both_sides_call_a_connection_the_same(scheme: str, files: Files) -> None:
+    """By the address of who has dialled, of which no two are open at once."""
+    streams: list[Stream] = []
+
+    async def keep(stream: Stream) -> None:
+        streams.append(stream)
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            await stream.receive()
+
+    async with listening(door(scheme, Path()), keep, tls=files.server) as listener:
+        dialled = [await open_stream(listener.address, tls=files.client) for _ in range(3)]
+        await until(lambda: len(streams) == 3)
+        names = sorted(stream.connection for stream in dialled)
+        assert names == sorted(stream.connection for stream in streams)
+        assert len(set(names)) == 3
+        for stream in dialled:
+            await stream.close()
+
+
 async def test_tcp() -> None:
     """A listener on port 0 knows its port, and is reached there."""
     async with listening("tcp://127.0.0.1:0") as listener:
