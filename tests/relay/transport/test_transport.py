@@ -128,6 +128,7 @@ async def test_lost_connections_are_found(scheme: str, files: Files) -> None:
         streams.append(stream)
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             await stream.receive()
+        await stream.close()
 
     async with listening(door(scheme, Path()), keep, tls=files.server) as listener:
         streams.append(await open_stream(listener.address, tls=files.client))
@@ -160,6 +161,7 @@ async def test_both_sides_call_a_connection_the_same(scheme: str, files: Files) 
         streams.append(stream)
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             await stream.receive()
+        await stream.close()
 
     async with listening(door(scheme, Path()), keep, tls=files.server) as listener:
         dialled = [await open_stream(listener.address, tls=files.client) for _ in range(3)]
