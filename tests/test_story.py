@@ -252,7 +252,7 @@ def test_a_dedalus_rule_to_a_verdict() -> None:
     watch = Watch()
     with watch.watching():
         program = Program.load(ROOT / "examples" / "broadcast.ded")
-        verdict = program.verify(eot=6, eff=3, crashes=1, nodes=("a", "b", "c"))
+        verdict = program.verify(eot=6, eff=3, crashes=1, nodes=("a", "b", "c"), engine="search")
         drawing = verdict.model.diagram()
     assert verdict.violation_exists
     assert "lost" in drawing
