@@ -79,6 +79,10 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java
 	@SYNDICATE_NIGHTLY=1 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/engine
 	@.peers/cosmic-ray/bin/python -m tests.mutation --sample 200
 
+.PHONY: verdicts
+verdicts: .venv/stamps/dev ## 10,000 random Dedalus programs each for verify, explore and confluence: solver, searches, brute force (half an hour)
+	@for what in verify explore confluence; do $(PYTHON_BIN) -m tests.verdicts $$what --programs 10000 || exit 1; done
+
 .PHONY: hostile
 hostile: .venv/stamps/dev ## attacks on a server that runs: what each spends, what the server holds, what others wait
 	@$(PYTHON_BIN) -m tests.relay.hostile --seconds 5

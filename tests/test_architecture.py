@@ -82,7 +82,7 @@ INSIDE = {
         crash timeline why model causality run solving explore verify hazards placement live program plot
     """,
     "syndicate.dedalus.explore": """
-        influence space outcome replay extreme stability bounds state arrivals explorer asking
+        influence space outcome replay extreme stability bounds state arrivals symbolic explorer asking
     """,
     "syndicate.dedalus.verify": """
         faults choosing cone ground lineage counterexample search symbolic verdict

@@ -66,6 +66,7 @@ from syndicate.dedalus.placement import Placement
 from syndicate.dedalus.quiescence import Restless, restless
 from syndicate.dedalus.run import MAX_STEPS, Facts, run
 from syndicate.dedalus.schedule import DELIVERIES, Clock, Delivery, Schedule
+from syndicate.dedalus.solving import solver
 from syndicate.dedalus.verify.verdict import Bounds, Verdict, observing, specified, verify
 from syndicate.errors import DedalusRejected, DedalusSyntax, FactError, ScheduleError
 from syndicate.flow.circuit import Circuit
@@ -272,6 +273,7 @@ class Program:
         strict: bool = False,
         limit: int = MOST_STEPS,
         progress: Progress | None = None,
+        engine: solver.Engine = "auto",
     ) -> Exploration:
         """All outcomes of runs from *start* to *until*: each arrival up to then, each loss, each choice is tried.
 
@@ -279,6 +281,8 @@ class Program:
         ``confluence`` at the time *final* alone (default: *until*), and no message is lost.  *lossless* says otherwise.
         What *schedule* says is fixed, its default (``any`` if it has none) included.  *delivery* and *events* are those
         of :meth:`run`.  *limit* bounds the timesteps that are tried; *progress* is called now and then.
+        *engine*: the solver where it is installed and nothing is fixed (``auto``), ``clingo``, or the ``search``, which
+        alone has a *limit*.
 
         Raises what :meth:`run` does, and :class:`ExplorationTooLarge`.
         """
@@ -295,6 +299,7 @@ class Program:
             lossless=lossless,
             limit=limit,
             progress=progress,
+            engine=engine,
         ).run()
 
     def verify(self, *, events: Facts | None = None, strict: bool = False, **bounds: Unpack[Bounds]) -> Verdict:

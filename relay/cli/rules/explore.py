@@ -17,6 +17,7 @@ from syndicate.dedalus.ast import Atom, Constant, Rule
 from syndicate.dedalus.explore.explorer import MOST_STEPS, Explorer
 from syndicate.dedalus.explore.outcome import MODES, Difference, Entry, Exploration, Mode, Outcome
 from syndicate.dedalus.schedule import DELIVERIES, NEVER, Delivery
+from syndicate.dedalus.solving.solver import ENGINES, Engine
 from syndicate.errors import ExplorationTooLarge, FactError
 
 explore = Verb(
@@ -52,7 +53,9 @@ SECONDS: Final = 20.0
 @click.option("--delivery", type=click.Choice(DELIVERIES), default="free", show_default=True)
 @click.option("--lossless/--lossy", default=None, help="Whether all messages arrive; default: for confluence.")
 @click.option("--schedule", metavar="S.json", help="What is fixed; what it does not say is tried.")
-@click.option("--limit", type=click.IntRange(1), default=MOST_STEPS, show_default=True, help="Timesteps to try.")
+@click.option(
+    "--limit", type=click.IntRange(1), default=MOST_STEPS, show_default=True, help="Timesteps to try, or answers."
+)
 @click.option(
     "--seconds",
     type=click.FloatRange(0),
@@ -61,6 +64,7 @@ SECONDS: Final = 20.0
     metavar="S",
     help="Time to try; 0: any.",
 )
+@click.option("--engine", type=click.Choice(ENGINES), default="auto", show_default=True, help="What finds them.")
 @click.option("--confluent", is_flag=True, help="Exit with 1 unless all runs end alike; of --mode confluence.")
 @click.option("--strict", is_flag=True, help="Check as `check --strict` does.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: models, or finals and confluent.")
@@ -77,6 +81,7 @@ def explore_dedalus(
     schedule: str | None,
     limit: int,
     seconds: float,
+    engine: Engine,
     confluent: bool,
     strict: bool,
     as_json: bool,
@@ -105,6 +110,7 @@ def explore_dedalus(
             lossless=lossless,
             limit=limit,
             progress=_watching(seconds),
+            engine=engine,
         )
     except FactError as error:
         raise click.BadParameter(str(error), param_hint="'--relations'") from None
@@ -145,11 +151,9 @@ def _watching(seconds: float) -> Callable[[Explorer], None]:
             raise explorer.too_large(f"give more time (--seconds {2 * seconds:g})")
         if shown and now - reported >= _EVERY:
             reported = now
-            click.echo(
-                f"\r\033[K{explorer.steps} timesteps, {len(explorer.outcomes)} outcomes, {now - begun:.0f} s",
-                nl=False,
-                err=True,
-            )
+            what = "answers" if explorer.asking else "timesteps"
+            line = f"{explorer.steps} {what}, {len(explorer.outcomes)} outcomes, {now - begun:.0f} s"
+            click.echo(f"\r\033[K{line}", nl=False, err=True)
 
     return tell
 
@@ -158,7 +162,7 @@ def _show(exploration: Exploration) -> None:
     """The outcomes as facts; for an end that is not always the same, how two of them come about."""
     count = len(exploration.outcomes)
     what = "model" if exploration.mode == "all-models" else "outcome"
-    summary = f"{count} {what}{'' if count == 1 else 's'}, {exploration.steps} timesteps tried"
+    summary = f"{count} {what}{'' if count == 1 else 's'}, {_by(exploration)}"
     if exploration.mode == "confluence":
         verdict = {True: "confluent: all runs end alike", False: "not confluent", None: "no verdict"}
         summary = f"{verdict[exploration.confluent]} at {exploration.final} ({summary})"
@@ -171,6 +175,10 @@ def _show(exploration: Exploration) -> None:
     difference = exploration.difference() if exploration.mode == "confluence" else None
     if difference is not None:
         _show_difference(difference, exploration)
+
+
+def _by(exploration: Exploration) -> str:
+    return "by clingo" if exploration.engine == "clingo" else f"{exploration.steps} timesteps tried"
 
 
 def _facts(outcome: Outcome, *, timed: bool) -> list[str]:

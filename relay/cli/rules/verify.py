@@ -17,9 +17,10 @@ from relay.cli.rules.verb import Verb
 from syndicate.dedalus import Verdict
 from syndicate.dedalus.ast import Constant
 from syndicate.dedalus.net import check_nodes
+from syndicate.dedalus.solving.solver import ENGINES, INSTALL
 from syndicate.dedalus.timeline import Chosen
 from syndicate.dedalus.verify.counterexample import Progress
-from syndicate.dedalus.verify.verdict import ENGINES, INSTALL, MAX_RUNS, Bounds
+from syndicate.dedalus.verify.verdict import MAX_RUNS, Bounds
 from syndicate.dedalus.why.derivation import shown
 
 verify = Verb(

@@ -12,6 +12,7 @@ from syndicate.dedalus.explore.outcome import MODES, Mode
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.run import Facts
 from syndicate.dedalus.schedule import Clock
+from syndicate.dedalus.solving.solver import ENGINES, Engine
 from syndicate.errors import FactError, ScheduleError
 
 
@@ -24,6 +25,7 @@ class Question(TypedDict, total=False):
     lossless: bool | None
     limit: int
     progress: Progress | None
+    engine: Engine
 
 
 def explorer(
@@ -37,11 +39,14 @@ def explorer(
     lossless: bool | None = None,
     limit: int = MOST_STEPS,
     progress: Progress | None = None,
+    engine: Engine = "auto",
 ) -> Explorer:
     """An exploration that was asked for; raises :class:`ScheduleError`, :class:`FactError`."""
     columns = arities(rules)
     if mode not in MODES:
         raise ScheduleError(f"there is no mode {mode!r}: there are {', '.join(MODES)}")
+    if engine not in ENGINES:
+        raise ScheduleError(f"there is no engine {engine!r}: there are {', '.join(ENGINES)}")
     final = clock.until if final is None else final
     if not clock.start <= final <= clock.until:
         raise ScheduleError(f"the final time {final} is not within the run, from {clock.start} to {clock.until}")
@@ -55,4 +60,4 @@ def explorer(
     if net is not None and net.crash and net.stop == "all":
         raise ScheduleError("exploring knows crashes that stop sending alone: leave out 'stop', or run by seeds")
     whole = mode == "confluence" if lossless is None else lossless
-    return Explorer(rules, clock, asked, mode, final, whole, events, limit, progress)
+    return Explorer(rules, clock, asked, mode, final, whole, events, limit, progress, engine)

@@ -40,8 +40,10 @@ from syndicate.dedalus.explore.replay import facts_of, replayer
 from syndicate.dedalus.explore.space import MOST_REMEMBERED, Fact, Facts, Space, StepResult, at_constant, chosen_of
 from syndicate.dedalus.explore.stability import Early, Run, StabilityCheck, idling
 from syndicate.dedalus.explore.state import Lane, Met, Sent, State, Step, decided, is_causal, steps_of
+from syndicate.dedalus.explore.symbolic import Outcomes, Span
 from syndicate.dedalus.run import Facts as Events
 from syndicate.dedalus.schedule import Clock, Send
+from syndicate.dedalus.solving.solver import INSTALL, Engine, Unencodable, is_there
 from syndicate.dedalus.timeline import Timeline
 from syndicate.errors import ExplorationTooLarge, ScheduleError
 
@@ -74,8 +76,11 @@ class Explorer:
     events: Events = field(factory=dict)
     limit: int = MOST_STEPS
     progress: Progress | None = None
+    engine: Engine = "auto"
     steps: int = 0
     time: int = 0
+    asking: bool = False
+    solved: bool = False
     outcomes: dict[Projection, Decisions] = field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -128,10 +133,70 @@ class Explorer:
 
     def run(self) -> Exploration:
         """All outcomes; raises :class:`ExplorationTooLarge`, and what a run raises."""
+        if self.engine != "search" and self._solved():
+            return self.found()
         if not self._settled():
             self._all()
         self._all_used()
         return self.found()
+
+    def _solved(self) -> bool:
+        """Ask the solver, where it is and can be asked; whether it had the answer."""
+        why = "" if is_there() else f"clingo is not installed: {INSTALL}"
+        why = why or ("" if self.open and not self._said() else "a schedule fixes what happens")
+        endless = {"count", "sum"}
+        totals = {r.head.relation for r in self.kept_rules for one in r.aggregates if one.form in endless}
+        if any(totals & members for members in self.influence.cycles()):
+            why = why or "totals of messages into the past may have no end"
+        if not why:
+            try:
+                self._solve()
+                self.solved = True
+            except Unencodable as error:
+                why = str(error)
+        if why and self.engine == "clingo":
+            raise ScheduleError(f"clingo cannot explore it: {why}")
+        return not why
+
+    def _said(self) -> bool:
+        return self.clock.schedule is not None and bool(self.clock.schedule.choices)
+
+    def _solve(self) -> None:
+        ends = self.mode == "confluence" and self.forward
+        last = self.final if ends else self.clock.until
+        seen = self.final if self.mode == "confluence" else self.clock.start
+        asked = Outcomes(
+            self.kept_rules,
+            self.events,
+            self.relations,
+            Span(self.clock.start, last, self.clock.until, seen),
+            [number for number in self.space.heads if self.past(number)],
+            self.lossless,
+            self.clock.delivery == "causal",
+            self.forward,
+            self._ticked,
+        )
+        self.asking = True
+        try:
+            for projection, decisions in asked.run():
+                self.steps += 1
+                self.time = last
+                if self.steps > self.limit:
+                    raise self.too_large("raise the limit")
+                self.outcomes[self._ending(projection)] = decisions
+        except Unencodable:
+            self.outcomes.clear()
+            self.steps = 0
+            self.asking = False
+            raise
+
+    def _ending(self, projection: Projection) -> Projection:
+        """What counts of a projection: in the mode ``confluence`` one time alone."""
+        return tuple(one for one in projection if self.mode == "all-models" or one[0] == self.final)
+
+    def _ticked(self) -> None:
+        if self.progress is not None:
+            self.progress(self)
 
     def found(self, *, complete: bool = True) -> Exploration:
         """The outcomes so far."""
@@ -141,7 +206,16 @@ class Explorer:
         ]
         start, until = self.clock.start, self.clock.until
         return Exploration(
-            self.mode, self.relations, start, until, self.final, outcomes, self.steps, complete, self.project
+            self.mode,
+            self.relations,
+            start,
+            until,
+            self.final,
+            outcomes,
+            self.steps,
+            complete,
+            self.project,
+            "clingo" if self.asking else "search",
         )
 
     def project(self, model: Timeline) -> Projection:
@@ -246,7 +320,8 @@ class Explorer:
         ways = ["end earlier (until)", "ask for fewer relations"]
         ways += ["take the mode 'confluence'"] * (self.mode != "confluence")
         ways += ["take the delivery 'later'"] * (self.clock.delivery != "later")
-        text = f"{self.steps - 1} timesteps were tried, {what} found, and there is more: {', '.join(ways)}"
+        tried = "answers were looked at" if self.asking else "timesteps were tried"
+        text = f"{max(0, self.steps - 1)} {tried}, {what} found, and there is more: {', '.join(ways)}"
         return ExplorationTooLarge(f"{text}, fix arrivals by a schedule, or {remedy}", self.found(complete=False))
 
     # -------------------------------------------------------------------------------------------------- a timestep

@@ -105,7 +105,7 @@ def _entries(model: Model) -> dict[object, Entry]:
 
 @define(eq=False)
 class Exploration:
-    """All outcomes, in order; *steps* timesteps were tried.
+    """All outcomes, in order; *steps* timesteps were tried, or answers of the solver looked at, as *engine* says.
 
     It is not *complete* if it was interrupted: then there may be more outcomes.
     """
@@ -119,6 +119,7 @@ class Exploration:
     steps: int
     complete: bool = True
     project: Callable[[Model], Projection] = field(default=lambda model: (), repr=False)
+    engine: str = "search"
 
     @property
     def confluent(self) -> bool | None:

@@ -164,6 +164,7 @@ class Encoding:
             counted = [] if total.form == "count" else [self.term(total.of[0], now)]
             weights = ",".join([*counted, *named]) or "1"
             totals.append(f"Z{place} = {_TOTALS[total.form]} {{ {weights} : {one} }}")
+            totals.append(f"#inf < Z{place}, Z{place} < #sup")  # the least and the greatest of nothing
         return lines, [f"Z{place}" for place in range(len(rule.head.terms))], totals
 
     # ----------------------------------------------------------------------------------------------------- choices

@@ -13,7 +13,7 @@ from __future__ import annotations
 import importlib.util
 import time as clock
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from attrs import define, field, frozen
 
@@ -23,6 +23,10 @@ from syndicate.errors import DedalusArithmetic
 if TYPE_CHECKING:
     import clingo
 
+Engine: TypeAlias = Literal["auto", "clingo", "search"]
+ENGINES: Final[tuple[Engine, ...]] = ("auto", "clingo", "search")
+"""What decides: the solver where it can, or one of the two."""
+INSTALL: Final = 'pip install "syndicate-dataspace[verify]"'
 LARGEST: Final = 1 << 20
 """clingo's numbers have 32 bits, and it does not say when a total has more."""
 MOST_COMPUTED: Final = 2_000_000
@@ -73,11 +77,12 @@ def row_of(symbols: Sequence[clingo.Symbol]) -> Row:
 class Solver:
     """A program for clingo, which can be added to; *deadline* is one of ``time.monotonic``.
 
-    *rank* says in which order a seed chooses.
+    *rank* says in which order a seed chooses; *tick* is called again and again while clingo works.
     """
 
     deadline: float | None = None
     rank: Callable[[int, int, Row], str] | None = None
+    tick: Callable[[], object] = lambda: None
     control: clingo.Control = field(init=False)
     parts: int = 0
     computed: int = 0
@@ -105,6 +110,8 @@ class Solver:
         self.computed += 1
         if self.computed > MOST_COMPUTED:
             raise Unencodable(f"it computes more than {MOST_COMPUTED} times")
+        if not {left.type, right.type} <= {clingo.SymbolType.Number, clingo.SymbolType.String}:
+            return []  # the least of nothing
         try:
             value = compute(op.string, value_of(left), value_of(right))
         except DedalusArithmetic as error:
@@ -134,7 +141,8 @@ class Solver:
         self.check()
 
     def check(self) -> None:
-        """Raise :class:`OutOfTime` if the time is over."""
+        """Raise :class:`OutOfTime` if the time is over, or what *tick* raises."""
+        self.tick()
         if self.deadline is not None and clock.monotonic() > self.deadline:
             raise OutOfTime(self.least)
 

@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from time import monotonic
-from typing import Final, Literal, Required, TypeAlias, TypedDict
+from typing import Final, Required, TypedDict
 
 from attrs import field, frozen
 
@@ -42,7 +42,7 @@ from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import Net
 from syndicate.dedalus.run import run
 from syndicate.dedalus.schedule import Clock, Schedule
-from syndicate.dedalus.solving.solver import OutOfTime, Unencodable, is_there
+from syndicate.dedalus.solving.solver import ENGINES, INSTALL, Engine, OutOfTime, Unencodable, is_there
 from syndicate.dedalus.timeline import Chosen
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
 from syndicate.dedalus.verify.faults import Faults
@@ -52,9 +52,6 @@ from syndicate.dedalus.verify.symbolic import Symbolic
 from syndicate.errors import Undecided, Unverifiable
 
 MAX_RUNS: Final = 100_000
-Engine: TypeAlias = Literal["auto", "clingo", "search"]
-ENGINES: Final[tuple[Engine, ...]] = ("auto", "clingo", "search")
-INSTALL: Final = 'pip install "syndicate-dataspace[verify]"'
 
 
 @frozen(slots=False)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from syndicate.dedalus import Program
 from syndicate.dedalus.ast import Aggregate, Atom, Constant, Goal, Kind, Rule, Variable
 from syndicate.dedalus.explore.outcome import Exploration
+from syndicate.dedalus.schedule import Delivery
 from syndicate.errors import DedalusArithmetic, ExplorationTooLarge
 from tests.syndicate.dedalus.explore.asp import Truth, stable_models
 from tests.syndicate.dedalus.programs import facts, lively, rules
@@ -50,14 +51,10 @@ def compare(
 ) -> int:
     """Explore, solve, and compare; how many models there are, -1 if there is too much to be tried."""
     made = Program(program)
+    delivery: Delivery = "later" if later else "causal" if causal else "free"
     try:
         found = made.explore(
-            1,
-            until,
-            relations=relations,
-            delivery="later" if later else "causal" if causal else "free",
-            lossless=lossless,
-            limit=20_000,
+            1, until, relations=relations, delivery=delivery, lossless=lossless, limit=20_000, engine="search"
         )
     except (ExplorationTooLarge, DedalusArithmetic):
         return -1
@@ -67,7 +64,9 @@ def compare(
     if wanted is None:
         return -1
     assert set(models) == wanted
-    for outcome in found.outcomes[:5]:
+    solved = made.explore(1, until, relations=relations, delivery=delivery, lossless=lossless)
+    assert truths(solved) == models
+    for outcome in (*found.outcomes[:5], *solved.outcomes[:5]):
         assert found.project(outcome.model) == outcome.projection
     return len(models)
 

@@ -198,7 +198,7 @@ def test_a_monotone_program_is_not_permuted() -> None:
 def test_what_nobody_asked_for_is_left_out() -> None:
     """Messages that cannot influence what is asked for are not tried."""
     program = Program.parse("e(1); e(2); e(3); noise(X)@async :- e(X); n(count<X>) :- noise(X); q(X)@next :- e(X);")
-    assert program.explore(until=9, relations=["q"]).steps == 9
+    assert program.explore(until=9, relations=["q"], engine="search").steps == 9
 
 
 def protocol(name: str, until: int, **options: Any) -> Explorer:
@@ -220,7 +220,7 @@ def test_protocols(name: str) -> None:
 def test_a_space_that_is_too_large_ends_at_its_limit() -> None:
     """And the error says what to do."""
     with pytest.raises(ExplorationTooLarge, match="end earlier"):
-        protocol("ack_relay", 8, limit=30_000).run()
+        protocol("ack_relay", 8, limit=30_000, engine="search").run()
 
 
 def test_events_are_given() -> None:
@@ -247,9 +247,12 @@ def test_bounds() -> None:
     with pytest.raises(
         ExplorationTooLarge, match=r"500 timesteps were tried.*delivery 'later'.*raise the limit"
     ) as told:
-        program.explore(until=8, limit=500)
+        program.explore(until=8, limit=500, engine="search")
     partial = told.value.partial
     assert partial.to_json()["complete"] is False  # type: ignore[attr-defined]
+    pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
+    with pytest.raises(ExplorationTooLarge, match=r"50 answers were looked at.*raise the limit"):
+        program.explore(until=8, limit=50)
 
 
 def test_an_interruption_keeps_what_was_found() -> None:
@@ -332,7 +335,10 @@ def test_command_mistakes(tmp_path: Path, arguments: list[str], code: int, says:
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
-    [(["--limit", "60"], "raise the limit"), (["--seconds", "0.000001"], "give more time (--seconds")],
+    [
+        (["--limit", "60", "--engine", "search"], "raise the limit"),
+        (["--seconds", "0.000001"], "give more time (--seconds"),
+    ],
 )
 def test_a_bound_shows_what_was_found(tmp_path: Path, arguments: list[str], says: str) -> None:
     """Where a bound ends it, the outcomes so far are shown, marked, and recorded; the exit code says that it failed."""

@@ -12,9 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from syndicate.dedalus import Program
+from syndicate.dedalus.solving.solver import Engine
 from syndicate.dedalus.verify.counterexample import Progress
 from syndicate.dedalus.verify.faults import Faults
-from syndicate.dedalus.verify.verdict import Engine
 from syndicate.errors import DedalusRejected, FactError, Undecided, Unverifiable
 from tests.syndicate.dedalus.verify.brute import brute
 from tests.syndicate.dedalus.verify.senders import NODES, programs

@@ -1,0 +1,151 @@
+"""``make verdicts``: random programs, decided by the solver, by the searches, and now and then by brute force.
+
+``python -m tests.verdicts verify --programs 10000``: as many programs are compared as are asked for; the first that
+differs ends it, with its text.  What is compared with brute force is every hundredth program.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from typing import Any
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from syndicate.dedalus import Program
+from syndicate.dedalus.ast import Rule
+from syndicate.dedalus.explore.outcome import Mode
+from syndicate.dedalus.schedule import Delivery
+from syndicate.dedalus.verify.faults import Faults
+from syndicate.errors import DedalusArithmetic, DedalusEndless, ExplorationTooLarge, Undecided, Unverifiable
+from tests.syndicate.dedalus.explore.test_clingo import placed, small, truths
+from tests.syndicate.dedalus.verify.brute import brute
+from tests.syndicate.dedalus.verify.senders import NODES, programs
+
+EVERY = 100
+BOUNDS = [
+    (3, 2, 1, 0),
+    (3, 3, 0, 0),
+    (4, 2, 1, 0),
+    (3, 0, 2, 0),
+    (3, 0, 0, 2),
+    (4, 2, 0, 1),
+    (3, 0, 1, 1),
+    (4, 3, 2, 1),
+]
+
+
+class Enough(Exception):
+    """As many programs were compared as were asked for."""
+
+
+def verified(program: Program, bounds: tuple[int, int, int, int], invariant: str | None, seed: int | None) -> str:
+    """Compare a verdict; what it is, or why there is none."""
+    if program.check():
+        return ""
+    eot, eff, crashes, late = bounds
+    asked: dict[str, Any] = {"eot": eot, "eff": eff, "crashes": crashes, "late": late, "nodes": NODES}
+    asked |= {"invariant": invariant, "seed": seed}
+    try:
+        searched = program.verify(**asked, engine="search", limit=3000)
+    except (Undecided, Unverifiable, DedalusArithmetic):
+        return ""
+    solved = program.verify(**asked)
+    assert {**solved.to_json(), "choices": 0, "engine": 0} == {**searched.to_json(), "choices": 0, "engine": 0}
+    assert (solved.vacuous, solved.ff_post, solved.open) == (searched.vacuous, searched.ff_post, searched.open)
+    return f"{'broken' if solved.violation_exists else 'not broken'}, by {solved.engine}"
+
+
+def by_force(program: Program, bounds: tuple[int, int, int, int], invariant: str | None) -> None:
+    """Compare a verdict with all sets of faults and all choices."""
+    eot, eff, crashes, late = bounds
+    solved = program.verify(eot=eot, eff=eff, crashes=crashes, late=late, nodes=NODES, invariant=invariant)
+    least, sets, promising = brute(program, Faults(NODES, 1, eot, eff, crashes, late), invariant=invariant)
+    assert (solved.min_faults, list(solved.min_counterexamples)) == (least, sets)
+    assert (solved.vacuous == "") is promising
+
+
+def explored(rules: list[Rule], until: int, delivery: Delivery, lossless: bool, relations: set[str], mode: Mode) -> str:
+    """Compare the outcomes; how many there are, or why that is not known."""
+    program = Program(rules)
+    known = {atom.relation for rule in rules for atom in (rule.head, *rule.atoms)}
+    asked: dict[str, Any] = {"relations": sorted(relations & known), "delivery": delivery, "lossless": lossless}
+    if program.check() or not asked["relations"]:
+        return ""
+    try:
+        searched = program.explore(1, until, **asked, mode=mode, engine="search", limit=5000)
+        if len(searched.outcomes) > 500:
+            return ""
+        solved = program.explore(1, until, **asked, mode=mode)
+    except (ExplorationTooLarge, DedalusArithmetic, DedalusEndless):
+        return ""
+    assert truths(solved) == truths(searched)
+    for outcome in solved.outcomes[:2]:
+        assert solved.project(outcome.model) == outcome.projection
+    return f"{'one outcome' if len(solved.outcomes) == 1 else 'several'}, by {solved.engine}"
+
+
+def main() -> None:
+    """Compare, and tell the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["verify", "explore", "confluence"])
+    parser.add_argument("--programs", type=int, default=10_000)
+    parser.add_argument("--seed", type=int, default=0)
+    told = parser.parse_args()
+    figures: Counter[str] = Counter()
+    begun = time.process_time()
+
+    def count(found: str) -> None:
+        figures[found or "not compared"] += 1
+        if found:
+            figures["compared"] += 1
+        if figures["compared"] >= told.programs:
+            raise Enough
+
+    def compare_verdicts(
+        program: Program, bounds: tuple[int, int, int, int], invariant: str | None, seed: int | None
+    ) -> None:
+        found = verified(program, bounds, invariant, seed)
+        if found and seed is None and figures["compared"] % EVERY == 0 and bounds[:3] != (4, 3, 2):
+            figures["with brute force"] += 1
+            by_force(program, bounds, invariant)
+        count(found)
+
+    def compare_outcomes(
+        rules: list[Rule], until: int, delivery: Delivery, lossless: bool, relations: set[str]
+    ) -> None:
+        mode: Mode = "confluence" if told.what == "confluence" else "all-models"
+        count(explored(rules, until, delivery, lossless, relations, mode))
+
+    some = settings(
+        max_examples=1_000_000,
+        deadline=None,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    verdicts = given(
+        programs() | programs(choosing=True),
+        st.sampled_from(BOUNDS),
+        st.sampled_from([None, "bad"]),
+        st.sampled_from([None, None, None, 3]),
+    )
+    deliveries: list[Delivery] = ["later", "later", "free"]
+    relations = st.sets(st.sampled_from(["p", "q", "r", "s", "a"]), min_size=1)
+    outcomes = given(small | placed(), st.just(3), st.sampled_from(deliveries), st.booleans(), relations)
+    try:
+        if told.what == "verify":
+            hypothesis.seed(told.seed)(some(verdicts(compare_verdicts)))()
+        else:
+            hypothesis.seed(told.seed)(some(outcomes(compare_outcomes)))()
+    except Enough:
+        pass
+    seconds = time.process_time() - begun
+    print(f"{told.what}: {figures['compared']} programs, none differs, {seconds:.0f} s: {dict(figures)}")
+
+
+if __name__ == "__main__":
+    main()
