@@ -50,6 +50,42 @@ class Send:
         return self.row[0] if self.row else None
 
 
+@frozen
+class Outage:
+    """A node is down: from *since* until before *to*, or for good; if it *keeps*, it goes on with what it had."""
+
+    node: Value
+    since: int
+    to: int | None = None
+    keeps: bool = False
+
+    def covers(self, time: int) -> bool:
+        """Whether it is down at a time."""
+        return self.since <= time and (self.to is None or time < self.to)
+
+    def __str__(self) -> str:
+        node = _word(self.node)
+        if self.to is None:
+            return f"stop_at({node},{self.since})"
+        return f"{'pause' if self.keeps else 'restart'}({node},{self.since},{self.to})"
+
+
+@frozen
+class Partition:
+    """Nothing that is sent from *since* until before *to* passes between *side* and all other nodes."""
+
+    side: tuple[Value, ...]
+    since: int
+    to: int
+
+    def cuts(self, sender: Value, receiver: Value | None, sent: int) -> bool:
+        """Whether a message is lost by it."""
+        return self.since <= sent < self.to and (sender in self.side) is not (receiver in self.side)
+
+    def __str__(self) -> str:
+        return f"parted({','.join(map(_word, self.side))};{self.since},{self.to})"
+
+
 def _range(delay: int | tuple[int, int] | list[int] | None) -> tuple[int, int] | None:
     if delay is None:
         return None
@@ -65,6 +101,18 @@ def _drops(drops: Iterable[Passage]) -> frozenset[Passage]:
     return frozenset(drops)
 
 
+def _outages(outages: Iterable[Outage]) -> tuple[Outage, ...]:
+    return tuple(outages)
+
+
+def _partitions(partitions: Iterable[Partition]) -> tuple[Partition, ...]:
+    return tuple(partitions)
+
+
+def _names(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(names)
+
+
 def _lates(lates: Iterable[tuple[Value, Value, int, int]]) -> dict[Passage, int]:
     result: dict[Passage, int] = {(one, other, int(sent)): int(by) for one, other, sent, by in lates}
     if any(by < 1 for by in result.values()):
@@ -76,7 +124,10 @@ def _lates(lates: Iterable[tuple[Value, Value, int, int]]) -> dict[Passage, int]
 class Net:
     """A network and its faults.
 
-    *drop*: messages lost, by ``(from, to, sent)``.  *late*: how many timesteps longer messages take, by the same key.
+    *drop*: messages lost, by ``(from, to, sent)``.  *late*: how many timesteps longer messages take, by the same key;
+    *again*: how many timesteps after it was due a message arrives a second time.  *down*: nodes that compute nothing
+    and receive nothing for some time; rules for *observers*, relations that look on from outside, go on.  *parted*:
+    partitions.
     *crash*: when a node stops *sending*; with *stop* ``all`` it stops
     computing and receiving as well, and forgets what it knows.  *delay*: timesteps that a message takes, a number or a
     range; without it, what the schedule's default says.  *loss*, *duplicate*: probabilities, for each message; those
@@ -89,6 +140,10 @@ class Net:
     drop: frozenset[Passage] = field(default=frozenset(), converter=_drops)
     crash: Mapping[Value, int] = field(factory=dict)
     late: Mapping[Passage, int] = field(factory=dict, kw_only=True)
+    again: Mapping[Passage, int] = field(factory=dict, kw_only=True)
+    down: tuple[Outage, ...] = field(default=(), converter=_outages, kw_only=True)
+    parted: tuple[Partition, ...] = field(default=(), converter=_partitions, kw_only=True)
+    observers: frozenset[str] = field(default=frozenset(), converter=_names, kw_only=True)
     delay: tuple[int, int] | None = field(default=None, converter=_range)
     loss: float = 0.0
     duplicate: float = 0.0
@@ -125,11 +180,19 @@ class Net:
                 fields.get("stop") or "sending",
                 None if eff is None else int(eff),
                 late=_lates(fixed.get("late") or ()),
+                again=_lates(fixed.get("again") or ()),
+                down=[
+                    Outage(node, int(since), None if to is None else int(to), bool(keeps))
+                    for node, since, to, keeps in fixed.get("down") or ()
+                ],
+                parted=[Partition(tuple(side), int(a), int(b)) for side, a, b in fixed.get("parted") or ()],
+                observers=fields.get("observers") or (),
             )
         except (AttributeError, TypeError, ValueError) as error:
             raise ScheduleError(
                 "'net' is {nodes: [..], fixed: {drop: [[from, to, sent], ..], crash: [[node, time], ..], late: "
-                f"[[from, to, sent, by], ..]}}}}, and perhaps delay, loss, duplicate, stop, eff: {error}"
+                "[[from, to, sent, by], ..], again: [[from, to, sent, by], ..], down: [[node, since, to, keeps], ..], "
+                f"parted: [[[node, ..], since, to], ..]}}}}, and perhaps delay, loss, duplicate, stop, eff: {error}"
             ) from None
 
     def to_json(self) -> dict[str, object]:
@@ -137,9 +200,17 @@ class Net:
         drop = [list(one) for one in sorted(self.drop, key=lambda one: (one[2], repr(one)))]
         crash = [[node, at] for node, at in sorted(self.crash.items(), key=repr)]
         late = [[*key, by] for key, by in sorted(self.late.items(), key=lambda one: (one[0][2], repr(one)))]
+        again = [[*key, by] for key, by in sorted(self.again.items(), key=lambda one: (one[0][2], repr(one)))]
+        more: dict[str, object] = {
+            "late": late,
+            "again": again,
+            "down": [[one.node, one.since, one.to, one.keeps] for one in self.down],
+            "parted": [[list(one.side), one.since, one.to] for one in self.parted],
+        }
         fields: dict[str, object] = {
             "nodes": list(self.nodes),
-            "fixed": {"drop": drop, "crash": crash, **({"late": late} if late else {})},
+            "fixed": {"drop": drop, "crash": crash, **{name: some for name, some in more.items() if some}},
+            "observers": sorted(self.observers),
             "delay": list(self.delay) if self.delay else None,
             "loss": self.loss,
             "duplicate": self.duplicate,
@@ -158,23 +229,29 @@ class Net:
             return None
         if (sender, receiver, sent) in self.drop:
             return dropping(sender, receiver, sent)
+        for partition in self.parted:
+            if partition.cuts(sender, receiver, sent):
+                return str(partition)
         at = self.crash.get(sender)
         return None if at is None or sent < at else crashing(sender, at)
 
     def arrivals(self, send: Send, delay: int | None, draw: Drawing) -> tuple[int, ...] | None:
         """When a message arrives, its *delay* by default being that; None if nothing here says when."""
         receiver, key = send.receiver, (send.rule, send.row, send.sent)
+        left = [one for one in send.senders if one != receiver and not self.lost(one, receiver, send.sent)]
         if receiver in send.senders or not send.senders:
-            return None if self.delay is None else self.received(receiver, (send.sent + 1,))
-        left = [sender for sender in send.senders if not self.lost(sender, receiver, send.sent)]
+            more = [0, *(by for one in left for by in self.delays(one, receiver, send.sent))]
+            if self.delay is None and len(more) == 1:
+                return None
+            return self.received(receiver, sorted({send.sent + 1 + by for by in more}))
         if self.eff is None or send.sent < self.eff:
             left = [one for one in left if not _drawn(self.loss, draw, "loss", *key, one)]
         if not left:
             return ()
-        waits = sorted({self.late.get((sender, receiver, send.sent), 0) for sender in left})
+        waits = sorted({by for sender in left for by in self.delays(sender, receiver, send.sent)})
         low, high = self.delay or (delay, delay)
         if low is None or high is None:
-            if not waits[0]:
+            if waits == [0]:
                 return None
             low = high = 1
         first = send.sent + low + draw("delay", *key) % (high - low + 1)
@@ -183,14 +260,23 @@ class Net:
             times.append(times[0] + 1 + draw("again", *key) % (high - low + 1))
         return self.received(receiver, times)
 
+    def delays(self, sender: Value, receiver: Value | None, sent: int) -> tuple[int, ...]:
+        """How much later than it was due a message arrives, each time that it does."""
+        again = self.again.get((sender, receiver, sent))
+        return (self.late.get((sender, receiver, sent), 0), *(() if again is None else (again,)))
+
     def received(self, receiver: Value | None, times: Iterable[int]) -> tuple[int, ...]:
         """The times of arrival at which the receiver still receives."""
         end = self.crash.get(receiver) if self.stop == "all" and receiver is not None else None
-        return tuple(time for time in times if end is None or time < end)
+        down = [outage for outage in self.down if outage.node == receiver]
+        return tuple(
+            time for time in times if (end is None or time < end) and not any(outage.covers(time) for outage in down)
+        )
 
     def crashes(self) -> list[Row]:
         """The rows of ``crash``: who is told, who crashes, when."""
-        return [(node, crashed, at) for node in self.nodes for crashed, at in sorted(self.crash.items(), key=repr)]
+        gone = {**self.crash, **{one.node: one.since for one in self.down if one.to is None}}
+        return [(node, crashed, at) for node in self.nodes for crashed, at in sorted(gone.items(), key=repr)]
 
 
 def _drawn(chance: float, draw: Drawing, *of: object) -> bool:
@@ -209,6 +295,11 @@ def dropping(sender: Value, receiver: Value | None, sent: int) -> str:
 def delaying(sender: Value, receiver: Value | None, sent: int, by: int) -> str:
     """A delay, as it is written: ``late("a","b",1,2)``, two timesteps later than it was due."""
     return f"late({_word(sender)},{_word(receiver)},{sent},{by})"
+
+
+def doubling(sender: Value, receiver: Value | None, sent: int, by: int) -> str:
+    """A second arrival, as it is written: ``again("a","b",1,2)``, two timesteps after the first was due."""
+    return f"again({_word(sender)},{_word(receiver)},{sent},{by})"
 
 
 def crashing(node: Value, time: int) -> str:

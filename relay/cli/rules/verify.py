@@ -39,11 +39,15 @@ Examples:
   syndicate rules verify retry.ded --eot 6 --eff 3 --crashes 1 --nodes a,b,c --output bad.json
   syndicate rules run retry.ded --until 6 --schedule bad.json --diagram text
   syndicate rules verify lock.ded --eot 8 --eff 4 --nodes a,b --invariant two_owners --json
-  syndicate rules verify lock.ded --eot 8 --eff 0 --late 2 --nodes a,b --invariant two_owners
+  syndicate rules verify lock.ded --eot 8 --eff 0 --delay 2 --nodes a,b --invariant two_owners
+  syndicate rules verify lock.ded --eot 8 --eff 0 --restarts 1 --partitions 1 --nodes a,b --invariant two_owners
 \b
-A message takes one timestep, from the first column of its rule's body to that of its head; with --late N it may take up
-to N more.  The rows of `post` at the end of a run without faults are promised: a counterexample leaves one in `pre` and
-not in `post`.  An invariant's rows are violations, at any time.  Programs see crashes in the relation
+A message takes one timestep, from the first column of its rule's body to that of its head; with --delay N it may take
+up to N more.  The faults are drop("a","b",t), late("a","b",t,by), again("a","b",t,by), crash_at("a",t), stop_at("a",t),
+restart("a",t,to), pause("a",t,to) and parted("a";t,to); what is not in the model is said with the verdict.
+\b
+The rows of `post` at the end of a run without faults are promised: a counterexample leaves one in `pre` and not in
+`post`.  An invariant's rows are violations, at any time.  Programs see crashes and stops in the relation
 crash(told, node, time).  All that `choose` can take is tried, and costs no fault; with --seed, its choices alone are.
 \b
 The exit code is 0 if it is proven that no faults within the bounds break it; 1 if some do, if nothing was promised
@@ -51,13 +55,38 @@ The exit code is 0 if it is proven that no faults within the bounds break it; 1 
 """
 
 
+def costs_of(_: click.Context, param: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
+    """``late=2``: faults, and what they cost."""
+    costs: dict[str, int] = {}
+    for value in values:
+        name, _sign, cost = value.partition("=")
+        if not cost.strip().isdecimal():
+            raise click.BadParameter(f"{value!r} is no cost: give a fault and a number, such as late=2", param=param)
+        costs[name.strip()] = int(cost)
+    return costs
+
+
 @verify.program("dedalus", _VERIFY)
 @click.argument("program", metavar="FILE")
 @click.option("--eot", type=int, required=True, metavar="T", help="The last timestep.")
 @click.option("--eff", type=click.IntRange(0), required=True, metavar="T", help="Messages are lost before T only.")
-@click.option("--crashes", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Nodes that crash.")
-@click.option("--late", type=click.IntRange(0), default=0, show_default=True, metavar="N",
+@click.option(
+    "--crashes", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Nodes that stop sending."
+)
+@click.option("--late", "--delay", "late", type=click.IntRange(0), default=0, show_default=True, metavar="N",
               help="Messages may arrive up to N timesteps late.")  # fmt: skip
+@click.option("--again", type=click.IntRange(0), default=0, show_default=True, metavar="N",
+              help="Messages may arrive a second time, up to N timesteps later.")  # fmt: skip
+@click.option("--stops", type=click.IntRange(0), default=0, show_default=True, metavar="N",
+              help="Nodes that compute and receive nothing any more.")  # fmt: skip
+@click.option("--restarts", type=click.IntRange(0), default=0, show_default=True, metavar="N",
+              help="Nodes that are down for a while, and begin again with nothing.")  # fmt: skip
+@click.option("--pauses", type=click.IntRange(0), default=0, show_default=True, metavar="N",
+              help="Nodes that are down for a while, and go on with what they had.")  # fmt: skip
+@click.option("--partitions", type=click.IntRange(0), default=0, show_default=True, metavar="N",
+              help="Times that nothing passes between some nodes and the others.")  # fmt: skip
+@click.option("--cost", "costs", multiple=True, callback=costs_of, metavar="FAULT=N",
+              help="What a fault costs; default: 1.")  # fmt: skip
 @click.option("--nodes", callback=nodes_named, required=True, metavar="A,B", help="The nodes.")
 @click.option("--pre", default="pre", show_default=True, metavar="REL", help="What obliges.")
 @click.option("--post", default="post", show_default=True, metavar="REL", help="What must be then.")
@@ -142,7 +171,7 @@ def _show(file: str, verdict: Verdict, late: int, output: str | None) -> None:
     by_seed = "" if verdict.seed is None else f", under the choices of seed {verdict.seed} alone"
     chosen = by_seed or (", whatever is chosen" if verdict.open else "")
     if not verdict.violation_exists:
-        arriving = f"up to {late} timesteps late" if late else "in the next timestep; --late N looks at later ones"
+        arriving = f"up to {late} timesteps late" if late else "in the next timestep; --delay N looks at later ones"
         runs = f"({_by(verdict)}; messages arrive {arriving})"
         if verdict.vacuous is None:
             click.echo(
@@ -152,10 +181,13 @@ def _show(file: str, verdict: Verdict, late: int, output: str | None) -> None:
             click.echo(f"{file}: vacuous: {verdict.vacuous}, and nothing was proven {runs}")
         else:
             click.echo(f"{file}: no faults within these bounds break it{chosen} {runs}")
+        click.echo(f"not in the model: {', '.join(verdict.outside)}")
         return
     sets = verdict.min_counterexamples
     many = f"{len(sets)} smallest counterexamples" if len(sets) > 1 else "the smallest counterexample"
     faults = f"{verdict.min_faults} fault{'s' * (verdict.min_faults != 1)}"
+    if verdict.cost != verdict.min_faults:
+        faults += f" that cost {verdict.cost}"
     click.echo(f"{file}: broken by {faults}{by_seed}; {many} ({_by(verdict)}):")
     for one, choices in zip(sets, verdict.choices, strict=True):
         where = "; ".join(f"{each.relation} chooses {_rows(each)} at {each.time}" for each in choices)

@@ -92,7 +92,10 @@ class Explorer:
         fixed = clock.schedule is not None and clock.schedule.delay is None and not clock.schedule.open
         if clock.delivery == "causal" and fixed:  # arrivals that are fixed may come before their causes
             wanted |= left_out
-        if self.lossless and (clock.delivery == "causal" or left_out & influence.entangled()):
+        apart = left_out & influence.entangled()  # what looks ahead may be against itself though all messages are lost
+        if (self.lossless and (clock.delivery == "causal" or apart)) or (
+            apart and any(e.ahead for e in influence.edges)
+        ):
             wanted |= left_out
         self.kept_rules = sliced(self.rules, wanted, self.relations)
         self.influence = Influence(

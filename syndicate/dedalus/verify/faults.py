@@ -17,14 +17,15 @@ A preference is no fault: it costs nothing, and says what is taken of certain va
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Final, TypeAlias
 
 from attrs import define, field, frozen
 
 from syndicate.dedalus.ast import Row, Value
 from syndicate.dedalus.choice import Dependencies
-from syndicate.dedalus.net import Net, Passage, crashing, delaying, dropping
+from syndicate.dedalus.net import Net, Outage, Partition, crashing, delaying, doubling, dropping
 
 
 @frozen
@@ -63,7 +64,30 @@ class Crash:
         return crashing(self.node, self.time)
 
 
-Fault: TypeAlias = Drop | Late | Crash
+@frozen
+class Again:
+    """All messages from one node to another that are sent at a time arrive a second time, so many timesteps later."""
+
+    sender: Value
+    receiver: Value
+    sent: int
+    by: int
+
+    def __str__(self) -> str:
+        return doubling(self.sender, self.receiver, self.sent, self.by)
+
+
+Fault: TypeAlias = Drop | Late | Again | Crash | Outage | Partition
+KINDS: Final = ("drop", "late", "again", "crash", "stop", "restart", "pause", "partition")
+UNIT: Final = 10_000
+"""What a fault weighs beside its duration: of two that cost the same, the shorter is the smaller."""
+
+
+def kind_of(fault: Fault) -> str:
+    """What a fault is called where its cost is said."""
+    if isinstance(fault, Outage):
+        return "stop" if fault.to is None else "pause" if fault.keeps else "restart"
+    return type(fault).__name__.lower()
 
 
 @frozen
@@ -79,8 +103,10 @@ class Fate:
 class Faults:
     """What can go wrong among *nodes*, and what can be preferred.
 
-    Omissions before *eff*; up to *crashes* nodes that crash, once each; messages that are *late* by so many timesteps
-    at most.
+    Omissions before *eff*; messages that are *late* by so many timesteps at most, or arrive *again* so much later; up
+    to so many nodes that *crash*, that *stop* altogether, that are down and *restart* with nothing, that *pause* and
+    keep what they have; up to so many *partitions*.  A node has one such fault at most, a way at a time one of its own.
+    *costs* are 1, unless they are said.
     """
 
     nodes: tuple[Value, ...]
@@ -89,11 +115,19 @@ class Faults:
     eff: int
     crashes: int
     late: int = 0
+    again: int = 0
+    stops: int = 0
+    restarts: int = 0
+    pauses: int = 0
+    partitions: int = 0
+    costs: Mapping[str, int] = field(factory=dict)
     all: list[Fault] = field(init=False, factory=list)
     bits: dict[Fault, int] = field(init=False, factory=dict)
     wrong: int = field(init=False)
     rivals: dict[int, int] = field(init=False, factory=dict)
-    crashing: int = field(init=False, default=0)
+    budgets: list[tuple[int, int]] = field(init=False, factory=list)
+    downs: dict[Value, list[tuple[Outage, int]]] = field(init=False, factory=dict)
+    cuts: list[tuple[Partition, int]] = field(init=False, factory=list)
     preferences: dict[tuple[int, int, tuple[Row, ...]], dict[Row, int]] = field(init=False, factory=dict)
     last: int = field(init=False)
 
@@ -102,37 +136,105 @@ class Faults:
         hops = [(one, other, time) for time in times for one in nodes for other in nodes if one != other]
         self.all += [Drop(*hop) for hop in hops if hop[2] < self.eff]
         self.all += [Late(*hop, by) for hop in hops for by in range(1, self.late + 1)]
+        self.all += [Again(*hop, by) for hop in hops for by in range(1, self.again + 1)]
+        spans = [(since, to) for since in times for to in range(since + 1, self.eot + 1)]
         if self.crashes > 0:
             self.all += [Crash(node, time) for node in nodes for time in times]
+        if self.stops > 0:
+            self.all += [Outage(node, time) for node in nodes for time in times]
+        for most, keeps in ((self.restarts, False), (self.pauses, True)):
+            if most > 0:
+                self.all += [Outage(node, *span, keeps) for node in nodes for span in spans]
+        if self.partitions > 0:
+            self.all += [Partition(side, *span) for side in self.sides() for span in spans]
         self.bits = {fault: 1 << number for number, fault in enumerate(self.all)}
         self.last = 1 << len(self.all)
         self.wrong = self.last - 1
         alike: dict[object, int] = {}
+        kinds: dict[str, int] = {}
         for fault, bit in self.bits.items():
-            key = fault.node if isinstance(fault, Crash) else (fault.sender, fault.receiver, fault.sent)
-            alike[type(fault) is Crash, key] = alike.get((type(fault) is Crash, key), 0) | bit
-            if isinstance(fault, Crash):
-                self.crashing |= bit
+            kinds[kind_of(fault)] = kinds.get(kind_of(fault), 0) | bit
+            key: object = fault
+            if isinstance(fault, (Crash, Outage)):
+                key = "node", fault.node
+            elif not isinstance(fault, Partition):
+                key = "way", fault.sender, fault.receiver, fault.sent
+            alike[key] = alike.get(key, 0) | bit
+            if isinstance(fault, Outage):
+                self.downs.setdefault(fault.node, []).append((fault, bit))
+            elif isinstance(fault, Partition):
+                self.cuts.append((fault, bit))
         for mask in alike.values():
             for bit in bits_of(mask):
                 self.rivals[bit] = mask & ~bit
+        bounds = {"crash": self.crashes, "stop": self.stops, "restart": self.restarts, "pause": self.pauses}
+        bounds["partition"] = self.partitions
+        self.budgets = [(mask, bounds[kind]) for kind, mask in kinds.items() if kind in bounds]
+
+    @property
+    def outages(self) -> bool:
+        """Whether a node may be down altogether."""
+        return max(self.stops, self.restarts, self.pauses) > 0
+
+    def sides(self) -> Iterator[tuple[Value, ...]]:
+        """The ways to part the nodes in two, each by the side without the first."""
+        rest = self.nodes[1:]
+        for size in range(1, len(rest) + 1):
+            yield from combinations(rest, size)
+
+    def weight(self, fault: Fault) -> int:
+        """What a fault costs, and a little more the longer it lasts."""
+        long = isinstance(fault, Partition) or (isinstance(fault, Outage) and fault.to is not None)
+        lasting = (fault.to or 0) - fault.since if long and isinstance(fault, (Outage, Partition)) else 0
+        return self.costs.get(kind_of(fault), 1) * UNIT + lasting
+
+    def cost(self, faults: Iterable[Fault]) -> int:
+        """What some faults cost together."""
+        return sum(self.costs.get(kind_of(fault), 1) for fault in faults)
+
+    def outside(self) -> list[str]:
+        """What is not in the model: no verdict says anything of it."""
+        named = {
+            "loss": self.eff > self.start,
+            "lateness": self.late,
+            "duplication": self.again,
+            "crashes that stop sending": self.crashes,
+            "nodes that stop altogether": self.stops,
+            "restarts with nothing": self.restarts,
+            "restarts with what was kept": self.pauses,
+            "partitions": self.partitions,
+        }
+        never = ["a node that fails twice", "messages of one way and time that fare differently", "damaged content"]
+        return [*(name for name, there in named.items() if not there), *never]
 
     def fates(self, sender: Value, receiver: Value | None, sent: int) -> list[Fate]:
         """How a message may fare; one to oneself arrives."""
+        here = sent + 1
         if sender == receiver:
-            return [Fate(0, 0, 0)]
+            return [Fate(0, self.away(receiver, here), 0)]
         crashed = lost = 0
         for time in range(self.start, sent + 1):
             crashed |= self.bits.get(Crash(sender, time), 0)
-        late = []
+        for partition, bit in self.cuts:
+            if partition.cuts(sender, receiver, sent):
+                crashed |= bit
+        more = []
         if receiver is not None:
             lost = self.bits.get(Drop(sender, receiver, sent), 0)
-            for by in range(1, self.late + 1):
-                bit = self.bits.get(Late(sender, receiver, sent, by), 0)
-                if bit:
-                    lost |= bit
-                    late.append(Fate(by, crashed, bit))
-        return [Fate(0, lost | crashed, 0), *late]
+            for by in range(1, max(self.late, self.again) + 1):
+                slow = self.bits.get(Late(sender, receiver, sent, by), 0)
+                lost |= slow
+                ways = (slow, self.bits.get(Again(sender, receiver, sent, by), 0))
+                more += [Fate(by, crashed | self.away(receiver, here + by), bit) for bit in ways if bit]
+        return [Fate(0, lost | crashed | self.away(receiver, here), 0), *more]
+
+    def away(self, receiver: Value | None, time: int) -> int:
+        """The faults by which a node receives nothing at a time."""
+        down = 0
+        for outage, bit in self.downs.get(receiver, ()) if receiver is not None else ():
+            if outage.covers(time):
+                down |= bit
+        return down
 
     def prefer(self, rule: int, time: int, values: Sequence[Row], dependencies: Dependencies) -> dict[Row, int]:
         """The bits by which each of some values can be preferred, where a rule chooses among them at a time."""
@@ -152,7 +254,10 @@ class Faults:
         rest = ~chosen
         for bit in bits_of(chosen):
             rest &= ~self.rivals.get(bit, 0)
-        return rest & ~self.crashing if (chosen & self.crashing).bit_count() >= self.crashes else rest
+        for mask, most in self.budgets:
+            if (chosen & mask).bit_count() >= most:
+                rest &= ~mask
+        return rest
 
     def of(self, chosen: int) -> Iterator[Fault]:
         """The faults of a set, in order."""
@@ -163,12 +268,20 @@ class Faults:
         """The faults of a set as they are written, sorted."""
         return sorted(map(str, self.of(chosen)))
 
-    def net(self, faults: Iterable[Fault]) -> Net:
-        """The network with some faults."""
+    def net(self, faults: Iterable[Fault], observers: Iterable[str] = ()) -> Net:
+        """The network with some faults; *observers* are of account where nodes are down."""
         faults = list(faults)
-        drop = frozenset((f.sender, f.receiver, f.sent) for f in faults if isinstance(f, Drop))
-        late: dict[Passage, int] = {(f.sender, f.receiver, f.sent): f.by for f in faults if isinstance(f, Late)}
-        return Net(self.nodes, drop, {f.node: f.time for f in faults if isinstance(f, Crash)}, late=late)
+        down = [f for f in faults if isinstance(f, Outage)]
+        return Net(
+            self.nodes,
+            frozenset((f.sender, f.receiver, f.sent) for f in faults if isinstance(f, Drop)),
+            {f.node: f.time for f in faults if isinstance(f, Crash)},
+            late={(f.sender, f.receiver, f.sent): f.by for f in faults if isinstance(f, Late)},
+            again={(f.sender, f.receiver, f.sent): f.by for f in faults if isinstance(f, Again)},
+            down=down,
+            parted=[f for f in faults if isinstance(f, Partition)],
+            observers=observers if down else (),
+        )
 
 
 def bits_of(mask: int) -> Iterator[int]:

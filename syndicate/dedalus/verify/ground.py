@@ -49,6 +49,7 @@ from syndicate.dedalus.binding import (
 from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.desugar import grouped
 from syndicate.dedalus.lower import arities, levels
+from syndicate.dedalus.net import Outage
 from syndicate.dedalus.schedule import Clock
 from syndicate.dedalus.verify.choosing import Choosing
 from syndicate.dedalus.verify.cone import Cone
@@ -155,12 +156,17 @@ def ground(
     events: Facts | None = None,
     seed: int | None = None,
     limit: int = MAX_INSTANCES,
+    outages: tuple[str, str] | None = None,
 ) -> Ground:
     """What could be true of *goals*, relations at times, and of all that they depend on.
 
+    *outages* are the relations that say which nodes are down, and which of them rest.
+
     Raises :class:`Unverifiable`, :class:`Undecided`, :class:`DedalusArithmetic`.
     """
-    return _Grounding(rules, faults, list(goals), events or {}, Clock(faults.start, faults.eot, seed), limit).run()
+    return _Grounding(
+        rules, faults, list(goals), events or {}, Clock(faults.start, faults.eot, seed), limit, outages
+    ).run()
 
 
 @define(eq=False)
@@ -171,6 +177,7 @@ class _Grounding:
     events: Facts
     clock: Clock
     limit: int
+    outages: tuple[str, str] | None = None
     ground: Ground = field(init=False)
     tables: dict[tuple[str, int], Table] = field(factory=dict)
     cone: Cone = field(init=False)
@@ -181,7 +188,9 @@ class _Grounding:
 
     def __attrs_post_init__(self) -> None:
         self.ground = Ground(self.faults)
-        self.cone = Cone(self.rules, self.faults.start, self.faults.eot, self.faults.late, self.goals)
+        self.cone = Cone(
+            self.rules, self.faults.start, self.faults.eot, max(self.faults.late, self.faults.again), self.goals
+        )
         self.bodies = [Body(rule) for rule in self.rules]
         self.level = levels(self.rules)
 
@@ -245,9 +254,20 @@ class _Grounding:
                     self.add((name, row, time), Instance())
         if ("crash", time) in self.cone.needed and arities(self.rules).get("crash") == 3:
             for fault, bit in self.faults.bits.items():
-                if isinstance(fault, Crash):
+                gone = fault.time if isinstance(fault, Crash) else None
+                if isinstance(fault, Outage) and fault.to is None:
+                    gone = fault.since
+                if gone is not None and isinstance(fault, (Crash, Outage)):
                     for node in self.faults.nodes:
-                        self.add(("crash", (node, fault.node, fault.time), time), Instance(needs=bit))
+                        self.add(("crash", (node, fault.node, gone), time), Instance(needs=bit))
+        if self.outages is not None:
+            down, resting = self.outages
+            for outages in self.faults.downs.values():
+                for outage, bit in outages:
+                    if outage.covers(time):
+                        for name in (down, resting) if outage.keeps else (down,):
+                            if (name, time) in self.cone.needed:
+                                self.add((name, (outage.node,), time), Instance(needs=bit))
 
     # ------------------------------------------------------------------------------------------------------- rules
 

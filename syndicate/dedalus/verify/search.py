@@ -21,7 +21,7 @@ from attrs import define, evolve, field, frozen
 from syndicate.dedalus.ast import Row
 from syndicate.dedalus.timeline import order
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
-from syndicate.dedalus.verify.faults import bits_of
+from syndicate.dedalus.verify.faults import UNIT, bits_of
 from syndicate.dedalus.verify.ground import Ground
 from syndicate.dedalus.verify.lineage import Lineage, smallest
 from syndicate.errors import Undecided
@@ -112,31 +112,34 @@ class Search:
         """The smallest sets of faults that break a promise, each with the decisions under which it does."""
         tick, wrong = count(), self.ground.faults.wrong
         cones = [self.ground.cone(goal.atoms) for goal in self.goals]
+        faults = self.ground.faults
+        weights = {bit: faults.weight(fault) for fault, bit in faults.bits.items()}
         waiting = [(0, next(tick), goal, 0, 0) for goal in range(len(self.goals))]
         counterexamples: dict[int, int] = {}
-        reported = -1
+        reported, best = -1, -1
         while waiting:
             size, _, number, chosen, spared = heappop(waiting)
-            if counterexamples and size > min(one.bit_count() for one in counterexamples):
+            if counterexamples and size > best:
                 break
             if chosen & wrong in counterexamples:
                 continue
-            if self.progress is not None and size > reported:
-                reported = size
-                self.progress(Progress(size, self.runs, len(waiting) + 1))
+            if self.progress is not None and size // UNIT > reported:
+                reported = size // UNIT
+                self.progress(Progress(reported, self.runs, len(waiting) + 1))
             if self.runs >= self.limit:
-                raise Undecided(self.far(size))
+                raise Undecided(self.far(size // UNIT))
             if self.deadline is not None and monotonic() > self.deadline:
-                raise Undecided(f"not decided in time: {self.far(size)}")
+                raise Undecided(f"not decided in time: {self.far(size // UNIT)}")
             self.runs += 1
             goal, lineage = self.goals[number], Lineage(self.ground, chosen, spared, cones[number])
             good = goal.undisturbed(lineage)
             if goal.broken(lineage, good):
                 counterexamples[chosen & wrong] = chosen
+                best = size
                 continue
             for bit in bits_of(goal.support(lineage, good)):
-                more = size + (bit & wrong > 0)
-                if not counterexamples or more == size:
+                more = size + (weights[bit] if bit & wrong else 0)
+                if not counterexamples or more <= best:
                     heappush(waiting, (more, next(tick), number, chosen | bit, spared))
                 spared |= bit
         return counterexamples

@@ -13,18 +13,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from attrs import define, field
+from attrs import define, evolve, field
 
 from syndicate.dedalus.ast import Constant, Row, Rule, Variable
 from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.lower import arities, sender_of
+from syndicate.dedalus.net import Outage, Partition
 from syndicate.dedalus.schedule import Clock
 from syndicate.dedalus.solving.encoding import Encoding, call, constant
 from syndicate.dedalus.solving.solver import Answer, Solver, row_of
 from syndicate.dedalus.timeline import order
 from syndicate.dedalus.verify.cone import Cone
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress, contested
-from syndicate.dedalus.verify.faults import Crash, Drop, Fault, Faults, Late
+from syndicate.dedalus.verify.faults import UNIT, Again, Crash, Drop, Fault, Faults, Late
 
 Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
 
@@ -33,7 +34,8 @@ Facts: TypeAlias = Mapping[int, Mapping[str, Iterable[Row]]]
 class Symbolic:
     """The question whether *faults* can break a promise, or an *invariant*, put to the solver.
 
-    *begin* grounds it; all else asks.
+    *outages* are the relations that say which nodes are down, and which of them rest.  *begin* grounds it; all else
+    asks.
     """
 
     rules: Sequence[Rule]
@@ -43,6 +45,7 @@ class Symbolic:
     invariant: str | None
     events: Facts
     seed: int | None = None
+    outages: tuple[str, str] | None = None
     deadline: float | None = None
     progress: Callable[[Progress], object] = lambda progress: None
     best: Counterexample | None = field(init=False, default=None)
@@ -51,6 +54,7 @@ class Symbolic:
     good: Encoding = field(init=False)
     cone: Cone = field(init=False)
     columns: dict[str, int] = field(init=False)
+    slowest: int = field(init=False)
 
     def __attrs_post_init__(self) -> None:
         times = range(self.faults.start, self.faults.eot + 1) if self.invariant is not None else [self.faults.eot]
@@ -58,7 +62,8 @@ class Symbolic:
         self.columns = arities(self.rules)
         faults = self.faults
         goals = [(name, time) for name in names for time in times]
-        self.cone = Cone(self.rules, faults.start, faults.eot, faults.late, goals)
+        self.slowest = max(faults.late, faults.again)
+        self.cone = Cone(self.rules, faults.start, faults.eot, self.slowest, goals)
         self.bad, self.good = Encoding(self.rules), Encoding(self.rules, "good_")
         self.solver = Solver(self.deadline, self._rank)
 
@@ -116,7 +121,7 @@ class Symbolic:
         self.best = self._read(first)
         self.progress(Progress(0, best=self.best))
         self.solver.add(":- not breaks.")
-        self.solver.bounded = lambda least: self.progress(Progress(least, best=self.best))
+        self.solver.bounded = lambda least: self.progress(Progress(least // UNIT, best=self.best))
         return [self._read(answer) for answer in self.solver.smallest()]
 
     def _read(self, answer: Answer) -> Counterexample:
@@ -126,7 +131,7 @@ class Symbolic:
         candidates: dict[tuple[int, int], set[Row]] = {}
         for symbol in answer.shown:
             if symbol.name in _FAULTS:
-                faults.append(_FAULTS[symbol.name](*row_of(symbol.arguments)))
+                faults.append(self._fault(symbol.name, row_of(symbol.arguments)))
             elif symbol.name == "broken":
                 *columns, time = row_of(symbol.arguments)
                 name = self.post if self.invariant is None else self.invariant
@@ -142,6 +147,13 @@ class Symbolic:
             {at: frozenset(rows) for at, rows in candidates.items()},
         )
 
+    def _fault(self, name: str, row: Row) -> Fault:
+        if name == "parted":
+            side, since, to = row
+            return Partition(list(self.faults.sides())[int(side)], int(since), int(to))
+        made = _FAULTS[name](*row)
+        return evolve(made, keeps=True) if name == "pause" and isinstance(made, Outage) else made
+
     # ---------------------------------------------------------------------------------------------------- the program
 
     def begin(self) -> None:
@@ -155,21 +167,52 @@ class Symbolic:
     def _before(self) -> Iterator[str]:
         faults = self.faults
         yield from (f"node({constant(node)})." for node in faults.nodes)
+        first, end = faults.start, faults.eot
+        span = f"A = {first}..{end - 1}, B = A+1..{end}"
+        failing = [("crash", faults.crashes), ("stop", faults.stops)]
+        for name, most in failing:
+            if most > 0:
+                yield f"{{ {name}(N,{first}..{end}) : node(N) }} {most}."
+        for name, most in (("restart", faults.restarts), ("pause", faults.pauses)):
+            if most > 0:
+                yield f"{{ {name}(N,A,B) : node(N), {span} }} {most}."
+        yield ":- node(N), 2 { crash(N,_); stop(N,_); restart(N,_,_); pause(N,_,_) }."
+        if faults.partitions > 0:
+            for number, side in enumerate(faults.sides()):
+                there = set(side)
+                for one in side:
+                    for other in faults.nodes:
+                        if other not in there:
+                            pair = f"{constant(one)},{constant(other)}"
+                            yield f"apart({number},{pair}). apart({number},{constant(other)},{constant(one)})."
+            yield f"{{ parted(P,A,B) : apart(P,_,_), {span} }} {faults.partitions}."
+        for name, arity in _ARITIES.items():
+            yield f"#defined {name}/{arity}. #show {name}/{arity}."
+        yield "#defined mute/2. #defined slow/3. #defined cut/3. #defined apart/3. #show."
+
+    def _nodes(self, time: int) -> Iterator[str]:
+        """Which nodes are silent or down at a time, and which ways are cut."""
+        faults = self.faults
         if faults.crashes:
-            yield f"{{ crash(N,{faults.start}..{faults.eot}) : node(N) }} {faults.crashes}."
-            yield ":- node(N), 2 { crash(N,_) }."
-        yield "#defined crash/2. #defined drop/3. #defined late/4. #defined mute/2. #defined broken/1. #defined slow/3."
-        yield "#show. #show drop/3. #show late/4. #show crash/2."
+            yield f"mute(N,{time}) :- crash(N,T), T <= {time}."
+        if faults.partitions:
+            yield f"cut(S,R,{time}) :- parted(P,A,B), A <= {time}, {time} < B, apart(P,S,R)."
+        if ("crash", time) in self.cone.needed and self.columns.get("crash") == 3:
+            told = self.bad.atom("crash", ["A", "N", "T"], time)
+            yield f"{told} :- node(A), crash(N,T). {told} :- node(A), stop(N,T)."
+        if self.outages is None:
+            return
+        yield f"off(N,{time}) :- stop(N,T), T <= {time}. off(N,{time}) :- restart(N,A,B), A <= {time}, {time} < B."
+        yield f"rest(N,{time}) :- pause(N,A,B), A <= {time}, {time} < B. off(N,T) :- rest(N,T), T = {time}."
+        for name, cause in zip(self.outages, ("off", "rest"), strict=True):
+            if (name, time) in self.cone.needed:
+                yield f"{self.bad.atom(name, ['N'], time)} :- {cause}(N,{time})."
 
     def _timestep(self, time: int) -> Iterator[str]:
         """All that is at a time: given, kept, arrived, deduced; and what is sent then."""
         faults = self.faults
         yield from self._given(self.bad, time)
-        if faults.crashes:
-            yield f"mute(N,{time}) :- crash(N,T), T <= {time}."
-            if ("crash", time) in self.cone.needed and self.columns.get("crash") == 3:
-                told = self.bad.atom("crash", ["A", "N", "T"], time)
-                yield f"{told} :- node(A), crash(N,T)."
+        yield from self._nodes(time)
         worlds = [self.bad] if self.invariant is not None else [self.bad, self.good]
         for world in worlds:
             if world is self.good:
@@ -213,49 +256,66 @@ class Symbolic:
         now = {name.name: str(time) for name in rule.times}
         sender = self.bad.sender(rule, head, now)
         yield f"{call(f'sent{number}', [*head, sender, str(time)])} :- {', '.join(goals)}."
-        if not head or time >= faults.eot or (not faults.late and time >= faults.eff):
+        losing = time < faults.eff
+        if not head or time >= faults.eot or not (losing or self.slowest):
             return
         columns = [f"C{place}" for place in range(len(head))]
         sent = call(f"sent{number}", [*columns, "S", str(time)])
         way = f"{sent}, S != C0, node(S), node(C0)"
-        if time < faults.eff:
+        rivals = []
+        if losing:
+            rivals.append(f"drop(S,C0,{time})")
             yield f"{{ drop(S,C0,{time}) }} :- {way}."
             yield f"slow(S,R,{time}) :- drop(S,R,{time})."
         if faults.late:
-            both = f"; drop(S,C0,{time})" if time < faults.eff else ""
+            rivals.append(f"late(S,C0,{time},1..{faults.late})")
             yield f"{{ late(S,C0,{time},1..{faults.late}) }} :- {way}."
-            yield f":- {way}, 2 {{ late(S,C0,{time},1..{faults.late}){both} }}."
             yield f"slow(S,R,{time}) :- late(S,R,{time},_)."
+        if faults.again:
+            rivals.append(f"again(S,C0,{time},1..{faults.again})")
+            yield f"{{ again(S,C0,{time},1..{faults.again}) }} :- {way}."
+        if self.slowest:
+            yield f":- {way}, 2 {{ {'; '.join(rivals)} }}."
 
     def _arrivals(self, number: int, rule: Rule, time: int) -> Iterator[str]:
         """What arrives at a time."""
         faults = self.faults
         columns = [f"C{place}" for place in range(len(rule.head.terms))]
         head = self.bad.atom(rule.head.relation, columns, time)
-        for by in range(min(faults.late, time - 1 - faults.start) + 1):
+        reach = f", not off(C0,{time})" if columns and self.outages is not None else ""
+        for by in range(min(self.slowest, time - 1 - faults.start) + 1):
             since = time - 1 - by
             sent = call(f"sent{number}", [*columns, "S", str(since)])
-            mute = f", not mute(S,{since})" if faults.crashes else ""
+            quiet = f", not mute(S,{since})" if faults.crashes else ""
+            if columns and faults.partitions:
+                quiet += f", not cut(S,C0,{since})"
             if by:
-                yield f"{head} :- {sent}, late(S,C0,{since},{by}){mute}."
+                if columns and by <= faults.late:
+                    yield f"{head} :- {sent}, late(S,C0,{since},{by}){quiet}{reach}."
+                if columns and by <= faults.again:
+                    yield f"{head} :- {sent}, again(S,C0,{since},{by}){quiet}{reach}."
                 continue
             if not columns:
-                yield f"{head} :- {sent}{mute}."
+                yield f"{head} :- {sent}{quiet}."
                 continue
             if rule.head.terms[0] == sender_of(rule) and isinstance(sender_of(rule), Variable | Constant):
-                yield f"{head} :- {sent}."
+                yield f"{head} :- {sent}{reach}."
                 continue
             slow = f", not slow(S,C0,{since})" if since < faults.eff or faults.late else ""
-            if mute:
-                yield f"{head} :- {sent}, S != C0{slow}{mute}."
-                yield f"{head} :- {sent}, S = C0."
+            if quiet:
+                yield f"{head} :- {sent}, S != C0{slow}{quiet}{reach}."
+                yield f"{head} :- {sent}, S = C0{reach}."
             else:
-                yield f"{head} :- {sent}{slow}."
+                yield f"{head} :- {sent}{slow}{reach}."
 
     def _after(self) -> Iterator[str]:
         faults, end = self.faults, self.faults.eot
-        yield "#minimize { 1,d,S,R,T : drop(S,R,T); 1,l,S,R,T,D : late(S,R,T,D); 1,c,N,T : crash(N,T) }."
-        yield "#project drop/3. #project late/4. #project crash/2."
+        for name, arity in _ARITIES.items():
+            columns = [f"A{n}" for n in range(arity)]
+            lasting = f"+A{arity - 1}-A{arity - 2}" if arity == 3 and name != "drop" else ""
+            weight = faults.costs.get({"parted": "partition"}.get(name, name), 1) * UNIT
+            yield f"#minimize {{ {weight}{lasting},{name},{','.join(columns)} : {call(name, columns)} }}."
+            yield f"#project {name}/{arity}."
         yield "breaks :- broken_row. #defined broken_row/0. #defined obliged_row/0. obliges :- obliged_row."
         if self.invariant is not None:
             columns = [f"C{place}" for place in range(self.columns[self.invariant])]
@@ -317,4 +377,16 @@ class Symbolic:
 
 
 _ANY: Final = ("models=1", "opt_mode=ignore")
-_FAULTS: Final[dict[str, Callable[..., Fault]]] = {"drop": Drop, "late": Late, "crash": Crash}
+_FAULTS: Final[dict[str, Callable[..., Fault]]] = {
+    "drop": Drop,
+    "late": Late,
+    "again": Again,
+    "crash": Crash,
+    "stop": Outage,
+    "restart": Outage,
+    "pause": Outage,
+    "parted": Partition,
+}
+_ARITIES: Final = {
+    "drop": 3, "late": 4, "again": 4, "crash": 2, "stop": 2, "restart": 3, "pause": 3, "parted": 3
+}  # fmt: skip

@@ -29,7 +29,7 @@ Source: Alvaro et al. 2015; ``docs/design/dedalus.md``, "Verdicts (`verify`)".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from time import monotonic
 from typing import Final, Required, TypedDict
@@ -37,6 +37,7 @@ from typing import Final, Required, TypedDict
 from attrs import field, frozen
 
 from syndicate.dedalus.ast import Row, Rule, Value
+from syndicate.dedalus.crash import Guarded
 from syndicate.dedalus.lower import arities
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import Net
@@ -45,12 +46,15 @@ from syndicate.dedalus.schedule import Clock, Schedule
 from syndicate.dedalus.solving.solver import ENGINES, INSTALL, Engine, OutOfTime, Unencodable, is_there
 from syndicate.dedalus.timeline import Chosen
 from syndicate.dedalus.verify.counterexample import Broken, Counterexample, Progress
-from syndicate.dedalus.verify.faults import Faults
+from syndicate.dedalus.verify.faults import KINDS, UNIT, Faults
 from syndicate.dedalus.verify.ground import MAX_INSTANCES, Facts, ground
 from syndicate.dedalus.verify.search import Search, forbidden, promises
 from syndicate.dedalus.verify.symbolic import Symbolic
 from syndicate.errors import Undecided, Unverifiable
 
+MOST_COST: Final = 100
+MOST_PARTED: Final = 8
+"""There are 127 ways to part so many nodes in two."""
 MAX_RUNS: Final = 100_000
 
 
@@ -61,6 +65,7 @@ class Verdict:
     *broken* are the rows by which the first of them does, ``model`` its run; without a counterexample, the run without
     faults.  *ff_post* are the rows of ``post`` at the end of a run without faults, under the choices of a run without a
     seed.  *runs* counts the sets of decisions that the search by lineage tried; *engine* says what decided.
+    *outside* is what is not in the model, *cost* that of a smallest set.
 
     *vacuous* says why nothing was proven though nothing breaks it; it is empty where something was, and None where the
     limit came before that was known.  *choices* are, for each counterexample, what was taken where something else could
@@ -80,6 +85,8 @@ class Verdict:
     open: bool = False
     seed: int | None = None
     engine: str = "search"
+    outside: tuple[str, ...] = ()
+    cost: int | None = None
 
     @cached_property
     def model(self) -> Model:
@@ -115,6 +122,8 @@ class Verdict:
             "choices": [[each.to_json() for each in one] for one in self.choices] if self.violation_exists else None,
             "choices_tried": "all" if self.open else self.seed,
             "engine": self.engine,
+            "cost": self.cost,
+            "outside": list(self.outside),
         }
 
     def schedule(self) -> dict[str, object]:
@@ -136,6 +145,12 @@ class Bounds(TypedDict, total=False):
     nodes: Required[Iterable[Value]]
     crashes: int
     late: int
+    again: int
+    stops: int
+    restarts: int
+    pauses: int
+    partitions: int
+    costs: Mapping[str, int]
     pre: str
     post: str
     invariant: str | None
@@ -154,6 +169,12 @@ def verify(
     eff: int,
     crashes: int = 0,
     late: int = 0,
+    again: int = 0,
+    stops: int = 0,
+    restarts: int = 0,
+    pauses: int = 0,
+    partitions: int = 0,
+    costs: Mapping[str, int] | None = None,
     nodes: Iterable[Value],
     pre: str = "pre",
     post: str = "post",
@@ -174,6 +195,13 @@ def verify(
         eff: what is sent before may be lost.
         crashes: so many nodes at most stop sending.
         late: so many timesteps longer than one messages may take.
+        again: so many timesteps after they were due messages may arrive a second time.
+        stops: so many nodes at most stop altogether: they compute and receive nothing from then on.
+        restarts: so many nodes at most are down for a while, and begin again with nothing.
+        pauses: so many nodes at most are down for a while, and go on with what they had.
+        partitions: so many times at most nothing passes between some nodes and the others for a while.
+        costs: of faults, 1 if not said: of ``drop``, ``late``, ``again``, ``crash``, ``stop``, ``restart``, ``pause``,
+            ``partition``.
         nodes: those that may.
         pre: the relation that obliges.
         post: what must be then.
@@ -186,7 +214,9 @@ def verify(
         seconds: after which it gives up; raises :class:`Undecided` then.
         engine: the solver where it can, or one of the two.
     """
-    faults = Faults(tuple(nodes), start, eot, eff, crashes, late)
+    faults = Faults(
+        tuple(nodes), start, eot, eff, crashes, late, again, stops, restarts, pauses, partitions, costs or {}
+    )
     _possible(arities(rules), faults, pre, post, invariant)
     if engine not in ENGINES:
         raise Unverifiable(f"there is no engine {engine!r}: there are {', '.join(ENGINES)}")
@@ -195,11 +225,14 @@ def verify(
         said = {(one.rule, one.time): one.rows for one in choices}
         return run(rules, Clock(start, eot, seed, Schedule(net=net, choices=said)), events)
 
-    question = _Question(rules, faults, pre, post, invariant, events or {}, seed, progress, limit, seconds, model)
+    observers = observing(rules, specified(pre, post, invariant)) if faults.outages else set[str]()
+    question = _Question(
+        rules, faults, pre, post, invariant, events or {}, seed, progress, limit, seconds, model, observers
+    )
     decision = question.decide(engine)
     sets = sorted(decision.counterexamples, key=lambda one: one.words)
     first = sets[0] if sets else None
-    net = faults.net(first.faults if first is not None else ())
+    net = faults.net(first.faults if first is not None else (), observers)
     verdict = Verdict(
         bool(sets),
         len(first.faults) if first is not None else None,
@@ -214,6 +247,8 @@ def verify(
         decision.open,
         seed if any(rule.choices for rule in rules) else None,
         decision.engine,
+        tuple(faults.outside()),
+        None if first is None else faults.cost(first.faults),
     )
     verdict.check()
     return verdict
@@ -231,7 +266,7 @@ class _Decision:
     obliges: bool | None = True
 
 
-@frozen
+@frozen(slots=False)
 class _Question:
     rules: Sequence[Rule]
     faults: Faults
@@ -244,6 +279,15 @@ class _Question:
     limit: int
     seconds: float | None
     model: Callable[[Net], Model]
+    observers: set[str]
+
+    @cached_property
+    def heeding(self) -> tuple[Sequence[Rule], tuple[str, str] | None]:
+        """The rules, which heed who is down where that can be, and the relations that say it."""
+        if not self.faults.outages:
+            return self.rules, None
+        guarded = Guarded.of(self.rules, keeping=self.faults.pauses > 0, observers=self.observers)
+        return guarded.rules, (guarded.down, guarded.resting)
 
     def decide(self, engine: Engine) -> _Decision:
         """Ask the solver where that can be, or else search; raises :class:`Undecided`, :class:`Unverifiable`."""
@@ -264,8 +308,9 @@ class _Question:
     def solve(self, deadline: float | None) -> _Decision:
         """Ask the solver."""
         told = self.progress or _untold
+        rules, outages = self.heeding
         asked = Symbolic(
-            self.rules, self.faults, self.pre, self.post, self.invariant, self.events, self.seed, deadline, told
+            rules, self.faults, self.pre, self.post, self.invariant, self.events, self.seed, outages, deadline, told
         )
         try:
             asked.begin()
@@ -275,9 +320,9 @@ class _Question:
             obliges = bool(sets) or self.invariant is not None or asked.obliges()
             return _Decision("clingo", sets, ff_post, asked.open, 0, obliges)
         except OutOfTime as over:
-            least = (
-                f"none of fewer than {over.least} faults is a counterexample" if over.least else "nothing is excluded"
-            )
+            least = "nothing is excluded"
+            if over.least >= UNIT:
+                least = f"nothing that costs less than {over.least // UNIT} is a counterexample"
             best = asked.best.words if asked.best is not None else None
             found = "none is found" if best is None else f"the best so far is {', '.join(best) or 'no fault at all'}"
             remedy = "give more time (seconds), or lower the bounds"
@@ -289,7 +334,8 @@ class _Question:
         times = range(faults.start, faults.eot + 1) if self.invariant is not None else [faults.eot]
         names = specified(self.pre, self.post, self.invariant)
         goals_at = [(name, time) for name in names for time in times]
-        grounded = ground(self.rules, faults, goals_at, self.events, self.seed, MAX_INSTANCES)
+        rules, outages = self.heeding
+        grounded = ground(rules, faults, goals_at, self.events, self.seed, MAX_INSTANCES, outages)
         ff_post = self.ff_post() if self.invariant is None else []
         if self.invariant is not None:
             goals = forbidden(grounded, self.invariant)
@@ -369,6 +415,14 @@ def _possible(columns: dict[str, int], faults: Faults, pre: str, post: str, inva
         raise Unverifiable("faults need nodes: give their names, as they stand in the first columns")
     if len(set(faults.nodes)) < len(faults.nodes):
         raise Unverifiable(f"a node is named twice: {', '.join(map(str, faults.nodes))}")
-    if min(faults.crashes, faults.eff, faults.late) < 0:
-        budgets = f"eff is {faults.eff}, crashes are {faults.crashes}, late is {faults.late}"
-        raise Unverifiable(f"a budget is 0 or more: {budgets}")
+    names = ("eff", "crashes", "late", "again", "stops", "restarts", "pauses", "partitions")
+    for name in names:
+        if getattr(faults, name) < 0:
+            raise Unverifiable(f"a budget is 0 or more: {name} is {getattr(faults, name)}")
+    for name, cost in faults.costs.items():
+        if name not in KINDS:
+            raise Unverifiable(f"there is no fault {name!r} to have a cost: there are {', '.join(KINDS)}")
+        if not 1 <= cost <= MOST_COST:
+            raise Unverifiable(f"a fault costs from 1 to {MOST_COST}: {name} costs {cost}")
+    if faults.partitions and len(faults.nodes) > MOST_PARTED:
+        raise Unverifiable(f"partitions are tried of {MOST_PARTED} nodes at most, and these are {len(faults.nodes)}")

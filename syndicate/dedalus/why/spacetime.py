@@ -41,6 +41,13 @@ def diagram(model: Timeline, form: Form = "text") -> str:
         for node, at in sorted(crashes.items(), key=repr)
         if at <= model.until
     ]
+    for outage in net.down if net is not None else ():
+        if outage.since <= model.until:
+            marks.append(Mark(outage.since, "crash", outage.node, None, f"{Constant(outage.node)} is down, {outage}"))
+        if outage.to is None:
+            crashes[outage.node] = outage.since
+        elif outage.to <= model.until:
+            marks.append(Mark(outage.to, "arrival", None, outage.node, f"{Constant(outage.node)} is up again"))
     for message in model.messages:
         marks += _marks(model, message, crashes)
     rank = {"crash": 0, "arrival": 1, "message": 2}

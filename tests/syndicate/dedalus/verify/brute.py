@@ -17,7 +17,8 @@ from syndicate.dedalus.ast import Choice, Row
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.run import run
 from syndicate.dedalus.schedule import Clock, Schedule
-from syndicate.dedalus.verify.faults import Crash, Drop, Fault, Faults, Late
+from syndicate.dedalus.verify.faults import Again, Drop, Fault, Faults, Late
+from syndicate.dedalus.verify.verdict import observing
 from syndicate.errors import StepFailed
 
 Told = tuple[int, int, frozenset[Row]]
@@ -90,22 +91,9 @@ def _groups(rows: list[Row], near: Any) -> list[list[Row]]:
     return found
 
 
-def net_of(faults: Faults, chosen: Sequence[Fault]) -> dict[str, Any]:
-    """A schedule with a set of faults."""
-    return {
-        "net": {
-            "nodes": list(faults.nodes),
-            "fixed": {
-                "drop": [[f.sender, f.receiver, f.sent] for f in chosen if isinstance(f, Drop)],
-                "late": [[f.sender, f.receiver, f.sent, f.by] for f in chosen if isinstance(f, Late)],
-                "crash": [[f.node, f.time] for f in chosen if isinstance(f, Crash)],
-            },
-        }
-    }
-
-
 def runs(program: Program, faults: Faults, nets: Sequence[Sequence[Fault]]) -> Iterator[list[Model]]:
     """Runs under several sets of faults, that choose alike among the same: for each way to choose."""
+    observers = observing(program.core(), ["pre", "post", "bad"])
     waiting: list[Answers] = [{}]
     while waiting:
         answers = waiting.pop()
@@ -113,7 +101,7 @@ def runs(program: Program, faults: Faults, nets: Sequence[Sequence[Fault]]) -> I
             yield [
                 run(
                     program.core(),
-                    Tossing(faults.start, faults.eot, None, Schedule.of(net_of(faults, net)), answers=answers),
+                    Tossing(faults.start, faults.eot, None, Schedule(net=faults.net(net, observers)), answers=answers),
                 )
                 for net in nets
             ]
@@ -126,11 +114,11 @@ def runs(program: Program, faults: Faults, nets: Sequence[Sequence[Fault]]) -> I
 
 def sets_of(faults: Faults, size: int) -> Iterator[tuple[Fault, ...]]:
     """The sets of so many faults that there can be, of those that can be seen: what is sent last arrives too late."""
-    seen = [fault for fault in faults.all if isinstance(fault, Crash) or fault.sent < faults.eot]
+    seen = [fault for fault in faults.all if not isinstance(fault, Drop | Late | Again) or fault.sent < faults.eot]
     for chosen in combinations(seen, size):
-        crashed = [fault.node for fault in chosen if isinstance(fault, Crash)]
-        ways = [(f.sender, f.receiver, f.sent) for f in chosen if not isinstance(f, Crash)]
-        if len(crashed) <= faults.crashes and len(set(crashed)) == len(crashed) and len(set(ways)) == len(ways):
+        mask = sum(faults.bits[fault] for fault in chosen)
+        apart = not any(faults.rivals.get(faults.bits[fault], 0) & mask for fault in chosen)
+        if apart and all((mask & kind).bit_count() <= most for kind, most in faults.budgets):
             yield chosen
 
 
@@ -158,10 +146,11 @@ def brute(program: Program, faults: Faults, *, invariant: str | None) -> tuple[i
 
     for size in range(len(faults.all) + 1):
         found = [
-            tuple(sorted(map(str, chosen)))
+            (sum(map(faults.weight, chosen)), tuple(sorted(map(str, chosen))))
             for chosen in sets_of(faults, size)
             if any(bad(*both) for both in runs(program, faults, [(), chosen]))
         ]
         if found:
-            return size, sorted(found), True
+            least = min(found)[0]  # of as many, those that last the shortest
+            return size, sorted(words for weight, words in found if weight == least), True
     return None, [], promising

@@ -58,7 +58,7 @@ def test_no_counterexample(tmp_path: Path) -> None:
     done = call("verify", RETRY, *BOUNDS[:4], "--nodes", "a,b,c", "--output", bad, "--exit-code")
     assert (done.exit_code, bad.exists()) == (0, False)
     assert "no faults within these bounds break it" in done.stdout
-    assert "messages arrive in the next timestep; --late N" in done.stdout
+    assert "messages arrive in the next timestep; --delay N" in done.stdout
 
 
 CHOOSING = """
@@ -193,6 +193,9 @@ def test_why() -> None:
         (["verify", RETRY, *BOUNDS, "--eff", "-1"], 2, "--eff"),
         (["verify", RETRY, *BOUNDS[:6], "--nodes", "a,,b"], 2, "a node without a name"),
         (["verify", RETRY, *BOUNDS, "--post", "pots"], 1, "no relation 'pots'"),
+        (["verify", RETRY, *BOUNDS, "--cost", "late"], 2, "is no cost"),
+        (["verify", RETRY, *BOUNDS, "--cost", "fire=2"], 1, "no fault 'fire'"),
+        (["verify", RETRY, *BOUNDS, "--cost", "late=0"], 1, "costs from 1"),
         (["verify", RETRY, *BOUNDS, "--limit", 3, "--engine", "search"], 1, "after 3 runs there is no verdict"),
         (["verify", RETRY, *BOUNDS, "--output", "/nowhere/s.json"], 1, "cannot write /nowhere/s.json"),
         (["verify", "none.ded", *BOUNDS], 1, "cannot read none.ded"),
@@ -220,3 +223,23 @@ def test_mistakes(arguments: list[object], code: int, says: str) -> None:
     assert (done.exit_code, done.stdout) == (code, "")
     assert says in " ".join(done.stderr.split())
     assert len(done.stderr.splitlines()) <= 6
+
+
+@pytest.mark.parametrize(
+    ("bounds", "says"),
+    [
+        (["--delay", 1], 'late("C","a",3,1)'),
+        (["--pauses", 1], 'pause("C",5,6)'),
+        (["--partitions", 1], 'parted("a","b","d";4,7)'),
+        (["--delay", 1, "--pauses", 1, "--cost", "late=3", "--cost", "pause=2"], 'pause("C",5,6)'),
+    ],
+)
+def test_three_phases_split(tmp_path: Path, bounds: list[object], says: str) -> None:
+    """What splits three-phase commit is found, and its schedule repeats it."""
+    pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
+    file, output = CASES / "three_phase.ded", tmp_path / "bad.json"
+    done = call("verify", file, "--eot", 9, "--eff", 0, "--nodes", "C,a,b,d", *bounds, "--output", output)
+    assert done.exit_code == 1
+    assert says in done.stdout
+    run = call("run", file, "--until", 9, "--schedule", output, "--json")
+    assert '["t"]' in json.dumps(json.loads(run.stdout)["split"]["9"])

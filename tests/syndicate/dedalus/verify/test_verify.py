@@ -39,7 +39,8 @@ def test_verdict(case: dict[str, Any], engine: Engine) -> None:
     assert found.runs <= MOST_RUNS
     assert (found.runs > 0) is (engine == "search")
     wanted = {name: case[name] for name in ("violation_exists", "min_faults", "min_counterexamples")}
-    assert found.to_json() == {**wanted, **PLAIN, "choices": [[]] * case["n_min"] or None, "engine": engine}
+    more = {"choices": [[]] * case["n_min"] or None, "engine": engine, "cost": case["min_faults"]}
+    assert found.to_json() == {**wanted, **PLAIN, **more, "outside": list(found.outside)}
     assert len(found.min_counterexamples) == case["n_min"]
     assert sorted(map(list, found.ff_post)) == sorted(case["ff_post"])
 
@@ -62,6 +63,29 @@ def test_as_all_sets_of_faults(program: Program, bounds: tuple[int, int, int, in
 
 @settings(max_examples=25, deadline=None, suppress_health_check=LIBERAL)
 @given(
+    programs(),
+    st.sampled_from(
+        [
+            {"eff": 2, "again": 1},
+            {"eff": 0, "again": 1, "late": 1},
+            {"eff": 2, "stops": 1},
+            {"eff": 0, "restarts": 1},
+            {"eff": 2, "pauses": 1},
+            {"eff": 0, "pauses": 2},
+            {"eff": 0, "restarts": 1, "crashes": 1},
+            {"eff": 0, "partitions": 1, "late": 1},
+            {"eff": 0, "partitions": 2},
+        ]
+    ),
+    st.sampled_from([None, "bad"]),
+)
+def test_as_live_faults(program: Program, asked: dict[str, int], invariant: str | None) -> None:
+    """The same for what arrives twice, for nodes that are down, and for partitions."""
+    same(program, {"eot": 3, **asked}, invariant)
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=LIBERAL)
+@given(
     programs(choosing=True), st.sampled_from([(3, 2, 0, 0), (3, 0, 1, 0), (3, 0, 0, 1)]), st.sampled_from([None, "bad"])
 )
 def test_as_all_choices(program: Program, bounds: tuple[int, int, int, int], invariant: str | None) -> None:
@@ -70,27 +94,33 @@ def test_as_all_choices(program: Program, bounds: tuple[int, int, int, int], inv
 
 
 def agrees(program: Program, bounds: tuple[int, int, int, int], invariant: str | None) -> None:
-    """Hold a verdict against the oracle, and its schedule against a run."""
+    """Hold a verdict within plain bounds against the oracle."""
+    eot, eff, crashes, late = bounds
+    same(program, {"eot": eot, "eff": eff, "crashes": crashes, "late": late}, invariant)
+
+
+def same(program: Program, bounds: dict[str, int], invariant: str | None) -> None:
+    """Hold the verdicts of both engines against the oracle, and their schedules against a run."""
     if program.check():
         return
-    eot, eff, crashes, late = bounds
-    asked: dict[str, Any] = {
-        "eot": eot, "eff": eff, "crashes": crashes, "late": late, "nodes": NODES, "invariant": invariant
-    }  # fmt: skip
+    asked: dict[str, Any] = {"crashes": 0, **bounds, "nodes": NODES}
+    faults = Faults(start=1, **asked)
+    asked["invariant"] = invariant
     found = program.verify(**asked, engine="search")
-    least, sets, promising = brute(program, Faults(NODES, 1, eot, eff, crashes, late), invariant=invariant)
+    least, sets, promising = brute(program, faults, invariant=invariant)
     assert (found.min_faults, list(found.min_counterexamples)) == (least, sets)
     assert (found.vacuous == "") is promising
-    if found.violation_exists:
-        again = program.run(1, eot, schedule=json.loads(json.dumps(found.schedule())))
-        assert again.to_json() == found.model.to_json()
-        for one in found.broken:
-            assert (one.row in again.at(one.time)[one.relation]) is one.never
     if importlib.util.find_spec("clingo"):
         solved = program.verify(**asked)
         assert solved.engine == "clingo"
         assert {**solved.to_json(), "choices": None, "engine": ""} == {**found.to_json(), "choices": None, "engine": ""}
         assert (solved.vacuous, solved.ff_post, solved.open) == (found.vacuous, found.ff_post, found.open)
+        found = solved
+    if found.violation_exists:
+        again = program.run(1, bounds["eot"], schedule=json.loads(json.dumps(found.schedule())))
+        assert again.to_json() == found.model.to_json()
+        for one in found.broken:
+            assert (one.row in again.at(one.time)[one.relation]) is one.never
 
 
 # ------------------------------------------------------------------------------------------------------ other questions
@@ -106,6 +136,8 @@ def test_an_invariant_broken_without_faults() -> None:
         **PLAIN,
         "choices": [[]],
         "engine": "search",
+        "cost": 0,
+        "outside": list(found.outside),
     }
     assert [(one.row, one.time, one.never) for one in found.broken] == [((1,), 2, True)]
 
