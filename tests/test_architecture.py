@@ -28,7 +28,7 @@ PLAN = """
     syndicate.errors syndicate.native syndicate.outside syndicate.log syndicate.collector syndicate.graph
     syndicate.values syndicate.index syndicate.actors syndicate.hosting
     syndicate
-    syndicate.storage syndicate.simulation syndicate.flow syndicate.lattice syndicate.plan syndicate.explain
+    syndicate.storage syndicate.simulation syndicate.flow syndicate.lattice syndicate.plan syndicate.explain syndicate.introspect
     syndicate.bloom syndicate.dedalus
     syndicate.views syndicate.spark syndicate.testing syndicate.__main__
 
@@ -49,7 +49,7 @@ INSIDE = {
         config disk flow_gate journal durable state units governor operators broker metrics admin service
     """,
     "relay.session": """
-        deadlines membrane backlog statistics outbox peer_assertions patch reach session link
+        deadlines membrane backlog statistics outbox peer_assertions patch reach synced trail session link
     """,
     "relay.simulation": """
         network process view faults laws world scenario campaign testing
@@ -58,7 +58,7 @@ INSIDE = {
         address lobby stream tls greeting origin secure sockets network stdio websocket dial listener
     """,
     "syndicate.actors": """
-        signals trace block facet lane turn actor system field verbs during timer query dataspace supervise
+        signals trace block facet lane turn actor chronicle system field verbs during timer query dataspace supervise
     """,
     "syndicate.bloom": """
         row site declaration rule namespace rules block collection lattices state tick instance insight agent body

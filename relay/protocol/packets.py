@@ -21,6 +21,7 @@ Source: Syndicate schemas, ``protocol`` and ``sturdy``; ``docs/design/protocol.m
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from attrs import frozen
@@ -47,6 +48,20 @@ LIVENESS: Final = Symbol("liveness")
 the receiver up after *idle* without a word.  Sent once: by who connects, when the first packet of the other side has
 come, and in answer by who was connected to.
 """
+
+FOLLOWED: Final = Symbol("followed")
+"""``<followed>``, an extension: the sender follows what causes what, and would be told causes.  Sent once by who
+connects, as its first packet, and in answer by who was connected to, if that follows as well; by none that does not.
+"""
+
+CAUSE: Final = Symbol("cause")
+"""``<cause [process actor step place] ...>``, an extension, once both have said :data:`FOLLOWED`: what led to the next
+Turn of the sender, the last step first.
+"""
+
+HOPS: Final = 16
+"""The most steps in a cause; its texts are of this many characters at most:"""
+_LONG: Final = 512
 
 MINE: Final = 0
 """The sender exports the reference."""
@@ -107,6 +122,36 @@ def rhythm(packet: Extension) -> tuple[float, float] | None:
     if form[0] is LIVENESS and len(form) == 3 and all(type(time) is int and 0 < time < 1 << 40 for time in form[1:]):
         return form[1] / 1000, form[2] / 1000
     return None
+
+
+Hop: TypeAlias = tuple[str, str, int, str]
+"""A step that led to something: process, actor, number there, where its handler is written."""
+
+
+def cause(hops: Sequence[Hop]) -> Extension:
+    """The packet that says what led to the next Turn.
+
+    >>> hops_of(cause([("shop", "till", 7, "till.py:3 sell")]))
+    (('shop', 'till', 7, 'till.py:3 sell'),)
+    """
+    cut = [(SEQ, process[:_LONG], actor[:_LONG], step, place[-_LONG:]) for process, actor, step, place in hops[:HOPS]]
+    return Extension((CAUSE, *cut))
+
+
+def hops_of(packet: Extension) -> tuple[Hop, ...] | None:
+    """What :func:`cause` was given; None for any other extension, and for what is none."""
+    form = packet.form
+    if form[0] is not CAUSE or len(form) > 1 + HOPS:
+        return None
+    hops = []
+    for hop in form[1:]:
+        if type(hop) is not tuple or len(hop) != 5 or hop[0] is not SEQ or type(hop[3]) is not int:
+            return None
+        _, process, actor, step, place = hop
+        if any(type(text) is not str or len(text) > _LONG for text in (process, actor, place)):
+            return None
+        hops.append((process, actor, step, place))
+    return tuple(hops)
 
 
 @frozen

@@ -59,6 +59,8 @@ from relay.session.patch import Understood, patched, place
 from relay.session.peer_assertions import PeerAssertion, PeerAssertions
 from relay.session.reach import ENOUGH, Reach
 from relay.session.statistics import Statistics
+from relay.session.synced import Answer, Echo
+from relay.session.trail import Trail
 from syndicate.actors.dataspace import Ended
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, current
@@ -66,7 +68,7 @@ from syndicate.errors import NotAValue, ProtocolError
 from syndicate.index.bag import Bag
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
 from syndicate.log import logger
-from syndicate.values.value import FALSE, SEQ, TRUE, Assertion, Frozen, Ref, Symbol, thaw
+from syndicate.values.value import SEQ, TRUE, Assertion, Frozen, Ref, Symbol, thaw
 
 _FEW: Final = 64
 """The most events that are encoded without a look at their size: nobody's turn is longer for what they hold."""
@@ -151,6 +153,9 @@ class Session:
         self._silent = False
         self._small = min(_SMALL, limits.debt // 64)
         self._handled = self._marked = self._hops = 0
+        self._trail = Trail(facet.actor.system, self.say)
+        if codec is not None and (offer := self._trail.offer()) is not None:
+            self.outbox.put(codec.encode(write(offer)))
 
     # ---------------------------------------------------------------------------------------------------- out
 
@@ -243,6 +248,8 @@ class Session:
         An addition or a message that follows a retraction is another turn's: a peer that was slow gets several.
         """
         membrane, entries, over = self.membrane, list[Entry](), False
+        if self._trail.agreed:
+            self._trail.leave()
         for kind, proxy, value, handle in notes:
             if over and kind < RETRACT:  # an addition or a message
                 if entries:
@@ -274,7 +281,7 @@ class Session:
                     self.complain(e)
             else:
                 pins = []
-                echo = Ref(self.facet, _Echo(self, value, pins), True)
+                echo = Ref(self.facet, Echo(self, value, pins), True)
                 entries.append((SEQ, proxy.oid, (SYNCED, membrane.outward(echo, pins))))
         if entries:
             self.outbox.send(entries)
@@ -389,6 +396,8 @@ class Session:
                         self._soon(self._go_on)
                         return
                 first, self._acts = first or acts, []
+                if acts and self._trail.agreed:
+                    self._trail.arrive()
                 for kind, target, value, assertion in acts:
                     self._act(kind, target, value, assertion)
         except ProtocolError as e:
@@ -425,6 +434,7 @@ class Session:
         elif type(packet) is Nop:
             self.pings = True
         elif type(packet) is Extension:
+            self._trail.hear(packet, answers=not self._connects)
             times = rhythm(packet)
             if times is not None:
                 if not (self.lively or self._connects):
@@ -454,7 +464,7 @@ class Session:
         else:
             peer = membrane.inward(event[1], pins)
             target, assertion = membrane.target(oid), None
-            value = Ref(self.facet, _Answer(self, peer, pins), True)
+            value = Ref(self.facet, Answer(self, peer, pins), True)
         if len(membrane.exports) + len(membrane.imports) > self.limits.oids:
             raise self._exceeded("oids", "one more reference", self.limits.oids)
         return ASSERT if kind is A else SYNC, target, value, assertion
@@ -661,40 +671,3 @@ class Proxy(Entity):
     def unheard(self, form: Frozen, handle: Assertion) -> None:
         """Say that it was asserted when the connection was lost."""
         self.session.ended.note(form, handle)
-
-
-class _Echo(Entity):
-    """Awaits the peer's answer to a sync of ours."""
-
-    raw: ClassVar[bool] = True
-
-    def __init__(self, session: Session, waiting: Ref, pins: list[Crossing]) -> None:
-        self.session = session
-        self.waiting = waiting
-        self.pins = pins
-
-    def message(self, form: Frozen) -> None:
-        pins, self.pins = self.pins, []
-        if pins:  # only the first counts
-            self.session.membrane.release(pins)
-            self.session.asked.remove(self.waiting)
-            current("sync").send(self.waiting, form != FALSE)
-
-
-class _Answer(Entity):
-    """Awaits our answer to a sync of the peer's."""
-
-    raw: ClassVar[bool] = True
-
-    def __init__(self, session: Session, peer: Ref, pins: list[Crossing]) -> None:
-        self.session = session
-        self.peer = peer
-        self.pins = pins
-
-    def message(self, form: Frozen) -> None:
-        pins, self.pins = self.pins, []
-        if pins:
-            current("sync").enqueue(
-                self.peer.facet.actor, (MESSAGE, self.peer, form if self.peer.raw else thaw(form), None)
-            )
-            self.session.membrane.release(pins)

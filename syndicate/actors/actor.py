@@ -116,9 +116,16 @@ class Actor:
 
     # ------------------------------------------------------------------------------------------------ turns
 
-    def take(self, turn: Turn, events: list[Event], whole: list[Event] | None = None, last: bool = True) -> bool:
+    def take(
+        self,
+        turn: Turn,
+        events: list[Event],
+        whole: list[Event] | None = None,
+        last: bool = True,
+        deliver: Callable[[Turn, list[Event]], None] = deliver,
+    ) -> bool:
         """Handle one batch of events as a turn; or a slice of the *whole* batch, after which the turn goes on unless it
-        is the *last*.  True if it goes on.
+        is the *last*.  True if it goes on.  *deliver* calls the handlers.
         """
         turn.actor = self
         try:

@@ -25,6 +25,7 @@ import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
 from math import inf
 from time import perf_counter
 from typing import Final
@@ -32,6 +33,7 @@ from typing import Final
 import trio
 
 from syndicate.actors.actor import Actor, Timer
+from syndicate.actors.chronicle import Chronicle
 from syndicate.actors.lane import LARGE, Lane
 from syndicate.actors.signals import Signals
 from syndicate.actors.trace import Action, Started, Stopped, Trace, Tracer, Turned
@@ -52,6 +54,10 @@ reference counting frees soon, and the default of 700 looks them over again and 
 """
 
 
+following: Final[ContextVar[Callable[[System], object] | None]] = ContextVar("following", default=None)
+"""What is called with each new system, before its first turn: it gives it a chronicle, say."""
+
+
 class System:
     """A set of actors and what they have yet to do.  Made by :func:`run` and :func:`open_system`."""
 
@@ -69,6 +75,8 @@ class System:
         self.turn = Turn(self.queue, self)
         self.actors: dict[Actor, None] = {}
         self._tracers: list[Tracer] = []
+        self.chronicle: Chronicle | None = None
+        """What follows each turn, step by step, if somebody wants to know."""
         self._turns = 0
         self._causes: dict[int, int] = {}
         self.first: Actor | None = None
@@ -90,6 +98,9 @@ class System:
         self._wake = trio.Event()
         self._parked = False
         self._quiet: list[trio.Event] = []
+        follow = following.get()
+        if follow is not None:
+            follow(self)
 
     # ------------------------------------------------------------------------------------------------ what comes in
 
@@ -98,7 +109,10 @@ class System:
         if self._token is not None and self._token is not _token():
             self.schedule_from_thread(actor, event)
             return
-        self.queue.append((actor, [event]))
+        events = [event]
+        self.queue.append((actor, events))
+        if self.chronicle is not None:
+            self.chronicle.comes(events)
         self._awaken()
 
     def schedule_from_thread(self, actor: Actor, event: Event) -> bool:
@@ -116,7 +130,10 @@ class System:
 
         For long work that is done in pieces: neither the turns of others nor trio's other tasks wait for two of them.
         """
-        self._postponed.append((actor, [event]))
+        events = [event]
+        self._postponed.append((actor, events))
+        if self.chronicle is not None:
+            self.chronicle.comes(events)
 
     def _look(self) -> None:
         """Let the pump look whether a signal has come; called wherever that strikes."""
@@ -137,11 +154,15 @@ class System:
         turn = Turn(self.queue, self)
         actor.boot(turn, functools.partial(boot, *args))
         turn.commit()
+        if self.chronicle is not None:
+            self.chronicle.comes(self.queue[-1][1])
         self._awaken()
         return actor
 
     def set_timer(self, deadline: float, timer: Timer) -> None:
         """Let *timer* fire at *deadline*, seconds of the system's clock."""
+        if self.chronicle is not None:
+            self.chronicle.set_timer(timer)
         heapq.heappush(self._timers, (deadline, next(self._numbers), timer))
         if len(self._timers) > self._many:  # cancelled ones would wait for their hour: timeouts rarely come
             self._timers[:] = [entry for entry in self._timers if entry[2].live]
@@ -153,7 +174,10 @@ class System:
         if self._nursery is None:
             raise SystemStopped("linked tasks need a running actor system")
         self._tasks += 1
-        self._nursery.start_soon(self._run_task, run)
+        if self.chronicle is not None:
+            self.chronicle.starting(functools.partial(self._nursery.start_soon, self._run_task, run))
+        else:
+            self._nursery.start_soon(self._run_task, run)
 
     async def _run_task(self, run: Callable[[], Awaitable[None]]) -> None:
         try:
@@ -223,10 +247,12 @@ class System:
         """Run turns until none is left, or about *seconds* have passed."""
         queue, turn, clock = self.queue, self.turn, self.stopwatch or perf_counter
         end = clock() + seconds
-        most = -1 if self.lanes or self._outdated else LARGE
+        most = self._most()
         outer, here.turn = here.turn, turn
         try:
             while clock() < end:
+                if self.chronicle is not None:  # which may have come in the last turn
+                    most = -1
                 left = 16  # events, and not turns: one may have thousands
                 while left > 0:
                     if not queue:
@@ -239,7 +265,7 @@ class System:
                     size = len(events)
                     if size > most:
                         left -= self._take_aside(actor, events)
-                        most = -1 if self.lanes or self._outdated else LARGE
+                        most = self._most()
                     else:
                         actor.take(turn, events)
                         left -= size
@@ -249,8 +275,14 @@ class System:
             if self._postponed:
                 queue.append(self._postponed.popleft())
 
+    def _most(self) -> int:
+        """The most events of a batch that the pump hands over itself: none while there is something to look at."""
+        return -1 if self.lanes or self._outdated or self.chronicle is not None else LARGE
+
     def _take_aside(self, actor: Actor, events: list[Event]) -> int:
-        """Handle a batch while there are lanes, or one that needs a lane; returns how many events, or 1 for none."""
+        """Handle a batch while there are lanes or a chronicle, or one that needs a lane; returns how many events, or 1 if
+        it was none.
+        """
         if id(events) in self._outdated:
             self._outdated.remove(id(events))
             self.taken -= 1
@@ -258,8 +290,13 @@ class System:
         lane = self.lanes.get(actor)
         if lane is None:
             if len(events) <= LARGE:
-                actor.take(self.turn, events)
+                if self.chronicle is None:
+                    actor.take(self.turn, events)
+                else:
+                    self.chronicle.take(actor, self.turn, events)
                 return len(events)
+            if self.chronicle is not None:
+                self.chronicle.skip(events)
             lane = self.lanes[actor] = Lane(actor, events)
         elif events is not lane.place:
             lane.put(events)
@@ -298,9 +335,10 @@ class System:
         while timers and (timers[0][0] <= self.now() or not timers[0][2].live):
             deadline, _, timer = heapq.heappop(timers)
             if timer.live:
-                self.queue.append(
-                    (timer.facet.actor, [(ENTER, timer.facet, functools.partial(timer.fire, deadline), None)])
-                )
+                events: list[Event] = [(ENTER, timer.facet, functools.partial(timer.fire, deadline), None)]
+                if self.chronicle is not None:
+                    self.chronicle.fires(timer, events)
+                self.queue.append((timer.facet.actor, events))
 
     @trio.lowlevel.enable_ki_protection
     async def pump(self, until_idle: bool = False) -> None:

@@ -119,8 +119,8 @@ class SimulatedSystem(System):
     """An actor system that is not asked when it is dead, counts instead of measuring, and shows each turn to *look*."""
 
     def __init__(self, life: Life, look: Callable[[Turn, list[Event]], None], crashed: Callable[[Actor], None]) -> None:
-        super().__init__()
         self.life = life
+        super().__init__()
         self.traced = False
         self.turns = 0
         self._look_at = look

@@ -1,0 +1,57 @@
+"""Syncs across a connection: who awaits the peer's answer, and who awaits ours for the peer."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+from relay.session.membrane import Crossing, Membrane
+from syndicate.actors.turn import Entity, current
+from syndicate.index.bag import Bag
+from syndicate.index.event import MESSAGE
+from syndicate.values.value import FALSE, Frozen, Ref, thaw
+
+
+class Asking(Protocol):
+    """What they need of a session."""
+
+    membrane: Membrane
+    asked: Bag
+
+
+class Echo(Entity):
+    """Awaits the peer's answer to a sync of ours."""
+
+    raw: ClassVar[bool] = True
+
+    def __init__(self, session: Asking, waiting: Ref, pins: list[Crossing]) -> None:
+        self.session = session
+        self.waiting = waiting
+        self.pins = pins
+
+    def message(self, form: Frozen) -> None:
+        """The answer."""
+        pins, self.pins = self.pins, []
+        if pins:  # only the first counts
+            self.session.membrane.release(pins)
+            self.session.asked.remove(self.waiting)
+            current("sync").send(self.waiting, form != FALSE)
+
+
+class Answer(Entity):
+    """Awaits our answer to a sync of the peer's."""
+
+    raw: ClassVar[bool] = True
+
+    def __init__(self, session: Asking, peer: Ref, pins: list[Crossing]) -> None:
+        self.session = session
+        self.peer = peer
+        self.pins = pins
+
+    def message(self, form: Frozen) -> None:
+        """The answer."""
+        pins, self.pins = self.pins, []
+        if pins:
+            current("sync").enqueue(
+                self.peer.facet.actor, (MESSAGE, self.peer, form if self.peer.raw else thaw(form), None)
+            )
+            self.session.membrane.release(pins)

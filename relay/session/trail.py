@@ -1,0 +1,54 @@
+"""The trail of a connection: what led to each packet, said and heard, where both sides follow it.
+
+Who connects and has a chronicle offers that with its first packet; who was connected to, and has one, agrees.  From
+then on each Turn goes behind a packet that names the steps which led to it, at most 16, here and before.  Where one
+side follows nothing, no byte is different.
+
+Source: ``docs/design/introspect.md``, "Across the relay".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from relay.protocol.packets import FOLLOWED, Extension, Hop, cause, hops_of
+from syndicate.actors.system import System
+
+
+class Trail:
+    """That of a session of *system*; *say* sends a packet.  ``agreed``: both sides follow."""
+
+    __slots__ = ("_hops", "_say", "_system", "agreed")
+
+    def __init__(self, system: System, say: Callable[[Extension], object]) -> None:
+        self.agreed = False
+        self._system = system
+        self._say = say
+        self._hops: tuple[Hop, ...] = ()
+
+    def offer(self) -> Extension | None:
+        """The first packet of who connects, if it follows."""
+        return Extension((FOLLOWED,)) if self._system.chronicle is not None else None
+
+    def hear(self, packet: Extension, *, answers: bool) -> None:
+        """Take an extension of the peer's; who *answers* was connected to."""
+        if packet.form == (FOLLOWED,) and self._system.chronicle is not None:
+            if answers and not self.agreed:
+                self._say(Extension((FOLLOWED,)))
+            self.agreed = True
+        elif self.agreed and (hops := hops_of(packet)) is not None:
+            self._hops = hops
+
+    def leave(self) -> None:
+        """A Turn is about to be encoded."""
+        chronicle = self._system.chronicle
+        hops = () if chronicle is None else chronicle.path(chronicle.here())
+        if hops:
+            self._say(cause(hops))
+
+    def arrive(self) -> None:
+        """What a Turn of the peer's says is about to be done."""
+        chronicle = self._system.chronicle
+        if chronicle is not None:
+            chronicle.packet(self._hops)
+        self._hops = ()

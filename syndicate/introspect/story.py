@@ -1,0 +1,331 @@
+r"""A story: the steps of one or more processes as data, from chronicles or from files.
+
+A file is UTF-8 text, one JSON object a line: the first says what it is, each other one is a step::
+
+    {"chronicle": "syndicate", "version": 1, "process": "chat"}
+    {"number": 7, "turn": 3, "at": 0.1, "actor": "chat", "kind": "assert", "value": "[\"hall\"]", "place": ..}
+
+>>> import tempfile
+>>> from syndicate import assert_, capture, dataspace, during, run
+>>> def boot():
+...     ds = dataspace()
+...     during(ds, ["lit", capture()])(lambda room: assert_(ds, ["seen", room]))
+...     assert_(ds, ["lit", "hall"])
+>>> with tempfile.TemporaryDirectory() as folder, written(f"{folder}/lights", process="lights"):
+...     run(boot)
+...     story = Story.read(f"{folder}/lights")
+>>> [str(act) for step in story for act in step.acts if "seen" in str(act)]
+['assert ["seen" "hall"]', 'retract ["seen" "hall"]']
+
+Contract: a step is in the file before the next turn begins; who asks a process that runs reads its file.
+
+Source: ``docs/design/introspect.md``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from attrs import frozen
+
+from syndicate.actors.chronicle import Act, Chronicle, Hop, Step, place_of
+from syndicate.actors.dataspace import Dataspace
+from syndicate.actors.system import System, following
+from syndicate.actors.turn import Entity, Handle
+from syndicate.errors import RecordingError, SyndicateError
+from syndicate.index.interest import INTEREST
+from syndicate.introspect.leads import labels_in
+from syndicate.values.text import parse, unparse
+from syndicate.values.value import Ref, Value, thaw
+
+File: TypeAlias = str | os.PathLike[str]
+Key: TypeAlias = tuple[str, int]
+"""A step: its process, and its number there."""
+
+VERSION: Final = 1
+_SECRET: Final = re.compile(r'\bsig: #x"[0-9a-f]*"')
+
+
+@frozen(eq=False)
+class Done:
+    """An act: ``assert``, ``retract``, ``message``, ``sync``, ``enter`` or ``spawn``.
+
+    *id* names an assertion within its process; *stands* whether it was still asserted when the story was made, as far
+    as is known.  *target* is a number of the entity, *public* whether that is a dataspace.  Of an interest, *asks* is
+    the handler's place, and *leads* what it may say.
+    """
+
+    kind: str
+    actor: str
+    target: int
+    public: bool
+    value: Value
+    id: int
+    place: str = ""
+    asks: str = ""
+    leads: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.kind} {text(self.value)}".rstrip()
+
+
+@frozen(eq=False)
+class Happening:
+    """A step as data."""
+
+    process: str
+    number: int
+    turn: int
+    at: float
+    actor: str
+    kind: str
+    value: Value
+    target: int
+    public: bool
+    id: int
+    place: str
+    causes: tuple[int, ...]
+    rests: tuple[int, ...]
+    hops: tuple[Hop, ...] = ()
+    acts: tuple[Done, ...] = ()
+
+    @property
+    def key(self) -> Key:
+        """By which others refer to it."""
+        return self.process, self.number
+
+
+def text(value: Value) -> str:
+    """A value as text, whatever is in it; what opens something, the signature of a capability, is not shown."""
+    return _SECRET.sub('sig: #x""', unparse(value, lambda ref: "#:_"))
+
+
+class Story:
+    """Happenings in order of time, found by their keys."""
+
+    def __init__(self, happenings: Iterable[Happening]) -> None:
+        self._all = sorted(happenings, key=lambda one: one.at)
+        self._by_key = {one.key: one for one in self._all}
+
+    @classmethod
+    def of(cls, *chronicles: Chronicle) -> Story:
+        """What chronicles hold now."""
+        happenings: list[Happening] = []
+        for chronicle in chronicles:
+            writer = Writer(chronicle.name)
+            happenings += [writer.happening(step) for step in chronicle.steps()]
+        return cls(happenings)
+
+    @classmethod
+    def read(cls, *paths: File) -> Story:
+        """What is in files; raises :class:`~syndicate.errors.RecordingError`."""
+        return cls([one for path in paths for one in _read(path)])
+
+    def __iter__(self) -> Iterator[Happening]:
+        return iter(self._all)
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def find(self, process: str, number: int) -> Happening | None:
+        """One of them, if it is there: it may have been left out, or forgotten."""
+        return self._by_key.get((process, number))
+
+
+class Writer:
+    """Makes data of steps: gives numbers to entities and assertions."""
+
+    def __init__(self, process: str) -> None:
+        self.process = process
+        self._ids: dict[int, tuple[object, int]] = {}
+
+    def _id(self, thing: object | None) -> int:
+        if thing is None:
+            return 0
+        return self._ids.setdefault(id(thing), (thing, len(self._ids) + 1))[1]
+
+    def happening(self, step: Step) -> Happening:
+        """A step as data."""
+        entity = step.target and step.target.entity
+        return Happening(
+            self.process,
+            step.number,
+            step.turn,
+            step.time,
+            step.actor,
+            step.kind,
+            _value(step.target, step.value),
+            self._id(entity),
+            isinstance(entity, Dataspace),
+            self._id(step.handle),
+            "" if step.code is None else place_of(step.code),
+            step.causes,
+            step.rests,
+            step.hops,
+            tuple([self._done(act) for act in step.acts]),
+        )
+
+    def _done(self, act: Act) -> Done:
+        entity = act.target and act.target.entity
+        form, asks, leads = act.value, "", tuple[str, ...]()
+        public = isinstance(entity, Dataspace)
+        if act.kind == "assert" and type(form) is tuple and form and form[0] is INTEREST:
+            fn = getattr(form[3].entity, "fn", None)
+            asks, leads = labels_in(fn)
+        return Done(
+            act.kind,
+            getattr(act.actor, "name", ""),
+            self._id(entity),
+            public,
+            _value(act.target, form, act.kind == "retract" and type(act.handle) is Handle),
+            self._id(act.handle),
+            "" if act.code is None else place_of(act.code),
+            asks,
+            leads,
+        )
+
+
+def _value(target: Ref | None, value: Value, form: bool = False) -> Value:
+    if type(value) is Ref and target is None:
+        return ""
+    return thaw(value) if form or (target is not None and target.raw and value != "") else value
+
+
+# ---------------------------------------------------------------------------------------------------- files
+
+
+def _line(one: Happening) -> str:
+    said = {
+        "number": one.number,
+        "turn": one.turn,
+        "at": round(one.at, 6),
+        "actor": one.actor,
+        "kind": one.kind,
+        "value": text(one.value),
+        "target": one.target,
+        "public": one.public,
+        "id": one.id,
+        "place": one.place,
+        "causes": one.causes,
+        "rests": one.rests,
+        "hops": one.hops,
+        "acts": [
+            [act.kind, act.actor, act.target, act.public, text(act.value), act.id, act.place, act.asks, act.leads]
+            for act in one.acts
+        ],
+    }
+    return json.dumps(said, ensure_ascii=False) + "\n"
+
+
+def _read(path: File) -> Iterator[Happening]:
+    foreign = f"{path} is no chronicle: its first line is not that which `written` or --chronicle writes"
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines(keepends=True)
+    except OSError as e:
+        raise RecordingError(f"cannot read the chronicle {path}: {e.strerror}") from None
+    except UnicodeDecodeError:
+        raise RecordingError(foreign) from None
+    try:
+        head = json.loads(lines[0])
+        process, version = str(head["process"]), head["version"]
+        if head["chronicle"] != "syndicate":
+            raise RecordingError(foreign)
+    except (ValueError, KeyError, TypeError, IndexError):
+        raise RecordingError(foreign) from None
+    if version != VERSION:
+        raise RecordingError(f"{path} is a chronicle of version {version!r}: this program reads {VERSION}")
+    for number, line in enumerate(lines[1:], 2):
+        try:
+            yield _happening(process, json.loads(line))
+        except (ValueError, KeyError, TypeError, SyndicateError):
+            if not line.endswith("\n"):
+                return  # the process was killed while it wrote, or writes now
+            raise RecordingError(f"line {number} of {path} is no step of a chronicle") from None
+
+
+def _happening(process: str, said: dict[str, Value]) -> Happening:
+    return Happening(
+        process,
+        int(said["number"]),
+        int(said["turn"]),
+        float(said["at"]),
+        str(said["actor"]),
+        str(said["kind"]),
+        _parsed(said["value"]),
+        int(said["target"]),
+        bool(said["public"]),
+        int(said["id"]),
+        str(said["place"]),
+        tuple(said["causes"]),
+        tuple(said["rests"]),
+        tuple([(str(a), str(b), int(c), str(d)) for a, b, c, d in said["hops"]]),
+        tuple([Done(a, b, c, d, _parsed(e), f, g, h, tuple(i)) for a, b, c, d, e, f, g, h, i in said["acts"]]),
+    )
+
+
+def _parsed(value: str) -> Value:
+    return parse(value, lambda name: Ref.unbound(Entity()))
+
+
+@contextmanager
+def written(path: File, *, process: str = "here", every: int = 1) -> Iterator[None]:
+    """Write what happens in the actor systems that are opened within, to a new file; *every* as for a chronicle.
+
+    Raises :class:`~syndicate.errors.RecordingError` if that cannot be written.
+    """
+    try:
+        file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8")  # noqa: SIM115  # closed below
+    except FileExistsError:
+        raise RecordingError(f"{path} is there already: remove it, or write to another file") from None
+    except OSError as e:
+        raise RecordingError(f"cannot write to {path}: {e.strerror}") from None
+    with file:
+        file.write(json.dumps({"chronicle": "syndicate", "version": VERSION, "process": process}) + "\n")
+        file.flush()
+
+        def follow(system: System) -> None:
+            chronicle = Chronicle(system, every=every, most=10_000, name=process)
+            writer = Writer(process)
+
+            def write(step: Step) -> None:
+                with suppress(ValueError):  # closed: the block has ended, and the system goes on
+                    file.write(_line(writer.happening(step)))
+                    file.flush()
+
+            chronicle.listeners.append(write)
+
+        with followed(follow):
+            yield
+
+
+@contextmanager
+def followed(follow: Callable[[System], object]) -> Iterator[None]:
+    """Call *follow* with each actor system that is opened within, before its first turn."""
+    token = following.set(follow)
+    try:
+        yield
+    finally:
+        following.reset(token)
+
+
+@contextmanager
+def chronicled(*, every: int = 1, most: int = 100_000) -> Iterator[list[Chronicle]]:
+    """Follow each actor system that is opened within; the result has their chronicles."""
+    chronicles: list[Chronicle] = []
+
+    def follow(system: System) -> None:
+        life = getattr(system, "life", None)
+        name = f"{life.name}.{life.number}" if life is not None else "here" if not chronicles else str(len(chronicles))
+        chronicles.append(Chronicle(system, every=every, most=most, name=name))
+
+    with followed(follow):
+        yield chronicles
+
+
+__all__ = ["Done", "Happening", "Story", "chronicled", "followed", "text", "written"]

@@ -1,0 +1,254 @@
+"""What is claimed to be the cause is the cause: without it, and only then, the effect does not come."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import trio
+import trio.lowlevel
+
+from syndicate import (
+    Ref,
+    after,
+    assert_,
+    capture,
+    current_facet,
+    dataflow,
+    dataspace,
+    during,
+    field,
+    linked_task,
+    on_message,
+    open_system,
+    record,
+    run,
+    send,
+    spawn,
+)
+from syndicate.actors.chronicle import Chronicle
+from syndicate.errors import ArgumentError, RecordingError
+from syndicate.introspect import Cause, Story, Why, chronicled, why, why_not, written
+
+
+@record("n")
+class N:
+    """A fact with a number."""
+
+    number: int
+
+
+Rules = dict[int, tuple[tuple[int, ...], bool]]
+"""For each derived number: those that it needs, and whether its handler is in an actor of its own."""
+
+
+def system(rules: Rules, roots: set[int]) -> Callable[[], None]:
+    """A program in which each number is asserted, while all those that it needs are there, by one handler."""
+
+    def boot() -> None:
+        ds = dataspace()
+
+        def derived(number: int, needs: tuple[int, ...]) -> None:
+            if not needs:
+                assert_(ds, N(number))
+                return
+
+            @during(ds, N(needs[0]))
+            def there() -> None:
+                derived(number, needs[1:])
+
+        for number, (needs, alone) in rules.items():
+            if alone:
+                spawn(derived, number, needs)
+            else:
+                derived(number, needs)
+        for root in sorted(roots):
+            assert_(ds, N(root))
+
+    return boot
+
+
+def random_system(rng: random.Random) -> tuple[Rules, set[int]]:
+    """One of up to 6 roots, and 8 numbers that need up to 3 others."""
+    roots = rng.randint(2, 6)
+    rules: Rules = {}
+    for number in range(roots, roots + 8):
+        rules[number] = (tuple(rng.sample(range(number), min(number, rng.randint(1, 3)))), rng.random() < 0.3)
+    order = list(rules)
+    rng.shuffle(order)  # so that some handlers are there before what they wait for, and some after
+    return {number: rules[number] for number in order}, set(range(roots))
+
+
+def numbers_of(rules: Rules, roots: set[int]) -> set[int]:
+    """Which numbers are ever asserted: brute force."""
+    with chronicled() as chronicles:
+        run(system(rules, roots))
+    return {act.value.number for _, act in Why(Story.of(*chronicles)).events(N(capture()))}
+
+
+def claimed(cause: Cause, roots: set[int]) -> set[int]:
+    """The roots in an explanation."""
+    shown = {one.shown for one in cause.walk() if isinstance(one, Cause) and one.relation == "assert"}
+    return {root for root in roots if f"<n {root}>" in shown}
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_without_a_claimed_cause_the_effect_does_not_come(seed: int) -> None:
+    """Without a claimed cause the effect does not come."""
+    rules, roots = random_system(random.Random(seed))
+    with chronicled() as chronicles:
+        run(system(rules, roots))
+    gone = {root: set(rules) - numbers_of(rules, roots - {root}) for root in roots}
+    for number in rules:
+        cause = why(N(number), *chronicles)
+        assert cause is not None
+        assert claimed(cause, roots) == {root for root in roots if number in gone[root]}, (number, str(cause))
+
+
+def test_it_says_who_and_where() -> None:
+    """It says who and where."""
+    def boot() -> None:
+        ds = dataspace()
+        total = field(0)
+
+        @on_message(ds, N(capture()))
+        def add(number: int) -> None:
+            total.value += number
+
+        @dataflow
+        def shown() -> None:
+            if total.value:
+                assert_(ds, ["total", total.value])
+
+        after(0.0, lambda: send(ds, N(3)))
+
+    with chronicled() as chronicles:
+        run(boot)
+    cause = why(["total", 3], *chronicles)
+    assert cause is not None
+    text = cause.draw()
+    assert "test_why.py" in text
+    assert "sent <n 3>" in text
+    assert "boot" in text
+    assert json.loads(cause.draw("json"))[0]["value"] == '["total" 3]'
+    assert cause.draw("dot").startswith("digraph")
+
+
+def test_a_task_is_caused_by_the_turn_that_started_it() -> None:
+    """A task is caused by the turn that started it."""
+    def boot() -> None:
+        ds = dataspace()
+
+        @on_message(ds, N(1))
+        def begin() -> None:
+            facet = current_facet()
+
+            async def later() -> None:
+                await trio.lowlevel.checkpoint()
+                facet.enter(lambda: send(ds, N(2)))
+
+            linked_task(later)
+
+        send(ds, N(1))
+
+    with chronicled() as chronicles:
+        run(boot)
+    cause = why(N(2), *chronicles)
+    assert cause is not None
+    assert "sent <n 1>" in str(cause)
+
+
+def test_why_it_is_no_longer_there() -> None:
+    """Why it is no longer there."""
+    def boot() -> None:
+        ds = dataspace()
+        during(ds, N(1))(lambda: assert_(ds, N(2)) and None)
+        handle = assert_(ds, N(1))
+        on_message(ds, "off")(handle.retract)
+        send(ds, "off")
+
+    with chronicled() as chronicles:
+        run(boot)
+    cause = why(N(2), *chronicles, retracted=True)
+    assert cause is not None
+    assert cause.relation == "retract"
+    assert 'sent "off"' in str(cause)
+
+
+def test_why_not_says_who_waits_and_for_what() -> None:
+    """Why not says who waits and for what."""
+    def boot() -> None:
+        ds = dataspace()
+
+        @during(ds, ["ready", capture()])
+        def begin(what: str) -> None:
+            assert_(ds, N(len(what)))
+
+    with chronicled() as chronicles:
+        run(boot)
+    absent = why_not(N(capture()), *chronicles)
+    text = str(absent)
+    assert "begin" in text
+    assert "never ran" in text
+    assert "ready" in text
+
+
+def test_why_not_of_what_was_taken_back_and_of_what_nobody_says() -> None:
+    """Why not of what was taken back and of what nobody says."""
+    def boot() -> None:
+        ds = dataspace()
+        handle = assert_(ds, N(1))
+        on_message(ds, "off")(handle.retract)
+        send(ds, "off")
+
+    with chronicled() as chronicles:
+        run(boot)
+    assert "retracted <n 1>" in str(why_not(N(1), *chronicles))
+    assert "but there was <n 1>" in str(why_not(N(7), *chronicles))
+    assert "no handler" in str(why_not(["never"], *chronicles))
+
+
+def test_a_sample_follows_each_nth_from_the_outside() -> None:
+    """A sample follows each nth from the outside."""
+    async def main() -> int:
+        async with open_system() as system:
+            chronicle = Chronicle(system, every=10)
+            spaces: list[Ref] = []
+            actor = system.spawn(lambda: spaces.append(dataspace()) or on_message(spaces[0], N(capture()))(len_of))
+            await system.settle()
+            facet = next(iter(actor.root.children))
+            for number in range(99):
+                facet.enter(lambda number=number: send(spaces[0], N(number)))
+            await system.settle()
+            with pytest.raises(ArgumentError):
+                Chronicle(system)
+            chronicle.end()
+            return len(Why(Story.of(chronicle)).events(N(capture())))
+
+    def len_of(number: int) -> None:
+        assert number < 99
+
+    assert trio.run(main) == 9  # and the first was the boot function
+
+
+def test_files_hold_what_chronicles_hold(tmp_path: Path) -> None:
+    """Files hold what chronicles hold."""
+    rules, roots = random_system(random.Random(1))
+    with written(tmp_path / "story", process="p"):
+        run(system(rules, roots))
+    story = Story.read(tmp_path / "story")
+    for number in rules:
+        cause = Why(story).why(N(number))
+        assert cause is not None
+        assert cause.process == "p"
+    with pytest.raises(RecordingError, match="is there already"), written(tmp_path / "story"):
+        pass
+    whole = (tmp_path / "story").read_text()
+    (tmp_path / "story").write_text(whole[:-5])
+    assert len(Story.read(tmp_path / "story")) == len(story) - 1
+    (tmp_path / "story").write_text("nonsense\n")
+    with pytest.raises(RecordingError, match="no chronicle"):
+        Story.read(tmp_path / "story")
