@@ -28,8 +28,8 @@ PLAN = """
     syndicate.errors syndicate.native syndicate.outside syndicate.log syndicate.collector syndicate.graph
     syndicate.values syndicate.index syndicate.actors syndicate.hosting
     syndicate
-    syndicate.storage syndicate.simulation syndicate.flow syndicate.lattice syndicate.plan syndicate.explain syndicate.introspect
-    syndicate.bloom syndicate.dedalus
+    syndicate.storage syndicate.simulation syndicate.flow syndicate.lattice syndicate.plan syndicate.explain
+    syndicate.introspect syndicate.bloom syndicate.dedalus
     syndicate.views syndicate.spark syndicate.testing syndicate.__main__
 
     relay.loading relay.named relay.package_check relay.protocol relay.keep relay.capabilities relay.transport
@@ -52,13 +52,13 @@ INSIDE = {
         deadlines membrane backlog statistics outbox peer_assertions patch reach synced trail session link
     """,
     "relay.simulation": """
-        network process view faults laws world scenario campaign testing
+        network process view faults laws world scenario campaign lineage testing
     """,
     "relay.transport": """
         address lobby stream tls greeting origin secure sockets network stdio websocket dial listener
     """,
     "syndicate.actors": """
-        signals trace block facet lane turn actor chronicle system field verbs during timer query dataspace supervise
+        signals trace block facet lane turn actor system chronicle field verbs during timer query dataspace supervise
     """,
     "syndicate.bloom": """
         row site declaration rule namespace rules block collection lattices state tick instance insight agent body

@@ -45,21 +45,21 @@ class Faults:
 
     def __init__(self, world: Stage) -> None:
         self._world = world
-        self._allowed: list[Allowed] = []
+        self.allowed: list[Allowed] = []
         self._turns: dict[tuple[str, int], bool] = {}
 
     def add(self, *, cuts: int, kills: int, partitions: int, pauses: int, jumps: int, disk: bool, until: float) -> None:
         """Allow some."""
         if until <= 0 or min(cuts, kills, partitions, pauses, jumps) < 0:
             raise ScenarioMisuse("faults() takes numbers that are not negative, and until= in seconds after 0")
-        self._allowed.append(Allowed(cuts, kills, partitions, pauses, jumps, disk, until))
+        self.allowed.append(Allowed(cuts, kills, partitions, pauses, jumps, disk, until))
 
     def _time(self, until: float) -> float:
         return until * self._world.tape.draw("fault time", _SHARE) / _SHARE
 
     def plan(self) -> None:
         """Draw them."""
-        for allowed in self._allowed:
+        for allowed in self.allowed:
             self._plan(allowed)
 
     def _plan(self, allowed: Allowed) -> None:

@@ -52,6 +52,8 @@ class SimulatedNetwork:
         self.connections: list[Pair] = []
         self.in_flight = 0
         self.fired: set[str] = set()
+        self.watch: Callable[[Pipe], None] | None = None
+        """Called before each piece is sent; what it does to the connection, or to the process, comes first."""
         self._entrances: dict[int, SimulatedEntrance] = {}
         self._ports = _FIRST
         self._dialled: dict[str, int] = {}
@@ -313,6 +315,10 @@ class Pipe:
     def put(self, data: bytes) -> None:
         """Send a piece on its way; nothing of it is an end."""
         network = self.pair.network
+        if network.watch is not None:
+            network.watch(self)
+            if not self.pair.whole:
+                return
         over = self.sent + len(data) > self.cut_at
         if over:
             data = data[: max(0, int(self.cut_at) - self.sent)]

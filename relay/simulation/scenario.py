@@ -8,7 +8,7 @@ from time import process_time
 import trio
 from attrs import define, field, frozen
 
-from relay.simulation.world import World
+from relay.simulation.world import Plan, World
 from syndicate.errors import ScenarioMisuse
 from syndicate.simulation.clock import deterministic
 from syndicate.simulation.guard import guarded
@@ -57,15 +57,18 @@ class Scenario:
         """Run it with a seed; raises :class:`~syndicate.errors.Escaped` if a program reaches out of the world."""
         return self.play(Tape(seed), traced=traced)
 
-    def play(self, tape: Tape, *, traced: bool = False) -> Outcome:
-        """Run it with the choices of a tape."""
+    def play(self, tape: Tape, *, traced: bool = False, script: Plan | None = None) -> Outcome:
+        """Run it with the choices of a tape; and with the faults of a *script*, in place of those that are drawn."""
         began = process_time()
         world = World(tape, until=self.until, traced=traced)
         with guarded(), deterministic(tape.draw("order", 1 << 32)):
             self.build(world)
             if not world.processes:
                 raise ScenarioMisuse(f"{self.name} has no processes: add some, with world.process() or world.broker()")
+            world.script = script
             trio.run(world.run, clock=world.virtual)
+        if script is not None:
+            script.end(world)
         if world.escaped is not None:
             raise world.escaped
         return Outcome(

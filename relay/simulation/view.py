@@ -27,6 +27,11 @@ class View:
             self._value = list(distinct.values())
         return self._value
 
+    @property
+    def forms(self) -> list[Frozen]:
+        """What stands, whole."""
+        return list(self._standing)
+
     def add(self, form: Frozen) -> None:
         """*form* is there from now on."""
         if not (type(form) is tuple and form[0] is INTEREST):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import trio
 
 from relay.server.config import Config
-from relay.simulation.faults import Faults
+from relay.simulation.faults import Allowed, Faults
 from relay.simulation.laws import Laws
 from relay.simulation.process import BrokerProcess, Process, Stage
 from relay.simulation.view import View
@@ -26,6 +27,16 @@ _PATIENCE = 60.0
 """Seconds between two looks whether everything is at rest, and until it is taken as it is."""
 
 
+class Plan(Protocol):
+    """What takes the place of faults that are drawn."""
+
+    def arm(self, world: World) -> None:
+        """The run begins."""
+
+    def end(self, world: World) -> None:
+        """The run is over."""
+
+
 class World(Stage):
     """What a scenario builds.  ``history`` is what happened; ``network`` can be cut, parted and slowed.
 
@@ -39,6 +50,7 @@ class World(Stage):
         self.laws = Laws(self)
         self.escaped: Exception | None = None
         self.at_rest = False
+        self.script: Plan | None = None
         self._faults = Faults(self)
         self._healed_at = 0.0
         self._healed = False
@@ -119,6 +131,11 @@ class World(Stage):
         )
         self._healed_at = max(self._healed_at, until)
 
+    @property
+    def allowed(self) -> Sequence[Allowed]:
+        """Which faults may happen."""
+        return self._faults.allowed
+
     def always(self, name: str, holds: Callable[[], object]) -> None:
         """*holds* must be true after each turn of any process."""
         self.properties.always(name, holds)
@@ -146,7 +163,10 @@ class World(Stage):
 
     async def run(self) -> None:
         """From the beginning to the end."""
-        self._faults.plan()
+        if self.script is None:
+            self._faults.plan()
+        else:
+            self.script.arm(self)
         self._has_goal = bool(self.properties.pending)
         restarts = [process.again or 0.0 for process in self.processes.values()]
         self._healed_at += 2 * max(restarts, default=0.0) if self._healed_at else 0.0

@@ -40,11 +40,12 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from attrs import define, field
 
 from syndicate.actors.actor import Actor, Timer, deliver
+from syndicate.actors.system import Hop, System
 from syndicate.actors.turn import Entity, Handle, Turn, current
 from syndicate.errors import ArgumentError
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
@@ -52,14 +53,10 @@ from syndicate.values.value import Assertion, HomeActor, Ref, Value
 
 if TYPE_CHECKING:
     from syndicate.actors.facet import Facet
-    from syndicate.actors.system import System
 
 __all__ = ["Act", "Chronicle", "Hop", "Step", "current"]
 
 KINDS: Final = {MESSAGE: "message", ASSERT: "assert", RETRACT: "retract", SYNC: "sync", ENTER: "enter"}
-
-Hop: TypeAlias = tuple[str, str, int, str]
-"""A step of another process: the process, the actor, the number of the step, and where its handler is written."""
 
 _OURS: Final = tuple([str(Path(__file__).parents[2] / name) + os.sep for name in ("syndicate", "relay")])
 _cause: ContextVar[tuple[int, ...]] = ContextVar("cause", default=())

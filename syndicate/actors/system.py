@@ -23,17 +23,16 @@ import heapq
 import itertools
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from math import inf
 from time import perf_counter
-from typing import Final
+from typing import Final, Protocol, TypeAlias
 
 import trio
 
 from syndicate.actors.actor import Actor, Timer
-from syndicate.actors.chronicle import Chronicle
 from syndicate.actors.lane import LARGE, Lane
 from syndicate.actors.signals import Signals
 from syndicate.actors.trace import Action, Started, Stopped, Trace, Tracer, Turned
@@ -54,8 +53,44 @@ reference counting frees soon, and the default of 700 looks them over again and 
 """
 
 
+Hop: TypeAlias = tuple[str, str, int, str]
+"""A step of another process: the process, the actor, the number of the step, and where its handler is written."""
+
 following: Final[ContextVar[Callable[[System], object] | None]] = ContextVar("following", default=None)
 """What is called with each new system, before its first turn: it gives it a chronicle, say."""
+
+
+class Follower(Protocol):
+    """What follows each turn, step by step: :class:`~syndicate.actors.chronicle.Chronicle`, where each is explained."""
+
+    turns: int
+
+    def take(self, actor: Actor, turn: Turn, events: list[Event]) -> None:
+        """Let *actor* take its turn."""
+
+    def skip(self, events: list[Event]) -> None:
+        """A turn is not followed."""
+
+    def comes(self, events: list[Event]) -> None:
+        """Something was queued that is not of a turn's commit."""
+
+    def set_timer(self, timer: Timer) -> None:
+        """A timer was set."""
+
+    def fires(self, timer: Timer, events: list[Event]) -> None:
+        """It fires."""
+
+    def starting(self, start: Callable[[], None]) -> None:
+        """Call *start*, which starts a task."""
+
+    def here(self) -> tuple[int, ...]:
+        """The steps of the turn that runs."""
+
+    def path(self, causes: Sequence[int]) -> tuple[Hop, ...]:
+        """What led to these steps."""
+
+    def packet(self, hops: tuple[Hop, ...]) -> None:
+        """What follows in this turn was caused elsewhere."""
 
 
 class System:
@@ -75,7 +110,7 @@ class System:
         self.turn = Turn(self.queue, self)
         self.actors: dict[Actor, None] = {}
         self._tracers: list[Tracer] = []
-        self.chronicle: Chronicle | None = None
+        self.chronicle: Follower | None = None
         """What follows each turn, step by step, if somebody wants to know."""
         self._turns = 0
         self._causes: dict[int, int] = {}
@@ -280,8 +315,8 @@ class System:
         return -1 if self.lanes or self._outdated or self.chronicle is not None else LARGE
 
     def _take_aside(self, actor: Actor, events: list[Event]) -> int:
-        """Handle a batch while there are lanes or a chronicle, or one that needs a lane; returns how many events, or 1 if
-        it was none.
+        """Handle a batch while there are lanes or a chronicle, or one that needs a lane; returns how many events, or 1
+        for none.
         """
         if id(events) in self._outdated:
             self._outdated.remove(id(events))

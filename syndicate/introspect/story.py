@@ -280,12 +280,12 @@ def written(path: File, *, process: str = "here", every: int = 1) -> Iterator[No
     Raises :class:`~syndicate.errors.RecordingError` if that cannot be written.
     """
     try:
-        file = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8")  # noqa: SIM115  # closed below
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
         raise RecordingError(f"{path} is there already: remove it, or write to another file") from None
     except OSError as e:
         raise RecordingError(f"cannot write to {path}: {e.strerror}") from None
-    with file:
+    with os.fdopen(fd, "w", encoding="utf-8") as file:
         file.write(json.dumps({"chronicle": "syndicate", "version": VERSION, "process": process}) + "\n")
         file.flush()
 

@@ -102,6 +102,10 @@ class Why:
         """Whether an assertion was never retracted, as far as the story goes."""
         return (step.process, act.id) not in self._standing
 
+    def turn(self, step: Happening) -> list[Happening]:
+        """All steps of the turn of *step*."""
+        return self._turns[step.process, step.turn]
+
     def why(self, pattern: Value, *, retracted: bool = False) -> Cause | None:
         """The last of what matches, one that stands if there is one; None if there is none.
 
@@ -211,7 +215,7 @@ class Why:
             done = act or Done(cause.kind, cause.actor, 0, False, cause.value, 0)
             premises += self._acts(cause, done, depth, seen)
         if step.hops:
-            process, actor, number, _ = step.hops[0]
+            process, _, number, _ = step.hops[0]
             there = self.story.find(process, number)
             if there is not None:
                 premises += self._premises_of_hop(there, step, depth, seen)

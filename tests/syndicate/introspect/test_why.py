@@ -110,6 +110,7 @@ def test_without_a_claimed_cause_the_effect_does_not_come(seed: int) -> None:
 
 def test_it_says_who_and_where() -> None:
     """It says who and where."""
+
     def boot() -> None:
         ds = dataspace()
         total = field(0)
@@ -139,6 +140,7 @@ def test_it_says_who_and_where() -> None:
 
 def test_a_task_is_caused_by_the_turn_that_started_it() -> None:
     """A task is caused by the turn that started it."""
+
     def boot() -> None:
         ds = dataspace()
 
@@ -163,6 +165,7 @@ def test_a_task_is_caused_by_the_turn_that_started_it() -> None:
 
 def test_why_it_is_no_longer_there() -> None:
     """Why it is no longer there."""
+
     def boot() -> None:
         ds = dataspace()
         during(ds, N(1))(lambda: assert_(ds, N(2)) and None)
@@ -180,6 +183,7 @@ def test_why_it_is_no_longer_there() -> None:
 
 def test_why_not_says_who_waits_and_for_what() -> None:
     """Why not says who waits and for what."""
+
     def boot() -> None:
         ds = dataspace()
 
@@ -198,6 +202,7 @@ def test_why_not_says_who_waits_and_for_what() -> None:
 
 def test_why_not_of_what_was_taken_back_and_of_what_nobody_says() -> None:
     """Why not of what was taken back and of what nobody says."""
+
     def boot() -> None:
         ds = dataspace()
         handle = assert_(ds, N(1))
@@ -213,6 +218,7 @@ def test_why_not_of_what_was_taken_back_and_of_what_nobody_says() -> None:
 
 def test_a_sample_follows_each_nth_from_the_outside() -> None:
     """A sample follows each nth from the outside."""
+
     async def main() -> int:
         async with open_system() as system:
             chronicle = Chronicle(system, every=10)

@@ -1,0 +1,155 @@
+"""Faults by lineage: what it finds replays, and where it finds nothing, trying everything finds nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from relay import connect
+from relay.simulation import World, scenario
+from relay.simulation.campaign import find_scenario
+from relay.simulation.lineage import Fault, Run, Script, play, search
+from relay.simulation.scenario import Scenario
+from syndicate import Record, Ref, after, assert_, capture, on_message, record, send
+from syndicate.errors import ScenarioMisuse
+from syndicate.introspect import Story, Why, chronicled
+from syndicate.simulation.tape import Tape
+
+WORKED = {
+    "job_queue": "hasty",
+    "leader_election": "sure",
+    "cache": "told",
+    "counter": "overwriting",
+    "exactly_once": "nameless",
+    "saga": "noting",
+    "rolling_restart": "timed",
+}
+
+
+@record
+class Ping:
+    """Sent until it is answered, or once."""
+
+    number: int
+
+
+@record
+class Pong:
+    """The answer."""
+
+    number: int
+
+
+def small(*, again: bool, patient: bool) -> Scenario:
+    """One asks, one answers: by a message that is sent once, or until the answer is there."""
+
+    def asker(address: str) -> None:
+        @connect(address)
+        def connected(ds: Ref) -> None:
+            def ask() -> None:
+                send(ds, Ping(1))
+                if again:
+                    after(2.0, ask)
+
+            after(1.0, ask)
+
+    def answerer(address: str) -> None:
+        @connect(address)
+        def connected(ds: Ref) -> None:
+            @on_message(ds, Ping(capture(int)))
+            def answer(number: int) -> None:
+                assert_(ds, Pong(number))
+
+    @scenario(seeds=1, until=80.0)
+    def world_of_two(world: World) -> None:
+        broker = world.broker("b")
+        world.process("asker", asker, broker.address, restart=None if not patient else 0.5)
+        world.process("answerer", answerer, broker.address)
+        pongs = world.observe(broker, Pong(capture()))
+        world.faults(kills=1, cuts=1, until=4.0)
+        world.eventually("answered", lambda: len(pongs.value) == 1, within=40.0)
+
+    return world_of_two
+
+
+def every_fault(system: Scenario, seed: int) -> list[Fault]:
+    """All that could strike anywhere, whatever it has to do with the outcome."""
+    script = Script(())
+    with chronicled():
+        assert system.play(Tape(seed), script=script).held
+    return [
+        Fault(kind, piece.source, piece.target, piece.number)
+        for piece in script.pieces
+        if piece.time < script.until
+        for kind in ("kill", "cut")
+    ]
+
+
+@pytest.mark.parametrize(("again", "patient"), [(False, False), (True, False), (True, True)])
+def test_it_agrees_with_trying_all_single_faults(again: bool, patient: bool) -> None:
+    """It agrees with trying all single faults."""
+    system = small(again=again, patient=patient)
+    for seed in range(2):
+        verdict = search(system, seed=seed)
+        breaking = [fault for fault in every_fault(system, seed) if not play(system, seed, [fault]).outcome.held]
+        assert verdict.complete
+        assert (verdict.broken is None) == (not breaking), (verdict, breaking)
+        if verdict.broken is not None:
+            assert verdict.broken[0] <= set(breaking)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_pairs_are_found_where_no_single_fault_does_it(again: bool) -> None:
+    """What breaks by two faults and by none alone, brute force says as well."""
+    system = small(again=again, patient=True)
+    single = search(system, most=1)
+    double = search(system, most=2, runs=60)
+    if single.broken is None and double.broken is not None:
+        assert len(double.broken[0]) == 2
+        assert not play(system, 0, double.broken[0]).outcome.held
+        for one in double.broken[0]:
+            assert play(system, 0, [one]).outcome.held
+    assert (double.broken is not None) >= (single.broken is not None)
+
+
+@pytest.mark.parametrize("name", WORKED)
+def test_it_finds_the_bugs_of_the_worked_systems_in_few_runs(name: str) -> None:
+    """It finds the bugs of the worked systems in few runs, and what it has found replays."""
+    system = find_scenario(f"examples/simulated/{name}.py:{WORKED[name]}")
+    verdict = search(system, runs=20, tapes=5)
+    assert verdict.broken is not None
+    faults, violation = verdict.broken
+    again = play(system, verdict.seed, faults).outcome.violation
+    assert str(again) == str(violation)
+
+
+def test_the_runs_are_counted_and_told() -> None:
+    """Each run is told, the good one first; a bound on runs ends it, and then nothing is claimed."""
+    runs: list[Run] = []
+    verdict = search(small(again=True, patient=True), runs=3, ran=runs.append)
+    assert len(runs) == verdict.runs == 3
+    assert not runs[0].faults
+    assert not verdict.complete
+    assert "not all" in str(verdict)
+    with pytest.raises(ScenarioMisuse, match="at least one"):
+        search(small(again=True, patient=True), most=0)
+
+
+def test_causes_go_through_the_broker_back_to_the_program() -> None:
+    """Causes go through the broker back to the program, and without a chronicle no byte is different."""
+    system = small(again=False, patient=True)
+    with chronicled() as chronicles:
+        system.run(3)
+    cause = Why(Story.of(*chronicles)).why(Record("Pong", [1]))
+    assert cause is not None
+    shown = str(cause)
+    assert "answer in answerer" in shown
+    assert "ask in asker" in shown
+    plain, other = system.run(3, traced=True), system.run(3, traced=True)
+    assert plain.history.digest() == other.history.digest()
+    assert not any("followed" in line for line in plain.history.lines())
+
+
+def test_faults_have_names_that_say_what_they_do() -> None:
+    """Faults have names that say what they do."""
+    assert str(Fault("kill", "a", "b", 3)) == "kill(a, before a->b #3)"
+    assert str(Fault("commit", "b", "", 2)) == "kill(b, at step 2 of its commits)"
