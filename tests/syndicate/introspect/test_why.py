@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -91,7 +92,7 @@ def numbers_of(rules: Rules, roots: set[int]) -> set[int]:
 
 def claimed(cause: Cause, roots: set[int]) -> set[int]:
     """The roots in an explanation."""
-    shown = {one.shown for one in cause.walk() if isinstance(one, Cause) and one.relation == "assert"}
+    shown = {one.shown for one in cause.walk() if one.relation == "assert"}
     return {root for root in roots if f"<n {root}>" in shown}
 
 
@@ -168,7 +169,11 @@ def test_why_it_is_no_longer_there() -> None:
 
     def boot() -> None:
         ds = dataspace()
-        during(ds, N(1))(lambda: assert_(ds, N(2)) and None)
+
+        @during(ds, N(1))
+        def also() -> None:
+            assert_(ds, N(2))
+
         handle = assert_(ds, N(1))
         on_message(ds, "off")(handle.retract)
         send(ds, "off")
@@ -223,18 +228,23 @@ def test_a_sample_follows_each_nth_from_the_outside() -> None:
         async with open_system() as system:
             chronicle = Chronicle(system, every=10)
             spaces: list[Ref] = []
-            actor = system.spawn(lambda: spaces.append(dataspace()) or on_message(spaces[0], N(capture()))(len_of))
+
+            def boot() -> None:
+                spaces.append(dataspace())
+                on_message(spaces[0], N(capture()))(heard)
+
+            actor = system.spawn(boot)
             await system.settle()
             facet = next(iter(actor.root.children))
             for number in range(99):
-                facet.enter(lambda number=number: send(spaces[0], N(number)))
+                facet.enter(partial(send, spaces[0], N(number)))
             await system.settle()
             with pytest.raises(ArgumentError):
                 Chronicle(system)
             chronicle.end()
             return len(Why(Story.of(chronicle)).events(N(capture())))
 
-    def len_of(number: int) -> None:
+    def heard(number: int) -> None:
         assert number < 99
 
     assert trio.run(main) == 9  # and the first was the boot function
