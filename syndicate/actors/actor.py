@@ -11,6 +11,7 @@ Source: ``docs/design/actors.md``, "Facets" and "Crashes"; Garnock-Jones 2017.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from inspect import isawaitable
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ import trio
 
 from syndicate.actors.facet import Facet, settle_facets
 from syndicate.actors.trace import Started, Stopped
-from syndicate.actors.turn import Turn, current
+from syndicate.actors.turn import Turn, current, here
 from syndicate.errors import NotCallable, WrongActor, cut_traceback
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.log import logger
@@ -136,7 +137,7 @@ class Actor:
                 settle_facets(turn)
         except Exception as error:
             cut_traceback(error)
-            self.crash(turn, error, whole or events)
+            self._fail(turn, error, whole or events)
         except BaseException as error:  # Ctrl-C, sys.exit(): undone as well, and then out of the system
             self.crash(turn, error, whole or events)
             raise
@@ -156,16 +157,37 @@ class Actor:
         if turn.tracing is not None:
             turn.seal()
             turn.tracing(turn, events)
+        journal = turn.journal
         try:
             turn.commit()
-        except BaseException as error:  # what runs in a commit (a console that cannot write) belongs to this actor
+        except Exception as error:  # what runs in a commit (a console that cannot write) belongs to this actor
+            self._fail(turn, error, events)
+        except BaseException as error:
             self.crash(turn, error, events)
-            if not isinstance(error, Exception):
+            raise
+        else:
+            if journal is not None:
+                turn.journal = None
+                journal.commit()
+
+    def _fail(self, turn: Turn, error: Exception, events: list[Event]) -> None:
+        """The turn has raised: undo it, if it was an attempt; else the actor crashes."""
+        journal = turn.journal
+        if journal is None:
+            self.crash(turn, error, events)
+            return
+        try:
+            journal.undo(error)
+        except BaseException as worse:
+            self.crash(turn, worse, events)
+            if not isinstance(worse, Exception):
                 raise
 
     def ended(self, turn: Turn) -> None:
         """Its root facet has stopped."""
         self.running = False
+        if turn.journal is not None:
+            turn.journal.note(partial(setattr, self, "running", True))
         turn.afterwards.append(self._leave)
 
     def _leave(self) -> None:
@@ -260,6 +282,9 @@ class Timer:
         self.period = period
         self.active = True
         facet.preventers += 1
+        journal = current("after").journal
+        if journal is not None:
+            journal.note(self._take_back)
 
     @property
     def live(self) -> bool:
@@ -272,10 +297,24 @@ class Timer:
         if self.active:
             if turn.actor is not self.facet.actor:
                 raise WrongActor(f"a timer of {self.facet.actor!r} can be cancelled by that actor only")
+            if turn.journal is not None:
+                turn.journal.note(partial(self._go_on, self.fn))
             self.active = False
             self.fn = int  # what it would have run need not wait for the deadline
             self.facet.preventers -= 1
             turn.suspects[self.facet] = None
+
+    def _take_back(self) -> None:
+        """It was never started."""
+        self.active = False
+        self.fn = int
+        self.facet.preventers -= 1
+
+    def _go_on(self, fn: Callable[[], object]) -> None:
+        """It was never cancelled."""
+        self.active = True
+        self.fn = fn
+        self.facet.preventers += 1
 
     def fire(self, deadline: float) -> None:
         """In a turn of its facet: run, and go on or end."""
@@ -307,7 +346,15 @@ class Task:
             self.facet.actor.system.start_task(self.run)
 
     def cancel(self) -> None:
-        """End it because its facet ends."""
+        """End it because its facet ends; once the turn has committed, if that may yet be undone."""
+        turn = here.turn
+        if turn is not None and turn.journal is not None:
+            turn.afterwards.append(self.abort)
+        else:
+            self.abort()
+
+    def abort(self) -> None:
+        """Let trio end it."""
         self.scope.cancel()
 
     async def run(self) -> None:

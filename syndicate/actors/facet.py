@@ -120,6 +120,8 @@ class Facet:
         """The steps of a stop; each child that it yields must have ended before it goes on."""
         if turn.writer is not None:
             self._show_last(turn)
+        if turn.journal is not None:
+            turn.journal.note(self._as_it_is(turn))
         self.stopping = True
         if self.children:
             yield from self._ending_children()
@@ -140,6 +142,28 @@ class Facet:
             turn.suspects[self.parent] = None
         else:
             self.actor.ended(turn)
+
+    def _as_it_is(self, turn: Turn) -> Callable[[], None]:
+        """What lets the facet be again as it is now; the assertions apart, which the turn has noted."""
+        hooks, blocks = list(self.hooks), [block for each in self.blocks if (block := each()) is not None]
+
+        def restore() -> None:
+            self.alive, self.stopping, self.hooks = True, False, hooks
+            self.blocks = {ref(block, self.blocks.pop): None for block in blocks}
+            turn.damaged.update(dict.fromkeys(blocks))  # they know their fields again when they have run
+            if self.parent is not None:
+                self.parent.children[self] = None
+
+        return restore
+
+    def undo(self) -> None:
+        """Let it never have been, after a turn that has started it and was undone."""
+        for facet in self.below():
+            facet.alive, facet.stopping = False, True
+            facet.handles.clear()
+            facet.release()
+        if self.parent is not None:
+            self.parent.children.pop(self, None)
 
     def _show_last(self, turn: Turn) -> None:
         """Let computed assertions follow the fields once more: a dataflow block stops the facet, and they come last."""
@@ -164,6 +188,9 @@ class Facet:
         block = Block(self, fn, height)
         if self.alive:
             self.blocks[ref(block, self.blocks.pop)] = None
+            journal = self.actor.system.turn.journal
+            if journal is not None:
+                journal.note(block.forget)
         return block
 
     def release(self) -> None:

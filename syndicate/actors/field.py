@@ -23,6 +23,7 @@ Source: Garnock-Jones 2017, section 7.3; ``docs/design/dataflow.md``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from syndicate.actors.block import Block
@@ -77,6 +78,8 @@ class Field(Generic[T]):
         if turn.actor is not self.actor:
             self._refuse("set")
         old = self._value
+        if turn.journal is not None:
+            turn.journal.note(partial(self._take_back, turn, old))
         self._value = value
         writer = turn.writer
         if writer is not None and writer not in self.writers:
@@ -89,6 +92,11 @@ class Field(Generic[T]):
             elif _unchanged(old, value):
                 return
             turn.damaged.update(self.readers)
+
+    def _take_back(self, turn: Turn, value: T) -> None:
+        """It was never set: blocks that have seen the other value run again."""
+        self._value = value
+        turn.damaged.update(self.readers)
 
     def set(self, value: T) -> None:
         """As ``.value = value``, where only an expression may stand: ``after(1, lambda: shown.set(True))``."""

@@ -25,7 +25,7 @@ from collections.abc import Callable
 
 from syndicate.actors.during import observe
 from syndicate.actors.field import Field
-from syndicate.actors.turn import Entity, current
+from syndicate.actors.turn import Entity, current, here
 from syndicate.errors import PatternError
 from syndicate.index.analysis import analyse
 from syndicate.values.value import Assertion, Dictionary, Frozen, Ref, Value, ValueSet, freeze, freeze_as, freezers
@@ -86,10 +86,20 @@ class _Query(Entity):
     def cancel(self) -> None:
         """Its facet has ended: nothing is known any more, such as through a connection that is lost."""
         matches, self.captures = self.captures, {}
+        turn = here.turn
+        if turn is not None and turn.journal is not None:
+            turn.journal.note(lambda: self._restore(matches))
         for value in matches.values():
             self.remove(value)
         if matches:
             self.followed.changed()
+
+    def _restore(self, matches: dict[Assertion, Value]) -> None:
+        """It has not ended."""
+        self.captures = matches
+        for value in matches.values():
+            self.add(value)
+        self.followed.changed()
 
     def assert_(self, value: Value, handle: Assertion) -> None:
         self.captures[handle] = value
@@ -112,6 +122,9 @@ def _follow(what: str, ds: Ref, pattern: Value, query: _Query) -> None:
     facet = current(what).facet
     if facet.alive:
         facet.tasks[query] = None
+        journal = current(what).journal
+        if journal is not None:
+            journal.note(lambda: facet.tasks.pop(query, None))
 
 
 def _one(captures: tuple[Value, ...]) -> Value:

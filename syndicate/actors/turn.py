@@ -32,6 +32,7 @@ from types import FrameType, FunctionType, MethodType
 from typing import TYPE_CHECKING, ClassVar, Final, Protocol, TypeAlias, TypeVar, cast
 
 from syndicate.actors.block import Settling
+from syndicate.actors.journal import Journal
 from syndicate.errors import NotAValue, NotCallable, NotInTurn, WrongActor, WrongSystem
 from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC, Event
 from syndicate.native import kernel
@@ -101,9 +102,13 @@ class Handle:
     def pass_to(self, facet: Facet) -> None:
         """Let another facet own it from now on, without a retraction in between; no effect if it is gone already."""
         if self in self.facet.handles:
-            del self.facet.handles[self]
+            before = self.facet
+            del before.handles[self]
             self.facet = facet
             facet.handles[self] = None
+            journal = current("pass_to").journal
+            if journal is not None:
+                journal.note(lambda: self.pass_to(before))
 
     def retract(self) -> None:
         """Take the assertion back; no effect if it is gone already."""
@@ -152,6 +157,7 @@ class Turn:
         "block",
         "damaged",
         "facet",
+        "journal",
         "late",
         "pending",
         "queue",
@@ -179,6 +185,7 @@ class Turn:
         self.writer: Block | None = None  # that sets fields, in a facet below it too
         self.suspects: dict[Suspect, None] = {}
         self.afterwards: list[Callable[[], None]] = []
+        self.journal: Journal | None = None  # if it may be undone while the actor lives on
 
     # ------------------------------------------------------------------------------------------------ actions
 
@@ -297,7 +304,7 @@ class Turn:
         pending, self.pending, self.afterwards = self.pending, {}, []
         self.damaged.clear()
         self.suspects.clear()
-        self.block = self.writer = None
+        self.block = self.writer = self.journal = None
         self.settling = Settling(self)
         return pending  # type: ignore[return-value]  # as in commit
 

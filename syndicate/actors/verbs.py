@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable
+from functools import partial
 from typing import overload
 
 from syndicate.actors.actor import Actor, Task
@@ -101,6 +102,8 @@ class Computed:
     def _show(self, value: Value | None) -> None:
         turn: Turn = self.facet.actor.system.turn
         old = self.handle
+        if turn.journal is not None:
+            turn.journal.note(self._as_it_is())
         if value is None:
             self.handle = None
         else:
@@ -132,6 +135,15 @@ class Computed:
         """The turn has settled: what is noted takes effect."""
         self.early = None
 
+    def _as_it_is(self) -> Callable[[], None]:
+        """What lets it be again as it is now."""
+        fn, handle = self.fn, self.handle
+
+        def restore() -> None:
+            self.fn, self.handle, self.early = fn, handle, None
+
+        return restore
+
     def _own(self, what: str) -> Turn:
         turn = current("replace" if what == "replaced" else "retract")
         if self.facet.actor is not turn.actor:
@@ -148,6 +160,9 @@ class Computed:
     def retract(self) -> None:
         """Take it back, and compute it no more."""
         turn = self._own("retracted")
+        if turn.journal is not None:
+            turn.journal.note(partial(turn.damaged.setdefault, self.block))  # it knows its fields again when it has run
+            turn.journal.note(self._as_it_is())
         if self.early is not None:
             self.early = None
             turn.suspects.pop(self, None)
@@ -159,6 +174,9 @@ class Computed:
     def replace(self, value: Value | Callable[[], Value | None] | None) -> Computed:
         """Assert *value*, or compute it by another function, in its place without a gap."""
         turn = self._own("replaced")
+        if turn.journal is not None:
+            turn.journal.note(partial(turn.damaged.setdefault, self.block))
+            turn.journal.note(self._as_it_is())
         if callable(value) and not isinstance(value, type):
             self.fn = value
         else:
@@ -227,6 +245,8 @@ def react(fn: Callable[[], object]) -> Facet:
         dead.alive, dead.stopping = False, True
         return dead
     facet = Facet(turn.actor, parent)
+    if turn.journal is not None:
+        turn.journal.note(facet.undo)
     facet.boot(turn, fn)
     return facet
 
@@ -254,18 +274,24 @@ def stop_actor() -> None:
 
 def on_stop(fn: Callable[[], object]) -> Callable[[], object]:
     """Run *fn* when the current facet stops in order: in the parent's context, before the facet's retractions."""
-    turn = current("on_stop")
     expect_function("on_stop", fn)
-    turn.facet.hooks.append((fn, False))
+    _hook("on_stop", fn, False)
     return fn
 
 
 def on_stop_or_crash(fn: Callable[[], object]) -> Callable[[], object]:
     """As :func:`on_stop`, and also when the actor crashes."""
-    turn = current("on_stop_or_crash")
     expect_function("on_stop_or_crash", fn)
-    turn.facet.hooks.append((fn, True))
+    _hook("on_stop_or_crash", fn, True)
     return fn
+
+
+def _hook(what: str, fn: Callable[[], object], on_crash: bool) -> None:
+    turn = current(what)
+    hook, hooks = (fn, on_crash), turn.facet.hooks
+    hooks.append(hook)
+    if turn.journal is not None:
+        turn.journal.note(partial(hooks.remove, hook))
 
 
 def prevent_inert_check() -> Callable[[], None]:
@@ -273,16 +299,25 @@ def prevent_inert_check() -> Callable[[], None]:
 
     Say so where something will enter the facet from outside: another thread, a callback.
     """
-    facet: Facet = current("prevent_inert_check").facet
+    turn = current("prevent_inert_check")
+    facet: Facet = turn.facet
     facet.preventers += 1
+    if turn.journal is not None:
+        turn.journal.note(partial(_prevent, facet, -1))
 
     @functools.cache
     def disarm() -> None:
         facet.preventers -= 1
+        if here.turn is not None and here.turn.journal is not None:
+            here.turn.journal.note(partial(_prevent, facet, 1))
         if here.turn is None:  # by a thread, which nobody else may notice
             facet.enter_from_thread(lambda: None)
 
     return disarm
+
+
+def _prevent(facet: Facet, by: int) -> None:
+    facet.preventers += by
 
 
 def current_facet() -> Facet:
@@ -326,7 +361,7 @@ def spawn(
             handle.pass_to(facet)
         boot(*args)
 
-    actor.boot(turn, begin if handles else functools.partial(boot, *args))
+    actor.boot(turn, begin if handles else partial(boot, *args))
     if linked:
         link(actor)
     return actor
@@ -425,4 +460,7 @@ def linked_task(fn: Callable[..., Awaitable[object]], *args: object) -> Task:
     task = Task(facet, fn, args)
     facet.tasks[task] = None
     turn.afterwards.append(task.start)
+    if turn.journal is not None:
+        turn.journal.note(task.abort)
+        turn.journal.note(partial(facet.tasks.pop, task, None))
     return task
