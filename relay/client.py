@@ -39,12 +39,13 @@ from relay.session.session import Session
 from relay.transport import Address, Connection, Tls, open_stream, silent
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Handle, current, decorator, expect_function
-from syndicate.actors.verbs import current_facet, linked_task, on_stop_or_crash, react, ref, send, spawn
+from syndicate.actors.verbs import current_facet, on_stop_or_crash, react, ref, send, spawn, trio_task
 from syndicate.errors import AddressError, ConnectError
 from syndicate.log import logger
-from syndicate.outside import outside
+from syndicate.outside import outside, time_of_day
+from syndicate.values.record import record
 from syndicate.values.text import unparse_form
-from syndicate.values.value import Assertion, Frozen, Ref, Value
+from syndicate.values.value import Assertion, Frozen, Ref, Symbol, Value
 
 F = TypeVar("F", bound=Callable[[Ref], object])
 
@@ -81,6 +82,7 @@ def connect(
     encoding: Encoding | None = None,
     tls: Tls | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    told: Callable[[ConnectionState], object] | None = None,
 ) -> Callable[[F], F]:
     """Call the decorated function with the remote dataspace that *cap* stands for, whenever there is a connection.
 
@@ -99,6 +101,9 @@ def connect(
     is raised in the calling actor.  *tls* says whom to trust, for ``tls://`` and ``wss://``: by default the system's
     CAs.  The server has ``limits.opening`` seconds for its first answer.  *encoding* is found out, if it is not given:
     ours is tried first, and Preserves, which the published servers speak, where a peer does not understand that.
+
+    *told* is called with each new :class:`ConnectionState`, in the turn in which what came over the connection comes or
+    goes; the first one, ``connecting``, is understood.  :func:`~relay.remote.open_remote` has it as a field.
 
     Raises :class:`~syndicate.errors.AddressError`, :class:`~syndicate.errors.TextError` (for *cap*) and
     :class:`~syndicate.errors.CertificateError` (for *tls*) at once.
@@ -121,7 +126,7 @@ def connect(
     def install(fn: F) -> F:
         current("connect")
         expect_function("connect", fn, 1)
-        wanted = _Wanted(where, what, encodings, context, limits, ref(_Arrivals(fn)))
+        wanted = _Wanted(where, what, encodings, context, limits, ref(_Arrivals(fn)), ref(_States(told)))
         # A daemon ends after all others: what their stop handlers say still goes out.
         spawn(_keep, wanted, attempts, reconnect, name=f"relay {where}", daemon=True, linked=True)
         return fn
@@ -143,6 +148,25 @@ def _codec(encoding: Encoding, limits: Limits) -> Codec:
     raise AddressError(f"there is no encoding {encoding!r}: it is 'msgpack', 'preserves' or 'text'")
 
 
+_CONNECTED: Final = Symbol("connected")
+
+
+@record("connection-state")
+class ConnectionState:
+    """How a connection is: ``connecting``, ``connected``, ``lost`` or ``refused``; *reason* says in words why it is not
+    there, and *since* when that began, in seconds since 1970.
+    """
+
+    name: Symbol
+    reason: str = ""
+    since: float = 0.0
+
+    @property
+    def connected(self) -> bool:
+        """Whether it is there."""
+        return self.name == _CONNECTED
+
+
 @frozen
 class _Wanted:
     """What was asked for; *arrival* is notified when it is there."""
@@ -153,6 +177,7 @@ class _Wanted:
     tls: ssl.SSLContext | None
     limits: Limits
     arrival: Ref
+    states: Ref
 
 
 class _Arrivals(Entity):
@@ -176,9 +201,20 @@ class _Arrivals(Entity):
         raise ConnectError(value)
 
 
+class _States(Entity):
+    """In the facet that wants it: whether it is there."""
+
+    def __init__(self, told: Callable[[ConnectionState], object] | None) -> None:
+        self._told = told
+
+    def message(self, value: Value) -> None:
+        if self._told is not None:
+            self._told(value)
+
+
 def _keep(wanted: _Wanted, attempts: int | None, reconnect: bool) -> None:
     keeper = _Keeper(current_facet(), wanted)
-    linked_task(keeper.run, attempts, reconnect)
+    trio_task(keeper.run, attempts, reconnect)
 
 
 class _Keeper:
@@ -188,6 +224,7 @@ class _Keeper:
         self.facet = facet
         self.wanted = wanted
         self.ever = False
+        self.lost = False
         self.encodings = wanted.encodings
         self._failures = 0
         self._reported = False
@@ -203,6 +240,8 @@ class _Keeper:
             if not (reconnect if self.ever else again):
                 self.facet.enter(partial(send, self.wanted.arrival, attempt.reason))
                 await trio.sleep_forever()  # until the actor that asked has ended by that, and so this one
+            if not self.lost:  # that was said when it happened
+                self.tell("refused" if attempt.refused else "connecting", attempt.reason)
             if not self._reported and (self.ever or attempts is None):
                 self._reported = True
                 self._log.warning("no connection, trying again until there is one", reason=attempt.reason)
@@ -226,8 +265,18 @@ class _Keeper:
         assert first is not None
         return first
 
+    def tell(self, name: str, reason: str = "") -> None:
+        """Let who wants the connection know how it is."""
+        self.facet.enter(partial(self.say, name, reason))
+
+    def say(self, name: str, reason: str = "") -> None:
+        """The same in a turn."""
+        self.lost = name == "lost"
+        send(self.wanted.states, ConnectionState(Symbol(name), reason, time_of_day()))
+
     def arrived(self) -> None:
         """There is a connection."""
+        self.say("connected")
         if self._reported:
             self._log.info("connected" + " again" * self.ever)
         self._reported = False
@@ -244,6 +293,7 @@ class _Attempt(Entity):
         self.encoding = encoding
         self.mute = False
         self.silent = False
+        self.refused = False
         self._since: float | None = None
         self._keeper = keeper
         self._session: Session | None = None
@@ -294,6 +344,8 @@ class _Attempt(Entity):
         turn.sync(first, ref(_Awake(self, first)))
 
     def _stopped(self) -> None:
+        if self._granted and not self._keeper.facet.stopping:
+            self._keeper.say("lost", (self._session and self._session.reason) or "the connection was closed")
         self._news.set()
         self._over.set()
 
@@ -329,6 +381,7 @@ class _Attempt(Entity):
                 "the capability was withdrawn", reason=unparse_form(why, str)
             )
         elif self._session is not None:
+            self.refused = True
             self._session.end(
                 f"{self._keeper.wanted.address} refuses the capability ({unparse_form(why, str)}): use one that the "
                 "server prints"
@@ -338,6 +391,8 @@ class _Attempt(Entity):
         grant = self._granted.pop(handle, None)
         if grant is not None:
             grant.retract()
+            if not self._granted:
+                self._keeper.say("lost", "the capability was withdrawn")
 
 
 class _Awake(Entity):

@@ -90,6 +90,14 @@ class SystemStopped(SyndicateError, RuntimeError):
     """The actor system has ended, so that nothing can be run in it any more."""
 
 
+class InTurn(SyndicateError, RuntimeError):
+    """A call that waits for its answer was made in a turn of the same system, which would wait for itself."""
+
+
+class CallTimeout(SyndicateError, TimeoutError):
+    """A call had no answer in time; one that has begun goes on, one that has not never will."""
+
+
 class FacetEnded(SyndicateError, RuntimeError):
     """A facet that was to be entered from outside has ended, as one of a connection that is lost."""
 

@@ -42,7 +42,7 @@ from relay.transport.lobby import Lobby
 from syndicate.actors.dataspace import dataspace
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle
-from syndicate.actors.verbs import assert_, current_facet, linked_task, on_stop_or_crash, react, ref, spawn
+from syndicate.actors.verbs import assert_, current_facet, on_stop_or_crash, react, ref, spawn, trio_task
 from syndicate.errors import AddressError, CertificateError, ListenError
 from syndicate.log import logger
 from syndicate.outside import outside
@@ -153,7 +153,7 @@ class Broker:
         self._more = dict(more or {})
         self.census.open(self.ds)
         self._publish()
-        linked_task(self._serve)
+        trio_task(self._serve)
 
     def _publish(self) -> None:
         """Let sessions that begin from now on resolve what there is, in the words of their door."""

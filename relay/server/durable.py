@@ -55,7 +55,7 @@ from relay.server.journal import Journal
 from syndicate.actors.actor import Actor
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle, current
-from syndicate.actors.verbs import SyncReply, current_turn, link, linked_task
+from syndicate.actors.verbs import SyncReply, current_turn, link, trio_task
 from syndicate.errors import JournalError, NotAValue
 from syndicate.index.event import MESSAGE
 from syndicate.index.interest import INTEREST
@@ -239,7 +239,7 @@ def durable(
     def begin() -> None:
         entity.recover()
         current_turn(facet).sync(ds, Ref(facet, SyncReply(ds, partial(outer.enter, ready))))
-        facet.run(current_turn(facet), partial(linked_task, entity.write, outer, failed))
+        facet.run(current_turn(facet), partial(trio_task, entity.write, outer, failed))
 
     actor.boot(turn, begin)
     link(actor)

@@ -27,7 +27,7 @@ from relay.protocol.packets import Nop
 from relay.session.deadlines import NEVER, watch
 from relay.session.session import Session
 from relay.transport import CHUNK, Stream
-from syndicate.actors.verbs import current_facet, linked_task
+from syndicate.actors.verbs import current_facet, trio_task
 from syndicate.values.value import Ref
 
 CLOSING: Final = 1.0
@@ -219,5 +219,5 @@ def open_link(
         charge=charge,
     )
     link.session.connection = stream.connection
-    linked_task(link.run)
+    trio_task(link.run)
     return link.session

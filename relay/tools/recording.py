@@ -52,7 +52,7 @@ from attrs import frozen
 
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Handle, current
-from syndicate.actors.verbs import current_facet, linked_task, react, send, stop, sync
+from syndicate.actors.verbs import current_facet, react, send, stop, sync, trio_task
 from syndicate.errors import RecordingError, TextError
 from syndicate.outside import outside
 from syndicate.values.text import parse, unparse
@@ -339,6 +339,6 @@ def replayed(
             inner.enter(lambda: stop(inner, lambda: outer.enter(lambda: sync(ds, then))))
             return True
 
-        linked_task(run)
+        trio_task(run)
 
     return replay

@@ -359,21 +359,26 @@ class Task:
 
     async def run(self) -> None:
         """Run to the end, and notify the facet in a turn of its actor."""
-        keep: object = False
-        failure: Exception | None = None
         with self.scope:
-            try:
-                awaitable = self.fn(*self.args)
-                if not isawaitable(awaitable):
-                    raise NotCallable(
-                        f"linked_task() needs an async function, and {self.fn!r} is not one: for work that blocks use "
-                        "linked_task(trio.to_thread.run_sync, fn)"
-                    )
-                keep = await awaitable
-            except Exception as error:
-                failure = error
-        if self.scope.cancelled_caught:
-            return
+            outcome = await self.work()
+        if not self.scope.cancelled_caught:
+            self.report(*outcome)
+
+    async def work(self) -> tuple[object, Exception | None]:
+        """Call the function; what it returned, or its error."""
+        try:
+            awaitable = self.fn(*self.args)
+            if not isawaitable(awaitable):
+                raise NotCallable(
+                    f"linked_task() needs an async function, and {self.fn!r} is not one: for work that blocks use "
+                    "linked_task(trio.to_thread.run_sync, fn)"
+                )
+            return await awaitable, None
+        except Exception as error:
+            return None, error
+
+    def report(self, keep: object, failure: Exception | None) -> None:
+        """Notify the facet."""
         if failure is not None and not self.facet.alive:
             logger(actor=self.facet.actor.name).error(
                 "a linked task raised after its facet had stopped", exc_info=failure

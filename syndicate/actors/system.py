@@ -32,7 +32,7 @@ from typing import Final, Protocol, TypeAlias
 
 import trio
 
-from syndicate.actors.actor import Actor, Timer
+from syndicate.actors.actor import Actor, Task, Timer
 from syndicate.actors.lane import LARGE, Lane
 from syndicate.actors.signals import Signals
 from syndicate.actors.trace import Action, Started, Stopped, Trace, Tracer, Turned
@@ -96,6 +96,8 @@ class Follower(Protocol):
 class System:
     """A set of actors and what they have yet to do.  Made by :func:`run` and :func:`open_system`."""
 
+    task: type[Task] = Task
+    """What :func:`~syndicate.actors.verbs.linked_task` makes."""
     stopwatch: Callable[[], float] | None = None
     """What the length of a slice is measured by, in place of the processor's time."""
 
@@ -141,7 +143,7 @@ class System:
 
     def schedule(self, actor: Actor, event: Event) -> None:
         """Queue an event from outside any turn; from the system's own thread."""
-        if self._token is not None and self._token is not _token():
+        if not self._mine():
             self.schedule_from_thread(actor, event)
             return
         events = [event]
@@ -159,6 +161,10 @@ class System:
         except trio.RunFinishedError:
             return False
         return True
+
+    def _mine(self) -> bool:
+        """Whether this is the thread in which it runs."""
+        return self._token is None or self._token is _token()
 
     def postpone(self, actor: Actor, event: Event) -> None:
         """Queue an event, in a turn, behind all that is queued and what that causes; at least one goes in each slice.
@@ -520,10 +526,8 @@ def _asyncio_runs() -> bool:
 
 
 _ASYNCIO: Final = (
-    "() needs trio, and asyncio runs here, as in a notebook or in FastAPI: run the actors in a thread of their own, "
-    "threading.Thread(target=run, args=[boot]).start(), where the actor that is to be called says "
-    "prevent_inert_check(), and call it by facet.enter_from_thread(fn).  Or let trio be a guest of asyncio's loop, "
-    "trio.lowlevel.start_guest_run(main, ...), and use open_system() in that"
+    "() needs trio, and asyncio runs here, as in a notebook or in FastAPI: use `async with "
+    "syndicate.asyncio.open_system() as system`, or syndicate.thread.System(), which has a thread of its own"
 )
 
 
@@ -558,7 +562,7 @@ async def open_system(
     >>> trio.run(main)
     world
     """
-    if _token() is None:
+    if not trio.lowlevel.in_trio_task():
         raise AlreadyRunning(
             "open_system" + _ASYNCIO
             if _asyncio_runs()
@@ -620,7 +624,7 @@ def run(
     hello
     """
     expect_function("run", boot, len(args))
-    if here.turn is not None or _token() is not None:
+    if here.turn is not None or trio.lowlevel.in_trio_task():
         raise AlreadyRunning(
             "run() makes an event loop of its own, and one is running here: use `async with open_system(boot)` in a "
             "trio program, and spawn(boot) in an actor"

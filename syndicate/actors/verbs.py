@@ -445,19 +445,31 @@ def current_turn(facet: Facet) -> Turn:
 
 
 def linked_task(fn: Callable[..., Awaitable[object]], *args: object) -> Task:
-    """Run an async function as a trio task that is cancelled when the current facet ends.
+    """Run an async function as a task that is cancelled when the current facet ends: of trio, or, in a system of
+    :mod:`syndicate.asyncio`, of asyncio.
 
     Its end stops the facet, unless it returns True; an exception in it crashes the actor.  Inside it use
     ``facet.enter(fn)`` to act.
     """
-    turn = current("linked_task")
+    return _task("linked_task", fn, args, current("linked_task").actor.system.task)
+
+
+def trio_task(fn: Callable[..., Awaitable[object]], *args: object) -> Task:
+    """As :func:`linked_task`, for a function that is written for trio: where the system runs in another loop, trio runs
+    as its guest.
+    """
+    return _task("trio_task", fn, args, Task)
+
+
+def _task(what: str, fn: Callable[..., Awaitable[object]], args: tuple[object, ...], kind: type[Task]) -> Task:
+    turn = current(what)
     if not callable(fn):
         raise NotCallable(
             f"linked_task() needs an async function, and not {fn!r}: name it without calling it, linked_task(f, x) and "
             "not linked_task(f(x))"
         )
     facet: Facet = turn.facet
-    task = Task(facet, fn, args)
+    task = kind(facet, fn, args)
     facet.tasks[task] = None
     turn.afterwards.append(task.start)
     if turn.journal is not None:

@@ -33,7 +33,7 @@ from attrs import define, field, frozen
 from syndicate.actors.during import observe
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Entity, Turn, current, expect_ref
-from syndicate.actors.verbs import current_facet, linked_task, on_stop_or_crash, react, sync
+from syndicate.actors.verbs import current_facet, on_stop_or_crash, react, sync, trio_task
 from syndicate.errors import SinkError
 from syndicate.hosting.ports import pattern_for
 from syndicate.log import logger
@@ -144,7 +144,7 @@ def spark_sink(
         awaited.watch(ds)
         on_stop_or_crash(sink.stopping)
         sync(ds, sink.synced.set)
-        linked_task(sink.run)
+        trio_task(sink.run)
 
     def boot() -> None:
         react(start)  # a facet of its own, so that its end is not that of the caller's

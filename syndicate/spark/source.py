@@ -32,7 +32,7 @@ import trio
 from attrs import Factory, define, evolve, field, frozen
 
 from syndicate.actors.turn import expect_ref
-from syndicate.actors.verbs import current_facet, linked_task, react
+from syndicate.actors.verbs import current_facet, react, trio_task
 from syndicate.collector import Pause
 from syndicate.errors import SourceError
 from syndicate.spark.arrow import arrow_schema, arrow_table
@@ -213,7 +213,7 @@ def spark_source(
     def start() -> None:
         source = _Source(Delivery(ds, current_facet()), rows.name, progress, rows, options)
         source.begin()
-        linked_task(source.run, frame, session)
+        trio_task(source.run, frame, session)
 
     def boot() -> None:
         react(start)  # a facet of its own, so that its end is not that of the caller's

@@ -28,7 +28,7 @@ import trio
 from attrs import define, field, frozen
 
 from syndicate.actors.turn import expect_ref
-from syndicate.actors.verbs import current_facet, linked_task, react
+from syndicate.actors.verbs import current_facet, react, trio_task
 from syndicate.errors import CircuitError, SinkError, SourceError, UnknownStream
 from syndicate.flow.circuit import Circuit
 from syndicate.flow.element import Element
@@ -150,7 +150,7 @@ def spark_view(
     def start() -> None:
         follower = _Follower(Delivery(ds, current_facet()), name, progress, options)
         follower.begin()
-        linked_task(follower.run, frame, session)
+        trio_task(follower.run, frame, session)
 
     def boot() -> None:
         react(start)  # a facet of its own, so that its end is not that of the caller's

@@ -48,7 +48,7 @@ from typing import TypeAlias, TypeVar
 from syndicate.actors.during import on_message
 from syndicate.actors.timer import after, now
 from syndicate.actors.turn import current, expect_ref
-from syndicate.actors.verbs import linked_task, on_stop_or_crash, react
+from syndicate.actors.verbs import on_stop_or_crash, react, trio_task
 from syndicate.bloom.agent.console import read_lines
 from syndicate.bloom.agent.packet import Packet, arrived
 from syndicate.bloom.agent.ports import Conclusions, Receiver, RowsAsserted, RowsSent, Sends
@@ -126,7 +126,7 @@ class Agent(Receiver):
             if kind_of(one) is Kind.PERIODIC:
                 self._ring(one, now() + declaration_of(one).period)
             elif kind_of(one) is Kind.STDIO and declaration_of(one).reads:
-                linked_task(read_lines, partial(self._line, one))
+                trio_task(read_lines, partial(self._line, one))
         self.wake()
 
     def _end(self) -> None:

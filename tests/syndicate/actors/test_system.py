@@ -727,7 +727,7 @@ def test_under_asyncio_an_error_says_what_to_do(start: Callable[[], Coroutine[An
     """In a notebook, in FastAPI: which host, which call."""
     with pytest.raises(AlreadyRunning, match="asyncio runs here") as raised:
         asyncio.run(start())
-    for remedy in ("threading.Thread(target=run, args=[boot])", "enter_from_thread", "start_guest_run"):
+    for remedy in ("syndicate.asyncio.open_system()", "syndicate.thread.System()"):
         assert remedy in str(raised.value)
 
 
