@@ -45,7 +45,7 @@ from syndicate.log import logger
 from syndicate.outside import outside, time_of_day
 from syndicate.values.record import record
 from syndicate.values.text import unparse_form
-from syndicate.values.value import Assertion, Frozen, Ref, Symbol, Value
+from syndicate.values.value import Assertion, Frozen, Ref, Value
 
 F = TypeVar("F", bound=Callable[[Ref], object])
 
@@ -148,23 +148,20 @@ def _codec(encoding: Encoding, limits: Limits) -> Codec:
     raise AddressError(f"there is no encoding {encoding!r}: it is 'msgpack', 'preserves' or 'text'")
 
 
-_CONNECTED: Final = Symbol("connected")
-
-
 @record("connection-state")
 class ConnectionState:
     """How a connection is: ``connecting``, ``connected``, ``lost`` or ``refused``; *reason* says in words why it is not
     there, and *since* when that began, in seconds since 1970.
     """
 
-    name: Symbol
+    name: str
     reason: str = ""
     since: float = 0.0
 
     @property
     def connected(self) -> bool:
         """Whether it is there."""
-        return self.name == _CONNECTED
+        return self.name == "connected"
 
 
 @frozen
@@ -272,7 +269,7 @@ class _Keeper:
     def say(self, name: str, reason: str = "") -> None:
         """The same in a turn."""
         self.lost = name == "lost"
-        send(self.wanted.states, ConnectionState(Symbol(name), reason, time_of_day()))
+        send(self.wanted.states, ConnectionState(name, reason, time_of_day()))
 
     def arrived(self) -> None:
         """There is a connection."""
@@ -297,7 +294,7 @@ class _Attempt(Entity):
         self._since: float | None = None
         self._keeper = keeper
         self._session: Session | None = None
-        self._heard = False
+        self._heard = self._left = False
         self._news = trio.Event()
         self._over = trio.Event()
         self._granted: dict[Assertion | None, Handle] = {}
@@ -337,15 +334,21 @@ class _Attempt(Entity):
         wanted = self._keeper.wanted
         on_stop_or_crash(self._stopped)
         self._session = open_link(stream, codec=_codec(self.encoding, wanted.limits), limits=wanted.limits)
+        self._session.leaving = partial(self._leave, stream)
         first, turn = self._session.membrane.expect(0), current("connect")
         if wanted.cap is not None:
             turn.assert_(first, resolve(wanted.cap, ref(self)))
         # A gatekeeper may rightly say nothing until there is what we ask for; any peer answers to this.
         turn.sync(first, ref(_Awake(self, first)))
 
+    def _leave(self, stream: Connection) -> None:
+        """What came over the connection goes."""
+        if self._granted and not self._left and not self._keeper.facet.stopping:
+            why = (self._session and self._session.reason) or stream.ending or "the connection was closed"
+            self._keeper.say("lost", f"{self._keeper.wanted.address}: {why}")
+            self._left = True
+
     def _stopped(self) -> None:
-        if self._granted and not self._keeper.facet.stopping:
-            self._keeper.say("lost", (self._session and self._session.reason) or "the connection was closed")
         self._news.set()
         self._over.set()
 
@@ -391,7 +394,7 @@ class _Attempt(Entity):
         grant = self._granted.pop(handle, None)
         if grant is not None:
             grant.retract()
-            if not self._granted:
+            if not self._granted and not self._left:
                 self._keeper.say("lost", "the capability was withdrawn")
 
 

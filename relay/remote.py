@@ -23,9 +23,10 @@ from relay.client import ConnectionState, ConnectOptions, connect
 from syndicate.actors.field import Field, field
 from syndicate.actors.turn import Entity, Handle, current
 from syndicate.actors.verbs import assert_, on_stop, prevent_inert_check, ref
+from syndicate.index.event import MESSAGE
 from syndicate.log import logger
 from syndicate.values.record import record
-from syndicate.values.value import Assertion, Frozen, Ref, Symbol
+from syndicate.values.value import Assertion, Frozen, Ref
 
 
 @record("connection")
@@ -83,7 +84,7 @@ class _Standing(Entity):
         if self._there is None:
             logger(peer=self._address).warning("a message was lost: there is no connection")
         else:
-            current("connect").send(self._there, form)
+            current("connect").enqueue(self._there.facet.actor, (MESSAGE, self._there, form, None))
 
     def sync(self, peer: Ref) -> None:
         turn = current("connect")
@@ -105,7 +106,7 @@ def open_remote(
     ``.state`` is a field of the current actor; with *report*, a dataspace, it is asserted there as a
     :class:`Connection`.  Without *cap*, the capability that ``syndicate-server`` has by default.
     """
-    state: Field[ConnectionState] = field(ConnectionState(Symbol("connecting")), name="connection.state")
+    state: Field[ConnectionState] = field(ConnectionState("connecting"), name="connection.state")
     entity = _Standing(address)
     prevent_inert_check()
     connect(address, DEFAULT if cap is None else cap, told=state.set, **options)(entity.arrive)

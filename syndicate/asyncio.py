@@ -23,6 +23,7 @@ Source: ``docs/design/hosts.md``.
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
@@ -85,6 +86,7 @@ class System(actors.System):
         super().__init__()
         self.embedded = True
         self._loop = loop
+        self._thread = threading.get_ident()
         self._owner = asyncio.current_task()
         self._asked_to_end = False
         self._pump: asyncio.Handle | None = None
@@ -103,7 +105,7 @@ class System(actors.System):
         return self._loop.time()
 
     def _mine(self) -> bool:
-        return asyncio._get_running_loop() is self._loop
+        return threading.get_ident() == self._thread
 
     def schedule_from_thread(self, actor: Actor, event: Event) -> bool:
         """Queue an event from any thread; False, and no effect, once the system has ended."""

@@ -30,10 +30,10 @@ PLAN = """
     syndicate
     syndicate.storage syndicate.simulation syndicate.flow syndicate.lattice syndicate.plan syndicate.explain
     syndicate.introspect syndicate.bloom syndicate.dedalus
-    syndicate.views syndicate.spark syndicate.testing syndicate.__main__
+    syndicate.views syndicate.thread syndicate.asyncio syndicate.spark syndicate.testing syndicate.__main__
 
     relay.loading relay.named relay.package_check relay.protocol relay.keep relay.capabilities relay.transport
-    relay.session relay.client relay.serve relay.nested
+    relay.session relay.client relay.remote relay.serve relay.nested
     relay
     relay.server relay.simulation relay.tools relay.demo relay.cli
 """
@@ -58,7 +58,8 @@ INSIDE = {
         address lobby stream tls greeting origin secure sockets network stdio websocket dial listener
     """,
     "syndicate.actors": """
-        signals trace block facet lane turn actor system chronicle field verbs during timer query dataspace supervise
+        journal signals trace block facet lane turn actor system chronicle field verbs during timer query dataspace
+        supervise attempt portal
     """,
     "syndicate.bloom": """
         row site declaration rule namespace rules block collection lattices state tick instance insight agent body

@@ -116,8 +116,8 @@ class Session:
         self.codec = codec
         self.limits = limits
         self.reason: str | None = None
-        self.exceeded = ""
-        self.pings = self.lively = False
+        self.leaving: Callable[[], object] = int  # called in the turns in which what the peer had asserted goes
+        self.exceeded, self.pings, self.lively = "", False, False
         self._connects = codec is not None
         self.ping = limits.ping
         self.membrane = Membrane(self._proxy, self._number, Ref(facet, Entity()))
@@ -567,6 +567,7 @@ class Session:
         is lost from what is taken back (:mod:`relay.server.durable`) still can.
         """
         self._acts = []
+        self.leaving()
         assertions, turn = self.assertions, current("end")
         going = assertions.oldest(ENOUGH)
         events: list[Understood] = [(RETRACT, None, None, assertion) for _, assertion in going]

@@ -36,10 +36,11 @@ Source: ``docs/design/hosts.md``, "A call is an attempt".
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from inspect import isawaitable, iscoroutine
 from typing import Generic, TypeVar
 
-from syndicate.actors.facet import Facet, settle_facets
+from syndicate.actors.facet import Facet, settle_facets, unmake
 from syndicate.actors.journal import Journal
 from syndicate.actors.turn import Handle, Turn, current, expect_function
 from syndicate.errors import NotCallable
@@ -66,7 +67,7 @@ class Attempt(Journal, Generic[T]):
         turn.journal = self
         turn.afterwards.append(_nothing)  # so that the commit looks at the journal
         self._facet = Facet(turn.actor, turn.facet)
-        self.note(self._facet.undo)
+        self.note(partial(unmake, self._facet))
         self._facet.boot(turn, self._run)
         for events in turn.late.values():  # what one call has left, another one takes away
             for kind, _, _, handle in events:

@@ -156,15 +156,6 @@ class Facet:
 
         return restore
 
-    def undo(self) -> None:
-        """Let it never have been, after a turn that has started it and was undone."""
-        for facet in self.below():
-            facet.alive, facet.stopping = False, True
-            facet.handles.clear()
-            facet.release()
-        if self.parent is not None:
-            self.parent.children.pop(self, None)
-
     def _show_last(self, turn: Turn) -> None:
         """Let computed assertions follow the fields once more: a dataflow block stops the facet, and they come last."""
         for each in list(self.blocks):
@@ -259,6 +250,16 @@ class Facet:
         while facet.parent is not None:
             depth, facet = depth + 1, facet.parent
         return f"<facet at depth {depth} of {self.actor.name}>"
+
+
+def unmake(facet: Facet) -> None:
+    """Let a facet never have been, after a turn that has started it and is undone."""
+    for each in facet.below():
+        each.alive, each.stopping = False, True
+        each.handles.clear()
+        each.release()
+    if facet.parent is not None:
+        facet.parent.children.pop(facet, None)
 
 
 def settle_facets(turn: Turn) -> None:

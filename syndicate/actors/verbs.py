@@ -27,7 +27,7 @@ from typing import overload
 
 from syndicate.actors.actor import Actor, Task
 from syndicate.actors.block import ABOVE_ALL
-from syndicate.actors.facet import Facet
+from syndicate.actors.facet import Facet, unmake
 from syndicate.actors.turn import Entity, Handle, Turn, current, expect_function, expect_ref, foreign, here
 from syndicate.errors import ArgumentError, NotCallable, NotInTurn, TargetEnded, WrongActor
 from syndicate.index.event import ASSERT, MESSAGE, Event
@@ -246,7 +246,7 @@ def react(fn: Callable[[], object]) -> Facet:
         return dead
     facet = Facet(turn.actor, parent)
     if turn.journal is not None:
-        turn.journal.note(facet.undo)
+        turn.journal.note(partial(unmake, facet))
     facet.boot(turn, fn)
     return facet
 

@@ -9,9 +9,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Coroutine
+from functools import partial
 
 import pytest
 import trio
+import trio.lowlevel
 
 from syndicate import (
     Ref,
@@ -52,7 +54,7 @@ def test_calls() -> None:
                 await system.call(fail)
             assert await system.call(lambda: count.value) == 1
             with pytest.raises(NotCallable):
-                await system.call(main)
+                _ = await system.call(main)
             results = await asyncio.gather(*(system.call(lambda n=n: n) for n in range(100)))
             assert results == list(range(100))
             with pytest.raises(AlreadyRunning, match=r"syndicate\.asyncio"):
@@ -97,7 +99,7 @@ def test_tasks_timers_and_trio() -> None:
     async def main() -> None:
         async with hosted.open_system(boot):
             with_limit = time.monotonic() + PATIENCE
-            while len(seen) < 3 and time.monotonic() < with_limit:
+            while len(seen) < 3 and time.monotonic() < with_limit:  # noqa: ASYNC110  # no event tells that
                 await asyncio.sleep(0.01)
         assert sorted(map(str, seen[:3])) == ["asyncio", "timer", "trio"]
         assert seen[3:] == ["stopped", "cancelled"]
@@ -132,12 +134,12 @@ def test_a_cancelled_call() -> None:
 
             async def client() -> None:
                 async for event in system.events(ds, ["lit", capture()]):
-                    seen.append(event.captures[0])
+                    seen.append(event.captures[0])  # noqa: PERF401  # one by one
 
             task = asyncio.create_task(client())
             await asyncio.sleep(0)
             handle = await system.call(assert_, ds, ["lit", 1])
-            while not seen:
+            while not seen:  # noqa: ASYNC110
                 await asyncio.sleep(0)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
@@ -209,7 +211,7 @@ def test_two_systems_in_a_loop() -> None:
                     done = asyncio.Event()
 
                     async def task(done: asyncio.Event = done) -> None:
-                        await trio.sleep(0)
+                        await trio.lowlevel.checkpoint()
                         done.set()
 
                     await system.call(lambda task=task: trio_task(task))
@@ -244,11 +246,11 @@ def test_threads_enter() -> None:
             def begin() -> Callable[[], None]:
                 prevent_inert_check()
                 facet = current_facet()
-                return lambda: facet.enter_from_thread(lambda: assert_(ds, ["lit", 1]) and None)
+                return lambda: facet.enter_from_thread(partial(assert_, ds, ["lit", 1]))
 
             enter = await system.call(begin)
             await asyncio.to_thread(enter)
-            while await system.snapshot(ds, ["lit", capture()]) != [1]:
+            while await system.snapshot(ds, ["lit", capture()]) != [1]:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
 
     asyncio.run(main())
