@@ -126,7 +126,7 @@ class World:
                 len(facet.hooks),
                 len(facet.tasks),
                 sum(bool(getattr(each(), "reads", None)) for each in facet.blocks),
-                sorted(repr(handle.value) for handle in facet.handles if isinstance(handle, Handle)),
+                sorted(repr(handle.value) for handle in facet.handles),
                 sorted((tree(child) for child in facet.children), key=repr),
             )
 
