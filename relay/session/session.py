@@ -132,8 +132,7 @@ class Session:
         self.backlog = Backlog()
         self.notified = 0
         self.most_notified: float = limits.handles if codec is None else math.inf
-        self.debt = 0
-        self.busy = False
+        self.debt, self.busy = 0, False
         self.packets_in = self.events_in = self.bytes_in = 0
         self.asked = Bag()
         """Who waits for the peer's answer to a sync."""
