@@ -52,7 +52,7 @@ INSIDE = {
         deadlines membrane backlog statistics outbox peer_assertions patch reach synced trail session link
     """,
     "relay.simulation": """
-        network process view faults laws world scenario campaign lineage testing
+        network process view faults sessions laws world scenario campaign lineage testing
     """,
     "relay.transport": """
         address lobby stream tls greeting origin secure sockets network stdio websocket dial listener

@@ -92,8 +92,8 @@ class Session:
     called when there is something to take, *repaid* when what was fed is done, and when the debt has shrunk, *admitted*
     when a peer that was ``untrusted`` has been given something by the gatekeeper that it finds under number 0; until
     then *charge* is asked whether so many bytes may be held of it.
-    ``connection`` is what both sides call it, the dialler's address; ``reason`` says why it ended, once it has;
-    ``pings`` whether the peer is known to send Nops, ``lively`` whether it said so at the start, ``ping`` how often.
+    ``connection`` is what both sides call it, the dialler's address; ``dials`` whether we dialled; ``reason`` says why
+    it ended; ``pings`` whether the peer sends Nops, ``lively`` whether it said so at first, ``ping`` how often.
     """
 
     connection = ""
@@ -118,7 +118,7 @@ class Session:
         self.reason: str | None = None
         self.leaving: Callable[[], object] = int  # called in the turns in which what the peer had asserted goes
         self.exceeded, self.pings, self.lively = "", False, False
-        self._connects = codec is not None
+        self.dials = codec is not None
         self.ping = limits.ping
         self.membrane = Membrane(self._proxy, self._number, Ref(facet, Entity()))
         if publish is not None:
@@ -381,7 +381,7 @@ class Session:
                     self._next = None
                     packet = read(form)
                     self.packets_in += 1
-                    if self.packets_in == 1 and self._connects:
+                    if self.packets_in == 1 and self.dials:
                         self.say(liveness(self.limits.ping, self.limits.idle))
                     self.receive(packet)
                 acts = self._acts
@@ -433,10 +433,10 @@ class Session:
         elif type(packet) is Nop:
             self.pings = True
         elif type(packet) is Extension:
-            self._trail.hear(packet, answers=not self._connects)
+            self._trail.hear(packet, answers=not self.dials)
             times = rhythm(packet)
             if times is not None:
-                if not (self.lively or self._connects):
+                if not (self.lively or self.dials):
                     self.say(liveness(self.limits.ping, self.limits.idle))
                 self.pings = self.lively = True
                 self.ping = min(self.limits.ping, times[1] / 3)

@@ -3,33 +3,52 @@
 What each dataspace of a broker handles is counted here a second time, and what each observer is told is kept.
 
 =====  ====================================================================================================
-S1     at rest: whatever stands is asserted by a facet that lives; no session remains of a process that died
+S1     at rest: whatever stands is asserted by a facet that lives; no session remains of a process that died,
+       nor, at any time, one over which nothing was heard for twice the time that its limits allow
 S2     what was acknowledged by a sync through the durable dataspace is there after each restart, and what
        was acknowledged to be gone is not; at rest, what is to be kept stands
 S3     what is recovered is the state after some turn, so that no turn is there by half (S9); and nothing is
        recovered that was asserted through the volatile dataspace alone (S4)
 S5     at rest: what each observer was told is what stands and matches its pattern, there and in the clients
 S6     for each observer: no retraction without its assertion, and no assertion twice
+S7     the messages of a connection arrive in the order in which they were said, none twice, and none is left
+       out unless nobody is there for it
+S8     no message arrives over a connection that was said over another one
+S10    no handler is told what it has not asked for, and nothing comes through a capability after it was
+       withdrawn
+S11    at rest: each reference that both sides of a connection know counts what mentions it, no more and no
+       less, each import is exported; nothing waits for a peer that takes it, nothing is held for one that has gone
+S12    what of a peer is read and not handled, and what waits for it, stays below the limits, and is done in the end
+S13    a broker that ends in order does so in its time; who had asked whether something is kept is answered
+S14    when a sync is answered, all messages that were sent there before have arrived
+S15    nobody dials 24 times in five seconds
+S16    at rest: observers with one pattern at one reference have one view, whatever they speak
+S17    no task runs on when its facet has ended
 =====  ====================================================================================================
 
-Limits of this: S5 in clients is asked of those that are connected, and have one connection to that broker.  The order
-of messages in a connection (S7, S8), confinement, fairness between sessions and drains have no law here yet.
+Limits of this: caveats are taken as :mod:`relay.capabilities.caveats` reads them; that turns do not run at once follows
+from there being one thread; how long a peer delays others (of S12) is a matter of real time, which does not pass.
 """
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from attrs import define, field
 
+from relay.capabilities.gatekeeper import BindSpace
+from relay.capabilities.passage import Passage
 from relay.keep import FORGET, KEEP
-from relay.protocol.observer import Observer
+from relay.protocol.observer import Observer, heard
 from relay.server.durable import Durable
 from relay.session.session import Proxy, Session
 from relay.simulation.process import BrokerProcess, Process, Stage
+from relay.simulation.sessions import Sessions, shape
 from relay.simulation.view import View
-from syndicate.actors.actor import actor_of
+from syndicate.actors.actor import Task, actor_of
 from syndicate.actors.facet import Facet
 from syndicate.actors.turn import Handle, Turn
 from syndicate.index.analysis import synthesise
@@ -38,7 +57,10 @@ from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.index.interest import INTEREST
 from syndicate.values.pattern import match
 from syndicate.values.text import unparse_form
-from syndicate.values.value import SEQ, Assertion, Frozen, Ref, freeze, thaw
+from syndicate.values.value import SEQ, Assertion, Frozen, Ref, Value, freeze, thaw
+
+_SLACK: Final = 1.5
+"""Seconds that the last words of a session may take beyond the time that a drain has."""
 
 
 @define(eq=False)
@@ -95,6 +117,9 @@ class Laws:
         self._world = world
         self._standing: dict[BrokerProcess, Standing] = {}
         self._durable: dict[BrokerProcess, Kept] = {}
+        self._passed: dict[Assertion, tuple[Handle, list[Passage]]] = {}
+        self._withdrawn: dict[int, tuple[Passage, float]] = {}
+        self.sessions = Sessions(world, self._broken)
         self._notified: dict[int, tuple[Ref, dict[Assertion, Frozen]]] = {}
 
     # ------------------------------------------------------------------------------------------------ recovery
@@ -138,8 +163,13 @@ class Laws:
         broker = process if isinstance(process, BrokerProcess) else None
         main = broker.ds.entity if broker is not None and broker.ds is not None else None
         durable = None
+        sessions = self.sessions
+        if not events:  # in the midst of a turn in which others speak
+            sessions.enter(process, turn.facet)
         for kind, target, value, handle in events:
             if kind == ENTER:
+                if isinstance(target, Facet):
+                    self._enter(process, target, getattr(value, "__self__", None))
                 continue
             for ref in target if isinstance(target, tuple) else (target,):
                 if type(ref) is not Ref:
@@ -150,14 +180,66 @@ class Laws:
                 elif type(entity) is Durable and broker is not None:
                     durable = self._durable[broker]
                     self._keep(durable, kind, value, handle)
+                if kind < RETRACT:
+                    self._confine(process, ref, kind, value)
+                elif kind == RETRACT and type(entity) is BindSpace and handle is not None:
+                    self._withdraw(process, handle)
                 if kind == ASSERT and handle is not None:
                     self._assert(process, ref, value, handle)
                 elif kind == RETRACT and handle is not None:
                     self._retract(process, ref, handle)
-                elif kind == MESSAGE and broker is not None and broker in self._durable:
-                    self._acknowledge(self._durable[broker], ref)
+                elif kind == MESSAGE:
+                    if broker is not None and broker in self._durable:
+                        self._acknowledge(self._durable[broker], ref)
+                    sessions.answered(process, ref, value)
+                if broker is not None and isinstance(entity, Passage):
+                    self._pass(broker, ref, kind, value, handle)
+                if kind in (MESSAGE, SYNC):
+                    self._say(process, ref, kind, value)
+        sessions.look(turn)
         if durable is not None and (not durable.turns or durable.turns[-1] != len(durable.changes)):
             durable.turns.append(len(durable.changes))
+
+    def _enter(self, process: Process, facet: Facet, owner: object) -> None:
+        """A function of *owner*'s runs in a facet."""
+        self.sessions.enter(process, facet)
+        if isinstance(owner, Passage) and isinstance(process, BrokerProcess):
+            self._end(process, owner)
+
+    def _pass(self, broker: BrokerProcess, ref: Ref, kind: int, form: Frozen, handle: Assertion | None) -> None:
+        """Something is asserted in a dataspace, or ends, past what stands before that."""
+        if kind == RETRACT and handle is not None:
+            own, _ = self._passed.pop(handle, (None, ()))
+            if own is not None:
+                self._hear(broker, RETRACT, None, own)
+        elif kind == ASSERT and handle is not None:
+            passages = [*_passages(ref)]
+            for passage in passages:
+                if type(passage) is Durable or (form := passage.pass_on(form)) is None:
+                    return
+            target = passages[-1].target
+            facet = target.facet
+            if broker.ds is not None and target.entity is broker.ds.entity and isinstance(facet, Facet):
+                own = Handle(facet, target, form)
+                self._passed[handle] = own, passages
+                self._hear(broker, ASSERT, form, own)
+
+    def _end(self, broker: BrokerProcess, passage: Passage) -> None:
+        """What was passed on by it ends, if that is what is done with it."""
+        for handle, (own, passages) in list(self._passed.items()):
+            if passage in passages:
+                del self._passed[handle]
+                self._hear(broker, RETRACT, None, own)
+
+    def _say(self, process: Process, ref: Ref, kind: int, form: Frozen) -> None:
+        """Something is said, past what stands before that, to a peer perhaps."""
+        while isinstance(ref.entity, Passage):
+            passed = form if kind == SYNC else ref.entity.pass_on(form)
+            if passed is None:
+                return
+            ref, form = ref.entity.target, passed
+        if type(ref.entity) is Proxy:
+            self.sessions.say(process, ref.entity, kind, form)
 
     def _hear(self, broker: BrokerProcess, kind: int, form: Frozen, handle: Assertion | None) -> None:
         forms = self._standing[broker].forms
@@ -217,7 +299,95 @@ class Laws:
         elif _alive(ref):
             self._broken("S6", f"{_name(ref)} in {process.name} is told of the end of what it was never told of")
 
+    def _confine(self, process: Process, ref: Ref, kind: int, value: Value) -> None:
+        """Nobody is told what it has not asked for, nor hears through what was withdrawn."""
+        entity = ref.entity
+        if isinstance(entity, Passage):
+            if self._withdrawn and kind != SYNC:
+                self._withdrawn_hears(process, ref, value)
+        elif type(entity) is BindSpace:
+            return
+        elif getattr(entity, "asked", None) is not None:
+            form = value if ref.raw else freeze(list(value) if isinstance(value, tuple) else value)
+            if not heard(ref, form):
+                self._broken("S10", f"{_name(ref)} in {process.name} is told {unparse_form(form, str)}: it did not ask")
+
+    def _withdraw(self, process: Process, handle: Assertion) -> None:
+        """A bind is withdrawn: what was given for it ends."""
+        form = handle.form
+        if type(form) is tuple and len(form) == 4 and type(form[2]) is Ref:
+            for end in self.sessions.ends.values():
+                if end.there and end.process is process:
+                    for crossing in end.session.membrane.exports.values():
+                        for passage in _passages(crossing.ref):
+                            if passage.target is form[2]:
+                                self._withdrawn.setdefault(id(passage), (passage, self._world.now))
+
+    def _withdrawn_hears(self, process: Process, ref: Ref, form: Frozen) -> None:
+        for passage in _passages(ref):
+            since = self._withdrawn.get(id(passage), (passage, math.inf))[1]
+            passed = passage.pass_on(form)
+            if passed is None:
+                return
+            if self._world.now > since:
+                what = f"{process.name} is told {unparse_form(form, str)}"
+                self._broken("S10", f"{what} by a capability that was withdrawn")
+                return
+            form = passed
+
+    def inspect(self) -> None:
+        """Check what must come about by time alone: who is silent is given up."""
+        now = self._world.now
+        pairs = {pair.name: pair for pair in self._world.network.connections if pair.whole}
+        for end in self.sessions.ends.values():
+            session, pair = end.session, pairs.get(end.session.connection)
+            if pair is None or not end.lives or not session.pings or end.process.paused_at > now - session.limits.idle:
+                continue
+            silence = now - (pair.theirs if session.dials else pair.ours).out.delivered
+            if silence > 2 * session.limits.idle:
+                text = f"nothing was heard over {session.connection} for {silence:.0f} s, and the session goes on"
+                self._broken("S1", f"{end.process.name}: {text}")
+
+    # ------------------------------------------------------------------------------------------------ in order
+
+    def ends(self, broker: BrokerProcess) -> list[Ref]:
+        """A broker is to end in order: who waits for an answer of its durable dataspace, and is to have it."""
+        durable = self._durable.get(broker)
+        return [] if durable is None else [ref for ref, _ in durable.asked.values() if _alive(ref)]
+
+    def has_ended(self, broker: BrokerProcess, waited: list[Ref], seconds: float, most: float) -> None:
+        """It has, after so many *seconds*, where *most* were allowed."""
+        durable = self._durable.get(broker)
+        if seconds > most + _SLACK:
+            self._broken("S13", f"{broker.name} has taken {seconds:.2f} s to end, and {most:g} were allowed")
+        elif seconds < most / 2 and durable is not None and not broker.full:
+            for ref in waited:
+                session = getattr(ref.entity, "session", None)
+                if id(ref.entity) in durable.asked and isinstance(session, Session) and self._whole(session):
+                    text = f"{session.connection} had asked before, and was not answered"
+                    self._broken("S13", f"{broker.name} has ended in order: {text}")
+
+    def _whole(self, session: Session) -> bool:
+        return any(pair.name == session.connection and pair.whole for pair in self._world.network.connections)
+
     # ------------------------------------------------------------------------------------------------ at rest
+
+    def lingering(self) -> Task | None:
+        """A task that runs though its facet has ended."""
+        for process in self._world.processes.values():
+            if process.life is not None and process.system is not None:
+                for run in process.system.running:
+                    task = getattr(run, "__self__", None)
+                    if isinstance(task, Task) and not task.facet.alive:
+                        return task
+        return None
+
+    def at_last(self) -> None:
+        """Check what holds when there was time for all that ends to end."""
+        task = self.lingering()
+        if task is not None:
+            name = getattr(task.fn, "__qualname__", "a task")
+            self._broken("S17", f"{name} of {task.facet.actor.name} runs, and its facet has ended")
 
     def at_rest(self) -> None:
         """Check what holds when nothing is on its way."""
@@ -230,6 +400,8 @@ class Laws:
         for process in self._world.processes.values():
             if process.life is not None:
                 self._agree(process)
+        self._alike()
+        self.sessions.at_rest()
 
     def _owned(self, broker: BrokerProcess, standing: Standing) -> None:
         assert broker.system is not None
@@ -241,6 +413,8 @@ class Laws:
                 for handle in facet.handles:
                     if handle.target.entity is entity:
                         owned.add(handle.form)
+                    elif handle in self._passed:
+                        owned.add(self._passed[handle][0].form)
         if owned != standing.forms:
             more = [form for form, count in standing.forms.items() if count > owned.get(form, 0)]
             what = unparse_form(more[0]) if more else "something"
@@ -282,10 +456,8 @@ class Laws:
             for ref, notified in self._notified.values()
             if type(ref.entity) is Proxy and actor_of(ref).system is process.system and _lives(ref.entity.session)
         ]
-        sessions = Counter(session.name for session in {id(each.session): each.session for each, _ in proxies}.values())
         for proxy, notified in proxies:
-            alone = sessions[proxy.session.name] == 1
-            standing = self._behind(process, proxy) if alone else None
+            standing = self._behind(proxy)
             for handle, form in notified.items():
                 if type(form) is tuple and form[0] is INTEREST and type(form[3]) is Ref and type(handle) is Handle:
                     entry = expected.get(id(form[3].entity), (form[3], Counter(), True))
@@ -294,27 +466,42 @@ class Laws:
                         entry[1].update(_captures(standing, form))
                     expected[id(form[3].entity)] = entry[0], entry[1], visible
         for ref, views, visible in expected.values():
-            if visible and _alive(ref) and self._views_of(ref) != views:
+            if visible and _alive(ref) and _shapes(self._views_of(ref)) != _shapes(views):
                 self._broken("S5", f"{_name(ref)}, an observer in {process.name}, {self._difference(ref, views)}")
 
-    def _behind(self, process: Process, proxy: Proxy) -> Standing | None:
-        """What the reference that *proxy* stands for leads to, if that is a broker's dataspace, and surely."""
-        session = proxy.session
-        for broker, standing in self._standing.items():
-            if broker.address != session.name or broker.life is None or broker.broker is None or broker.ds is None:
+    def _behind(self, proxy: Proxy) -> Standing | None:
+        """What the reference that *proxy* stands for leads to, if that is a broker's dataspace."""
+        end = self.sessions.ends.get(proxy.session)
+        if end is None or end.other is None or not end.other.lives:
+            return None
+        broker, crossing = end.other.process, end.other.session.membrane.exports.get(proxy.oid)
+        if crossing is None or not isinstance(broker, BrokerProcess) or broker.ds is None:
+            return None
+        entity = crossing.ref.entity
+        return self._standing[broker] if entity is broker.ds.entity or type(entity) is Durable else None
+
+    def _alike(self) -> None:
+        """Observers at one reference, with equal patterns, have equal views, whoever they are."""
+        views: dict[tuple[int, str], tuple[str, Counter[Frozen]]] = {}
+        for ref, notified in self._notified.values():
+            proxy = ref.entity
+            if type(proxy) is not Proxy:
                 continue
-            peers = [
-                peer.session
-                for peer in broker.broker.census.peers.values()
-                if peer.name.rpartition(":")[0] == process.name and peer.session is not None
-            ]
-            if len(peers) == 1 and _lives(peers[0]):
-                crossing = peers[0].membrane.exports.get(proxy.oid)
-                if crossing is not None:
-                    entity = crossing.ref.entity
-                    if entity is broker.ds.entity or type(entity) is Durable:
-                        return standing
-        return None
+            end = self.sessions.ends.get(proxy.session)
+            if end is None or end.other is None or not (end.lives and end.other.lives):
+                continue
+            crossing = end.other.session.membrane.exports.get(proxy.oid)
+            if crossing is None:
+                continue
+            for form in notified.values():
+                if type(form) is tuple and form[0] is INTEREST and type(form[3]) is Ref and _alive(form[3]):
+                    view = Counter({shape(each): 1 for each in self._views_of(form[3])})
+                    key = id(crossing.ref.entity), str(synthesise(form[1], form[2]))
+                    name, before = views.setdefault(key, (end.process.name, view))
+                    if before != view:
+                        some = next(iter((before - view) or (view - before)))
+                        text = f"{name} and {end.process.name} observe {key[1]}, and one of them alone has"
+                        self._broken("S16", f"{text} {unparse_form(some, str)}")
 
     def _views_of(self, ref: Ref) -> Counter[Frozen]:
         entry = self._notified.get(id(ref.entity))
@@ -341,6 +528,18 @@ def _captures(standing: Standing, interest: Frozen) -> Counter[Frozen]:
         if captures is not None:
             distinct[(SEQ, *[freeze(each) for each in captures])] = None
     return Counter(list(distinct))
+
+
+def _passages(ref: Ref) -> Iterator[Passage]:
+    """What stands before what a reference leads to, from without."""
+    while isinstance(ref.entity, Passage):
+        yield ref.entity
+        ref = ref.entity.target
+
+
+def _shapes(views: Counter[Frozen]) -> Counter[Frozen]:
+    """The same, with no references, which are others elsewhere."""
+    return Counter(map(shape, views.elements()))
 
 
 def _has_reference(form: Frozen) -> bool:

@@ -54,6 +54,8 @@ class SimulatedNetwork:
         self.fired: set[str] = set()
         self.watch: Callable[[Pipe], None] | None = None
         """Called before each piece is sent; what it does to the connection, or to the process, comes first."""
+        self.attempts: list[tuple[float, str, int]] = []
+        """When which life of which process has dialled."""
         self._entrances: dict[int, SimulatedEntrance] = {}
         self._ports = _FIRST
         self._dialled: dict[str, int] = {}
@@ -75,6 +77,7 @@ class SimulatedNetwork:
     async def connect(self, life: Life, address: Address) -> tuple[SimulatedStream, str]:
         """Dial; the other side calls us by our name and a number that counts our connections."""
         life.check()
+        self.attempts.append((life.clock.now, life.name, life.number))
         number = self._dialled[life.name] = self._dialled.get(life.name, 0) + 1
         entrance = self._entrances.get(address.port)
         there = entrance.life.name if entrance is not None else ""
@@ -305,6 +308,7 @@ class Pipe:
         self.readable = trio.Event()
         self.writable = trio.Event()
         self._last = 0.0
+        self.delivered = source.clock.now
         self._held: list[bytes] = []
 
     @property
@@ -354,6 +358,7 @@ class Pipe:
 
     def _deliver(self, data: bytes) -> None:
         self.underway -= len(data)
+        self.delivered = self.source.clock.now
         if data:
             self.waiting += data
         else:

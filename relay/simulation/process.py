@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 import trio
+from attrs import evolve
 
 from relay.capabilities.sturdy import SturdyRef, mint
 from relay.server.broker import Broker
@@ -19,6 +22,7 @@ from syndicate.actors.actor import Actor
 from syndicate.actors.dataspace import dataspace
 from syndicate.actors.trace import Trace, Turned
 from syndicate.actors.turn import Turn
+from syndicate.actors.verbs import linked_task, sync
 from syndicate.errors import JournalError, ScenarioMisuse
 from syndicate.index.event import Event
 from syndicate.outside import replaced
@@ -75,6 +79,14 @@ class Stage(ABC):
         """A turn of *process* has been taken, and is about to commit."""
 
     @abstractmethod
+    def ends(self, broker: BrokerProcess) -> list[Ref]:
+        """A broker is about to end in order; who is to be answered before."""
+
+    @abstractmethod
+    def has_ended(self, broker: BrokerProcess, waited: list[Ref], seconds: float, most: float) -> None:
+        """It has, after so many seconds."""
+
+    @abstractmethod
     def begun(self, broker: BrokerProcess, recovered: Sequence[Frozen] | None) -> None:
         """A life of a broker begins, with what its disk held, if it has one."""
 
@@ -112,6 +124,8 @@ class Process:
         self.system: SimulatedSystem | None = None
         self.turns = 0
         """How many turns it has made in all its lives."""
+        self.paused_at = -math.inf
+        """Until when it stands still, or stood still last."""
         self._lives = 0
 
     # ------------------------------------------------------------------------------------------------ from outside
@@ -145,7 +159,8 @@ class Process:
             self.world.fired.add("pause")
             life.note("stands still", f"{seconds:g} s")
             life.pause()
-            self.world.agenda.put(self.world.now + seconds, life.go_on)
+            self.paused_at = self.world.now + seconds
+            self.world.agenda.put(self.paused_at, life.go_on)
 
     # ------------------------------------------------------------------------------------------------ its lives
 
@@ -233,6 +248,8 @@ class BrokerProcess(Process):
         """Whether its disk takes nothing more."""
         self.ds: Ref | None = None
         self.broker: Broker | None = None
+        self.face: Ref | None = None
+        """The durable face of the dataspace."""
         self.journal: Journal | None = None
         self.steps = 0
         """How many points of its commits it has come to at which a kill could strike."""
@@ -246,10 +263,36 @@ class BrokerProcess(Process):
             raise ScenarioMisuse(f"the broker {self.name!r} serves no {name!r}: make it with durable=True")
         return mint(name, self._config.key if self._config else b"")
 
-    async def drain(self, seconds: float = 10.0) -> None:
-        """Bring its present life to an end in order."""
-        if self.broker is not None:
-            await self.broker.drain(seconds)
+    def end(self, seconds: float = 10.0) -> None:
+        """Bring its present life to an end in order, within so many seconds, as by SIGTERM; it may be started again."""
+        life, broker = self.life, self.broker
+        if life is not None and broker is not None and not broker.draining:
+            life.note("is to end", f"within {seconds:g} s")
+            broker.enter(partial(linked_task, self._drain, life, broker, seconds))
+
+    @property
+    def space(self) -> Ref | None:
+        """Where names can be bound for those who connect, while it lives."""
+        server = self.broker
+        if self.life is None or server is None or server.space is None or self.ds is None:
+            return None
+        return Ref(self.ds.facet, server.space, True)
+
+    async def _drain(self, life: Life, broker: Broker, seconds: float) -> None:
+        world = self.world
+        began, waited = world.now, world.ends(self)
+        await broker.drain(seconds, self._flush)
+        if not life.dead:
+            world.has_ended(self, waited, world.now - began, seconds)
+            life.scope.cancel()
+
+    async def _flush(self) -> None:
+        """Wait until all that was handled is on the disk."""
+        broker, face = self.broker, self.face
+        if broker is not None and face is not None:
+            done = trio.Event()
+            broker.enter(lambda: sync(face, done.set))
+            await done.wait()
 
     def start(self) -> None:
         """Begin a life, with the disk as the last one left it."""
@@ -263,8 +306,7 @@ class BrokerProcess(Process):
         assert life is not None
         broker = Broker([self.address])
         if self._config is not None:
-            broker = Broker.configured(self._config)
-            broker.config = self._config
+            broker = Broker.configured(evolve(self._config, listen=broker.config.listen))
         broker.governor.period = self._look_every
         self.broker, disk = broker, self.disk
         self.ds = broker.ds = dataspace()
@@ -277,7 +319,7 @@ class BrokerProcess(Process):
         journal = self.journal = Journal(disk)
         journal.open()
         self.world.begun(self, [form for _, form in journal.recovered])
-        face = durable(self.ds, journal, ready=lambda: broker({"durable": face}))
+        face = self.face = durable(self.ds, journal, ready=lambda: broker({"durable": face}))
 
     def _step(self, point: str) -> None:
         life = self.life

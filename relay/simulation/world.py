@@ -18,11 +18,13 @@ from syndicate.errors import ScenarioMisuse
 from syndicate.index.event import Event
 from syndicate.simulation.properties import Properties, Violation
 from syndicate.simulation.tape import Tape
-from syndicate.values.value import Frozen, Value
+from syndicate.values.value import Frozen, Ref, Value
 
 SETTLING = 3.0
 """Seconds from the moment at which all has become true, until it is looked whether everything is at rest."""
 _AGAIN = 0.5
+_INSPECTION = 5.0
+"""Seconds between two looks at what must come about by time alone."""
 _PATIENCE = 60.0
 """Seconds between two looks whether everything is at rest, and until it is taken as it is."""
 
@@ -172,6 +174,7 @@ class World(Stage):
         self._healed_at += 2 * max(restarts, default=0.0) if self._healed_at else 0.0
         self.agenda.put(self._healed_at, self._heal)
         self.agenda.put(self.until, self._finish)
+        self.agenda.put(_INSPECTION, self._inspect)
         async with trio.open_nursery() as nursery:
             self.nursery = nursery
             for process in list(self.processes.values()):
@@ -182,6 +185,10 @@ class World(Stage):
                 if process.life is not None:
                     process.life.sever()
             nursery.cancel_scope.cancel()
+
+    def _inspect(self) -> None:
+        self.laws.inspect()
+        self.agenda.put(self.now + _INSPECTION, self._inspect)
 
     def _heal(self) -> None:
         self._healed = True
@@ -198,6 +205,14 @@ class World(Stage):
     def begun(self, broker: BrokerProcess, recovered: Sequence[Frozen] | None) -> None:
         """A life of a broker begins."""
         self.laws.begin(broker, recovered)
+
+    def ends(self, broker: BrokerProcess) -> list[Ref]:
+        """A broker is about to end in order."""
+        return self.laws.ends(broker)
+
+    def has_ended(self, broker: BrokerProcess, waited: list[Ref], seconds: float, most: float) -> None:
+        """It has."""
+        self.laws.has_ended(broker, waited, seconds, most)
 
     def look(self, process: Process, turn: Turn, events: list[Event]) -> None:
         """A turn of *process* has been taken, and is about to commit."""
@@ -225,6 +240,7 @@ class World(Stage):
         elif not self._quiet() and self.now < self.until + _PATIENCE:
             self.agenda.put(self.now + _AGAIN, self._finish)
         else:
+            self.laws.at_last()
             self.at_rest = self._quiet()
             if self.at_rest:
                 self.laws.at_rest()
@@ -236,7 +252,7 @@ class World(Stage):
 
     def _quiet(self) -> bool:
         """Whether nothing is on its way."""
-        if self.network.in_flight:
+        if self.network.in_flight or self.laws.lingering() is not None:
             return False
         for process in self.processes.values():
             system = process.system

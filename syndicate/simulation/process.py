@@ -10,7 +10,7 @@ Contract: nothing of a life has an effect after it was severed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeVar
 
@@ -122,6 +122,8 @@ class SimulatedSystem(System):
         self.life = life
         super().__init__()
         self.traced = False
+        self.running: dict[Callable[[], Awaitable[None]], None] = {}
+        """The linked tasks that have begun and not ended."""
         self.turns = 0
         self._look_at = look
         self._tell_crash = crashed
@@ -174,6 +176,17 @@ class SimulatedSystem(System):
         if deadline == self._alarm:
             self._alarm = math.inf
         self._awaken()
+
+    def start_task(self, run: Callable[[], Awaitable[None]]) -> None:
+        """Run a linked task, and know of it while it runs."""
+        super().start_task(partial(self._attend, run))
+
+    async def _attend(self, run: Callable[[], Awaitable[None]]) -> None:
+        self.running[run] = None
+        try:
+            await run()
+        finally:
+            del self.running[run]
 
     def stop(self) -> None:
         """Stop all actors in order, unless it is too late for that."""
@@ -257,5 +270,8 @@ async def live(system: SimulatedSystem, boot: Callable[..., object], *args: obje
         except trio.Cancelled:
             raise
         except BaseException as error:
-            failure = error
+            rest = error.split(trio.Cancelled)[1] if isinstance(error, BaseExceptionGroup) else error
+            if rest is None:  # it was to end, and nothing else was the matter
+                raise
+            failure = rest
     return life.error if life.dead else failure
