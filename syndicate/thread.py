@@ -184,6 +184,8 @@ class System:
         while self._inbox:
             begin, _ = self._inbox.popleft()
             begin()
+        if self._portal is not None:
+            self._portal.system.take_at_once()
 
     def call(self, fn: Callable[..., T], *args: object, timeout: float | None = None) -> T:
         """Call ``fn(*args)`` in a turn of the system: its result, or its error, raised here.

@@ -186,6 +186,25 @@ class System:
         if self._parked:
             self._wake.set()
 
+    def take_at_once(self) -> None:
+        """Take turns here, between trio's tasks, if the pump is waiting for some: who asks from another thread need not
+        wait for a round of trio's loop more.
+        """
+        if self._parked and here.turn is None:
+            try:
+                self.drain(SLICE)
+            except BaseException as error:  # it ends the system, and not trio
+                self.interrupt = error
+            if (
+                self.interrupt is not None
+                or self.queue
+                or self.failure is not None
+                or self.signals.noted
+                or self._timers
+                or self._quiet
+            ):
+                self._wake.set()
+
     def spawn(self, boot: Callable[..., object], *args: object, name: str | None = None, daemon: bool = False) -> Actor:
         """Start an actor from outside any turn; raises :class:`SystemStopped`."""
         if self.stopped:
