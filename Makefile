@@ -73,6 +73,7 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java
 	    $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/server/test_journal.py tests/relay/server/test_durable.py \
 	    tests/relay/server/test_durable_server.py tests/relay/server/test_server.py
 	@SYNDICATE_SEEDS=2000 SYNDICATE_FIDELITY=200 $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/simulation
+	@$(PYTHON_BIN) -m tests.relay.simulation.mutants --seeds 500
 	@$(PYTHON_BIN) -m tests.relay.simulation.seeds --seeds 1000000 --first $$RANDOM$$RANDOM
 	@SYNDICATE_SPARK_CRASHES=50 $(PYTHON_BIN) -m pytest --timeout 0 tests/syndicate/spark/test_crash.py \
 	    tests/syndicate/spark/test_sink_crash.py tests/syndicate/spark/test_streaming_crash.py

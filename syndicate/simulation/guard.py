@@ -5,15 +5,17 @@ which names the file and the line.  Sockets and processes are seen by an audit h
 ``time``, ``random``, ``secrets``, ``uuid`` and ``os``, and ``datetime.now``, are replaced while :func:`guarded` runs,
 in the modules of programs too that have imported them by name.  Nothing is refused but in tasks of a simulated process.
 
-Limits of this: a function that was put elsewhere before (a default argument, a closure), a generator of
-``random.Random()`` that nobody seeded, and what extension modules do by themselves are not seen.  Two runs of each
+Limits of this: a function that was put elsewhere before (a default argument, a closure, a table), a generator that
+chance has seeded before the run, and what extension modules do by themselves are not seen.  Two runs of each
 failing seed are compared for that.
 """
 
 from __future__ import annotations
 
+import _thread
 import datetime as dt
 import inspect
+import math
 import os
 import random
 import secrets
@@ -30,6 +32,8 @@ from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Final, NoReturn, ParamSpec, TypeVar
 
+import trio
+
 from syndicate.errors import Escaped
 from syndicate.outside import outside
 from syndicate.simulation.process import SimulatedOutside
@@ -40,6 +44,9 @@ T = TypeVar("T")
 _EVENTS: Final = {
     "socket.__new__": "opens a real socket: connect() and a broker of the world have simulated ones",
     "socket.getaddrinfo": "asks a real name server",
+    "socket.gethostbyname": "asks a real name server",
+    "socket.gethostbyaddr": "asks a real name server",
+    "socket.getnameinfo": "asks a real name server",
     "subprocess.Popen": "starts a real process: world.process() starts a simulated one",
     "os.system": "starts a real process: world.process() starts a simulated one",
     "os.fork": "starts a real process: world.process() starts a simulated one",
@@ -52,14 +59,33 @@ _THREAD: Final = "starts a thread, which no seed can order: let outside().blocki
 _SLEEP: Final = "sleeps in real time: after() and trio.sleep() take none"
 _FUNCTIONS: Final[tuple[tuple[object, tuple[str, ...], str], ...]] = (
     (time, ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns"), _CLOCK),
+    (time, ("process_time", "process_time_ns", "thread_time", "clock_gettime", "clock_gettime_ns"), _CLOCK),
     (time, ("sleep",), _SLEEP),
     (random, ("random", "uniform", "randint", "randrange", "choice", "choices", "shuffle", "sample"), _CHANCE),
-    (random, ("getrandbits", "gauss", "expovariate", "betavariate", "triangular"), _CHANCE),
+    (random, ("getrandbits", "randbytes", "gauss", "normalvariate", "lognormvariate", "expovariate"), _CHANCE),
+    (
+        random,
+        ("betavariate", "gammavariate", "paretovariate", "weibullvariate", "vonmisesvariate", "triangular"),
+        _CHANCE,
+    ),
     (secrets, ("token_bytes", "token_hex", "token_urlsafe", "randbelow", "choice", "randbits"), _CHANCE),
     (uuid, ("uuid1", "uuid4"), _CHANCE),
-    (os, ("urandom",), _CHANCE),
+    (os, ("urandom", "getrandom"), _CHANCE),
+    (random, ("_urandom",), _CHANCE),  # of SystemRandom
     (threading.Thread, ("start",), _THREAD),
+    (_thread, ("start_new_thread",), _THREAD),
+    (trio.to_thread, ("run_sync",), _THREAD),  # which may have a thread already
 )
+_DEFAULTS: Final[tuple[tuple[object, str, int, str], ...]] = (
+    (time, "localtime", 1, _CLOCK),
+    (time, "gmtime", 1, _CLOCK),
+    (time, "ctime", 1, _CLOCK),
+    (time, "asctime", 1, _CLOCK),
+    (time, "strftime", 2, _CLOCK),
+    (random.Random, "seed", 2, _CHANCE),
+    (random, "seed", 1, _CHANCE),
+)
+"""What is refused only with fewer arguments than these, or None as the last: then the machine gives it."""
 _ELSEWHERE: Final = (
     *{
         sysconfig.get_path("stdlib"),
@@ -96,10 +122,13 @@ def _audit(event: str, args: tuple[object, ...]) -> None:
         _refuse(_EVENTS[event])
 
 
-def _guard(real: Callable[P, T], what: str) -> Callable[P, T]:
+def _guard(real: Callable[P, T], what: str, least: float = math.inf) -> Callable[P, T]:
+    """Let nobody in a world call it; with at least so many arguments they may."""
+
     @wraps(real)
     def guarded(*args: P.args, **options: P.kwargs) -> T:
-        if isinstance(outside(), SimulatedOutside):
+        given = [*args, *options.values()]
+        if (len(given) < least or given[-1] is None) and isinstance(outside(), SimulatedOutside):
             _refuse(what)
         return real(*args, **options)
 
@@ -147,9 +176,14 @@ def guarded() -> Iterator[None]:
     homes: list[tuple[object, str, object]] = []
     for module, names, what in _FUNCTIONS:
         for name in names:
-            real = getattr(module, name)
-            replaced[id(real)] = _guard(real, what)
-            homes.append((module, name, real))
+            real = getattr(module, name, None)
+            if real is not None:  # some systems have less
+                replaced.setdefault(id(real), _guard(real, what))
+                homes.append((module, name, real))
+    for module, name, least, what in _DEFAULTS:
+        real = getattr(module, name)
+        replaced[id(real)] = _guard(real, what, least)
+        homes.append((module, name, real))
     for module in _programs():
         for name, value in list(vars(module).items()):
             if callable(value) and (id(value) in replaced or value is _DATETIME):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from relay.simulation import Scenario
@@ -9,6 +11,7 @@ from tests.relay.simulation import crowd
 from tests.relay.simulation.mutants import MUTANTS, Mutant, broken_by
 from tests.relay.simulation.systems import moving
 
+RUNS = int(os.environ.get("SYNDICATE_SEEDS", "8"))
 SEEDS = 100
 """How many others are tried where a mutant's own seed does not show it any more, for what a seed means has changed."""
 
@@ -45,6 +48,6 @@ def test_nothing_is_broken_as_it_is() -> None:
 )
 def test_systems_that_strain_hold_as_they_are(system: Scenario) -> None:
     """And come to rest, so that what holds then is asked."""
-    outcomes = [system.run(seed) for seed in range(8)]
+    outcomes = [system.run(seed) for seed in range(RUNS)]
     assert [str(each.violation) for each in outcomes if not each.held] == []
     assert any(each.at_rest for each in outcomes)
