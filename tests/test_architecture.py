@@ -30,7 +30,8 @@ PLAN = """
     syndicate
     syndicate.storage syndicate.simulation syndicate.flow syndicate.lattice syndicate.plan syndicate.explain
     syndicate.introspect syndicate.bloom syndicate.dedalus
-    syndicate.views syndicate.thread syndicate.asyncio syndicate.spark syndicate.testing syndicate.__main__
+    syndicate.views syndicate.thread syndicate.asyncio syndicate.notebook syndicate.spark syndicate.testing
+    syndicate.__main__
 
     relay.loading relay.named relay.package_check relay.protocol relay.keep relay.capabilities relay.transport
     relay.session relay.client relay.remote relay.serve relay.nested
