@@ -97,6 +97,10 @@ lakes: .peers/lakes/stamp ## sources beside real Iceberg and Delta tables, on th
 	@SYNDICATE_LAKES=.peers/lakes/jars .peers/lakes/bin/python -m pytest -p no:cacheprovider -W ignore:unclosed:ResourceWarning \
 	    tests/syndicate/spark/lakes
 
+.PHONY: web
+web: ## the client for browsers and Node, from relay/web/client to relay/web/dist (needs Node 20 and npm)
+	@cd relay/web && npm ci --ignore-scripts --no-audit --no-fund && npm run --silent build
+
 .PHONY: clean
 clean: ## remove what make has made
 	@rm -rf .venv .peers build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache spark-warehouse

@@ -36,7 +36,7 @@ PLAN = """
     relay.loading relay.named relay.package_check relay.protocol relay.keep relay.capabilities relay.transport
     relay.session relay.client relay.remote relay.serve relay.nested
     relay
-    relay.server relay.simulation relay.tools relay.demo relay.cli
+    relay.web relay.server relay.simulation relay.tools relay.demo relay.cli
 """
 # The same within each package of more than 8 modules: from the top down, its modules and the packages in it.
 INSIDE = {

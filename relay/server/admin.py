@@ -3,9 +3,12 @@
 * ``/livez``: the process turns: a turn of the broker's was taken within two seconds;
 * ``/readyz``: it lets peers in: all doors are open, nothing is wrong, and it is not about to end;
 * ``/metrics``: the figures, for Prometheus;
+* ``/syndicate.js``: the client for browsers, an ES module;
 * ``/``: what there is.
 
-Each answers 200, or 503 and a line that says why.  Nothing can be changed here.
+Each answers 200, or 503 and a line that says why.  Nothing can be changed here.  A page that has let its own name
+resolve to this machine (DNS rebinding) reads nothing: where only this machine can reach the port, who calls it by
+another name than its own or a loopback one is answered 421.
 
 hypercorn and starlette are imported when the port is opened, and run in the same trio program as the rest.
 
@@ -25,6 +28,9 @@ from attrs import evolve
 
 from relay.server.config import Admin
 from relay.server.metrics import Journal, registry
+from relay.transport import Address
+from relay.transport.origin import refusal
+from relay.web.assets import HEADERS, SCRIPT, client
 from syndicate.errors import ListenError, ServerMissing
 from syndicate.log import logger
 
@@ -44,9 +50,10 @@ TURN: Final = 2.0
 
 _INDEX: Final = """syndicate-server
 
-/livez    whether it runs
-/readyz   whether it lets peers in
-/metrics  what it does, for Prometheus
+/livez         whether it runs
+/readyz        whether it lets peers in
+/metrics       what it does, for Prometheus
+/syndicate.js  the client for browsers
 """
 
 Health = Callable[[], str]
@@ -64,6 +71,7 @@ class AdminPort:
         self._broker = broker
         self._wrong = wrong
         self._registry: CollectorRegistry = registry(broker.census, journal)
+        self._here = Address("ws", admin.host, admin.port)
         self._app = self._routes()
         try:
             family = socket.AF_INET6 if ":" in admin.host else socket.AF_INET
@@ -87,13 +95,21 @@ class AdminPort:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
-            await self._app(scope, receive, send)
+            await (self._misnamed(scope) or self._app)(scope, receive, send)
             return
         # starlette would report our end, which comes by cancellation, as a failure.
         await receive()
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await send({"type": "lifespan.shutdown.complete"})
+
+    def _misnamed(self, scope: Scope) -> Response | None:
+        """What to answer who calls this port by a name that it has not; None if it has it."""
+        from starlette.responses import PlainTextResponse
+
+        hosts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"host"]
+        why = refusal(None, hosts[0] if len(hosts) == 1 else "", self._here)
+        return PlainTextResponse(f"{why}\n", 421, HEADERS) if why else None
 
     def _config(self) -> Config:
         from hypercorn.config import Config
@@ -111,7 +127,7 @@ class AdminPort:
         try:
             import hypercorn.trio  # noqa: F401  # is it there?
             from starlette.applications import Starlette
-            from starlette.responses import PlainTextResponse
+            from starlette.responses import PlainTextResponse, Response
             from starlette.routing import Route
         except ImportError:
             raise ServerMissing(_MISSING) from None
@@ -122,7 +138,7 @@ class AdminPort:
             async def answer(request: Request) -> Response:
                 why = await wrong()
                 return PlainTextResponse(
-                    (why or await text()) + "\n", 503 if why else 200, {"Cache-Control": "no-store"}
+                    (why or await text()) + "\n", 503 if why else 200, {**HEADERS, "Cache-Control": "no-store"}
                 )
 
             return answer
@@ -130,7 +146,11 @@ class AdminPort:
         async def metrics(request: Request) -> Response:
             from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
-            return PlainTextResponse(generate_latest(self._registry), headers={"Content-Type": CONTENT_TYPE_LATEST})
+            headers = {**HEADERS, "Content-Type": CONTENT_TYPE_LATEST}
+            return PlainTextResponse(generate_latest(self._registry), headers=headers)
+
+        async def script(request: Request) -> Response:
+            return Response(client(), headers={**HEADERS, **SCRIPT})
 
         return Starlette(
             routes=[
@@ -138,6 +158,7 @@ class AdminPort:
                 Route("/livez", page(_saying("ok"), self.dead)),
                 Route("/readyz", page(self.ready, self.unready)),
                 Route("/metrics", metrics),
+                Route("/syndicate.js", script),
             ]
         )
 

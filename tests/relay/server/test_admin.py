@@ -22,6 +22,7 @@ from relay.server.governor import Governor
 from relay.server.metrics import registry
 from relay.server.state import Census, SessionCounts
 from relay.transport import Stream
+from relay.web.assets import client
 from syndicate import ANY, Record, Ref, assert_, capture, on_message, open_system, send, sync
 from syndicate.actors.system import System
 from syndicate.errors import ConnectError, ListenError, ServerMissing
@@ -223,13 +224,13 @@ async def port(broker: Broker, system: System, **options: Any) -> AsyncIterator[
         nursery.cancel_scope.cancel()
 
 
-async def get(made: AdminPort, path: str) -> tuple[int, str]:
-    """Status and body of a request over a plain socket."""
+async def get(made: AdminPort, path: str, called: str | None = None) -> tuple[int, str]:
+    """Status and body of a request over a plain socket, which calls the port as *called* says, else by its address."""
     address = made.url.removeprefix("http://").rstrip("/")
     host, number = address.split(":")
     answer = b""
     async with await trio.open_tcp_stream(host, int(number)) as stream:
-        await stream.send_all(f"GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n".encode())
+        await stream.send_all(f"GET {path} HTTP/1.1\r\nHost: {called or address}\r\nConnection: close\r\n\r\n".encode())
         with trio.fail_after(PATIENCE):
             async for data in stream:
                 answer += data
@@ -243,7 +244,7 @@ async def test_health(logs: list[MutableMapping[str, Any]]) -> None:
     async with serving() as (system, broker), port(broker, system, wrong=lambda: "".join(damage)) as made:
         assert await get(made, "/livez") == (200, "ok\n")
         assert await get(made, "/readyz") == (200, "ok\n")
-        assert (await get(made, "/"))[1].count("/") == 3
+        assert (await get(made, "/"))[1].count("/") == 4
         assert (await get(made, "/nothing"))[0] == 404
         damage.append("the journal failed: no space")
         assert await get(made, "/readyz") == (200, "degraded: the journal failed: no space\n")
@@ -254,6 +255,24 @@ async def test_health(logs: list[MutableMapping[str, Any]]) -> None:
         assert await get(made, "/readyz") == (503, "draining\n")
         assert await get(made, "/livez") == (200, "ok\n")
     assert [entry["event"] for entry in logs if entry["log_level"] != "info"] == ["cannot listen"]
+
+
+@pytest.mark.parametrize("path", ["/", "/livez", "/metrics", "/syndicate.js", "/nothing"])
+async def test_who_rebinds_a_name_reads_nothing(path: str) -> None:
+    """Whoever calls a port of this machine by a name of their own is told nothing, on any path."""
+    async with serving() as (system, broker), port(broker, system) as made:
+        for name in ("evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost@evil.example", "[", " "):
+            status, body = await get(made, path, name)
+            assert status in (400, 421), name
+            assert len(body) < 200
+        for name in ("localhost", "localhost:1", "[::1]", "127.0.0.1"):
+            assert (await get(made, path, name))[0] in (200, 404), name
+
+
+async def test_the_client_for_browsers() -> None:
+    """It is served as it was built."""
+    async with serving() as (system, broker), port(broker, system) as made:
+        assert await get(made, "/syndicate.js") == (200, client().decode())
 
 
 async def test_a_process_that_does_not_turn_is_not_live(monkeypatch: pytest.MonkeyPatch) -> None:

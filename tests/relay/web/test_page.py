@@ -1,0 +1,102 @@
+"""The chat of `examples/web`, in two windows of a real Chromium, with a program in Python."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from subprocess import PIPE, Popen
+
+import pytest
+import trio
+
+from relay import connect
+from syndicate import Record, Ref, assert_, capture, on_message, open_system, send
+from tests.relay.commands import Start
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+NODE, CHROMIUM = shutil.which("node"), shutil.which("chromium")
+PLAYWRIGHT = ROOT / "relay" / "web" / "node_modules" / "playwright-core"
+pytestmark = pytest.mark.skipif(
+    not (NODE and CHROMIUM and PLAYWRIGHT.exists()),
+    reason="needs node, chromium and playwright-core: apt install nodejs npm chromium, then make web",
+)
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name is the base class's
+        """Say nothing."""
+
+
+@pytest.fixture
+def files() -> Iterator[str]:
+    """The project's files over HTTP, as `python -m http.server` serves them."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(ROOT))) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+        server.shutdown()
+        thread.join()
+
+
+def cleo(ds: Ref) -> None:
+    """A program that is here, and answers the greeting with what a page must not take for markup, or be ended by."""
+    assert_(ds, Record("Present", ["Cleo"]))
+
+    @on_message(ds, Record("Says", ["Bob", capture(str)]))
+    def bob(what: str) -> None:
+        send(ds, Record("Says", ["Cleo", "x" * 1_000_000]))
+        send(ds, Record("Says", ["Cleo", "\u202egnp.exe"]))
+        send(ds, Record("Says", ["Cleo", 7]))
+
+
+async def test_two_windows_and_a_program(start: Start, files: str, tmp_path: Path) -> None:
+    """Presence, hostile values, a server that is killed and comes back, a window that is closed."""
+    first = start("server", "--listen", "ws://127.0.0.1:0")
+    assert first.stdout is not None
+    address = (await trio.to_thread.run_sync(first.stdout.readline)).split()[-1]
+    page = f"{files}/examples/web/chat.html"
+    browser = Popen(
+        [str(NODE), str(HERE / "chat.mjs"), str(CHROMIUM), page, address, str(tmp_path)],
+        stdin=PIPE,
+        stdout=PIPE,
+        text=True,
+    )
+    assert browser.stdin is not None
+    assert browser.stdout is not None
+
+    async def said() -> str:
+        assert browser.stdout is not None
+        line = await trio.to_thread.run_sync(browser.stdout.readline)
+        assert line, "the browser's script has ended"
+        return line.strip()
+
+    def go_on() -> None:
+        assert browser.stdin is not None
+        browser.stdin.write("\n")
+        browser.stdin.flush()
+
+    try:
+        async with open_system(lambda: connect(address)(cleo)):
+            assert await said() == "open"
+            assert await said() == "said"
+        first.kill()
+        go_on()
+        assert await said() == "lost"
+        second = start("server", "--listen", address)
+        assert second.stdout is not None
+        await trio.to_thread.run_sync(second.stdout.readline)
+        go_on()
+        assert await said() == "back"
+        assert json.loads(await said()) == []
+        assert {path.name for path in tmp_path.glob("*.png")} == {"chat.png", "chat-narrow-dark.png"}
+    finally:
+        browser.kill()
+        browser.wait()
+        browser.stdin.close()
+        browser.stdout.close()
