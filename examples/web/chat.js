@@ -10,13 +10,18 @@ const query = new URLSearchParams(location.search)
 const name = query.get("name") || `Guest ${100 + Math.floor(Math.random() * 900)}`
 me.textContent = name
 
+/** A text without signs that control it: with those of direction, `exe.png` may be written `gnp.exe`. */
+function plain(text) {
+  return String(text).replace(/[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/gu, (c) => `\\u${c.charCodeAt(0).toString(16).padStart(4, "0")}`)
+}
+
 /** A new element; what peers say is only ever text. */
 function add(parent, tag, ...parts) {
   const element = document.createElement(tag)
   for (const [kind, text] of parts) {
     const part = document.createElement("span")
     part.className = kind
-    part.textContent = String(text)
+    part.textContent = plain(text)
     element.append(part)
   }
   parent.append(element)

@@ -32,7 +32,7 @@ export interface Options {
 }
 
 interface Transport {
-  send(bytes: Uint8Array): void
+  send(bytes: Uint8Array): unknown
   close(): void
   waiting(): number
 }
@@ -371,7 +371,7 @@ function web(url: string, ear: Ear): void {
   socket.binaryType = "arraybuffer"
   socket.onopen = () =>
     ear.opened({
-      send: (bytes) => socket.send(bytes as Uint8Array<ArrayBuffer>),
+      send: (bytes) => socket.readyState === WebSocket.OPEN && socket.send(bytes as Uint8Array<ArrayBuffer>),
       close: () => socket.close(1000),
       waiting: () => socket.bufferedAmount,
     })
@@ -390,7 +390,7 @@ async function node(scheme: string, url: string, ear: Ear): Promise<void> {
       : (await import("node:net")).connect(to as { host: string; port: number })
   socket.once(scheme === "tls" ? "secureConnect" : "connect", () =>
     ear.opened({
-      send: (bytes) => void socket.write(bytes),
+      send: (bytes) => socket.writable && socket.write(bytes),
       close: () => void socket.end(),
       waiting: () => socket.writableLength,
     }),
