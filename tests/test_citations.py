@@ -212,7 +212,7 @@ def test_each_name_in_a_guide_is_there(path: Path) -> None:
 @pytest.mark.parametrize("path", sorted(NOTES.glob("*.md")), ids=lambda path: path.stem)
 def test_each_path_in_a_note_is_there(path: Path) -> None:
     """`flow/loop.py` or `tick/sending` is the end of a path of ours."""
-    ours = [str(one.relative_to(ROOT)) for one in files(".py", ".md", ".toml", ".properties")]
+    ours = [str(one.relative_to(ROOT)) for one in files(".py", ".ts", ".md", ".toml", ".properties")]
     ends = {"/".join(parts[at:]) for one in ours for parts in (one.split("/"),) for at in range(len(parts))}
     ends |= {"/".join(end.split("/")[:count]) for end in ends for count in range(1, end.count("/") + 1)}
     paths = [name for name in MENTION.findall(FENCE.sub("", path.read_text())) if OWN_PATH.fullmatch(name)]
