@@ -68,6 +68,8 @@ class Standing:
     """What the dataspace of one life of a broker holds, counted by us."""
 
     forms: Bag = field(factory=Bag)
+    values: list[Value] = field(factory=list)
+    """The forms as values, made anew at rest, where each is compared with each interest."""
 
 
 @define(eq=False)
@@ -392,6 +394,7 @@ class Laws:
     def at_rest(self) -> None:
         """Check what holds when nothing is on its way."""
         for broker, standing in self._standing.items():
+            standing.values = [thaw(form) for form in standing.forms]
             if broker.life is not None and broker.ds is not None and broker.broker is not None:
                 self._owned(broker, standing)
                 self._informed(broker, standing)
@@ -523,8 +526,8 @@ def _captures(standing: Standing, interest: Frozen) -> Counter[Frozen]:
     """The distinct captures that an interest is to be told of."""
     pattern = synthesise(interest[1], interest[2])
     distinct: dict[Frozen, None] = {}
-    for form in standing.forms:
-        captures = match(pattern, thaw(form))
+    for value in standing.values:
+        captures = match(pattern, value)
         if captures is not None:
             distinct[(SEQ, *[freeze(each) for each in captures])] = None
     return Counter(list(distinct))

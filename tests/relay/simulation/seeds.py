@@ -29,6 +29,7 @@ SYSTEMS = [
     "tests.relay.simulation.systems:moving",
     "tests.relay.simulation.test_rules:nesting",
     "tests.relay.simulation.test_rules:voting",
+    "tests.relay.simulation.test_rules:storing",
 ]
 
 

@@ -17,12 +17,14 @@ from relay.nested import Inbound, Outbound, nested
 from relay.simulation import Scenario, World, scenario
 from syndicate import Ref, after, assert_, dataspace, during, field, on_stop, record
 from syndicate.bloom import Row, bloom
+from syndicate.bloom.library.store import Client, Replica
 from syndicate.bloom.library.voting import Majority, Repeating
 from syndicate.dedalus import Agent, Program
 from syndicate.dedalus.live.agent import Instance
 from syndicate.dedalus.live.event_log import EventLog, LogWriter, together
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.placement import Placement
+from syndicate.lattice import Set
 from syndicate.simulation.guard import guarded
 
 SEEDS = int(os.environ.get("SYNDICATE_SEEDS", "30"))
@@ -115,6 +117,75 @@ def voting(world: World) -> None:
     world.eventually("all are decided", lambda: all(verdicts[name] == {"soup"} for name in Lunch.voters), within=90.0)
 
 
+class Ann(Client):
+    """Writes and reads, one after the other."""
+
+    replicas = ("x", "y", "z")
+
+
+def replica(name: str, address: str) -> None:
+    """Keeps what is written."""
+    program = Replica(dataspace(), address=name)
+
+    @connect(address)
+    def connected(ds: Ref) -> None:
+        program.listen_at(ds)
+        program.send_via(ds)
+
+
+def client(address: str, seen: dict[int, tuple[int, frozenset[object]]]) -> None:
+    """Writes 1, 2, .. and reads what it has written, each when the one before is done."""
+    program = Ann(dataspace(), address="ann")
+    waits: dict[int, int] = {}
+
+    def write(number: int) -> None:
+        if number <= 6:
+            waits[program.put("k", number)] = number
+
+    def written(rows: list[Row]) -> None:
+        for row in rows:
+            if row.ident in waits:
+                waits[program.get("k")] = waits.pop(row.ident)
+
+    def read(rows: list[Row]) -> None:
+        for row in rows:
+            if row.ident in waits:  # the first reply counts
+                number = waits.pop(row.ident)
+                seen[row.ident] = number, frozenset(row.version.value(Set).reveal())
+                after(0.5, partial(write, number + 1))
+
+    program.callback("written", written)
+    program.callback("read", read)
+    after(0.5, lambda: write(1))
+
+    @connect(address)
+    def connected(ds: Ref) -> None:
+        program.listen_at(ds)
+        program.send_via(ds)
+
+
+@scenario(seeds=SEEDS, until=200.0)
+def storing(world: World) -> None:
+    """A read sees the write that was finished before, whichever connections are lost."""
+    broker = world.broker("broker")
+    seen: dict[int, tuple[int, frozenset[object]]] = {}
+    for name in Ann.replicas:
+        world.process(name, replica, name, broker.address)
+    world.process("ann", client, broker.address, seen)
+    world.faults(cuts=6, partitions=2, pauses=2, jumps=1, until=15.0)
+    world.at(2.0 + world.draw("kill", 10_000) / 1000, broker.kill)  # not a replica: it would forget
+    world.never("a finished write is not read", lambda: any(values != {number} for number, values in seen.values()))
+    world.eventually("all is written and read", lambda: len(seen) == 6, within=120.0)
+
+
+def test_quorums_that_do_not_meet_are_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one replica for a write and one for a read, some seed reads what was there before."""
+    for name in ("write_quorum", "read_quorum"):
+        monkeypatch.setattr(Ann, name, classmethod(lambda cls: 1))
+    violations = [storing.run(seed).violation for seed in range(30)]
+    assert "a finished write is not read" in {each.name for each in violations if each is not None}
+
+
 GOSSIP = Program.parse(
     """
     news("a", "rain")@2;  news("b", "hail")@3;
@@ -185,7 +256,7 @@ def test_event_logs_survive_kills_and_tell_what_was_known(tmp_path: Path, seed: 
     assert any(model.at(model.until).get("knows", ()))
 
 
-@pytest.mark.parametrize("system", [nesting, voting], ids=lambda system: system.name)
+@pytest.mark.parametrize("system", [nesting, voting, storing], ids=lambda system: system.name)
 def test_rules_and_nested_dataspaces_hold_through_faults(system: Scenario) -> None:
     """And what is hoped for, and each kind of fault, was there in some run."""
     fired: set[str] = set()
