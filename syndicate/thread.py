@@ -27,6 +27,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar
@@ -56,7 +57,8 @@ class System:
         if boot is not None:
             expect_function("System", boot, len(args))
         self._boot = partial(boot, *args) if boot is not None else None
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        # In the context of who makes it: what it prints in a notebook belongs to that cell.
+        self._thread = threading.Thread(target=copy_context().run, args=[self._run], name=name, daemon=True)
         self._pid = os.getpid()
         self._lock = threading.Lock()
         self._inbox: deque[tuple[Callable[[], None], Callable[[BaseException], object]]] = deque()
