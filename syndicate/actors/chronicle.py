@@ -25,7 +25,7 @@ to *reach* turns.  The last *most* steps are kept.
 >>> lit.value, [act.kind for act in lit.acts], len(lit.causes), place_of(lit.code).split()[-1]
 (('hall',), ['assert'], 1, 'main.<locals>.boot.<locals>.<lambda>')
 
-Cost: about as much again as the turns that are followed.  A turn of more than 512 events is not followed, and counted
+Cost: five to ten times the turns that are followed; of a sample of one in a hundred, see the note.  A turn of more than 512 events is not followed, and counted
 in ``left_out``.
 
 Source: Sigelman et al. 2010 (sampling at the root); Buneman et al. 2001; ``docs/design/introspect.md``.
@@ -96,7 +96,7 @@ class Step:
 
 
 @define(eq=False)
-class _Batch:
+class Batch:
     """The causes of each event of a batch, and how many turns may still be followed for its root."""
 
     causes: Sequence[tuple[int, ...]]
@@ -111,7 +111,7 @@ class Chronicle:
     """
 
     def __init__(
-        self, system: System, *, every: int = 1, most: int = 100_000, reach: int = 1_000, name: str = "here"
+        self, system: System, *, every: int = 1, most: int = 100_000, reach: int = 200, name: str = "here"
     ) -> None:
         if system.chronicle is not None:
             raise ArgumentError("this system has a chronicle already: end() that one first, or ask it")
@@ -129,15 +129,17 @@ class Chronicle:
         self._reach: float = reach if every > 1 else float("inf")
         self._steps: dict[int, Step] = {}
         self._number = 0
-        self._roots = 0
-        self._batches: dict[int, _Batch] = {}
+        self._skipped = 0  # how many from outside are yet to be skipped
+        self._time = 0.0
+        self.batches: dict[int, Batch] = {}
+        """What waits in the run queue and is to be followed, by the identities of batches."""
         self._timers: dict[Timer, tuple[int, ...]] = {}
         self._origins: dict[Facet, int] = {}
         self._here: list[Step] = []  # the steps of the turn that runs
         self._now: Step | None = None
         self._settled: Step | None = None
         self._made: dict[int, tuple[Event, Step]] = {}  # by the identities of events, which are kept
-        self._batch = _Batch((), [0])
+        self._batch = Batch((), [0])
         self._outer: Callable[[Turn, list[Event]], None] | None = None
         system.chronicle = self
 
@@ -162,13 +164,14 @@ class Chronicle:
 
     def comes(self, events: list[Event], causes: tuple[int, ...] | None = None) -> None:
         """*events* were queued from outside any turn, or in one but not by its commit."""
+        if not self._here:
+            self._skipped -= 1
+            if self._skipped > 0:
+                return
+            self._skipped = self.every
         causes = self.causes() if causes is None else causes
-        if self._here:  # what a followed turn asks for is followed
-            self._batches[id(events)] = _Batch([causes] * len(events), self._batch.left)
-            return
-        self._roots += 1
-        if (self._roots - 1) % self.every == 0:
-            self._batches[id(events)] = _Batch([causes] * len(events), [self._reach])
+        left = self._batch.left if self._here else [self._reach]  # what a followed turn asks for is followed
+        self.batches[id(events)] = Batch([causes] * len(events), left)
 
     def set_timer(self, timer: Timer) -> None:
         """A timer was set."""
@@ -194,21 +197,22 @@ class Chronicle:
     def skip(self, events: list[Event]) -> None:
         """A turn is not followed."""
         self.left_out += 1
-        self._batches.pop(id(events), None)
+        self.batches.pop(id(events), None)
 
     def take(self, actor: Actor, turn: Turn, events: list[Event]) -> None:
         """Let *actor* take its turn, and follow it if it is to be followed."""
-        batch = self._batches.pop(id(events), None)
+        batch = self.batches.pop(id(events), None)
         if batch is None:
             if self.every > 1:
                 actor.take(turn, events)
                 return
-            batch = _Batch([()] * len(events), [self._reach])
+            batch = Batch([()] * len(events), [self._reach])
         if batch.left[0] <= 0:
             actor.take(turn, events)
             return
         batch.left[0] -= 1
         self.turns += 1
+        self._time = self._system.now()
         self._batch, self._here, self._settled = batch, [], None
         self._outer, turn.tracing = turn.tracing, self._commit
         try:
@@ -293,7 +297,7 @@ class Chronicle:
         step = self._now = Step(
             self._number,
             self.turns,
-            system.now(),
+            self._time,
             system.turn.actor.name,
             kind,
             target,
@@ -305,8 +309,8 @@ class Chronicle:
         )
         self._steps[step.number] = step
         self._here.append(step)
-        if len(self._steps) > self._most:
-            old = self._steps.pop(next(iter(self._steps)))
+        old = self._steps.pop(self._number - self._most, None)
+        if old is not None:
             for facet in old.began:
                 self._origins.pop(facet, None)
         return step
@@ -352,7 +356,7 @@ class Chronicle:
                         shown = handle.form
                     step.acts.append(Act(word, actor, ref if type(ref) is Ref else None, shown, handle, code))
                 causes.append((step.number,))
-            self._batches[id(batch)] = _Batch(causes, self._batch.left)
+            self.batches[id(batch)] = Batch(causes, self._batch.left)
         made.clear()
         if self._outer is not None:
             self._outer(turn, events)

@@ -23,7 +23,7 @@ import heapq
 import itertools
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from contextvars import ContextVar
 from math import inf
@@ -64,6 +64,11 @@ class Follower(Protocol):
     """What follows each turn, step by step: :class:`~syndicate.actors.chronicle.Chronicle`, where each is explained."""
 
     turns: int
+    every: int
+
+    @property
+    def batches(self) -> Container[int]:
+        """The identities of batches that wait in the queue and are to be followed."""
 
     def take(self, actor: Actor, turn: Turn, events: list[Event]) -> None:
         """Let *actor* take its turn."""
@@ -307,12 +312,12 @@ class System:
         """Run turns until none is left, or about *seconds* have passed."""
         queue, turn, clock = self.queue, self.turn, self.stopwatch or perf_counter
         end = clock() + seconds
-        most = self._most()
+        most, unless = self._most()
         outer, here.turn = here.turn, turn
         try:
             while clock() < end:
-                if self.chronicle is not None:  # which may have come in the last turn
-                    most = -1
+                if most > 0 and self.chronicle is not None:  # which has come in the last turns
+                    most, unless = self._most()
                 left = 16  # events, and not turns: one may have thousands
                 while left > 0:
                     if not queue:
@@ -324,8 +329,12 @@ class System:
                     actor, events = queue.popleft()
                     size = len(events)
                     if size > most:
+                        if unless is not None and id(events) not in unless and size <= LARGE:
+                            actor.take(turn, events)
+                            left -= size
+                            continue
                         left -= self._take_aside(actor, events)
-                        most = self._most()
+                        most, unless = self._most()
                     else:
                         actor.take(turn, events)
                         left -= size
@@ -335,9 +344,15 @@ class System:
             if self._postponed:
                 queue.append(self._postponed.popleft())
 
-    def _most(self) -> int:
-        """The most events of a batch that the pump hands over itself: none while there is something to look at."""
-        return -1 if self.lanes or self._outdated or self.chronicle is not None else LARGE
+    def _most(self) -> tuple[int, Container[int] | None]:
+        """The most events of a batch that the pump hands over itself: none while there is something to look at; but all
+        the same if they are *unless* these batches, by their identities.
+        """
+        if self.lanes or self._outdated:
+            return -1, None
+        if self.chronicle is not None:
+            return -1, self.chronicle.batches if self.chronicle.every > 1 else None
+        return LARGE, None
 
     def _take_aside(self, actor: Actor, events: list[Event]) -> int:
         """Handle a batch while there are lanes or a chronicle, or one that needs a lane; returns how many events, or 1
