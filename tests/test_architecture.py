@@ -41,7 +41,7 @@ PLAN = """
 # The same within each package of more than 8 modules: from the top down, its modules and the packages in it.
 INSIDE = {
     "relay.cli": """
-        exit_codes keyboard target bench cap values console rules replay server simulate
+        exit_codes keyboard target bench cap values console rules replay server aimed simulate why
     """,
     "relay.cli.rules": """
         program running verb check explore live plot repl run trace verify why

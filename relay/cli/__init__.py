@@ -40,6 +40,7 @@ _COMMANDS: Final = {
     "send": ("relay.cli.values", "send_main", "Send messages."),
     "simulate": ("relay.cli.simulate", "simulate_main", "Run a whole system with many seeds, and break it."),
     "server": ("relay.cli.server", "server_main", "Serve a dataspace to other programs, until SIGTERM or Ctrl-C."),
+    "why": ("relay.cli.why", "why_main", "Who caused something, in what a server or a program has written."),
     "watch": ("relay.cli.values", "watch_main", "Follow what matches a pattern: + - !."),
 }
 """Where each command is, and what it does.  It is imported only when it is called: ``--help`` need not wait for all."""

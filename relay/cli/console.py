@@ -21,6 +21,7 @@ from relay.transport import DEFAULT as DEFAULT_ADDRESS
 from syndicate.actors.timer import every
 from syndicate.actors.verbs import current_facet, linked_task, stop_actor
 from syndicate.errors import SyndicateError
+from syndicate.introspect import chronicled
 from syndicate.log import configure
 
 _EXAMPLES: Final = """\b
@@ -44,6 +45,7 @@ _LAST_WORDS: Final = 0.5
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line: time, event, value.")
 @click.option("--count", metavar="N", type=click.IntRange(1), help="End after N events.")
 @click.option("--for", "seconds", metavar="SECONDS", type=click.FloatRange(0), help="End after that time.")
+@click.option("--why", is_flag=True, help="With what led to each event, as far as the server follows it (--chronicle).")
 @click.option("--record", metavar="FILE", help="Keep every event in a new file, for `syndicate replay`.")
 @click.option("--no-reconnect", is_flag=True, help="Fail when the connection is lost.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
@@ -59,6 +61,7 @@ def console_main(
     as_json: bool,
     count: int | None,
     seconds: float | None,
+    why: bool,
     record: str | None,
     no_reconnect: bool,
     debug: bool,
@@ -109,6 +112,8 @@ def console_main(
         if keyboard is not None:
             after.enter_context(keyboard)
         after.callback(printer.outlet.close, _LAST_WORDS)
+        if why:
+            after.enter_context(chronicled(most=10_000))
         run_command("syndicate-console", debug, boot)
         try:
             printer.close()

@@ -38,6 +38,7 @@ _NAME: Final = "syndicate replay"
 @pattern_options
 @click.option("--speed", metavar="X", type=click.FloatRange(0, min_open=True), help="X times as fast; default: 1.")
 @click.option("--fast", is_flag=True, help="Without the recorded pauses.")
+@click.option("--why", "with_why", is_flag=True, help="Without ADDRESS: with causes, if they were recorded (--why).")
 @click.option("--json", "as_json", is_flag=True, help="Without ADDRESS: one JSON object a line, as the console's.")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 def replay_main(
@@ -50,6 +51,7 @@ def replay_main(
     excluded: tuple[str, ...],
     speed: float | None,
     fast: bool,
+    with_why: bool,
     as_json: bool,
     debug: bool,
 ) -> None:
@@ -66,10 +68,12 @@ def replay_main(
             raise click.UsageError("--fast and --speed both say how fast: leave one of them out")
         if address is None and (fast or speed is not None):
             raise click.UsageError("--fast and --speed are for a dataspace: name its ADDRESS, or leave them out")
+        if address is not None and with_why:
+            raise click.UsageError("--why is shown, and with an ADDRESS nothing is: leave one of them out")
         header(file)
         wanted = chosen(find_patterns(patterns), find_patterns(excluded))
         if address is None:
-            _show(file, wanted, stdout_layout(as_json))
+            _show(file, wanted, stdout_layout(as_json), with_why)
             return
         target = find_target(address, cap, cap_file, ca)
     except SyndicateError as e:
@@ -90,13 +94,13 @@ def replay_main(
         click.echo(f"played {replay.played:,} event{'s' * (replay.played != 1)}{skipped}", err=True)
 
 
-def _show(file: str, wanted: Callable[[Value], bool], layout: LineStyle) -> None:
+def _show(file: str, wanted: Callable[[Value], bool], layout: LineStyle, with_why: bool) -> None:
     """The events, as fast as they are read."""
     head, fd = header(file), sys.stdout.fileno()
     try:
         for event in read(file):
             if wanted(event.value):
-                line = layout.event(event.mark, event.text, head.when(event.at))
+                line = layout.event(event.mark, event.text, head.when(event.at), event.why if with_why else ())
                 write_all(fd, encoded(line, sys.stdout.encoding))
     except BrokenPipeError:  # whoever read has seen enough
         return

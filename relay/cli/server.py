@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from contextlib import ExitStack
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -17,7 +18,8 @@ from relay.server.config import Config, configure, read_config
 from relay.server.service import Service
 from relay.server.units import DOCKERFILE, SYSTEMD, example
 from relay.transport import DEFAULT as DEFAULT_ADDRESS
-from syndicate.errors import ConfigError
+from syndicate.errors import ConfigError, RecordingError
+from syndicate.introspect import written
 from syndicate.log import configure as configure_log
 from syndicate.log import logger
 
@@ -48,13 +50,27 @@ Examples:
 @click.option("--key-file", metavar="FILE", help="The secret that makes and checks references: 16 bytes or more.")
 @click.option("--cert", metavar="FILE", help="Certificate for tls:// and wss://, in PEM.")
 @click.option("--key", metavar="FILE", help="The certificate's key, in PEM.")
+@click.option(
+    "--chronicle",
+    metavar="FILE",
+    help="Write what causes what to a new file, for `syndicate why`; clients that follow it are told, too.",
+)
+@click.option(
+    "--chronicle-every", type=click.IntRange(1), default=1, metavar="N", help="Follow one in N packets.  Default: 1"
+)
 @click.option("--drain", metavar="SECONDS", type=float, help="What a stop may take.  Default: 10")
 @click.option("--log-format", type=click.Choice(["auto", "json"]), help="auto (default): JSON unless on a terminal.")
 @click.option("--log-level", type=click.Choice(["debug", "info", "warning", "error"]), help="Default: info")
 @click.option("--debug", is_flag=True, help="Show tracebacks.")
 @version_option
 def server_main(
-    config: str | None, debug: bool, log_format: str | None, log_level: str | None, **flags: object
+    config: str | None,
+    debug: bool,
+    log_format: str | None,
+    log_level: str | None,
+    chronicle: str | None,
+    chronicle_every: int,
+    **flags: object,
 ) -> None:
     """Serve a dataspace to other programs, until SIGTERM or Ctrl-C.
 
@@ -75,7 +91,14 @@ def server_main(
         fail(_PROGRAM, e)
     configure_log(settings.log.format, settings.log.level)
     to_stderr = any(listening.address.scheme == "stdio" for listening in settings.listen)
-    run_command(_PROGRAM, debug, Service(settings, announce=partial(_announce, to_stderr), reread=read))
+    service = Service(settings, announce=partial(_announce, to_stderr), reread=read)
+    with ExitStack() as after:
+        if chronicle is not None:
+            try:
+                after.enter_context(written(chronicle, process="server", every=chronicle_every))
+            except RecordingError as e:
+                fail(_PROGRAM, e)
+        run_command(_PROGRAM, debug, service)
 
 
 def _announce(to_stderr: bool, lines: list[str]) -> None:

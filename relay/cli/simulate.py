@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from relay.cli.aimed import by_lineage
 from relay.cli.exit_codes import SETTINGS, Command, fail
 from relay.simulation.campaign import Campaign, Report, examined, find_scenario
 from syndicate.errors import Escaped, ScenarioMisuse, SyndicateError
@@ -22,6 +23,7 @@ Examples:
   syndicate simulate examples/simulated/job_queue.py:hasty --replay 17
   syndicate simulate shop.scenarios:checkout --seeds 1000 --from 5000 --json
   syndicate simulate shop.scenarios:checkout --seeds 50 --check-determinism
+  syndicate simulate examples/simulated/job_queue.py:hasty --lineage --most 2
 \b
 The exit code is 0 if everything held; 1 if something was broken, or if something that was to be seen sometimes was seen
 in no run; 2 if the command or the scenario was wrong, or a program reached out of its world; 3 if two runs of one seed
@@ -34,6 +36,9 @@ were not the same.
 @click.option("--seeds", type=click.IntRange(1), metavar="N", help="How many; default: what the scenario says.")
 @click.option("--from", "first", type=click.IntRange(0), default=0, show_default=True, metavar="S", help="The first.")
 @click.option("--replay", type=click.IntRange(0), metavar="SEED", help="One seed, with all that happens.")
+@click.option("--lineage", is_flag=True, help="Aim faults at what the good outcome rests on, fewest first.")
+@click.option("--most", type=click.IntRange(1), metavar="K", help="With --lineage: at most so many faults; default: 1.")
+@click.option("--runs", type=click.IntRange(1), metavar="N", help="With --lineage: at most so many runs; default: 500.")
 @click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, metavar="N", help="Processes.")
 @click.option("--check-determinism", "check", is_flag=True, help="Run each seed again, twice, and compare.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
@@ -43,6 +48,9 @@ def simulate_main(
     seeds: int | None,
     first: int,
     replay: int | None,
+    lineage: bool,
+    most: int | None,
+    runs: int | None,
     jobs: int,
     check: bool,
     as_json: bool,
@@ -53,7 +61,13 @@ def simulate_main(
     SCENARIO is a function that was decorated with relay.simulation.scenario; MODULE is a module or a file.
     """
     try:
-        if replay is not None:
+        if not lineage and (most is not None or runs is not None):
+            raise click.UsageError("--most and --runs bound a search by lineage: add --lineage, or leave them out")
+        if lineage:
+            if replay is not None or check or jobs > 1:
+                raise click.UsageError("--lineage is a search of its own: leave out --replay, --jobs and such")
+            code = by_lineage(scenario, first, seeds or 1, most or 1, runs or 500, as_json)
+        elif replay is not None:
             if seeds is not None:
                 raise click.UsageError("--replay is one seed, and --seeds says how many: leave one of them out")
             code = _replay(scenario, replay, as_json)

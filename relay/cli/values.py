@@ -457,10 +457,10 @@ Examples:
 class _RowStyle(LineStyle):
     """Lines in which the captures are the value; in JSON they are keys beside the others."""
 
-    def event(self, mark: Mark, value: str, when: datetime) -> str:
+    def event(self, mark: Mark, value: str, when: datetime, why: Sequence[str] = ()) -> str:
         """An event; the value is a row's text, or its JSON."""
         if not self.as_json:
-            return super().event(mark, value, when)
+            return super().event(mark, value, when, why)
         head = json.dumps({"time": when.isoformat(timespec="milliseconds"), "event": mark})
         return f"{head[:-1]}, {value[1:]}\n"
 

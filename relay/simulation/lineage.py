@@ -312,7 +312,10 @@ def _support(script: Script, why: Why) -> list[Fault]:
         own = far.get((piece.source, piece.target, piece.number), _UNSEEN)
         near = min(own, _next_to(after.get(piece.source)), _next_to(got.get((piece.target, piece.source))))
         faults = [Fault(kind, piece.source, piece.target, piece.number) for kind in _KINDS if left[kind]]
-        candidates += [(near[0], fault, near[1]) for fault in faults]
+        for fault in faults:
+            early = abs(piece.time - script.until / 4) / script.until  # after the start, and then as long as possible
+            off = early if near == _UNSEEN and fault.kind in ("pause", "part") else 0.0
+            candidates.append((near[0] + off, fault, near[1]))
         after[piece.source] = got[piece.source, piece.target] = own
     if left["kill"]:
         for name, steps in script.steps.items():
@@ -332,19 +335,22 @@ def _next_to(place: tuple[float, str] | None) -> tuple[float, str]:
 
 
 def _one_of_each(candidates: list[tuple[float, Fault, str]]) -> list[Fault]:
-    """Nearest first, and of each class one before the next of any; of those that are all as far, the middle first."""
+    """Nearest first, and of each class one before the next of any; of those that are all as far, the middle first, and of
+    those that last the one from which they last long, and not from the start.
+    """
     classes: dict[tuple[Kind, str, str, str], list[tuple[float, Fault]]] = {}
     for distance, fault, place in candidates:
         a, b = sorted((fault.source, fault.target))
         whom = (a, b) if fault.kind == "part" else (fault.source, "" if fault.kind != "cut" else fault.target)
         classes.setdefault((fault.kind, *whom, place), []).append((distance, fault))
-    ranked: list[tuple[int, float, int, Fault]] = []
+    ranked: list[tuple[int, float, int, float, Fault]] = []
     for (kind, _, _, place), members in classes.items():
-        nearest = sorted(members, key=lambda one: one[0]) if place else _spread(members)
+        lasts = kind in ("pause", "part")
+        nearest = sorted(members, key=lambda one: one[0]) if place or lasts else _spread(members)
         for rank, (distance, fault) in enumerate(nearest):
             order = (_KINDS if place else _LASTING).index(kind)
-            ranked.append((rank, distance, order, fault))
-    return [fault for _, _, _, fault in sorted(ranked)]
+            ranked.append((rank, min(distance, _FAR), order, distance, fault))
+    return [fault for *_, fault in sorted(ranked)]
 
 
 def _spread(members: Sequence[T]) -> list[T]:

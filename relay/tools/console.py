@@ -37,7 +37,7 @@ from syndicate.values.value import Assertion, Frozen, Ref, Value, thaw
 class EventSink(Protocol):
     """Who is notified: a mark, the number of the assertion (none for a message), and the value as text."""
 
-    def tell(self, mark: Mark, key: int | None, value: str) -> None:
+    def tell(self, mark: Mark, key: int | None, value: str, why: Sequence[str] = ()) -> None:
         """Within a turn: an event."""
 
 
@@ -129,9 +129,9 @@ def console(
         after(seconds, stop_actor)
 
     def tell(mark: Mark, key: int | None, form: Frozen) -> None:
-        value = unparse_form(form, _reference)
+        value, why = unparse_form(form, _reference), causes_here()
         for sink in (printer, *sinks):
-            sink.tell(mark, key, value)
+            sink.tell(mark, key, value, why)
         if printer.done:
             stop_actor()
 
@@ -152,6 +152,15 @@ def console(
             listener = _Listener(tell, numbers, (*wanted[:i], *exclude), interests or asks)
             assert_(ds, Observe(Capture(pattern), ref(listener)))
             on_stop(listener.lost)
+
+
+def causes_here() -> list[str]:
+    """What led to the turn that runs, the last cause first, if that is followed: handlers of programs elsewhere."""
+    chronicle = current("show").actor.system.chronicle
+    if chronicle is None:
+        return []
+    hops = chronicle.path(chronicle.here())[1:]  # the first is that something is shown
+    return list(dict.fromkeys([f"{place} in {actor} of {process}" for process, actor, _, place in hops if place]))
 
 
 def _without_captures(pattern: Pattern) -> Pattern:

@@ -21,7 +21,7 @@ import json
 import os
 import select
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -81,17 +81,19 @@ class LineStyle:
     as_json: bool = False
     colours: bool = False
 
-    def event(self, mark: Mark, value: str, when: datetime) -> str:
-        r"""An event.
+    def event(self, mark: Mark, value: str, when: datetime, why: Sequence[str] = ()) -> str:
+        r"""An event, and *why* it happened, the last cause first, if that is known.
 
         >>> LineStyle(as_json=True).event("!", '<Says "hi">', datetime.fromisoformat("2026-01-02T00:00:00Z"))
         '{"time": "2026-01-02T00:00:00.000+00:00", "event": "!", "value": "<Says \\"hi\\">"}\n'
         """
         if self.as_json:
-            return _object(when, {"event": mark, "value": value})
+            return _object(when, {"event": mark, "value": value, **({"why": [*why]} if why else {})})
+        causes = "".join([f"    by {each}\n" for each in why])
         if self.colours:
-            return f"{_DIM}{_clock(when)}{_PLAIN} {_COLOURS[mark]}{mark} {value}{_PLAIN}\n"
-        return f"{_clock(when)} {mark} {value}\n"
+            causes = f"{_DIM}{causes}{_PLAIN}" if causes else ""
+            return f"{_DIM}{_clock(when)}{_PLAIN} {_COLOURS[mark]}{mark} {value}{_PLAIN}\n{causes}"
+        return f"{_clock(when)} {mark} {value}\n{causes}"
 
     def missed(self, gap: Gap, why: str = "") -> str:
         """That events were not shown."""
@@ -220,7 +222,7 @@ class Printer:
         self._pause: Gap | None = None
         self._status = ""
 
-    def tell(self, mark: Mark, key: int | None, value: str) -> None:
+    def tell(self, mark: Mark, key: int | None, value: str, why: Sequence[str] = ()) -> None:
         """Note an event, *key* being the number of the assertion: its line is put out when the running turn commits."""
         if self.done:
             return
@@ -233,7 +235,7 @@ class Printer:
         else:
             if not self._lines:
                 current("show").afterwards.append(self._flush)
-            self._lines.append(self._shown(mark, value))
+            self._lines.append(self._shown(mark, value, why))
 
     def catch_up(self) -> None:
         """Show what was put off, as far as there is room; raises :class:`~syndicate.errors.OutputError`."""
@@ -277,11 +279,11 @@ class Printer:
         else:
             self._late[key] = (mark, value)
 
-    def _shown(self, mark: Mark, value: str) -> str:
+    def _shown(self, mark: Mark, value: str, why: Sequence[str] = ()) -> str:
         if self._left is not None:
             self._left -= 1
             self.done = self._left <= 0
-        return self._layout.event(mark, value, outside().wall())
+        return self._layout.event(mark, value, outside().wall(), why)
 
     def _flush(self) -> None:
         lines, self._lines = self._lines, []

@@ -12,6 +12,8 @@ of one turn have the same.  ``id`` says which assertion a retraction is of, and 
     {"at": 1.5, "event": "!", "value": "<Says \"alice\" \"hi\">"}
     {"at": 2.0, "event": "-", "id": 1, "value": "<Present \"alice\">"}
 
+Where the console was told why (``--why``), an event has that as well, ``"why": ["shop.py:3 sell in till of shop"]``.
+
 So one file recorded in production is a test: :func:`read` it, or let :func:`replayed` do in a dataspace what it says.
 
 >>> import tempfile
@@ -40,7 +42,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby
@@ -92,19 +94,21 @@ class Recorder:
         self._began = outside().elapsed()
         self._put(_line({"recording": "syndicate", "version": _VERSION, "started": started, "address": address}))
 
-    def tell(self, mark: Mark, key: int | None, value: str) -> None:
-        """Note an event, given as text: it is written when the running turn commits."""
+    def tell(self, mark: Mark, key: int | None, value: str, why: Sequence[str] = ()) -> None:
+        """Note an event, given as text, and why: it is written when the running turn commits."""
         if not self._noted:
             current("record").afterwards.append(self.flush)
-        self.note(mark, key, value)
+        self.note(mark, key, value, why)
 
-    def note(self, mark: Mark, key: int | None, value: str) -> None:
+    def note(self, mark: Mark, key: int | None, value: str, why: Sequence[str] = ()) -> None:
         """Note an event outside any turn."""
         if not self._noted:
             self._last = max(self._last + 1e-6, round(outside().elapsed() - self._began, 6))
-        event = {"at": round(self._last, 6), "event": mark, "id": key, "value": value}
+        event: dict[str, object] = {"at": round(self._last, 6), "event": mark, "id": key, "value": value}
         if key is None:
             del event["id"]
+        if why:
+            event["why"] = [*why]
         self._noted.append(_line(event))
 
     def flush(self) -> None:
@@ -158,7 +162,8 @@ class Header:
 class RecordedEvent:
     """An event: *at* in seconds from the start, *key* the number of the assertion.
 
-    *bound* says that the value has references in it, which mean nothing now.
+    *bound* says that the value has references in it, which mean nothing now; *why* what led to the event, the last
+    cause first, where the console was told.
     """
 
     at: float
@@ -166,6 +171,7 @@ class RecordedEvent:
     key: int | None
     value: Value
     bound: bool = False
+    why: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
@@ -248,6 +254,7 @@ def _event(line: str, where: str) -> RecordedEvent:
         said = json.loads(line)
         at, mark, key = said["at"], said["event"], said.get("id")
         value = parse(said["value"], embedded)
+        why = tuple(map(str, said.get("why", ())))
     except TextError as e:
         raise RecordingError(f"{where}: {e}") from None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
@@ -256,7 +263,7 @@ def _event(line: str, where: str) -> RecordedEvent:
         raise RecordingError(f"{where} is no event of a recording")
     if (type(key) is not int) if mark != "!" else key is not None:
         raise RecordingError(f"{where} has no id, by which a retraction knows its assertion")
-    return RecordedEvent(float(at), mark, key, value, bool(bound))
+    return RecordedEvent(float(at), mark, key, value, bool(bound), why)
 
 
 # ---------------------------------------------------------------------------------------------------- playing
