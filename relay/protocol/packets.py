@@ -148,8 +148,10 @@ def hops_of(packet: Extension) -> tuple[Hop, ...] | None:
         if type(hop) is not tuple or len(hop) != 5 or hop[0] is not SEQ or type(hop[3]) is not int:
             return None
         _, process, actor, step, place = hop
-        if any(type(text) is not str or len(text) > _LONG for text in (process, actor, place)):
-            return None
+        if any(
+            type(text) is not str or len(text) > _LONG or not text.isprintable() for text in (process, actor, place)
+        ):
+            return None  # it is printed as it is
         hops.append((process, actor, step, place))
     return tuple(hops)
 

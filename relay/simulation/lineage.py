@@ -335,8 +335,8 @@ def _next_to(place: tuple[float, str] | None) -> tuple[float, str]:
 
 
 def _one_of_each(candidates: list[tuple[float, Fault, str]]) -> list[Fault]:
-    """Nearest first, and of each class one before the next of any; of those that are all as far, the middle first, and of
-    those that last the one from which they last long, and not from the start.
+    """Nearest first, and of each class one before the next of any; of those that are all as far, the middle first, and
+    of those that last, one that lasts long, and does not begin with the run.
     """
     classes: dict[tuple[Kind, str, str, str], list[tuple[float, Fault]]] = {}
     for distance, fault, place in candidates:

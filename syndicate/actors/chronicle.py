@@ -25,8 +25,8 @@ to *reach* turns.  The last *most* steps are kept.
 >>> lit.value, [act.kind for act in lit.acts], len(lit.causes), place_of(lit.code).split()[-1]
 (('hall',), ['assert'], 1, 'main.<locals>.boot.<locals>.<lambda>')
 
-Cost: five to ten times the turns that are followed; of a sample of one in a hundred, see the note.  A turn of more than 512 events is not followed, and counted
-in ``left_out``.
+Cost: a turn that is followed takes five to eight times as long; of samples the note says more.  A turn of more than
+512 events is not followed, and counted in ``left_out``.
 
 Source: Sigelman et al. 2010 (sampling at the root); Buneman et al. 2001; ``docs/design/introspect.md``.
 """
@@ -413,6 +413,7 @@ def _code(fn: object) -> CodeType | None:
             pending.append(own.message if own.message is not Entity.message else own.assert_)
         elif isinstance(one, (Entity, Timer)):
             pending.append(getattr(one, "fn", None))
+            pending += [each for each in getattr(one, "__dict__", {}).values() if callable(each)]
     return None
 
 

@@ -234,7 +234,13 @@ class Why:
             )
         if len(premises) > 1:  # that it began somewhere is said where nothing else led to it
             premises = [one for one in premises if one.relation != "the outside"] or premises[:1]
-        return tuple({(one.process, one.number, one.title()): one for one in premises}.values())
+        distinct = {(one.process, one.number, one.title()): one for one in premises}
+        said = {(one.process, one.number) for one in distinct.values() if not _says_little(one)}
+        little = {key for key, one in distinct.items() if _says_little(one) and one.number and key[:2] in said}
+        rest = [one for key, one in distinct.items() if key not in little]
+        if all(_says_little(one) for one in rest):  # of one step, once
+            rest = list({(one.process, one.number, one.how): one for one in reversed(rest)}.values())[::-1]
+        return tuple(rest)
 
     def _premises_of_hop(
         self, there: Happening, step: Happening, depth: int, seen: dict[tuple[Key, str, int], Cause]
@@ -250,6 +256,11 @@ class Why:
 
 _UNKNOWN: Final = Cause("before that", (), "not followed, or forgotten")
 _OUTSIDE: Final = "a start, a timer, a task or a packet"
+
+
+def _says_little(cause: Cause) -> bool:
+    """Whether it is but a call, or an interest or a reference that went by."""
+    return cause.relation in ("enter", "spawn") or cause.shown == "#:_"
 
 
 def _ends(story: Story) -> dict[tuple[str, int], int]:

@@ -1,0 +1,127 @@
+"""`syndicate why`, and causes in recordings and in simulations."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from relay.cli import syndicate_main
+from relay.protocol.packets import HOPS, Extension, cause, hops_of
+from relay.tools.recording import Recorder, read
+from syndicate import assert_, capture, dataspace, during, record, run
+from syndicate.introspect import written
+from syndicate.values.value import SEQ, Symbol
+
+
+@record
+class Lit:
+    """A lamp is on."""
+
+    room: str
+
+
+@record
+class Seen:
+    """Somebody has seen it."""
+
+    room: str
+
+
+def lamps() -> None:
+    """Asserts one from the other."""
+    ds = dataspace()
+
+    @during(ds, Lit(capture()))
+    def see(room: str) -> None:
+        assert_(ds, Seen(room))
+
+    assert_(ds, Lit("hall"))
+
+
+@pytest.fixture
+def story(tmp_path: Path) -> str:
+    """A file with a chronicle."""
+    with written(tmp_path / "story", process="house"):
+        run(lamps)
+    return str(tmp_path / "story")
+
+
+def invoke(*args: str) -> tuple[int, str, str]:
+    """Exit code, standard output, standard error."""
+    result = CliRunner().invoke(syndicate_main, args)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def test_it_tells_who_caused_what(story: str) -> None:
+    """It tells who caused what, as text, as a picture, as JSON."""
+    code, out, _ = invoke("why", story, '<Seen "hall">')
+    assert code == 0
+    assert "lamps.<locals>.see in lamps" in out
+    assert '<Lit "hall">' in out
+    assert invoke("why", story, "<Seen _>", "--form", "dot")[1].startswith("digraph")
+    data = json.loads(invoke("why", story, "<Seen _>", "--json")[1])
+    assert data[0]["value"] == '<Seen "hall">'
+    assert data[data[0]["premises"][0]]["value"] == '<Lit "hall">'
+    assert "test_why_command.py" in data[0]["place"]
+    assert "retracted" in invoke("why", story, "<Lit _>", "--retracted")[1]
+
+
+def test_it_tells_why_not(story: str) -> None:
+    """It tells why not."""
+    code, out, _ = invoke("why", story, '<Seen "attic">', "--not")
+    assert code == 0
+    assert "see" in out
+    assert '<Seen "hall">' in out
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "said"),
+    [
+        (["<Nothing>"], 1, "ask with --not"),
+        (["<Seen _>", "--not", "--retracted"], 2, "leave one of them out"),
+        (["<Seen"], 2, "syndicate why: "),
+    ],
+)
+def test_errors_are_of_a_line_or_two(story: str, args: list[str], code: int, said: str) -> None:
+    """Errors are of a line or two."""
+    got, _, err = invoke("why", story, *args)
+    assert got == code
+    assert said in err
+    assert "Traceback" not in err
+    assert invoke("why", "/nowhere", "_")[0] == 1
+
+
+def test_a_recording_has_causes_if_they_were_told(tmp_path: Path) -> None:
+    """A recording has causes if they were told, and has none else."""
+    path = str(tmp_path / "rec")
+    recorder = Recorder(path, address="tcp://127.0.0.1:1")
+    recorder.note("+", 1, '<Lit "hall">', ["lamp.py:3 on in lamp of house"])
+    recorder.note("-", 1, '<Lit "hall">')
+    recorder.close()
+    assert [event.why for event in read(path)] == [("lamp.py:3 on in lamp of house",), ()]
+    assert invoke("replay", path, "tcp://127.0.0.1:1", "--why")[0] == 2
+
+
+def test_causes_of_peers_are_bounded_and_can_be_printed() -> None:
+    """Causes of peers are bounded and can be printed."""
+    hop = ("p", "a", 1, "f.py:1 g")
+    assert hops_of(cause([hop] * 50)) == (hop,) * HOPS
+    bad = [(SEQ, "p", "a", 1, "\x1b[2J"), (SEQ, "p", "a", "1", ""), "x", (SEQ, "p", "a", 1, "x" * 1000)]
+    for each in bad:
+        assert hops_of(Extension((Symbol("cause"), each))) is None
+
+
+def test_faults_are_aimed_by_the_command() -> None:
+    """Faults are aimed by the command: found, or all tried, and what was assumed."""
+    code, out, _ = invoke("simulate", "examples/simulated/saga.py:noting", "--lineage", "--json")
+    data = json.loads(out)
+    assert code == 1
+    assert data["faults"]
+    assert data["runs"] <= 20
+    code, out, _ = invoke("simulate", "examples/simulated/cache.py:observing", "--lineage", "--runs", "2")
+    assert code == 1
+    assert "not all sets" in out
+    assert invoke("simulate", "examples/simulated/saga.py:noting", "--most", "2")[0] == 2
