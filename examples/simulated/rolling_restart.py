@@ -6,8 +6,8 @@
 Two servers assert who is present, both the same: who is there is there while one of the two says so.  For a new
 release each is restarted, one after the other.  A *timed* operator restarts the second some seconds after the first.
 If the first does not reach the broker in that time, nobody speaks for those who are present, and all seem to leave.
-A *waiting* operator restarts the second when the first has said that it is ready, and of which release: what stands
-may be of the life before.
+A *waiting* operator restarts the first only while the second is there, and the second when the first has said that it
+is ready, and of which release: what stands may be of the life before.
 """
 
 from collections.abc import Callable
@@ -49,16 +49,20 @@ def server(name: str, address: str, releases: dict[str, int]) -> None:
 def operator(address: str, restart: Callable[[str], None], waiting: bool) -> None:
     """Restarts the servers, the first of them after some seconds."""
     first, second = SERVERS
-    after(5.0, lambda: restart(first))
     if not waiting:
+        after(5.0, lambda: restart(first))
         after(10.0, lambda: restart(second))
+        return
 
     @connect(address)
     def connected(ds: Ref) -> None:
+        @during(ds, Ready(second, 1))
+        def the_other_is_there() -> None:
+            after(5.0, lambda: restart(first))
+
         @during(ds, Ready(first, 2))
         def is_ready() -> None:
-            if waiting:
-                restart(second)
+            restart(second)
 
 
 def house(world: World, *, waiting: bool) -> None:
