@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from benchmarks import bloom, bloom_ours, closure_side, dedalus, dedalus_cases, dedalus_ours
+from benchmarks import bloom, bloom_ours, closure_side, dedalus, dedalus_cases, dedalus_ours, verdicts
 from benchmarks.flow_data import closure
 from benchmarks.graphs import graph, more, size
 from benchmarks.report import Surroundings
@@ -123,6 +123,13 @@ def test_public_cases() -> None:
         assert dedalus_ours.FUNCTIONS[case.function]("ours", **case.arguments)["s"] > 0
     with pytest.raises(SystemExit, match="verdict is wrong"):
         dedalus_ours.verdict("ours", **{**chosen[0].arguments, "violation_exists": True})
+
+
+def test_a_text_by_hand_has_the_same_answers() -> None:
+    """What verdicts are compared with is the same question."""
+    pytest.importorskip("clingo", reason="needs clingo: pip install clingo")
+    for ours, hand in (verdicts.verify(3, 6, 3, 1), verdicts.verify(2, 4, 4, 0), verdicts.explore(3, 5)):
+        assert ours() == hand()
 
 
 @BENCHES

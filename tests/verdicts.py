@@ -147,8 +147,8 @@ def main() -> None:
             hypothesis.seed(told.seed)(some(verdicts(compare_verdicts)))()
         else:
             hypothesis.seed(told.seed)(some(outcomes(compare_outcomes)))()
-    except Enough:
-        pass
+    except (Enough, KeyboardInterrupt):
+        pass  # and tell how many there were
     seconds = time.process_time() - begun
     print(f"{told.what}: {figures['compared']} programs, none differs, {seconds:.0f} s: {dict(figures)}")
 

@@ -151,7 +151,7 @@ class _Watch:
             read = f" (the program was read until timestep {self.last.time})" if self.last.time else ""
             return f"nothing is known yet{read}"
         known = f"no counterexample of fewer than {self.last.size} faults"
-        return known if best is None else f"{known}; the best so far is {', '.join(best.words) or 'no fault at all'}"
+        return known if best is None else f"{known}; the best so far is {best.brief}"
 
     def tell(self, progress: Progress) -> None:
         """Take note."""

@@ -31,6 +31,8 @@ LARGEST: Final = 1 << 20
 """clingo's numbers have 32 bits, and it does not say when a total has more."""
 MOST_COMPUTED: Final = 2_000_000
 """So many times a program computes something: one that computes more has no end, perhaps."""
+SHORT: Final = 1_000
+"""So many conflicts are a short search."""
 _GLANCE: Final = 0.05
 """Seconds after which the clock is looked at."""
 
@@ -156,7 +158,7 @@ class Solver:
         import clingo
 
         configuration = self.control.configuration
-        for argument in arguments:
+        for argument in ("solve_limit=umax,umax", *arguments):
             name, _, value = argument.partition("=")
             setattr(configuration.solve if name in _SOLVING else configuration.solver, name, value)
         self.least = 0
@@ -177,6 +179,13 @@ class Solver:
             self.least = lower[0]
             self.bounded(self.least)
 
+    def improving(self) -> Iterator[Answer]:
+        """Answers of less and less cost, found by a short search: the last is a good one, if not the best."""
+        for answer in self.solve("models=0", "opt_mode=opt", "opt_strategy=bb", f"solve_limit={SHORT},umax"):
+            yield answer
+            if not any(answer.cost):  # where nothing has a cost all models would follow
+                return
+
     def smallest(self) -> Iterator[Answer]:
         """The answers of least cost, each once by what is projected."""
         for answer in self.solve("models=0", "opt_mode=optN", "opt_strategy=usc", "project=auto"):
@@ -187,7 +196,7 @@ class Solver:
                 yield answer
 
 
-_SOLVING: Final = frozenset({"models", "opt_mode", "project"})
+_SOLVING: Final = frozenset({"models", "opt_mode", "project", "solve_limit"})
 
 
 @define(eq=False)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from attrs import frozen
 
@@ -14,6 +15,8 @@ from syndicate.dedalus.ast import Row, Rule
 from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.timeline import Chosen, order
 from syndicate.dedalus.verify.faults import Fault
+
+SHOWN: Final = 6
 
 
 @frozen
@@ -44,6 +47,13 @@ class Counterexample:
     def words(self) -> tuple[str, ...]:
         """The faults as they are written, sorted."""
         return tuple(sorted(map(str, self.faults)))
+
+    @property
+    def brief(self) -> str:
+        """The same for reading: no more than a few of them."""
+        more = len(self.faults) - SHOWN
+        shown = ", ".join(self.words[:SHOWN]) or "no fault at all"
+        return f"{shown} and {more} more faults" if more > 0 else shown
 
     def choices(self, rules: Sequence[Rule], *, all_of_it: bool = False) -> list[Chosen]:
         """What is taken in the run; if not *all of it*, only where something else could have been."""

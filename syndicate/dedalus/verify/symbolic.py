@@ -121,6 +121,9 @@ class Symbolic:
         self.best = self._read(first)
         self.progress(Progress(0, best=self.best))
         self.solver.add(":- not breaks.")
+        for better in self.solver.improving() if self.best.faults else ():
+            self.best = self._read(better)
+            self.progress(Progress(0, best=self.best))
         self.solver.bounded = lambda least: self.progress(Progress(least // UNIT, best=self.best))
         return [self._read(answer) for answer in self.solver.smallest()]
 
@@ -158,10 +161,14 @@ class Symbolic:
 
     def begin(self) -> None:
         """Ground it; raises :class:`Unencodable`, :class:`OutOfTime`."""
-        self.solver.add("\n".join(self._before()))
+        text = "\n".join(self._before())
         for time in range(self.faults.start, self.faults.eot + 1):
             self.progress(Progress(0, time=time))
-            self.solver.add("\n".join(self._timestep(time)))
+            text = "\n".join([text, *self._timestep(time)])
+            if len(text) > PART:
+                self.solver.add(text)
+                text = ""
+        self.solver.add(text)
         self.solver.add("\n".join(self._after()))
 
     def _before(self) -> Iterator[str]:
@@ -376,6 +383,8 @@ class Symbolic:
         yield f":- {both}, {alike}, {its}, not {mine}."
 
 
+PART: Final = 8_000
+"""Of so many characters at least are the parts in which timesteps are grounded: each part costs something."""
 _ANY: Final = ("models=1", "opt_mode=ignore")
 _FAULTS: Final[dict[str, Callable[..., Fault]]] = {
     "drop": Drop,

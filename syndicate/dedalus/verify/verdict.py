@@ -323,8 +323,7 @@ class _Question:
             least = "nothing is excluded"
             if over.least >= UNIT:
                 least = f"nothing that costs less than {over.least // UNIT} is a counterexample"
-            best = asked.best.words if asked.best is not None else None
-            found = "none is found" if best is None else f"the best so far is {', '.join(best) or 'no fault at all'}"
+            found = "none is found" if asked.best is None else f"the best so far is {asked.best.brief}"
             remedy = "give more time (seconds), or lower the bounds"
             raise Undecided(f"not decided within {self.seconds:g} s: {least}, {found}: {remedy}", asked.best) from None
 
