@@ -16,7 +16,7 @@ from syndicate.dedalus.choice import Dependencies
 from syndicate.dedalus.timeline import Chosen, order
 from syndicate.dedalus.verify.faults import Fault
 
-SHOWN: Final = 6
+BRIEF: Final = 6
 
 
 @frozen
@@ -51,8 +51,8 @@ class Counterexample:
     @property
     def brief(self) -> str:
         """The same for reading: no more than a few of them."""
-        more = len(self.faults) - SHOWN
-        shown = ", ".join(self.words[:SHOWN]) or "no fault at all"
+        more = len(self.faults) - BRIEF
+        shown = ", ".join(self.words[:BRIEF]) or "no fault at all"
         return f"{shown} and {more} more faults" if more > 0 else shown
 
     def choices(self, rules: Sequence[Rule], *, all_of_it: bool = False) -> list[Chosen]:
