@@ -73,6 +73,15 @@ class Tap:
             self._shut.set()
             self._shut = None
 
+    @property
+    def direct(self) -> bool:
+        """Whether the stream is."""
+        return self._stream.direct
+
+    async def arrival(self) -> None:
+        """Wait until there may be something to receive."""
+        await self._stream.arrival()
+
     async def receive(self) -> bytes:
         """The next bytes."""
         if self._shut is not None:
@@ -83,6 +92,13 @@ class Tap:
         self._traffic.heard.add(self)
         self._traffic.wake()
         return data
+
+    def send_now(self, packets: Sequence[bytes]) -> Sequence[bytes]:
+        """Send what is taken without a wait."""
+        left = self._stream.send_now(packets)
+        self._traffic.heard.add(self)
+        self._traffic.wake()
+        return left
 
     async def send(self, packets: Sequence[bytes]) -> None:
         """Send whole packets."""

@@ -16,7 +16,7 @@ would make the operating system discard what it has not yet read of ours.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
@@ -33,6 +33,9 @@ from syndicate.values.value import Ref
 CLOSING: Final = 1.0
 """Seconds for the last words."""
 
+_CHUNKS: Final = 4
+"""What goes out at once, without a look at what else is to be done."""
+
 _LOST: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 
 
@@ -44,7 +47,12 @@ class Link:
         self._stream = stream
         self._limits = limits
         self._ready = trio.Event()
-        self._repaid: trio.Event | None = None
+        self._idle = False  # whether the writer waits for that
+        self._flushing = False
+        self._left: Sequence[bytes] = ()  # what was taken of the session, and could not be sent at once
+        self._lost: Exception | None = None
+        self._owing = False  # whether what was read is yet to be done
+        self._repaid = trio.Event()
         self._finishing = False
         self._writing = trio.CancelScope(shield=True)
         now = self._began = trio.current_time()
@@ -54,22 +62,66 @@ class Link:
         self._burdened: float | None = None  # since when too much waits for it
         self._opening = now + limits.opening if accepted else NEVER
         self._listening = True
+        self._paused = now  # when it was not listened to any more
         self._frame = NEVER  # until when more must come of the packet that has begun
         self._begun = -1, 0  # that packet's number, and the bytes of it that had come when this was last put off
 
     # ---------------------------------------------------------------------------------------------------- the session's
 
     def wake(self) -> None:
-        """There is something to take."""
-        self._ready.set()
+        """There is something to take.  All that a slice of turns has to say goes out when it is over."""
+        if not (self._idle and self._stream.direct):
+            self._ready.set()
+        elif not self._flushing:
+            self._flushing = True
+            self.session.facet.actor.system.after_slice(self._flush)
         if self._burdened is None and self.session.burden > self._limits.backlog:
             self._burdened = trio.current_time()
 
+    def _flush(self) -> None:
+        """Send what is there without the writer's task, which is for what the stream does not take at once."""
+        self._flushing = False
+        if not self._idle:
+            return
+        session = self.session
+        try:
+            for _ in range(_CHUNKS):
+                packets = session.take(CHUNK)
+                self._relieved()
+                if not packets:
+                    return
+                self._left = self._stream.send_now(packets)
+                self._said = trio.current_time()
+                if self._left:
+                    break
+        except Exception as e:  # it is the writer's
+            self._lost = e
+        self._idle = False
+        self._ready.set()
+
+    def _relieved(self) -> None:
+        if self._burdened is not None and self.session.burden <= self._limits.backlog:
+            self._burdened = None
+
     def repaid(self) -> None:
         """What was read is done, or the debt has shrunk."""
-        if self._repaid is not None and not self.session.busy and self.session.debt <= self._limits.debt:
-            self._repaid.set()
-            self._repaid = None
+        session = self.session
+        if not self._owing or session.busy or session.debt > self._limits.debt:
+            return
+        self._owing = False
+        self._listening, self._heard = True, trio.current_time()
+        if session.ping < self._step:  # the peer has said that it waits for less
+            self._watched.end()
+            self._watch()
+        partial = session.partial
+        if not partial:
+            self._frame = NEVER
+        elif session.packets_in != self._begun[0] or partial >= self._begun[1] + CHUNK:
+            self._frame = self._heard + self._limits.stall
+            self._begun = session.packets_in, partial
+        else:  # while we do not listen it cannot come
+            self._frame += self._heard - self._paused
+        self._repaid.set()
 
     # ---------------------------------------------------------------------------------------------------- tasks
 
@@ -99,9 +151,10 @@ class Link:
         try:
             with self._writing:
                 while True:
-                    packets = session.take(CHUNK)
-                    if self._burdened is not None and session.burden <= self._limits.backlog:
-                        self._burdened = None
+                    if self._lost is not None:
+                        raise self._lost
+                    packets, self._left = self._left or session.take(CHUNK), ()
+                    self._relieved()
                     if packets:
                         at_once = sum(map(len, packets)) / CHUNK
                         self._patience = trio.current_time() + self._limits.stall * max(1.0, at_once)
@@ -112,7 +165,9 @@ class Link:
                         break
                     else:
                         self._ready = trio.Event()
+                        self._idle = True
                         await self._ready.wait()
+                        self._idle = False
                 await stream.send_eof()
                 while await stream.receive():
                     pass
@@ -120,31 +175,21 @@ class Link:
             whole.cancel()
 
     async def _read(self) -> None:
-        session = self.session
-        while True:
-            try:
-                data = await self._stream.receive()
-            except _LOST:
-                return
-            if not data:
-                return
-            self._listening, paused = False, trio.current_time()
-            session.debt += len(data)
-            self._repaid = repaid = trio.Event()
-            session.facet.enter(functools.partial(session.feed, data))
-            await repaid.wait()
-            self._listening, self._heard = True, trio.current_time()
-            if session.ping < self._step:  # the peer has said that it waits for less
-                self._watched.end()
-                self._watch()
-            partial = session.partial
-            if not partial:
-                self._frame = NEVER
-            elif session.packets_in != self._begun[0] or partial >= self._begun[1] + CHUNK:
-                self._frame = self._heard + self._limits.stall
-                self._begun = session.packets_in, partial
-            else:  # while we do not listen it cannot come
-                self._frame += self._heard - paused
+        session, stream = self.session, self._stream
+        try:
+            while True:
+                await stream.arrival()
+                if self._owing:
+                    self._repaid = trio.Event()
+                    await self._repaid.wait()
+                data = await stream.receive()
+                if not data:
+                    return
+                self._listening, self._paused, self._owing = False, trio.current_time(), True
+                session.debt += len(data)
+                session.facet.enter(functools.partial(session.feed, data))
+        except _LOST:
+            return
 
     # ---------------------------------------------------------------------------------------------------- time
 

@@ -8,8 +8,9 @@ Source: ``docs/design/protocol.md``, "Framing and codecs".
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 import trio
 
@@ -30,8 +31,18 @@ class Stream(Protocol):
     def connection(self) -> str:
         """What both sides call it: the address of who has dialled; nothing where it has none that we know."""
 
+    @property
+    def direct(self) -> bool:
+        """Whether :meth:`send_now` can send something."""
+
+    async def arrival(self) -> None:
+        """Wait until there may be something to receive, if that can be known without taking it."""
+
     async def receive(self) -> bytes:
         """The next bytes; ``b""`` when the other side has ended."""
+
+    def send_now(self, packets: Sequence[bytes]) -> Sequence[bytes]:
+        """Send what is taken without a wait; returns what is left, to be sent before all else."""
 
     async def send(self, packets: Sequence[bytes]) -> None:
         """Send whole packets, in order."""
@@ -51,6 +62,19 @@ class Connection(Stream, Protocol):
         """Why it ended, if it has, and if it knows more than that: ``"its command ended with exit code 3"``."""
 
 
+class Indirect:
+    """A stream that is no socket itself: whatever it does may have to wait."""
+
+    direct: ClassVar[bool] = False
+
+    async def arrival(self) -> None:
+        """Nothing is known before it is taken."""
+
+    def send_now(self, packets: Sequence[bytes]) -> Sequence[bytes]:
+        """Nothing can be sent without a wait."""
+        return packets
+
+
 class ByteStream:
     """Packets one after the other, as bytes."""
 
@@ -59,14 +83,57 @@ class ByteStream:
         self.connection = connection
         self.ending = ""
         self._stream = stream
+        self._socket = stream.socket if isinstance(stream, trio.SocketStream) and os.name == "posix" else None
+
+    @property
+    def direct(self) -> bool:
+        """Whether it is a socket itself, and not something around one."""
+        return self._socket is not None
+
+    async def arrival(self) -> None:
+        """Wait until there may be something to receive, on a socket."""
+        if self._socket is not None:
+            await trio.lowlevel.wait_readable(self._descriptor(self._socket))
 
     async def receive(self) -> bytes:
         """The next bytes."""
         try:
-            return bytes(await self._stream.receive_some(CHUNK))
+            if self._socket is None:
+                return bytes(await self._stream.receive_some(CHUNK))
+            return await self._read(self._socket)
         except trio.BrokenResourceError as e:
             self.ending = self.ending or f"the connection was lost: {reason(e)}"
             raise
+
+    async def _read(self, socket: trio.socket.SocketType) -> bytes:
+        """As the stream itself does it, without a look that finds nothing after :meth:`arrival`."""
+        while True:
+            try:
+                return os.read(self._descriptor(socket), CHUNK)
+            except BlockingIOError:
+                await trio.lowlevel.wait_readable(self._descriptor(socket))
+            except OSError as e:
+                raise trio.BrokenResourceError("the socket is broken") from e
+
+    def send_now(self, packets: Sequence[bytes]) -> Sequence[bytes]:
+        """Send what a socket takes."""
+        if self._socket is None:
+            return packets
+        data = b"".join(packets)
+        try:
+            count = os.write(self._descriptor(self._socket), data)
+        except BlockingIOError:
+            count = 0
+        except OSError as e:
+            raise trio.BrokenResourceError("the socket is broken") from e
+        return () if count == len(data) else (data[count:],)
+
+    @staticmethod
+    def _descriptor(socket: trio.socket.SocketType) -> int:
+        descriptor = socket.fileno()
+        if descriptor < 0:
+            raise trio.ClosedResourceError("the connection is closed")
+        return descriptor
 
     async def send(self, packets: Sequence[bytes]) -> None:
         """Send them as one run of bytes."""

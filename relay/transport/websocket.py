@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 import trio
 
-from relay.transport.stream import CHUNK, reason
+from relay.transport.stream import CHUNK, Indirect, reason
 from syndicate.errors import SyndicateError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Refused(Exception):
         self.code = code
 
 
-class WebSocketStream:
+class WebSocketStream(Indirect):
     """Packets as frames over *stream*, after the handshake: :func:`ask` or :func:`answer`.
 
     *most* are the bytes of one message of the other side's.

@@ -109,6 +109,7 @@ class System:
     def __init__(self) -> None:
         self.queue: deque[Batch] = deque()
         self._postponed: deque[Batch] = deque()
+        self._after: list[Callable[[], None]] = []
         self.taken = 0
         """Events that were handled so far."""
         self.lanes: dict[Actor, Lane] = {}
@@ -180,6 +181,14 @@ class System:
         self._postponed.append((actor, events))
         if self.chronicle is not None:
             self.chronicle.comes(events)
+
+    def after_slice(self, fn: Callable[[], None]) -> None:
+        """Call *fn* once, in no turn, when the slice of turns that runs, or else the next one, is over.
+
+        So what many turns have to say to somebody outside is said at once.
+        """
+        self._after.append(fn)
+        self._awaken()
 
     def _look(self) -> None:
         """Let the pump look whether a signal has come; called wherever that strikes."""
@@ -423,6 +432,10 @@ class System:
         while True:
             self.signals.act()
             self.drain(SLICE)
+            if self._after:
+                calls, self._after = self._after, []
+                for call in calls:
+                    call()
             self._fire_timers()
             if self.failure is not None or self.interrupt is not None:
                 return

@@ -22,6 +22,7 @@ from relay.server.governor import Governor
 from relay.server.metrics import registry
 from relay.server.state import Census, SessionCounts
 from relay.transport import Stream
+from relay.transport.stream import Indirect
 from relay.web.assets import client
 from syndicate import ANY, Record, Ref, assert_, capture, on_message, open_system, send, sync
 from syndicate.actors.system import System
@@ -352,7 +353,7 @@ def test_without_the_libraries(monkeypatch: pytest.MonkeyPatch, missing: str, wh
 # ---------------------------------------------------------------------------------------------------- the parts
 
 
-class Fountain:
+class Fountain(Indirect):
     """A stream that always has something to give."""
 
     name = "fountain"

@@ -37,6 +37,7 @@ from relay.server.broker import Broker
 from relay.session.link import open_link
 from relay.session.session import Session
 from relay.transport import Address, Stream, open_stream
+from relay.transport.stream import Indirect
 from syndicate import (
     Entity,
     Record,
@@ -349,7 +350,7 @@ async def test_a_consumer_that_crawls(monkeypatch: pytest.MonkeyPatch) -> None:
 # ---------------------------------------------------------------------------------------------------- time
 
 
-class Fake:
+class Fake(Indirect):
     """A stream of a peer that is silent, or stuck, as a test likes."""
 
     name = "fake"
@@ -645,7 +646,7 @@ class _Resolved(Entity):
         self.client.use(ds)
 
 
-class Recorded:
+class Recorded(Indirect):
     """A stream that remembers what came in, and how much had gone out before it."""
 
     ending = ""
