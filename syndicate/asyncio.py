@@ -132,7 +132,7 @@ class System(actors.System):
             return
         try:
             self.signals.act()
-            self.drain(SLICE)
+            self.take_slice()
             self._fire_timers()
         except BaseException as error:
             self.interrupt = interrupt_in(error) or error

@@ -190,6 +190,14 @@ class System:
         self._after.append(fn)
         self._awaken()
 
+    def take_slice(self) -> None:
+        """Take turns for as long as a slice lasts, and then the calls of :meth:`after_slice`."""
+        self.drain(SLICE)
+        if self._after:
+            calls, self._after = self._after, []
+            for call in calls:
+                call()
+
     def _look(self) -> None:
         """Let the pump look whether a signal has come; called wherever that strikes."""
         if self._token is not None:
@@ -206,7 +214,7 @@ class System:
         """
         if self._parked and here.turn is None:
             try:
-                self.drain(SLICE)
+                self.take_slice()
             except BaseException as error:  # it ends the system, and not trio
                 self.interrupt = error
             if (
@@ -431,11 +439,7 @@ class System:
         """
         while True:
             self.signals.act()
-            self.drain(SLICE)
-            if self._after:
-                calls, self._after = self._after, []
-                for call in calls:
-                    call()
+            self.take_slice()
             self._fire_timers()
             if self.failure is not None or self.interrupt is not None:
                 return

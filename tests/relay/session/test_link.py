@@ -27,6 +27,7 @@ from relay.protocol.packets import (
     Nop,
     Packet,
     R,
+    S,
     TurnPacket,
     WireRef,
     liveness,
@@ -411,6 +412,44 @@ def published(system: System, entity: Entity) -> Ref:
     system.spawn(boot)
     system.drain()
     return made[0]
+
+
+class Sipping(Fake):
+    """A stream that takes what it has room for at once, and the rest after a wait, as a socket does."""
+
+    direct = True
+
+    def __init__(self, room: Iterable[int]) -> None:
+        super().__init__()
+        self.room = itertools.cycle(room)
+        self.looks = 0
+
+    def send_now(self, packets: Sequence[bytes]) -> Sequence[bytes]:
+        self.looks += 1
+        data = b"".join(packets)
+        size = min(next(self.room), len(data))
+        self.sent.extend((trio.current_time(), read(form)) for form in self._codec.feed(data[:size]))
+        return [data[size:]] if size < len(data) else []
+
+
+@pytest.mark.parametrize("room", [[1 << 20], [0], [3], [1 << 20, 3, 0, 70]])
+async def test_what_a_slice_of_turns_says_goes_out_at_once(system: System, room: list[int]) -> None:
+    """In order and whole, however much the stream takes without a wait; a slice is one look at the stream."""
+    stream = Sipping(room)
+    session = begin(system, stream)
+
+    def answers() -> list[int]:
+        return [entry[0] for _, packet in stream.sent if isinstance(packet, TurnPacket) for entry in packet.entries]
+
+    asked: list[int] = []
+    while len(asked) < 200:
+        some = range(len(asked), len(asked) + 20)
+        stream.say(*(TurnPacket([(0, (S, WireRef(MINE, number)))]) for number in some))
+        asked.extend(some)
+        await until(lambda: len(answers()) == len(asked))
+    assert answers() == asked
+    assert session.facet.alive
+    assert 5 <= stream.looks <= 20
 
 
 async def test_a_silent_stranger(system: System) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import shlex
 import socket
 import stat
+import struct
 import subprocess
 import sys
 from contextlib import suppress
@@ -115,6 +117,53 @@ async def test_half_close(scheme: str, size: int, tmp_path: Path, files: Files) 
         await stream.close()
         await stream.close()
     assert descriptors() == before
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "unix", "tls"])
+async def test_what_is_sent_at_once_and_the_rest_are_one_run_of_bytes(
+    scheme: str, tmp_path: Path, files: Files
+) -> None:
+    """A stream takes at once what the socket has room for, says what is left, and loses and doubles nothing."""
+    data = random.Random(1).randbytes(5_000_000)
+    before = descriptors()
+    at_once = 0
+    async with listening(door(scheme, tmp_path), tls=files.server) as listener:
+        stream = await open_stream(listener.address, tls=files.client)
+        for start in range(0, len(data), 500_000):
+            packets = [data[start : start + 100], data[start + 100 : start + 500_000]]
+            left = stream.send_now(packets)
+            at_once += sum(map(len, packets)) - sum(map(len, left))
+            if left:
+                await stream.send(left)
+        await stream.send_eof()
+        await stream.arrival()
+        assert await rest(stream) == data
+        assert (at_once > 0) is stream.direct is (scheme in ("tcp", "unix"))
+        await stream.close()
+        with pytest.raises(trio.ClosedResourceError):
+            await stream.send(stream.send_now([b"x"]))
+    assert descriptors() == before
+
+
+async def test_a_reset_is_a_lost_connection_wherever_it_is_met() -> None:
+    """Reading, waiting to read and sending at once all raise what the reader of a stream expects."""
+    async with listening(door("tcp", Path()), reset) as listener:
+        for _ in range(5):
+            stream = await open_stream(listener.address)
+            with pytest.raises(trio.BrokenResourceError):
+                await stream.arrival()
+                await stream.receive()
+            with pytest.raises(trio.BrokenResourceError):
+                for _ in range(3):
+                    stream.send_now([b"x"])
+            await stream.close()
+
+
+async def reset(stream: Stream) -> None:
+    """End a connection as an abrupt end of its process does."""
+    carrier: Any = stream
+    carrier._stream.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    await stream.close()
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "tls", "ws", "wss"])

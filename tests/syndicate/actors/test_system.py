@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeAlias
 
 import pytest
@@ -819,3 +820,29 @@ def test_observing_by_hand() -> None:
 
     settled(boot)
     assert log == [(1,)]
+
+
+async def test_calls_after_a_slice() -> None:
+    """They run once, in the order they were asked for, when the turns before them are over, and in none."""
+    trace: list[object] = []
+    async with open_system() as system:
+
+        def boot() -> None:
+            prevent_inert_check()
+            facet = current_facet()
+
+            def turn(left: int) -> None:
+                trace.append(left)
+                system.after_slice(lambda: trace.append((left, here.turn)))
+                if left:
+                    facet.enter(partial(turn, left - 1))
+
+            turn(3)
+
+        system.spawn(boot)
+        await system.settle()
+        assert trace == [3, 2, 1, 0, (3, None), (2, None), (1, None), (0, None)]
+        system.after_slice(lambda: trace.append("asked for outside"))
+        await system.settle()
+        while trace[-1] != "asked for outside":  # noqa: ASYNC110 - the pump is to wake up by itself
+            await trio.sleep(0)
