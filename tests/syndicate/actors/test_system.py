@@ -16,6 +16,7 @@ from typing import Any, TypeAlias
 
 import pytest
 import trio
+import trio.lowlevel
 import trio.testing
 
 from syndicate import (
@@ -844,5 +845,5 @@ async def test_calls_after_a_slice() -> None:
         assert trace == [3, 2, 1, 0, (3, None), (2, None), (1, None), (0, None)]
         system.after_slice(lambda: trace.append("asked for outside"))
         await system.settle()
-        while trace[-1] != "asked for outside":  # noqa: ASYNC110 - the pump is to wake up by itself
-            await trio.sleep(0)
+        while trace[-1] != "asked for outside":
+            await trio.lowlevel.checkpoint()
