@@ -150,8 +150,8 @@ async def test_a_reset_is_a_lost_connection_wherever_it_is_met() -> None:
     async with listening(door("tcp", Path()), reset) as listener:
         for _ in range(5):
             stream = await open_stream(listener.address)
+            await stream.arrival()
             with pytest.raises(trio.BrokenResourceError):
-                await stream.arrival()
                 await stream.receive()
             with pytest.raises(trio.BrokenResourceError):
                 stream.send_now([b"x"])
