@@ -39,7 +39,8 @@ from syndicate.actors import system as actors
 from syndicate.actors.actor import Actor, Task
 from syndicate.actors.field import dataflow
 from syndicate.actors.portal import Feed, Happening, Portal, Remote, ask, opener, snapshot
-from syndicate.actors.system import SLICE, interrupt_in
+from syndicate.actors.signals import interrupt_in
+from syndicate.actors.system import SLICE
 from syndicate.actors.turn import expect_function, here
 from syndicate.actors.verbs import assert_, current_facet, stop
 from syndicate.errors import AlreadyRunning, ConnectError, InTurn, SystemStopped

@@ -174,3 +174,14 @@ def _tell(kind: type[BaseException], error: BaseException, at: TracebackType | N
         sys.__excepthook__(kind, error, at)
     else:
         print(kind.__name__, file=sys.stderr)
+
+
+def interrupt_in(error: BaseException) -> BaseException | None:
+    """The Ctrl-C or ``sys.exit()`` that *error* is, or that is in the groups which nurseries make of it.
+
+    >>> interrupt_in(BaseExceptionGroup("", [ValueError(), BaseExceptionGroup("", [SystemExit(3)])]))
+    SystemExit(3)
+    """
+    if isinstance(error, BaseExceptionGroup):
+        return next(filter(None, map(interrupt_in, error.exceptions)), None)
+    return error if isinstance(error, (KeyboardInterrupt, SystemExit)) else None

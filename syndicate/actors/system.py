@@ -34,7 +34,7 @@ import trio
 
 from syndicate.actors.actor import Actor, Task, Timer
 from syndicate.actors.lane import LARGE, Lane
-from syndicate.actors.signals import Signals
+from syndicate.actors.signals import Signals, interrupt_in
 from syndicate.actors.trace import Action, Started, Stopped, Trace, Tracer, Turned
 from syndicate.actors.turn import Batch, Turn, expect_function, here
 from syndicate.collector import seldom
@@ -532,17 +532,6 @@ class System:
         if error is not failure and isinstance(failure, Exception) and not self.embedded:
             logger().error("a program that was told to end has failed", exc_info=failure)
         return error
-
-
-def interrupt_in(error: BaseException) -> BaseException | None:
-    """The Ctrl-C or ``sys.exit()`` that *error* is, or that is in the groups which nurseries make of it.
-
-    >>> interrupt_in(BaseExceptionGroup("", [ValueError(), BaseExceptionGroup("", [SystemExit(3)])]))
-    SystemExit(3)
-    """
-    if isinstance(error, BaseExceptionGroup):
-        return next(filter(None, map(interrupt_in, error.exceptions)), None)
-    return error if isinstance(error, (KeyboardInterrupt, SystemExit)) else None
 
 
 def describe(actor: HomeActor, events: list[Event]) -> Iterator[tuple[str, str, Value]]:
