@@ -8,6 +8,8 @@ SHELL := bash
 
 PYTHON_BIN := .venv/bin/python
 PEERS := pathway pydbsp duckdb polars clingo pydatalog
+# Many tests wait: for processes, for time to pass.  So there are more than cores.
+WORKERS := $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n < 4 ? 2 * n : n < 8 ? n : 8)))
 CODE := $(wildcard syndicate relay tests examples benchmarks)
 
 # The environment is to hold what constraints.txt says, whatever the shell's own settings for Python and pip.
@@ -31,7 +33,7 @@ demo: .venv/stamps/demo java ## the main job: who is in the air? (flights, by Sp
 
 .PHONY: test
 test: .venv/stamps/dev .peers/syndicate-py/stamp java ## all tests
-	@$(PYTHON_BIN) -m pytest --numprocesses auto --maxprocesses 8 --dist loadgroup || { \
+	@$(PYTHON_BIN) -m pytest --numprocesses $(WORKERS) --dist loadgroup || { \
 	    [ $$? -eq 1 ] && echo "Once more, by themselves and one by one, those that failed:" && \
 	    $(PYTHON_BIN) -m pytest --last-failed --last-failed-no-failures none; }
 
@@ -48,7 +50,7 @@ native: .venv/stamps/dev ## build the native kernels anew, after a change of the
 
 .PHONY: pure
 pure: .venv/stamps/dev .peers/syndicate-py/stamp ## the tests of what has native kernels, as pure Python
-	@SYNDICATE_PURE=1 $(PYTHON_BIN) -m pytest --numprocesses auto --maxprocesses 8 --dist loadgroup \
+	@SYNDICATE_PURE=1 $(PYTHON_BIN) -m pytest --numprocesses $(WORKERS) --dist loadgroup \
 	    syndicate/values syndicate/index syndicate/actors tests/syndicate/values tests/syndicate/index tests/syndicate/actors \
 	    tests/relay/session tests/test_model.py
 

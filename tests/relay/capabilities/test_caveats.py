@@ -63,11 +63,11 @@ def passed(value: Any, *caveats: str | Any) -> Any:
 # ---------------------------------------------------------------------------------------------------- the oracle
 
 
-def test_200000_pairs_agree_with_the_oracle() -> None:
+def test_thousands_of_pairs_agree_with_the_oracle() -> None:
     """What a chain of caveats makes of a value is what the oracle makes of it."""
     chance = Chance(1, REFS)
     let_through = changed = 0
-    for _ in range(20_000):
+    for _ in range(7_000):
         like = chance.value()
         chain = [chance.caveat(like) for _ in range(chance.rng.choice((1, 1, 1, 2, 2, 3)))]
         forms = [freeze(caveat) for caveat in chain]
@@ -79,8 +79,8 @@ def test_200000_pairs_agree_with_the_oracle() -> None:
             assert (None if form is None else model(thaw(form))) == expected, (chain, value)
             let_through += form is not None
             changed += form is not None and expected != model(value)
-    assert 40_000 < let_through < 160_000, "or else the test says little"
-    assert changed > 10_000
+    assert 14_000 < let_through < 56_000, "or else the test says little"
+    assert changed > 3_500
 
 
 def test_what_is_malformed_agrees_with_the_oracle() -> None:
@@ -201,7 +201,7 @@ def test_what_is_not_understood_drops_everything(caveat: str) -> None:
 def test_unknown_caveats_drop_whatever_comes() -> None:
     """Of 20,000 random values none passes a random caveat of no known kind."""
     chance = Chance(3)
-    for _ in range(20_000):
+    for _ in range(7_000):
         unknown = freeze(Record(chance.rng.choice(("expires", "and", "bind", "Or", "rejects")), [chance.value(1)]))
         assert rewrite([unknown], freeze(chance.value(2))) is None
 

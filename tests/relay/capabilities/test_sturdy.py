@@ -145,7 +145,7 @@ def forge(rng: random.Random, chance: Chance, made: SturdyRef, key: bytes) -> St
             return forged
 
 
-def test_100000_forgeries() -> None:
+def test_thousands_of_forgeries() -> None:
     """None is accepted, and each of the references that they were made from is."""
     rng, chance = random.Random(1), Chance(5)
     good = []
@@ -155,7 +155,7 @@ def test_100000_forgeries() -> None:
             caveats = [Record("reject", [Record("lit", [[i, chance.value(1)]])]) for i in range(count)]
             good.append(mint(oid, KEY).attenuate(*caveats))
     accepted = 0
-    for i in range(100_000):
+    for i in range(25_000):
         made = good[i % len(good)]
         accepted += valid(forge(rng, chance, made, KEY), KEY)
     assert accepted == 0

@@ -315,7 +315,7 @@ def test_an_exception_in_a_nested_facet_restores_the_context() -> None:
 
 # ---------------------------------------------------------------------------------------------------- depth
 
-DEPTH = 100_000
+DEPTH = 20_000
 
 
 def _chain(depth: int, furnish: Callable[[int], object]) -> list[Facet]:

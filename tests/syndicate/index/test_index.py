@@ -85,7 +85,7 @@ def test_each_pair_of_value_and_pattern(hot: int, monkeypatch: pytest.MonkeyPatc
     """One value, one pattern: the index tells what the naive matcher says, whichever came first, also of a message."""
     heat(monkeypatch, hot)
 
-    @settings(max_examples=120, deadline=None)
+    @settings(max_examples=60, deadline=None)
     @given(st.data())
     def agree(data: st.DataObject) -> None:
         pool = data.draw(st.lists(values(), min_size=1, max_size=4))
@@ -365,10 +365,10 @@ class Machine(RuleBasedStateMachine):
 
 @pytest.mark.parametrize("hot", [2, compiled.HOT])
 def test_random_operations(hot: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over 10,000 random operations: each observer hears in order what the naive model says, and nothing is left."""
+    """Over 5,000 random operations: each observer hears in order what the naive model says, and nothing is left."""
     heat(monkeypatch, hot)
     STEPS.clear()
-    bounds = settings(max_examples=220, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
+    bounds = settings(max_examples=110, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck))
     run_state_machine_as_test(Machine, settings=bounds)
     print(f"{STEPS.total():,} operations with HOT = {hot}")
     assert STEPS.total() >= 46 * bounds.max_examples
