@@ -250,7 +250,8 @@ async def test_a_consumer_that_stops_reading(monkeypatch: pytest.MonkeyPatch) ->
         assert session.reason is None
         assert session.burden == 0
         assert session.statistics().collapsed > many * times / 2
-        print(f"a round of {many}: alone {sorted(alone)[2]:.3f} s, beside a stalled peer {sorted(stalled)[times // 2]:.3f} s")
+        beside = sorted(stalled)[times // 2]
+        print(f"a round of {many}: alone {sorted(alone)[2]:.3f} s, beside a stalled peer {beside:.3f} s")
         peer.least = math.inf
         told = peer.told
         await peer.read_until(lambda: session.statistics().waiting_bytes == 0)
