@@ -8,6 +8,7 @@ SHELL := bash
 
 PYTHON_BIN := .venv/bin/python
 PEERS := pathway pydbsp duckdb polars clingo pydatalog
+COMPILED := syndicate-server syndicate-rs differential loadgen
 # Many tests wait: for processes, for time to pass.  So there are more than cores.
 WORKERS := $(shell n=$$(nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((n < 4 ? 2 * n : n < 8 ? n : 8)))
 CODE := $(wildcard syndicate relay tests examples benchmarks)
@@ -55,12 +56,13 @@ pure: .venv/stamps/dev .peers/syndicate-py/stamp ## the tests of what has native
 	    tests/relay/session tests/test_model.py
 
 .PHONY: bench
-bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) java ## the benchmarks, side by side with peers
+bench: .venv/stamps/dev .peers/syndicate-py/stamp $(PEERS:%=.peers/%/stamp) $(COMPILED:%=.peers/%/stamp) java ## the benchmarks, side by side with peers
 	@$(PYTHON_BIN) -m benchmarks
 	@$(PYTHON_BIN) -m benchmarks.flow
 	@$(PYTHON_BIN) -m benchmarks.spark
 	@$(PYTHON_BIN) -m benchmarks.bloom
 	@$(PYTHON_BIN) -m benchmarks.dedalus
+	@$(PYTHON_BIN) -m benchmarks.compiled
 
 .PHONY: seeds
 seeds: .venv/stamps/dev ## whole systems in simulated worlds: 2,000 seeds, two processes
@@ -184,6 +186,25 @@ LAKES := org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,io.delta:delta
 	    .peers/lakes/bin/python -m pip install --editable '.[spark,test]' $(progress) || $(failed)
 	@.peers/lakes/bin/python -m tests.syndicate.spark.lakes.jars $(LAKES) .peers/lakes || $(failed)
 	@touch $@
+
+# The peers in Rust, and the load generator in Go.  As below, one that cannot be built is left out, and the tables say why.
+.peers/syndicate-server/stamp:
+	@mkdir -p $(@D) && rm -f $(@D)/absent
+	@if RUSTC_BOOTSTRAP=1 cargo install syndicate-server --version 0.50.1 --locked --root $(@D) $(progress); then \
+	    echo 0.50.1 > $(@D)/version; touch $@; \
+	else echo "cargo could not build it (it needs Rust)" | tee $(@D)/absent >&2; fi
+
+.peers/syndicate-rs/stamp .peers/differential/stamp: .peers/%/stamp: benchmarks/peers/%/Cargo.toml benchmarks/peers/%/src/main.rs
+	@mkdir -p $(@D) && rm -f $(@D)/absent
+	@if RUSTC_BOOTSTRAP=1 cargo build --release --manifest-path $< --target-dir $(@D)/target $(progress); then \
+	    grep -m 1 -E '^(syndicate|differential-dataflow) *=' $< | tr -d '"' > $(@D)/version; touch $@; \
+	else echo "cargo could not build it (it needs Rust)" | tee $(@D)/absent >&2; fi
+
+.peers/loadgen/stamp: benchmarks/peers/brokers/loadgen.go
+	@mkdir -p $(@D) && rm -f $(@D)/absent
+	@if (cd benchmarks/peers/brokers && go build -o ../../../$(@D)/loadgen .); then \
+	    echo "of benchmarks/peers, in Go" > $(@D)/version; touch $@; \
+	else echo "go could not build it (it needs Go 1.21)" | tee $(@D)/absent >&2; fi
 
 # The peers of the flow and dedalus benchmarks, one in each .peers/<name>.  One that cannot be installed is left out, and
 # the tables say why: that is what `absent` is for; make tries it again next time.  pydbsp needs Python 3.12 or newer.

@@ -87,7 +87,11 @@ class Data:
     def is_right(self, rows: Iterable[Iterable[int]]) -> bool:
         """Whether these, in any order, are the whole result now, each row as often as it occurs."""
         found = sorted(tuple(map(int, row)) for row in rows)
-        return found == sorted(_ANSWERS[self.workload](self.now, self.keys))
+        return found == sorted(self.answer())
+
+    def answer(self) -> Iterator[tuple[int, ...]]:
+        """The rows of the whole result now."""
+        return _ANSWERS[self.workload](self.now, self.keys)
 
 
 def _join(sides: list[list[Row]], keys: int) -> Iterator[tuple[int, ...]]:

@@ -112,6 +112,10 @@ def installed(names: Sequence[str]) -> tuple[dict[str, str], dict[str, str]]:
     absent: dict[str, str] = {}
     for name in names:
         home = ROOT / ".peers" / name
+        built = home / "version"  # of what is no Python
+        if built.exists():
+            versions[name] = built.read_text().strip()
+            continue
         try:
             command = [str(home / "bin/python"), "-E", "-c", _VERSION, name]
             done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -214,7 +218,7 @@ class Bench:
 
     *cases* answers the cases, with ``quick`` or not; *command* makes a process of an engine and a case; *section*
     writes the tables, of what was measured, the surroundings, versions of peers, and why others are absent.  *once* are
-    engines that are measured in the first round only.
+    engines that are measured in the first round only; *absent* says why other peers are not there.
     """
 
     name: str
@@ -224,6 +228,7 @@ class Bench:
     section: Callable[[list[Measured], Surroundings, dict[str, str], dict[str, str]], str]
     peers: tuple[str, ...] = ()
     once: frozenset[str] = frozenset()
+    absent: Callable[[], dict[str, str]] = dict
 
     def as_command(self) -> click.Command:
         """The command, with the options that all benchmarks have."""
@@ -262,6 +267,7 @@ class Bench:
             click.echo("\n".join(case.key for case in chosen))
             return
         versions, absent = installed(self.peers)
+        absent |= self.absent()
         rounds = rounds or (1 if quick else 3)
         around = surroundings(shlex.join(["python", "-m", f"benchmarks.{self.name}", *sys.argv[1:]]), rounds, None)
         results = take_turns(
