@@ -67,10 +67,10 @@ INSIDE = {
         interface_override schema program repl network reflection library
     """,
     "syndicate.bloom.insight": """
-        arrival memory merging resending spacetime unmarked calm why why_not introspection history plot
+        arrival memory merging resending spacetime unmarked calm orders why why_not introspection history plot
     """,
     "syndicate.bloom.library": """
-        cart causal delivery election paths shopper store voting carts commit
+        cart causal delivery election paths sealing shopper store voting carts commit paxos
     """,
     "syndicate.bloom.rules": """
         method_result closure column embedded refusing aggregate mark side head unused join capture abstract_value

@@ -120,6 +120,20 @@ def test_check() -> None:
     )
 
 
+@pytest.mark.usefixtures("carts")
+def test_check_prove() -> None:
+    """Two orders of the same messages, and what would help; a program without points of order has neither."""
+    done = bloom("check", "carts:Cart", "--prove", "--messages", "2", "--seconds", "60")
+    assert done.exit_code == 0, done.output
+    assert "two orders of the same messages, after which total differs\n  tick 1: action (" in done.stdout
+    assert "what would remove points of order\n" in done.stdout
+    shown = json.loads(bloom("check", "carts:Cart", "--prove", "--seconds", "60", "--json").stdout)
+    one, other = shown["orders"]["total"]["schedules"]
+    assert one["end"] != other["end"]
+    assert shown["points_of_order"][0]["coordination"] in {"sealing", "sequencing", "consensus"}
+    assert json.loads(bloom("check", "carts.py:Log", "--prove", "--json").stdout)["orders"] == {}
+
+
 def test_plot(carts: Path) -> None:
     """In each form, to standard output or a file."""
     assert bloom("plot", "carts:Cart").stdout.startswith("flowchart LR\n")

@@ -11,6 +11,7 @@ import click
 from relay.cli.rules.program import find_bloom, find_dedalus, make
 from relay.cli.rules.verb import Verb
 from syndicate.bloom.insight.calm import Calm, Output, Point
+from syndicate.bloom.insight.orders import MESSAGES, SECONDS, Search, search_orders
 from syndicate.bloom.insight.unmarked import unmarked
 from syndicate.dedalus import Diagnostic
 from syndicate.errors import DedalusSyntax
@@ -22,28 +23,71 @@ Examples:
   syndicate rules check carts.py:Cart
   syndicate rules check carts.py:Cart --json | jq '.outputs[] | select(.verdict == "diffluent").name'
   syndicate rules check carts.py:Cart --confluent     (exit with 1 unless all outputs are)
+  syndicate rules check carts.py:Cart --prove         (two orders of the same messages that end differently)
 """
 
 
 @check.program("bloom", _BLOOM)
 @click.argument("program", metavar="MODULE:CLASS")
 @click.option("--confluent", is_flag=True, help="Exit with 1 unless all outputs are confluent.")
+@click.option("--prove", is_flag=True, help="Show two orders of the same messages after which they differ.")
+@click.option("--messages", type=click.IntRange(1, 5), default=MESSAGES, show_default=True, metavar="N",
+              help="So many messages at most, with --prove.")  # fmt: skip
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), default=SECONDS, show_default=True, metavar="S",
+              help="Time to look for them, with --prove.")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: program, points_of_order, outputs.")
-def check_bloom(program: str, confluent: bool, as_json: bool) -> None:
+def check_bloom(program: str, confluent: bool, prove: bool, messages: int, seconds: float, as_json: bool) -> None:
     """Compile a program, and say which outputs are the same whatever order messages come in.
 
-    MODULE:CLASS is a class of rules in a module, or in a file: shop.carts:Cart, carts.py:Cart.
+    MODULE:CLASS is a class of rules in a module, or in a file: shop.carts:Cart, carts.py:Cart.  With --prove, what is
+    not confluent is run on a few messages in all orders, and two that end differently are shown; that none is found
+    proves nothing.
     """
-    instance = make(find_bloom(program))
+    kind = find_bloom(program)
+    instance = make(kind)
     calm = instance.calm()
+    search = None
+    if prove:
+        names = [output.name for output in calm.outputs if output.verdict in ("diffluent", "unknown")]
+        search = search_orders(lambda: make(kind, clock=lambda: 0.0), names, messages=messages, seconds=seconds)
     lacking, stray = instance.underspecified(), unmarked(instance)
     if as_json:
-        click.echo(json.dumps({**_shown(calm), "underspecified": lacking, "unmarked": stray}))
+        orders = {} if search is None else {"orders": _orders(calm, search)}
+        click.echo(json.dumps({**_shown(calm), **orders, "underspecified": lacking, "unmarked": stray}))
     else:
         click.echo(str(calm))
+        if search is not None:
+            _tell(calm, search)
         for name, what in lacking + stray:
             click.echo(f"note: {name}: {what}")
     sys.exit(1 if confluent and not calm.confluent else 0)
+
+
+def _orders(calm: Calm, search: Search) -> dict[str, object]:
+    """What was found of each output; null where nothing was."""
+    unsure = [output.name for output in calm.outputs if output.verdict in ("diffluent", "unknown")]
+    return {name: search[name].to_json() if name in search else None for name in unsure}
+
+
+def _tell(calm: Calm, search: Search) -> None:
+    """Two orders for each output that is not confluent; and what would help."""
+    for output in calm.outputs:
+        if output.name in search:
+            click.echo(f"two orders of the same messages, after which {output.name} differs")
+            for line in str(search[output.name]).splitlines():
+                click.echo(f"  {line}")
+        elif output.verdict == "diffluent":
+            click.echo(
+                f"{output.name}: no two orders were found ({search.effort}): this is no proof that there are none"
+            )
+        elif output.verdict == "unknown":
+            click.echo(f"{output.name}: unknown: no two orders were found ({search.effort})")
+    advice = [(point, point.coordination) for point in calm.points if point.asynchronous]
+    if any(how for _, how in advice):
+        click.echo("what would remove points of order")
+    for point, how in advice:
+        if how is not None:
+            click.echo(f"  {point.place}: {how[0]}: {how[1]}")
 
 
 def _shown(calm: Calm) -> dict[str, object]:
@@ -74,6 +118,7 @@ def _point(point: Point) -> dict[str, object]:
         "of": list(point.hazard.of),
         "with": list(point.hazard.with_),
         "asynchronous": list(point.asynchronous),
+        "coordination": None if point.coordination is None else point.coordination[0],
     }
 
 

@@ -76,6 +76,8 @@ class Point:
     rule: Rule
     hazard: Hazard
     asynchronous: tuple[str, ...]
+    feeds_itself: bool = False
+    """Whether what it must see all of depends on what it derives, over time."""
 
     @property
     def place(self) -> str:
@@ -110,6 +112,31 @@ class Point:
                 return f"what {why} does with {of} cannot be seen"
             case why:
                 return f"the {why} must see all of {of}"
+
+    @property
+    def coordination(self) -> tuple[str, str] | None:
+        """What would remove it, by its name in the field, and how; None where nothing needs to be done."""
+        hazard, of = self.hazard, named(self.hazard.of)
+        match hazard.why:
+            case "resending" | Unseen():
+                return None
+            case "race":
+                return "sequencing", f"keep {of} in a table, or give all replicas one order of it: library.paxos"
+            case "deletion" | "replacement":
+                return (
+                    "sequencing",
+                    f"one order of what goes into {self.rule.head}: library.paxos; or a lattice",
+                )
+            case "clock":
+                return "sequencing", "a time that comes with the row, in place of the clock"
+            case "function of merged rows":
+                return "sealing", f"look into rows of {of} when all parts of one are there"
+        if self.feeds_itself:
+            return "consensus", f"{self.rule.head} decides once among what comes: library.paxos"
+        return (
+            "sealing",
+            f"say when all of {of} is there: library.sealing; or a quorum: library.voting",
+        )
 
     def needs(self) -> str:
         """What it waits for."""
@@ -231,7 +258,10 @@ def analyse(program: Instantiated) -> Calm:
             read[rule.head] = None
         clock = ["now"] if "now" in read else []
         reached = tuple(dict.fromkeys([*clock, *(source for name in read for source in sources[name])]))
-        points += [Point(rule, hazard, reached) for hazard in hazards[rule]]
+        points += [
+            Point(rule, hazard, reached, any(rule.head in reach[name] for name in hazard.of))
+            for hazard in hazards[rule]
+        ]
     labels, at_rest = _labels(kinds, rules, hazards), _labels(kinds, rules, _settled(hazards))
     outputs = {}
     for name in kinds:

@@ -5,6 +5,8 @@
 * :mod:`voting`: a quorum of a fixed electorate, counted by lattices.
 * :mod:`commit`: two-phase commit, by a unanimous vote.
 * :mod:`election`: one leader in each term, by a majority, and another when it is heard of no more.
+* :mod:`paxos`: for each slot one value, by consensus, and a log of commands on it.
+* :mod:`sealing`: parts that are looked at when all of them is there.
 * :mod:`cart`, :mod:`carts`, :mod:`shopper`: the shopping carts of the Bloom papers, and who fills them.
 * :mod:`store`: replicas that keep versions under vector clocks; quorums, siblings, read repair.
 * :mod:`paths`: shortest paths that stay short as links come.
