@@ -88,6 +88,10 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java
 verdicts: .venv/stamps/dev ## 10,000 random Dedalus programs each for verify, explore and confluence: solver, searches, brute force (half an hour)
 	@for what in verify explore confluence; do $(PYTHON_BIN) -m tests.verdicts $$what --programs 10000 || exit 1; done
 
+.PHONY: calm
+calm: .venv/stamps/dev ## 20,000 random programs in Bloom over ten orders each: what is called confluent must not differ (hours)
+	@$(PYTHON_BIN) -m tests.calm --programs 20000
+
 .PHONY: hostile
 hostile: .venv/stamps/dev ## attacks on a server that runs: what each spends, what the server holds, what others wait
 	@$(PYTHON_BIN) -m tests.relay.hostile --seconds 5

@@ -87,7 +87,7 @@ INSIDE = {
         influence space outcome replay extreme stability bounds state arrivals symbolic explorer asking
     """,
     "syndicate.dedalus.verify": """
-        faults choosing cone ground lineage counterexample search symbolic verdict
+        faults choosing cone ground lineage counterexample search symbolic induction verdict
     """,
     "syndicate.flow": """
         element node time comparison properties undo zset aggregates predicate trace encoding stream vectorised

@@ -67,6 +67,7 @@ from syndicate.dedalus.quiescence import Restless, restless
 from syndicate.dedalus.run import MAX_STEPS, Facts, run
 from syndicate.dedalus.schedule import DELIVERIES, Clock, Delivery, Schedule
 from syndicate.dedalus.solving import solver
+from syndicate.dedalus.verify.induction import LOOKING_BACK, Proof, prove
 from syndicate.dedalus.verify.verdict import Bounds, Verdict, observing, specified, verify
 from syndicate.errors import DedalusRejected, DedalusSyntax, FactError, ScheduleError
 from syndicate.flow.circuit import Circuit
@@ -321,6 +322,27 @@ class Program:
         self.accept(strict=strict, specification=specified(**bounds))
         rules = self.core()
         return verify(rules, events=_fit(arities(rules), events), **bounds)
+
+    def prove(
+        self,
+        invariant: str,
+        *,
+        start: int = 1,
+        depth: int = LOOKING_BACK,
+        seconds: float | None = None,
+        strict: bool = False,
+    ) -> Proof:
+        """Whether a relation whose rows are violations never has one, for all times and whatever is lost or late.
+
+        By induction: no timestep breaks it if the *depth* before did not.  What cannot be proved is *unknown*.  Raises
+        what :meth:`run` does, and :class:`Unverifiable` without clingo.
+
+        >>> switch = Program.parse("on(1)@1; off(L)@next :- on(L); on(L)@next :- off(L); both(L) :- on(L), off(L);")
+        >>> switch.prove("both").verdict
+        'proved'
+        """
+        self.accept(strict=strict, specification=[invariant])
+        return prove(self.core(), invariant, start=start, depth=depth, seconds=seconds)
 
 
 def _in_order(start: int, until: int, delivery: str) -> None:

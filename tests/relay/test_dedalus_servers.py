@@ -112,9 +112,16 @@ def test_live_and_in_one_place(server: Server, node: Node, file: Path, tmp_path:
             assert told[time] == {str(atom) for atom in there if atom.terms[0] == Constant(place)}
     assert len(model.messages) > 20
 
-    done = CliRunner().invoke(dedalus, ["together", str(file), *(str(tmp_path / place) for place in places), "--json"])
+    was, found = str(tmp_path / "was.json"), [str(tmp_path / place) for place in places]
+    done = CliRunner().invoke(dedalus, ["together", str(file), *found, "--output", was, "--json"])
     assert done.exit_code == 0
     assert json.loads(done.stdout) == json.loads(json.dumps(model.to_json()))
+    again = ["run", str(file), "--schedule", was, "--until", str(model.until), "--json"]
+    assert json.loads(CliRunner().invoke(dedalus, again).stdout) == json.loads(done.stdout)
+    asked = ["verify", str(file), "--eff", "0", "--nodes", "a,b,c", "--invariant", "lucky", "--json"]
+    near = json.loads(CliRunner().invoke(dedalus, [*asked, "--around", was]).stdout)
+    bare = json.loads(CliRunner().invoke(dedalus, [*asked, "--eot", "3"]).stdout)
+    assert (near["violation_exists"], bare["violation_exists"]) == (True, False)
 
 
 def test_live_within_and_without(server: Server, node: Node, file: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Final, TextIO
 
 import click
 
-from relay.cli.rules.program import find_dedalus
+from relay.cli.rules.program import find_dedalus, write
 from relay.cli.rules.running import as_json_line, as_text, derived, show_changes
 from relay.cli.rules.verb import FAMILY, Verb
 from relay.cli.target import Target, find_target, target_options
@@ -25,7 +25,7 @@ from syndicate.dedalus import Agent, EventLog, Program
 from syndicate.dedalus import together as together_of
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
 from syndicate.dedalus.live import Instance
-from syndicate.dedalus.live.event_log import LogWriter
+from syndicate.dedalus.live.event_log import LogWriter, rerun_to_json
 from syndicate.dedalus.model import Model
 from syndicate.dedalus.net import nodes_of
 from syndicate.dedalus.parse import parse
@@ -191,14 +191,18 @@ _TOGETHER: Final = """\b
 Examples:
   syndicate rules together gossip.ded a.log b.log
   syndicate rules together gossip.ded a.log b.log --json | jq .known
+  syndicate rules together gossip.ded a.log b.log --output was.json
+  syndicate rules run gossip.ded --schedule was.json --until 9 --diagram text
+  syndicate rules verify gossip.ded --around was.json --eff 5 --nodes a,b
 """
 
 
 @together.program("dedalus", _TOGETHER)
 @click.argument("program", metavar="FILE")
 @click.argument("files", metavar="LOG...", nargs=-1, required=True)
+@click.option("--output", metavar="RUN.json", help="Write it as a schedule with events, for run, why and verify.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: {relation: {time: rows}}.")
-def together_dedalus(program: str, files: tuple[str, ...], as_json: bool) -> None:
+def together_dedalus(program: str, files: tuple[str, ...], output: str | None, as_json: bool) -> None:
     """Run a program as it ran live, in one place: by what `live --record` wrote at all locations.
 
     Prints what came (+) and went (-), as `live` did, and what was sent.  Nothing is known of a location without an
@@ -206,7 +210,10 @@ def together_dedalus(program: str, files: tuple[str, ...], as_json: bool) -> Non
     """
     loaded = find_dedalus(program)
     logs = list(map(EventLog.load, files))
-    model = loaded.run(**together_of(logs))
+    rerun = together_of(logs)
+    model = loaded.run(**rerun)
+    if output is not None:
+        write(json.dumps(rerun_to_json(rerun)), output)
     for place in sorted(_unknown(loaded, model, {log.location for log in logs}), key=repr):
         reason = "what happened there, and when it got what was sent to it, is unknown"
         _note(f"no event log is of {place}: {reason}")

@@ -108,6 +108,22 @@ def read_schedule(path: str, *, default: int | None = 1) -> Schedule:
         raise ScheduleError(f"{path}: {error}") from None
 
 
+def read_events(path: str) -> dict[int, dict[str, list[tuple[Value, ...]]]]:
+    """The facts from outside in the JSON file of a schedule, by time and relation; raises :class:`ScheduleError`."""
+    read_schedule(path)
+    events = json.loads(Path(path).read_text(encoding="utf-8")).get("events", {})
+    try:
+        return {int(time): {name: list(map(tuple, rows)) for name, rows in new.items()} for time, new in events.items()}
+    except (AttributeError, TypeError, ValueError):
+        raise ScheduleError(f'{path}: "events" are {{"time": {{"relation": [[..], ..]}}}}') from None
+
+
+def read_until(path: str) -> int | None:
+    """The last timestep of the run that a JSON file has, if it says that."""
+    until = json.loads(Path(path).read_text(encoding="utf-8")).get("until")
+    return until if type(until) is int else None
+
+
 def run_ticks(program: Bloom, lines: TextIO | None, ticks: int) -> None:
     """Let a program tick until it rests, with the rows that *lines* bring; a note if it takes more than *ticks*."""
     coming: dict[int, list[tuple[str, list[Value]]]] = {}

@@ -11,7 +11,7 @@ from typing import Final
 import click
 from attrs import frozen
 
-from relay.cli.rules.program import read_schedule
+from relay.cli.rules.program import read_events, read_schedule
 from syndicate.dedalus import Model, Net, Program
 from syndicate.dedalus.ast import Atom, Constant, Row, Rule, Value
 from syndicate.dedalus.net import STOPS, Stop, check_nodes, nodes_of
@@ -79,6 +79,7 @@ class RunOptions:
             until,
             seed=self.seed,
             schedule=said,
+            events=None if self.schedule is None else read_events(self.schedule),
             delivery=self.delivery,
             strict=self.strict,
             net=self.net,

@@ -6,12 +6,12 @@ import json
 import signal
 import sys
 import time
-from typing import Final, Unpack
+from typing import Final, NoReturn, Unpack
 
 import click
 from attrs import define, field
 
-from relay.cli.rules.program import find_dedalus, write
+from relay.cli.rules.program import find_dedalus, read_events, read_until, write
 from relay.cli.rules.running import nodes_named
 from relay.cli.rules.verb import Verb
 from syndicate.dedalus import Verdict
@@ -20,6 +20,7 @@ from syndicate.dedalus.net import check_nodes
 from syndicate.dedalus.solving.solver import ENGINES, INSTALL
 from syndicate.dedalus.timeline import Chosen
 from syndicate.dedalus.verify.counterexample import Progress
+from syndicate.dedalus.verify.induction import LOOKING_BACK
 from syndicate.dedalus.verify.verdict import MAX_RUNS, Bounds
 from syndicate.dedalus.why.derivation import shown
 
@@ -40,6 +41,7 @@ Examples:
   syndicate rules run retry.ded --until 6 --schedule bad.json --diagram text
   syndicate rules verify lock.ded --eot 8 --eff 4 --nodes a,b --invariant two_owners --json
   syndicate rules verify lock.ded --eot 8 --eff 0 --delay 2 --nodes a,b --invariant two_owners
+  syndicate rules verify lock.ded --prove --invariant two_owners     (for all times, without bounds)
   syndicate rules verify lock.ded --eot 8 --eff 0 --restarts 1 --partitions 1 --nodes a,b --invariant two_owners
 \b
 A message takes one timestep, from the first column of its rule's body to that of its head; with --delay N it may take
@@ -66,10 +68,34 @@ def costs_of(_: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     return costs
 
 
+def _prove(program: str, strict: bool, depth: int, as_json: bool, bounds: Bounds) -> NoReturn:
+    """Prove an invariant for all times; exits with 0 only then."""
+    invariant = bounds.get("invariant")
+    if invariant is None:
+        raise click.UsageError("--prove is about what must never be: name it, --invariant REL")
+    start, seconds = bounds.get("start", 1), bounds.get("seconds") or None
+    proof = find_dedalus(program).prove(invariant, start=start, depth=depth, seconds=seconds, strict=strict)
+    if as_json:
+        click.echo(json.dumps(proof.to_json()))
+    elif proof.verdict == "proved":
+        how = f" and {proof.lemmas} lemmas" if proof.lemmas else ""
+        click.echo(
+            f"{program}: proved for all times: {invariant} never has a row, whatever is lost, late or repeated "
+            f"(induction of depth {proof.depth}{how})\n"
+            "not in the model: nodes that lose what they kept, and facts from outside"
+        )
+    elif proof.verdict == "broken":
+        row = shown(invariant, proof.row)
+        click.echo(f"{program}: broken: {row} can be there at {proof.time}; verify within bounds tells how")
+    else:
+        click.echo(f"{program}: unknown: {proof.why}; it is neither proved nor broken")
+    sys.exit(0 if proof.verdict == "proved" else 1)
+
+
 @verify.program("dedalus", _VERIFY)
 @click.argument("program", metavar="FILE")
-@click.option("--eot", type=int, required=True, metavar="T", help="The last timestep.")
-@click.option("--eff", type=click.IntRange(0), required=True, metavar="T", help="Messages are lost before T only.")
+@click.option("--eot", type=int, metavar="T", help="The last timestep.")
+@click.option("--eff", type=click.IntRange(0), metavar="T", help="Messages are lost before T only.")
 @click.option(
     "--crashes", type=click.IntRange(0), default=0, show_default=True, metavar="N", help="Nodes that stop sending."
 )
@@ -87,11 +113,17 @@ def costs_of(_: click.Context, param: click.Parameter, values: tuple[str, ...]) 
               help="Times that nothing passes between some nodes and the others.")  # fmt: skip
 @click.option("--cost", "costs", multiple=True, callback=costs_of, metavar="FAULT=N",
               help="What a fault costs; default: 1.")  # fmt: skip
-@click.option("--nodes", callback=nodes_named, required=True, metavar="A,B", help="The nodes.")
+@click.option("--nodes", callback=nodes_named, metavar="A,B", help="The nodes.")
 @click.option("--pre", default="pre", show_default=True, metavar="REL", help="What obliges.")
 @click.option("--post", default="post", show_default=True, metavar="REL", help="What must be then.")
 @click.option("--invariant", metavar="REL", help="Instead of these: what must never be.")
 @click.option("--start", type=int, default=1, show_default=True, metavar="T", help="The first timestep.")
+@click.option(
+    "--around", metavar="RUN.json", help="Facts from outside, and the end, of what `together --output` wrote."
+)
+@click.option("--prove", is_flag=True, help="For all times, by induction, instead of bounds: needs --invariant.")
+@click.option("--depth", type=click.IntRange(1), default=LOOKING_BACK, show_default=True, metavar="N",
+              help="Timesteps that a proof looks back at most.")  # fmt: skip
 @click.option("--seed", type=int, metavar="N", help="Try what this seed chooses; default: all that can be chosen.")
 @click.option("--strict", is_flag=True, help="Check as `check --strict` does.")
 @click.option("--limit", type=click.IntRange(1), default=MAX_RUNS, show_default=True, metavar="N",
@@ -103,12 +135,28 @@ def costs_of(_: click.Context, param: click.Parameter, values: tuple[str, ...]) 
 @click.option("--json", "as_json", is_flag=True, help="One JSON object: violation_exists, min_faults, ..")
 @click.option("--exit-code", is_flag=True, help="Nothing: the exit code tells the verdict anyway.")
 def verify_dedalus(
-    program: str, strict: bool, output: str | None, as_json: bool, exit_code: bool, **bounds: Unpack[Bounds]
+    program: str,
+    strict: bool,
+    output: str | None,
+    as_json: bool,
+    exit_code: bool,
+    around: str | None,
+    prove: bool,
+    depth: int,
+    **bounds: Unpack[Bounds],
 ) -> None:
     """Search for faults that break a program's specification, or prove that there are none within bounds.
 
     Exits with 1 unless it is proven.
     """
+    if prove:
+        _prove(program, strict, depth, as_json, bounds)
+    events = None if around is None else read_events(around)
+    if around is not None and bounds.get("eot") is None and (until := read_until(around)) is not None:
+        bounds["eot"] = until
+    for name in ("eot", "eff", "nodes"):
+        if bounds.get(name) in (None, ()):
+            raise click.MissingParameter(param_type="option", param_hint=f"'--{name}'")
     if bounds["eff"] > bounds["eot"] + 1:
         note = f"note: --eff {bounds['eff']} is behind --eot {bounds['eot']}: messages are lost at all times"
         click.echo(note, err=True)
@@ -118,7 +166,7 @@ def verify_dedalus(
     watch = _Watch(shown=sys.stderr.isatty() and not as_json)
     bounds["progress"] = watch.tell
     try:
-        verdict = loaded.verify(strict=strict, **bounds)
+        verdict = loaded.verify(strict=strict, events=events, **bounds)
     except KeyboardInterrupt:
         watch.clear()
         click.echo(f"not decided: {watch.so_far}", err=True)
@@ -126,7 +174,7 @@ def verify_dedalus(
     finally:
         watch.clear()
     if output is not None and verdict.violation_exists:
-        write(json.dumps(verdict.schedule()), output)
+        write(json.dumps({**verdict.schedule(), **({"events": events} if events else {})}), output)
     if as_json:
         click.echo(json.dumps(verdict.to_json()))
     else:

@@ -251,6 +251,19 @@ def together(logs: Iterable[EventLog]) -> Rerun:
     return {"start": start, "until": until, "schedule": schedule, "events": events}
 
 
+def rerun_to_json(rerun: Rerun) -> dict[str, object]:
+    """A run as JSON: a schedule, with the facts from outside as *events*: ``{time: {relation: rows}}``.
+
+    >>> rerun_to_json({"start": 1, "until": 2, "schedule": {"schedule": []}, "events": {1: {"p": {("a",)}}}})
+    {'schedule': [], 'start': 1, 'until': 2, 'events': {'1': {'p': [['a']]}}}
+    """
+    events = {
+        str(time): {name: sorted(map(list, rows), key=repr) for name, rows in sorted(relations.items())}
+        for time, relations in sorted(rerun["events"].items())
+    }
+    return {**rerun["schedule"], "start": rerun["start"], "until": rerun["until"], "events": events}
+
+
 def _start(logs: Sequence[EventLog]) -> int:
     """When all of them begin; raises :class:`ScheduleError` unless they are of one run."""
     places = [log.location for log in logs]

@@ -243,3 +243,23 @@ def test_three_phases_split(tmp_path: Path, bounds: list[object], says: str) -> 
     assert says in done.stdout
     run = call("run", file, "--until", 9, "--schedule", output, "--json")
     assert '["t"]' in json.dumps(json.loads(run.stdout)["split"]["9"])
+
+
+def test_proofs_for_all_times(tmp_path: Path) -> None:
+    """Proved, broken, unknown: only the first is a success; bounds are not asked for, but an invariant is."""
+    program = tmp_path / "switch.ded"
+    text = "on(1)@1; off(L)@next :- on(L); on(L)@next :- off(L); both(L) :- on(L), off(L);"
+    program.write_text(text)
+    done = call("verify", program, "--prove", "--invariant", "both")
+    assert (done.exit_code, "proved for all times: both never has a row" in done.stdout) == (0, True)
+    program.write_text(text + "off(1)@3;")
+    done = call("verify", program, "--prove", "--invariant", "both", "--json")
+    told = json.loads(done.stdout)
+    assert (done.exit_code, told["verdict"], told["time"], told["row"]) == (1, "broken", 3, [1])
+    program.write_text("p(1)@1; p(X+1)@next :- p(X); bad() :- p(0);")
+    done = call("verify", program, "--prove", "--invariant", "bad")
+    assert (done.exit_code, "unknown: " in done.stdout) == (1, True)
+    done = call("verify", program, "--prove")
+    assert (done.exit_code, "--invariant REL" in done.stderr) == (2, True)
+    done = call("verify", program, "--eff", 1, "--nodes", "a")
+    assert (done.exit_code, "'--eot'" in done.stderr) == (2, True)

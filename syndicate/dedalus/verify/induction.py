@@ -1,0 +1,300 @@
+"""Proofs for all times: an invariant that no step can break, whatever is lost, late or repeated.
+
+The world is the asynchronous one: what was ever sent may arrive at any later time, more than once, or never.  So lost
+messages, messages of any delay and in any order, repeated ones, nodes that stop sending, and partitions are all in it.
+A state is what inductive rules and messages may carry from one timestep to the next, and what was ever sent; of these
+only rows are taken that the rules can derive at all, negation and time left aside.
+
+A proof has a *base*, all runs until *depth* timesteps after the last fact that has a time, and a *step*: no timestep
+breaks the invariant if the *depth* before it did not, from any state.  States that never are would spoil the step:
+so it may use lemmas, that two rows are never there together (or one never at all), which are kept as long as they hold
+in the base and one step preserves all of them together.
+
+>>> from syndicate.dedalus.desugar import core
+>>> from syndicate.dedalus.parse import parse
+>>> switch = "on(1)@1; off(L)@next :- on(L); on(L)@next :- off(L); both(L) :- on(L), off(L);"
+>>> prove(core(parse(switch)), "both").verdict
+'proved'
+
+Contract: *proved* and *broken* are right; *unknown* says why.  What the world does not have: nodes that lose what they
+kept.
+
+Source: Sheeran et al. 2000 (k-induction); Flanagan and Leino 2001 (lemmas that are kept); ``docs/design/dedalus.md``,
+"Proofs for all times".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations_with_replacement
+from time import monotonic
+from typing import Final, Literal
+
+from attrs import evolve, frozen
+
+from syndicate.dedalus.ast import Atom, Computed, Row, Rule, terms
+from syndicate.dedalus.lower import arities
+from syndicate.dedalus.solving.encoding import Encoding, call
+from syndicate.dedalus.solving.solver import INSTALL, OutOfTime, Solver, Unencodable, is_there, row_of
+from syndicate.errors import Unverifiable
+
+LOOKING_BACK: Final = 3
+"""So many timesteps are looked back at most, if nobody says more."""
+MOST_LEMMAS: Final = 4_000
+_ANY: Final = ("models=1", "opt_mode=ignore")
+
+
+@frozen
+class Proof:
+    """What was found of an invariant: *time* is when it is broken, *depth* how far the step looked back."""
+
+    verdict: Literal["proved", "broken", "unknown"]
+    invariant: str
+    depth: int
+    lemmas: int = 0
+    why: str = ""
+    time: int | None = None
+    row: Row = ()
+
+    def to_json(self) -> dict[str, object]:
+        """As JSON."""
+        return {
+            "verdict": self.verdict,
+            "invariant": self.invariant,
+            "depth": self.depth,
+            "lemmas": self.lemmas,
+            "why": self.why,
+            "time": self.time,
+            "row": list(self.row) if self.time is not None else None,
+        }
+
+
+def prove(
+    rules: Sequence[Rule], invariant: str, *, start: int = 1, depth: int = LOOKING_BACK, seconds: float | None = None
+) -> Proof:
+    """Whether *invariant* never has a row, for all times; raises :class:`Unverifiable` without clingo."""
+    if not is_there():
+        raise Unverifiable(f"a proof needs clingo: {INSTALL}")
+    if invariant not in arities(rules):
+        raise Unverifiable(f"the program has no relation {invariant!r}: an invariant is one, whose rows are violations")
+    deadline = None if seconds is None else monotonic() + seconds
+    try:
+        outside(rules)
+        return _Proving(rules, invariant, start, deadline).prove(depth)
+    except Unencodable as error:
+        return Proof("unknown", invariant, 0, why=str(error))
+    except OutOfTime:
+        return Proof("unknown", invariant, 0, why=f"not decided within {seconds:g} s")
+
+
+def outside(rules: Iterable[Rule]) -> None:
+    """Raise :class:`Unencodable` for what may have no end of values, or looks at the time."""
+    for rule in rules:
+        if any(atom.relation == "crash" for atom in rule.body if isinstance(atom, Atom)):
+            raise Unencodable(f"{rule.place}: {rule} reads crash, and nobody is told of crashes in this world")
+        if any(isinstance(term, Computed) for term in terms(rule.head, *rule.body)):
+            raise Unencodable(f"{rule.place}: {rule} computes: its values may have no end")
+        if rule.aggregates:
+            raise Unencodable(f"{rule.place}: {rule} takes an aggregate")
+        if rule.times:
+            raise Unencodable(f"{rule.place}: {rule} has the time as data")
+        if any(atom.time is not None for atom in rule.atoms):
+            raise Unencodable(f"{rule.place}: {rule} reads what is at a certain time")
+
+
+@frozen(eq=False, slots=False)
+class _Proving:
+    rules: Sequence[Rule]
+    invariant: str
+    start: int
+    deadline: float | None
+
+    def prove(self, depth: int) -> Proof:
+        last = max((rule.head.time for rule in self.rules if rule.fact and isinstance(rule.head.time, int)), default=0)
+        first = max(last, self.start)
+        for back in range(1, depth + 1):
+            broken = self.base(first + back)
+            if broken is not None:
+                return Proof("broken", self.invariant, back, time=broken[0], row=broken[1])
+            if self.steps(back, ()):
+                return Proof("proved", self.invariant, back)
+            if back == 1:
+                lemmas = self.lemmas(first)
+                if lemmas and self.steps(1, lemmas):
+                    return Proof("proved", self.invariant, 1, len(lemmas))
+        why = f"looking back {depth} timesteps does not exclude it from every state: look back further (depth)"
+        return Proof("unknown", self.invariant, depth, why=why)
+
+    # ---------------------------------------------------------------------------------------------------- the world
+
+    def possible(self) -> Iterator[str]:
+        """All rows that can ever be derived, and more: without negation, choice and time."""
+        world = Encoding(self.rules, "any_")
+        for rule in self.rules:
+            if rule.fact:
+                yield f"{world.atom(rule.head.relation, [world.term(t, {}) for t in rule.head.terms], 0)}."
+                continue
+            plain = evolve(
+                rule,
+                kind="deductive",
+                body=tuple(goal for goal in rule.body if goal not in rule.choices and not _negated(goal)),
+            )
+            yield from self._derived(world, 0, plain, 0, 0)
+
+    def _derived(self, world: Encoding, number: int, rule: Rule, since: int, time: int) -> Iterator[str]:
+        lines, head, goals = world.derivation(number, rule, since)
+        yield from lines
+        yield f"{world.atom(rule.head.relation, head, time)} :- {', '.join(goals) or '#true'}."
+
+    def timestep(self, time: int, *, first: bool, facts: bool) -> Iterator[str]:
+        """What is at a time; of the *first* one nothing is carried; *facts* with times are given if that is asked."""
+        world = Encoding(self.rules)
+        before = time - 1
+        for number, rule in enumerate(self.rules):
+            if rule.fact:
+                if rule.head.time is None or (facts and rule.head.time == time):
+                    yield f"{world.atom(rule.head.relation, [world.term(t, {}) for t in rule.head.terms], time)}."
+                continue
+            if rule.choices:
+                yield from world.choosing(number, rule, time)
+            if rule.kind == "deductive":
+                yield from self._derived(world, number, rule, time, time)
+            elif rule.kind == "next":
+                if not first:
+                    yield from self._derived(world, number, rule, before, time)
+            else:
+                columns = [f"C{place}" for place in range(len(rule.head.terms))]
+                yield f"#defined ever{number}/{len(columns) + 1}."
+                if first:
+                    continue
+                lines, head, goals = world.derivation(number, rule, before)
+                yield from lines
+                ever, earlier = (call(f"ever{number}", [*columns, str(at)]) for at in (time, before))
+                yield f"{call(f'ever{number}', [*head, str(time)])} :- {', '.join(goals) or '#true'}."
+                yield f"{ever} :- {earlier}."
+                yield f"{{ {world.atom(rule.head.relation, columns, time)} }} :- {ever}."
+        names = [f"bad({time}) :- {world.atom(self.invariant, self.columns, time)}."]
+        names += [f"#defined {world.names[name]}/{width + 1}." for name, width in arities(self.rules).items()]
+        yield from names
+
+    @property
+    def columns(self) -> list[str]:
+        """Variables for the columns of the invariant."""
+        return [f"C{place}" for place in range(arities(self.rules)[self.invariant])]
+
+    def anything(self, time: int) -> Iterator[str]:
+        """All states at a time: each row that can be there, or not; each message that can have been sent, or not."""
+        world, possible = Encoding(self.rules), Encoding(self.rules, "any_")
+        for number, rule in enumerate(self.rules):
+            if rule.fact or rule.kind == "deductive":
+                continue
+            columns = [f"C{place}" for place in range(len(rule.head.terms))]
+            there = possible.atom(rule.head.relation, columns, 0)
+            yield f"{{ {world.atom(rule.head.relation, columns, time)} }} :- {there}."
+            if rule.kind != "next":
+                yield f"{{ {call(f'ever{number}', [*columns, str(time)])} }} :- {there}."
+
+    def solver(self, lines: Iterable[str]) -> Solver:
+        """A solver with a program; raises :class:`OutOfTime`, :class:`Unencodable`."""
+        made = Solver(self.deadline)
+        made.add("\n".join([*lines, "#show."]))
+        return made
+
+    # ------------------------------------------------------------------------------------------------ base and step
+
+    def runs(self, until: int) -> Iterator[str]:
+        """All runs from the start."""
+        for time in range(self.start, until + 1):
+            yield from self.timestep(time, first=time == self.start, facts=True)
+
+    def base(self, until: int) -> tuple[int, Row] | None:
+        """When the invariant is broken in the first timesteps, and the row; None if it is not."""
+        world = Encoding(self.rules)
+        asked = self.solver(
+            [
+                *self.runs(until),
+                f"broken :- bad(T), T <= {until}. :- not broken.",
+                *(
+                    f"#show broken({','.join([*self.columns, str(time)])}) : "
+                    f"{world.atom(self.invariant, self.columns, time)}."
+                    for time in range(self.start, until + 1)
+                ),
+            ]
+        )
+        answer = next(asked.solve(*_ANY), None)
+        if answer is None:
+            return None
+        rows = [row_of(symbol.arguments) for symbol in answer.shown if symbol.name == "broken"]
+        *row, time = min(rows, key=lambda one: int(one[-1]))
+        return int(time), tuple(row)
+
+    def steps(self, back: int, lemmas: Sequence[tuple[str, str]]) -> bool:
+        """Whether no state breaks the invariant *back* timesteps after it was broken last."""
+        lines = [*self.possible(), *self.anything(1)]
+        for time in range(1, back + 2):
+            lines += self.timestep(time, first=time == 1, facts=False)
+            lines += [f":- {one.format(time)}, {other.format(time)}." for one, other in lemmas]
+        lines += [f":- bad({time})." for time in range(1, back + 1)]
+        lines.append(f":- not bad({back + 1}).")
+        return next(self.solver(lines).solve(*_ANY), None) is None
+
+    # ------------------------------------------------------------------------------------------------------- lemmas
+
+    def carried(self) -> list[str]:
+        """The rows of a state, as atoms at a time that is to be filled in."""
+        asked = self.solver(self.possible())
+        world, possible = Encoding(self.rules), Encoding(self.rules, "any_")
+        found: dict[str, None] = {}
+        widths = arities(self.rules)
+        for number, rule in enumerate(self.rules):
+            if rule.fact or rule.kind == "deductive":
+                continue
+            name = rule.head.relation
+            for atom in asked.control.symbolic_atoms.by_signature(possible.names[name], widths[name] + 1):
+                columns = [str(one) for one in atom.symbol.arguments[:-1]]
+                found[call(world.names[name], [*columns, "{0}"])] = None
+                if rule.kind != "next":
+                    found[call(f"ever{number}", [*columns, "{0}"])] = None
+        return list(found)
+
+    def lemmas(self, first: int) -> list[tuple[str, str]]:
+        """Pairs of rows that are never there together after a time: the most that hold in the base and in each step."""
+        rows = self.carried()
+        pairs = list(combinations_with_replacement(rows, 2))
+        if any("{" in row.replace("{0}", "") for row in rows) or len(pairs) > MOST_LEMMAS:
+            return []
+        start = [*self.runs(first + 1)]
+        pairs = self._kept(pairs, start, first + 1, None)
+        step = [*self.possible(), *self.anything(1)]
+        for time in (1, 2):
+            step += self.timestep(time, first=time == 1, facts=False)
+        step.append(":- bad(1).")
+        return self._kept(pairs, step, 2, 1)
+
+    def _kept(
+        self, pairs: list[tuple[str, str]], lines: Sequence[str], at: int, given: int | None
+    ) -> list[tuple[str, str]]:
+        """Those that no model breaks at a time, given that all that are kept held at another."""
+        text = list(lines)
+        for number, (one, other) in enumerate(pairs):
+            text.append(f"#external keep({number}). #defined keep/1.")
+            if given is not None:
+                text.append(f":- keep({number}), {one.format(given)}, {other.format(given)}.")
+            text.append(f"hit({number}) :- keep({number}), {one.format(at)}, {other.format(at)}.")
+        import clingo
+
+        asked = self.solver([*text, "some :- hit(_). :- not some. #show hit/1. #defined hit/1."])
+        kept = set(range(len(pairs)))
+        for number in kept:
+            asked.control.assign_external(clingo.Function("keep", [clingo.Number(number)]), True)
+        while (answer := next(asked.solve(*_ANY), None)) is not None:
+            for symbol in answer.shown:
+                if symbol.name == "hit":
+                    number = symbol.arguments[0].number
+                    kept.discard(number)
+                    asked.control.assign_external(clingo.Function("keep", [clingo.Number(number)]), False)
+        return [pairs[number] for number in sorted(kept)]
+
+
+def _negated(goal: object) -> bool:
+    return isinstance(goal, Atom) and goal.negated

@@ -1,0 +1,63 @@
+"""``make calm``: random programs in Bloom, each over ten orders: nothing that is called confluent may differ.
+
+``python -m tests.calm --programs 20000``: programs of plain rows (``test_calm``) and of lattices in terms, functions
+and columns, sent by timers (``test_calm_lattices``), by turns.  What is told: how many outputs have which verdict, and
+the share of those that did not differ in any of the orders, which bounds false alarms from above.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from collections import Counter
+
+from syndicate.bloom.insight.calm import Calm
+from syndicate.errors import SyndicateError, Unstratifiable
+from tests.syndicate.bloom.insight import test_calm as plain
+from tests.syndicate.bloom.insight import test_calm_lattices as lattices
+
+
+def plainly(seed: int, runs: int) -> tuple[Calm | None, set[str]]:
+    """A program of plain rows: its verdicts, and what of it came out differently."""
+    rng = random.Random(seed)
+    kind = plain.random_program(rng)
+    try:
+        calm = kind(address="n0").calm()
+    except Unstratifiable:
+        return None, set()
+    facts = plain.random_facts(rng)
+    try:
+        first, *others = [plain.outcome(kind, facts, rng.randrange(2**32)) for _ in range(runs)]
+    except SyndicateError:
+        return None, set()
+    return calm, {name for other in others for node, name in other if first[node, name] != other[node, name]}
+
+
+def main() -> None:
+    """Compare, and tell the figures."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", type=int, default=20_000)
+    parser.add_argument("--orders", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"))
+    told = parser.parse_args()
+    figures: Counter[str] = Counter()
+    begun, until = time.process_time(), time.monotonic() + told.seconds
+    seed = told.seed
+    while figures["programs"] < told.programs and time.monotonic() < until:
+        seed += 1
+        calm, different = (lattices.diverging if seed % 2 else plainly)(seed, told.orders)
+        if calm is None:
+            continue
+        figures["programs"] += 1
+        for name in lattices.NAMES if seed % 2 else (*plain.TABLES, *plain.SCRATCHES, *plain.CHANNELS):
+            verdict = calm[name].verdict
+            if verdict == "confluent" and name in different:
+                raise AssertionError(f"seed {seed}: {name} is called confluent, and differs\n{calm}")
+            figures[f"{verdict}, {'differs' if name in different else 'alike'}"] += 1
+    print(f"{figures['programs']} programs, {told.orders} orders, {time.process_time() - begun:.0f} s: {dict(figures)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,153 @@
+"""Proofs for all times beside all states that are reached: what is proved is never broken, what is broken is."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import chain, combinations
+
+import pytest
+from attrs import evolve
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from syndicate.dedalus import Program
+from syndicate.dedalus.ast import Atom, Constant, Row, Rule
+from syndicate.dedalus.desugar import core
+from syndicate.dedalus.parse import parse
+from syndicate.dedalus.verify.induction import prove
+
+State = tuple[frozenset[tuple[str, Row]], frozenset[tuple[str, Row]]]
+MOST = 400
+
+
+def reachable(rules: list[Rule], invariant: str) -> int | None:
+    """The first time at which the invariant is broken, by all states that the rules' engine comes to; -1: too many."""
+    steps = []
+    for rule in rules:
+        if not rule.fact and rule.kind != "deductive":
+            mark = "then_" if rule.kind == "next" else "sent_"
+            rule = Rule(evolve(rule.head, relation=mark + rule.head.relation), "deductive", rule.body)  # noqa: PLW2901
+        steps.append(rule)
+    last = max((rule.head.time for rule in rules if rule.fact and isinstance(rule.head.time, int)), default=1)
+    now: set[State] = {(frozenset(), frozenset())}
+    seen: set[State] = set()
+    time = 1
+    while now:
+        following: set[State] = set()
+        for carried, pool in now:
+            here = [rule for rule in steps if not (rule.fact and rule.head.time not in (None, time))]
+            here = [evolve(rule, head=evolve(rule.head, time=None)) if rule.fact else rule for rule in here]
+            given_rows = [Rule(Atom(name, tuple(map(Constant, row)))) for name, row in carried]
+            model = Program([*here, *given_rows]).run(1, 1).at(1)
+            if model[invariant]:
+                return time
+            rows = {name: [tuple(row) for row in model[name]] for name in model}
+            kept = frozenset((name[5:], row) for name in rows if name.startswith("then_") for row in rows[name])
+            sent = pool | {(name[5:], row) for name in rows if name.startswith("sent_") for row in rows[name]}
+            for some in chain.from_iterable(combinations(sorted(sent, key=repr), n) for n in range(len(sent) + 1)):
+                following.add((kept | frozenset(some), frozenset(sent)))
+        if len(following) + len(seen) > MOST:
+            return -1
+        now = following - seen if time > last else following
+        if time > last:
+            seen |= now
+        time += 1
+    return None
+
+
+PIECES = [
+    "p(1)@1;",
+    "p(2)@2;",
+    "k(1);",
+    "p(X)@next :- p(X), notin r(X);",
+    "p(2)@next :- q(1);",
+    "q(X)@next :- p(X);",
+    "q(X)@async :- p(X);",
+    "r(X)@async :- q(X), notin p(X);",
+    "r(X)@next :- r(X);",
+    "r(X)@next :- q(X), k(X);",
+    "q(X) :- r(X), notin k(X);",
+    "r(2) :- p(1), p(2);",
+    "p(X)@later :- r(X);",
+]
+BAD = ["bad() :- p(1), r(1);", "bad() :- p(X), q(X);", "bad() :- r(2);", "bad() :- q(2), notin p(1);", "bad() :- p(2);"]
+ALL = "p(3)@1; q(X) :- none(X); r(X) :- none(X); k(X) :- none(X); none(0)@1;"
+"""Each relation is there."""
+
+
+def compared(text: str) -> str:
+    """The verdict, which the states agree with."""
+    rules = core(parse(text))
+    if Program(rules).check():
+        return "no program"
+    proof = prove(rules, "bad")
+    truth = reachable(rules, "bad")
+    if truth == -1:
+        return "too many states"
+    if proof.verdict == "proved":
+        assert truth is None, text
+    elif proof.verdict == "broken":
+        assert truth is not None, text
+        assert proof.time is not None
+        assert truth <= proof.time, text
+    return f"{proof.verdict}{' by lemmas' if proof.lemmas else ''}{'' if truth is None else ', and is broken'}"
+
+
+pieces = st.lists(st.sampled_from(PIECES), min_size=2, max_size=6, unique=True)
+
+
+@settings(max_examples=40)
+@given(pieces, st.sampled_from(BAD))
+def test_random_programs(some: list[str], bad: str) -> None:
+    """What is proved holds in all states, and what is broken is broken then."""
+    compared(ALL + " ".join(some) + bad)
+
+
+def test_the_random_programs_are_of_all_kinds() -> None:
+    """Proved, by lemmas and without; broken; unknown."""
+    seen: Counter[str] = Counter()
+    for number, some in enumerate(combinations(PIECES, 4)):
+        if number % 35 == 0:
+            for bad in BAD[:3]:
+                seen[compared(ALL + " ".join(some) + bad)] += 1
+    assert seen["proved"] > 2
+    assert seen["broken, and is broken"] > 2
+    assert not seen["broken"]
+
+
+LOCK = """
+free(1)@1; asks(1, "a")@1; asks(1, "b")@2;
+request(S, N)@async :- asks(S, N);
+waits(S, N) :- request(S, N);
+grant(S, N) :- free(S), waits(S, N), choose((S), (N));
+taken(S) :- grant(S, _);
+free(S)@next :- free(S), notin taken(S);
+owner(N, S)@async :- grant(S, N);
+owner(N, S)@next :- owner(N, S);
+two(S) :- owner("a", S), owner("b", S);
+"""
+
+
+def test_a_lock() -> None:
+    """Two are never granted a lock that is given once; without taking it, both are."""
+    proof = prove(core(parse(LOCK)), "two")
+    assert proof.verdict == "proved", proof
+    broken = prove(core(parse(LOCK.replace(", notin taken(S)", ""))), "two")
+    assert (broken.verdict, broken.row) == ("broken", (1,))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("p(1)@1; p(X+1)@next :- p(X); bad() :- p(9);", "computes"),
+        ("p(1)@1; n(count<X>) :- p(X); bad() :- n(2);", "aggregate"),
+        ("p(1)@1; bad() :- p(X)@N, N > 5;", "time as data"),
+        ("p(1)@1; bad() :- p(X)@3;", "at a certain time"),
+        ('p(1)@1; bad() :- p(X), crash("a", "b", X);', "crash"),
+    ],
+)
+def test_what_cannot_be_proved(text: str, why: str) -> None:
+    """Is unknown, with the reason."""
+    proof = prove(core(parse(text)), "bad")
+    assert proof.verdict == "unknown"
+    assert why in proof.why
