@@ -48,7 +48,7 @@ def check_bloom(program: str, confluent: bool, prove: bool, messages: int, secon
     calm = instance.calm()
     search = None
     if prove:
-        names = [output.name for output in calm.outputs if output.verdict in ("diffluent", "unknown")]
+        names = [output.name for output in _unsure(calm)]
         search = search_orders(lambda: make(kind, clock=lambda: 0.0), names, messages=messages, seconds=seconds)
     lacking, stray = instance.underspecified(), unmarked(instance)
     if as_json:
@@ -65,13 +65,19 @@ def check_bloom(program: str, confluent: bool, prove: bool, messages: int, secon
 
 def _orders(calm: Calm, search: Search) -> dict[str, object]:
     """What was found of each output; null where nothing was."""
-    unsure = [output.name for output in calm.outputs if output.verdict in ("diffluent", "unknown")]
-    return {name: search[name].to_json() if name in search else None for name in unsure}
+    return {one.name: search[one.name].to_json() if one.name in search else None for one in _unsure(calm)}
+
+
+def _unsure(calm: Calm) -> list[Output]:
+    """The outputs that may differ, and what rules write that are points of order, whoever reads it."""
+    written = (calm[point.rule.head] for point in calm.points)
+    every = {output.name: output for output in (*calm.outputs, *written)}
+    return [output for output in every.values() if output.verdict in ("diffluent", "unknown")]
 
 
 def _tell(calm: Calm, search: Search) -> None:
     """Two orders for each output that is not confluent; and what would help."""
-    for output in calm.outputs:
+    for output in _unsure(calm):
         if output.name in search:
             click.echo(f"two orders of the same messages, after which {output.name} differs")
             for line in str(search[output.name]).splitlines():
