@@ -45,6 +45,10 @@ check: .venv/stamps/dev ## ruff, mypy --strict and the architecture test
 	@.venv/bin/mypy $(CODE)
 	@$(PYTHON_BIN) -m pytest -q tests/test_architecture.py
 
+.PHONY: docs
+docs: .venv/stamps/dev ## the documentation as a site, in build/site; a warning is an error
+	@.venv/bin/sphinx-build -q -E -W --keep-going -b html docs build/site && echo "build/site/index.html"
+
 .PHONY: native
 native: .venv/stamps/dev ## build the native kernels anew, after a change of their sources (needs cargo)
 	@$(PYTHON_BIN) native/library.py

@@ -10,15 +10,16 @@ that identity. The edges (``send``, ``assert_``, a pattern's literals) freeze; t
 forms only; what a handler gets is thawed.  Freezing also validates and takes the snapshot that keeps a list changed
 after ``send`` from changing the dataspace.
 
-===========================  ==========================================================
-value                        frozen form
-===========================  ==========================================================
-``str bytes Symbol Ref``     itself
-``int`` with a hash of its own  itself; those from 2**61 - 1 on, and -2, whose hash is that of -1: ``(BIG, bytes)``
-``bool``, ``float``          ``(BOOL, "t")``, ``(DOUBLE, eight bytes)``
-record                       ``(label, field, ...)`` sequence                     ``(SEQ, item, ...)`` set, dictionary
-``(SET, item, ...)``, ``(DICT, (key, ...), (value, ...))``, both sorted
-===========================  ==========================================================
+========================  ================================================================================
+value                     frozen form
+========================  ================================================================================
+``str bytes Symbol Ref``  itself
+``int``                   itself; ``(BIG, bytes)`` from 2**61 - 1 on, and for -2, whose hash is that of -1
+``bool``, ``float``       ``(BOOL, "t")``, ``(DOUBLE, eight bytes)``
+record                    ``(label, field, ...)``
+sequence                  ``(SEQ, item, ...)``
+set, dictionary           ``(SET, item, ...)``, ``(DICT, (key, ...), (value, ...))``, both sorted
+========================  ================================================================================
 
 Tuples beat a class with its own ``__hash__`` five to one as dictionary keys.  Strings, bytes, symbols and tags have
 hashes that are keyed by secrets of the process; an integer that is itself in a form has a hash that no other such
