@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.metadata import version as version_of
 
+from pygments.lexers import PrologLexer
 from sphinx.application import Sphinx
 
 project = "syndicate-dataspace"
@@ -38,4 +39,6 @@ def setup(app: Sphinx) -> None:
         page = app.env.docname
         return True if pages.setdefault(id(value), page) != page else None
 
+    for language in ("ded", "dedalus"):
+        app.add_lexer(language, PrologLexer)
     app.connect("autodoc-skip-member", elsewhere)

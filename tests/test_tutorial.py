@@ -169,7 +169,7 @@ def test_how_to(page: str) -> None:
 
 def test_how_to_break_a_protocol(tmp_path: Path) -> None:
     """The program for Dedalus, and what `verify` says of it."""
-    (source,), command = blocks("howto/research.md", "prolog"), blocks("howto/research.md", "sh")[0].split()
+    (source,), command = blocks("howto/research.md", "dedalus"), blocks("howto/research.md", "sh")[0].split()
     (printed,) = blocks("howto/research.md", "text")
     (tmp_path / command[3]).write_text(source)
     done = subprocess.run([BIN / command[0], *command[1:]], cwd=tmp_path, capture_output=True, text=True, check=False)
