@@ -1,4 +1,4 @@
-"""The examples and the README, executed: each program as its reader would run it, in a process of its own."""
+"""The examples, the README and the guide, executed: each program as its reader would run it, in a process of its own."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ ROOT = Path(__file__).parents[1]
 BIN = Path(sys.executable).parent
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py"))
 README = (ROOT / "README.md").read_text()
-_BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+GUIDE = (ROOT / "docs" / "guide.md").read_text()
+_BLOCKS = re.findall(r"^```(\w*)\n(.*?)^```$", README + GUIDE, re.MULTILINE | re.DOTALL)
 PYTHON_BLOCKS = [block for language, block in _BLOCKS if language == "python"]
 SHELL_BLOCKS = [block for language, block in _BLOCKS if not language]
 
@@ -181,7 +182,7 @@ def test_chat_needs_a_name() -> None:
 # -------------------------------------------------------------------------------------------------------- the README
 
 
-def test_readme_blocks() -> None:
+def test_guide_blocks() -> None:
     """The tests below run all python blocks there are: here, over the network, with Spark, a circuit, rules."""
     assert [("connect(" in block, "spark_source(" in block) for block in PYTHON_BLOCKS] == [
         (False, False),
@@ -201,8 +202,8 @@ def test_readme_first_program() -> None:
     assert errors.count("an actor crashed") == errors.count("ZeroDivisionError") == 1
 
 
-def test_readme_remote_program() -> None:
-    """The console of the README shows what the README's program sends through the server."""
+def test_guide_remote_program() -> None:
+    """The console of the guide shows what the guide's program sends through the server."""
     (commands,) = [block for block in SHELL_BLOCKS if "syndicate-server" in block]
     serve, watch = map(shlex.split, commands.splitlines())
     assert serve == ["syndicate-server"]
@@ -217,11 +218,11 @@ def test_readme_remote_program() -> None:
                 continue
             break
         assert line.partition(" ")[2] == '! <Says "Alice" "hello">'
-        assert '`! <Says "Alice" "hello">`' in README
+        assert '`! <Says "Alice" "hello">`' in GUIDE
 
 
 @pytest.mark.spark
-def test_readme_spark_program(tmp_path: Path) -> None:
+def test_guide_spark_program(tmp_path: Path) -> None:
     """The Spark program follows its file, and Ctrl-C ends it in order."""
     table = tmp_path / "sensors.csv"
     table.write_text("kitchen,20.5\nhall,18.0\n")
@@ -241,28 +242,28 @@ def test_readme_spark_program(tmp_path: Path) -> None:
 def test_readme_commands() -> None:
     """Each make target that the README names exists, and the tests are run by the command that CI runs."""
     targets = set(re.findall(r"^([a-z]+):.*##", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    named = set(re.findall(r"(?:`|^)make ([a-z]+)", README, re.MULTILINE))
+    named = set(re.findall(r"(?:`|^)make ([a-z]+)", README + GUIDE, re.MULTILINE))
     assert {"demo", "test", "check", "bench"} <= named <= targets
     assert "\nmake test" in (ROOT / ".ci" / "run").read_text()
 
 
-def test_readme_circuit() -> None:
-    """The circuit of the README concludes what it says."""
+def test_guide_circuit() -> None:
+    """The circuit of the guide concludes what it says."""
     out, err = run_to_end(PYTHON_BLOCKS[3])
     assert out.splitlines() == ["{('a', 'b'): 1, ('b', 'c'): 1, ('a', 'c'): 1}", "{('b', 'c'): -1, ('a', 'c'): -1}"]
     assert err == ""
     assert "# {('b', 'c'): -1, ('a', 'c'): -1}" in PYTHON_BLOCKS[3]
 
 
-def test_readme_rules() -> None:
-    """The Bloom program of the README finds the shortest way, in whatever order the roads come."""
+def test_guide_rules() -> None:
+    """The Bloom program of the guide finds the shortest way, in whatever order the roads come."""
     out, err = run_to_end(PYTHON_BLOCKS[4])
     assert out.splitlines() == ["7", "Roads: 2 rules, 0 points of order, 0 of 0 outputs confluent"]
     assert err == ""
 
 
-def test_readme_dedalus(tmp_path: Path) -> None:
-    """The Dedalus program of the README runs by the commands there, and verify answers what stands below."""
+def test_guide_dedalus(tmp_path: Path) -> None:
+    """The Dedalus program of the guide runs by the commands there, and verify answers what stands below."""
     (program_text,) = [block for language, block in _BLOCKS if language == "dedalus"]
     (commands,) = [block for block in SHELL_BLOCKS if "syndicate dedalus" in block]
     (answer,) = [block for language, block in _BLOCKS if language == "text" and "broadcast.ded" in block]
@@ -278,9 +279,9 @@ def test_readme_dedalus(tmp_path: Path) -> None:
     assert said[2][0].startswith("5 models")
 
 
-def test_readme_names_the_whole_surface() -> None:
-    """The README's table of the API leaves nothing out, and has nothing that does not exist."""
-    section = README.partition("## The API")[2].partition("\n## ")[0]
+def test_guide_names_the_whole_surface() -> None:
+    """The guide's table of the API leaves nothing out, and has nothing that does not exist."""
+    section = GUIDE.partition("## The API")[2].partition("\n## ")[0]
     words = set(re.findall(r"\w+", section))
     assert set(syndicate.__all__) <= words
     first_columns = re.findall(r"^\| (.*?) \|", section, re.MULTILINE)[2:]
@@ -300,7 +301,12 @@ def test_readme_names_the_whole_surface() -> None:
 
 
 def test_readme_links() -> None:
-    """What the README links to is there, and it links to every example."""
-    assert set(re.findall(r"\]\(examples/(\w+)\.py\)", README)) == set(EXAMPLES)
-    links = [link for link in re.findall(r"\]\(([^)]+)\)", README) if "://" not in link]
-    assert [link for link in links if not (ROOT / link).exists()] == []
+    """What the README and the guide link to is there, and the guide links to every example."""
+    assert set(re.findall(r"\]\(\.\./examples/(\w+)\.py\)", GUIDE)) == set(EXAMPLES)
+    for folder, text in ((ROOT, README), (ROOT / "docs", GUIDE)):
+        links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text) if "://" not in link]
+        assert [link for link in links if not (folder / link).exists()] == []
+    heads = {
+        re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in re.findall(r"^#+ (.*)", GUIDE, re.MULTILINE)
+    }
+    assert {link for link in re.findall(r"docs/guide\.md#([\w-]+)", README)} <= heads
