@@ -1,4 +1,4 @@
-"""The examples, the README and the guide, executed: each program as its reader would run it, in a process of its own."""
+"""The examples, the README and the guide, executed: each program as its reader would run it, in its own process."""
 
 from __future__ import annotations
 
@@ -309,4 +309,4 @@ def test_readme_links() -> None:
     heads = {
         re.sub(r"[^\w -]", "", head.lower()).replace(" ", "-") for head in re.findall(r"^#+ (.*)", GUIDE, re.MULTILINE)
     }
-    assert {link for link in re.findall(r"docs/guide\.md#([\w-]+)", README)} <= heads
+    assert set(re.findall(r"docs/guide\.md#([\w-]+)", README)) <= heads
