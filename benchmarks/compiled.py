@@ -60,7 +60,7 @@ def cases(quick: bool = False) -> list[Case]:
         for pairs in _PAIRS[mode]
     ]
     found += [
-        Case(f"actors-{work}", "actors", {"work": work, "passes": 1 if quick else 3}, ("ours", "syndicate-rs"))
+        Case(f"actors-{work}", "actors", {"work": work, "passes": 3 if quick else 7}, ("ours", "syndicate-rs"))
         for work in _ACTORS
     ]
     for workload, deltas in _CIRCUITS.items():

@@ -4,6 +4,7 @@
 //! `actor.py`.
 
 use crate::frozen::{frozen, is_exactly, thawed, Names};
+use crate::gate::Gate;
 use crate::here;
 use crate::slot::Slot;
 use pyo3::ffi;
@@ -34,25 +35,28 @@ static ACTOR_NAMES: PyOnceLock<ActorNames> = PyOnceLock::new();
 
 /// The slots of what `syndicate.actors` calls by these names.
 pub struct ActorNames {
-    foreign: Py<PyAny>,
+    pub foreign: Py<PyAny>,
     refuse: Py<PyAny>,
     take_each: Py<PyAny>,
-    pending: Slot,
-    turn_facet: Slot,
-    turn_system: Slot,
-    facet: Slot,
+    pub pending: Slot,
+    pub turn_facet: Slot,
+    pub turn_system: Slot,
+    pub facet: Slot,
     entity: Slot,
-    raw: Slot,
-    actor: Slot,
-    alive: Slot,
-    system: Slot,
+    pub raw: Slot,
+    pub actor: Slot,
+    pub alive: Slot,
+    pub system: Slot,
     observers: Slot,
     on_message: Slot,
     on_asserted: Slot,
+    gate: Slot,
+    interest: Py<PyAny>,
+    form: Slot,
 }
 
 impl ActorNames {
-    fn of(py: Python<'_>) -> PyResult<&ActorNames> {
+    pub fn of(py: Python<'_>) -> PyResult<&ActorNames> {
         ACTOR_NAMES.get_or_try_init(py, || {
             let class = |module: &str, name: &str| -> PyResult<Bound<'_, PyType>> {
                 Ok(py.import(module)?.getattr(name)?.cast_into::<PyType>()?)
@@ -79,6 +83,9 @@ impl ActorNames {
                 observers: Slot::of(&handler, "observers")?,
                 on_message: Slot::of(&class("syndicate.actors.during", "OnMessage")?, "fn")?,
                 on_asserted: Slot::of(&class("syndicate.actors.during", "OnAsserted")?, "fn")?,
+                gate: Slot::of(&class("syndicate.actors.dataspace", "Dataspace")?, "gate")?,
+                interest: py.import("syndicate.index.interest")?.getattr("INTEREST")?.unbind(),
+                form: Slot::of(&class("syndicate.actors.turn", "Handle")?, "form")?,
             })
         })
     }
@@ -86,7 +93,7 @@ impl ActorNames {
 
 /// The event of one reference or of several.
 #[inline]
-fn event<'py>(
+pub fn event<'py>(
     kind: &Py<PyAny>,
     target: Bound<'py, PyAny>,
     value: Bound<'py, PyAny>,
@@ -107,13 +114,13 @@ fn event<'py>(
 
 /// The events that are noted for an actor.
 #[inline]
-fn noted<'py>(pending: &Bound<'py, PyAny>, actor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
+pub fn noted<'py>(pending: &Bound<'py, PyAny>, actor: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyList>>> {
     let events = pending.cast::<PyDict>()?.get_item(actor)?;
     Ok(events.map(|events| events.cast_into::<PyList>()).transpose()?)
 }
 
 #[inline]
-fn open<'py>(pending: &Bound<'py, PyAny>, actor: &Bound<'py, PyAny>, event: Bound<'py, PyAny>) -> PyResult<()> {
+pub fn open<'py>(pending: &Bound<'py, PyAny>, actor: &Bound<'py, PyAny>, event: Bound<'py, PyAny>) -> PyResult<()> {
     let batch = PyList::new(event.py(), [event])?;
     pending.cast::<PyDict>()?.set_item(actor, batch)
 }
@@ -244,9 +251,74 @@ fn call(handler: &Bound<'_, PyAny>, captures: Bound<'_, PyAny>) -> PyResult<()> 
     handler.call1(captures.cast_into::<PyTuple>()?).map(|_| ())
 }
 
+/// Let a dataspace handle what is neither interest nor a sync, as its methods do; whether that was all.
+#[inline]
+fn told<'py>(
+    actors: &ActorNames,
+    dataspace: &Bound<'py, PyAny>,
+    kind: &Bound<'py, PyAny>,
+    value: &Bound<'py, PyAny>,
+    event: &Bound<'py, PyTuple>,
+) -> PyResult<bool> {
+    let py = dataspace.py();
+    let gate = actors.gate.get(dataspace)?;
+    let Ok(gate) = gate.cast_exact::<Gate>() else { return Ok(false) };
+    if kind.is(MESSAGE.of(py)) {
+        gate.get().send(value.clone())?;
+        return Ok(true);
+    }
+    if !kind.is(ASSERT.of(py)) && !kind.is(RETRACT.of(py)) {
+        return Ok(false);
+    }
+    let form = if kind.is(ASSERT.of(py)) { value.clone() } else { actors.form.get(&event.get_item(3)?)? };
+    if let Ok(compound) = form.cast_exact::<PyTuple>() {
+        if compound.get_item(0)?.is(actors.interest.bind(py)) {
+            return Ok(false);
+        }
+    }
+    if kind.is(ASSERT.of(py)) {
+        gate.get().add(form)?;
+    } else {
+        gate.get().remove(form)?;
+    }
+    Ok(true)
+}
+
+/// Call the method of an entity for one event.
+#[inline]
+fn notify<'py>(
+    actors: &ActorNames,
+    entity: &Bound<'py, PyAny>,
+    kind: &Bound<'py, PyAny>,
+    value: Bound<'py, PyAny>,
+    event: &Bound<'py, PyTuple>,
+) -> PyResult<()> {
+    let py = entity.py();
+    if kind.is(MESSAGE.of(py)) {
+        if actors.on_message.fits(entity) {
+            return call(&actors.on_message.get(entity)?, value);
+        }
+        entity.call_method1(intern!(py, "message"), (value,))?;
+    } else if kind.is(ASSERT.of(py)) {
+        if actors.on_asserted.fits(entity) {
+            return call(&actors.on_asserted.get(entity)?, value);
+        }
+        entity.call_method1(intern!(py, "assert_"), (value, event.get_item(3)?))?;
+    } else if kind.is(RETRACT.of(py)) {
+        entity.call_method1(intern!(py, "retract"), (event.get_item(3)?,))?;
+    } else {
+        entity.call_method1(intern!(py, "sync"), (value,))?;
+    }
+    Ok(())
+}
+
 /// Handle these events, one after the other, in the turn of their actor.
 #[pyfunction]
 fn deliver<'py>(turn: Bound<'py, PyAny>, events: Bound<'py, PyAny>) -> PyResult<()> {
+    deliver_all(&turn, &events)
+}
+
+pub fn deliver_all<'py>(turn: &Bound<'py, PyAny>, events: &Bound<'py, PyAny>) -> PyResult<()> {
     let py = turn.py();
     let (names, actors) = (Names::of(py)?, ActorNames::of(py)?);
     for event in events.try_iter()? {
@@ -257,35 +329,21 @@ fn deliver<'py>(turn: Bound<'py, PyAny>, events: Bound<'py, PyAny>) -> PyResult<
         if is_exactly(&target, &names.reference) {
             let facet = actors.facet.get(&target)?;
             if actors.alive.get(&facet)?.is_truthy()? {
-                actors.turn_facet.set(&turn, facet)?;
+                actors.turn_facet.set(turn, facet)?;
                 let entity = actors.entity.get(&target)?;
-                if kind.is(MESSAGE.of(py)) {
-                    if actors.on_message.fits(&entity) {
-                        call(&actors.on_message.get(&entity)?, value)?;
-                    } else {
-                        entity.call_method1(intern!(py, "message"), (value,))?;
-                    }
-                } else if kind.is(ASSERT.of(py)) {
-                    if actors.on_asserted.fits(&entity) {
-                        call(&actors.on_asserted.get(&entity)?, value)?;
-                    } else {
-                        entity.call_method1(intern!(py, "assert_"), (value, event.get_item(3)?))?;
-                    }
-                } else if kind.is(RETRACT.of(py)) {
-                    entity.call_method1(intern!(py, "retract"), (event.get_item(3)?,))?;
-                } else {
-                    entity.call_method1(intern!(py, "sync"), (value,))?;
+                if !(actors.gate.fits(&entity) && told(actors, &entity, &kind, &value, &event)?) {
+                    notify(actors, &entity, &kind, value, &event)?;
                 }
             } else if kind.is(ASSERT.of(py)) || kind.is(SYNC.of(py)) {
-                actors.refuse.bind(py).call1((&turn, kind, target, value, event.get_item(3)?))?;
+                actors.refuse.bind(py).call1((turn, kind, target, value, event.get_item(3)?))?;
             }
         } else if kind.is(ENTER.of(py)) {
             if actors.alive.get(&target)?.is_truthy()? {
-                actors.turn_facet.set(&turn, target)?;
+                actors.turn_facet.set(turn, target)?;
                 value.call0()?;
             }
         } else {
-            actors.take_each.bind(py).call1((&turn, kind, target, value, event.get_item(3)?))?;
+            actors.take_each.bind(py).call1((turn, kind, target, value, event.get_item(3)?))?;
         }
         py.check_signals()?;
     }

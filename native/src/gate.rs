@@ -72,7 +72,7 @@ impl Gate {
         Gate { bags: PyDict::new(py).unbind(), tables: PyDict::new(py).unbind(), index, classes }
     }
 
-    fn send(&self, form: Bound<'_, PyAny>) -> PyResult<()> {
+    pub fn send(&self, form: Bound<'_, PyAny>) -> PyResult<()> {
         let py = form.py();
         let head = head_of(&form)?;
         let Some(tables) = self.tables_of(&head)? else {
@@ -89,7 +89,7 @@ impl Gate {
         Ok(())
     }
 
-    fn add(&self, form: Bound<'_, PyAny>) -> PyResult<bool> {
+    pub fn add(&self, form: Bound<'_, PyAny>) -> PyResult<bool> {
         let py = form.py();
         let names = TableNames::of(py)?;
         let head = head_of(&form)?;
@@ -125,7 +125,7 @@ impl Gate {
         Ok(true)
     }
 
-    fn remove(&self, form: Bound<'_, PyAny>) -> PyResult<bool> {
+    pub fn remove(&self, form: Bound<'_, PyAny>) -> PyResult<bool> {
         let py = form.py();
         let names = TableNames::of(py)?;
         let head = head_of(&form)?;

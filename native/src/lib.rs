@@ -9,12 +9,13 @@ mod gate;
 mod here;
 mod slot;
 mod table;
+mod turns;
 
 use pyo3::exceptions::PyLookupError;
 use pyo3::prelude::*;
 
 /// What Python and this library agree on: `syndicate.native.INTERFACE`, which must be the same.
-const INTERFACE: u32 = 1;
+const INTERFACE: u32 = 2;
 
 /// The kernel in the place of a Python function or class, which it keeps for what is rare.
 #[pyfunction]
@@ -30,6 +31,10 @@ fn kernel<'py>(name: &str, specification: Bound<'py, PyAny>) -> PyResult<Bound<'
         "Here" => Ok(py.get_type::<here::Here>().into_any()),
         "Telling" => Ok(py.get_type::<delivery::Telling>().into_any()),
         "send" => delivery::send_kernel(specification),
+        "assert_" => turns::assert_kernel(specification),
+        "note_assertion" => Ok(wrap_pyfunction!(turns::note_assertion, py)?.into_any()),
+        "note_retraction" => Ok(wrap_pyfunction!(turns::note_retraction, py)?.into_any()),
+        "take_turns" => Ok(wrap_pyfunction!(turns::take_turns, py)?.into_any()),
         "deliver" => delivery::deliver_kernel(specification),
         _ => Err(PyLookupError::new_err(format!("no native kernel is called {name}"))),
     }

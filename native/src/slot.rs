@@ -75,6 +75,21 @@ impl Slot {
         object.setattr(self.name.bind(object.py()), value)
     }
 
+    /// An object of this slot's class whose slots are all empty, to be filled as its `__init__` does.
+    pub fn allocate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        // SAFETY: it is a class of slots in Python, whose objects are allocated just so.
+        unsafe {
+            let class = self.class.as_ptr() as *mut ffi::PyTypeObject;
+            Bound::from_owned_ptr_or_err(py, ffi::PyType_GenericAlloc(class, 0))
+        }
+    }
+
+    /// Whether *class* is this slot's.
+    #[inline]
+    pub fn is_of(&self, class: &Bound<'_, PyAny>) -> bool {
+        class.is(&self.class)
+    }
+
     /// Whether *object* is of this slot's very class.
     #[inline]
     pub fn fits(&self, object: &Bound<'_, PyAny>) -> bool {

@@ -19,6 +19,7 @@ struct IndexNames {
     notices: Slot,
     count: Slot,
     notice_values: Slot,
+    notice_captures: Slot,
 }
 
 impl IndexNames {
@@ -35,6 +36,7 @@ impl IndexNames {
                 notices: Slot::of(&handler, "notices")?,
                 count: Slot::of(&notice, "count")?,
                 notice_values: Slot::of(&notice, "values")?,
+                notice_captures: Slot::of(&notice, "captures")?,
             })
         })
     }
@@ -291,7 +293,15 @@ impl Program {
             names.count.set(&notice, (count + 1).into_pyobject(py)?.into_any())?;
             return Ok(None);
         }
-        let notice = self.notice.bind(py).call1((captures, values_of(captures)?))?;
+        let notice = if names.count.is_of(self.notice.bind(py)) {
+            let notice = names.count.allocate(py)?;
+            names.notice_captures.set(&notice, captures.clone().into_any())?;
+            names.notice_values.set(&notice, values_of(captures)?.into_any())?;
+            names.count.set(&notice, 1i64.into_pyobject(py)?.into_any())?;
+            notice
+        } else {
+            self.notice.bind(py).call1((captures, values_of(captures)?))?
+        };
         notices.set_item(captures, &notice)?;
         Ok(Some(notice))
     }

@@ -81,6 +81,22 @@ def refuse(turn: Turn, kind: int, target: Ref, value: Value, handle: Assertion |
         unheard(value, handle)
 
 
+@kernel
+def take_turns(turn: Turn, most: int, left: int) -> int:
+    """Take turns from the queue until *left* events are handled, none is there, or the next batch has more than *most*;
+    returns how many are left.
+    """
+    queue = turn.queue
+    while left > 0 and queue:
+        actor, events = queue[0]
+        if len(events) > most:
+            break
+        queue.popleft()
+        actor.take(turn, events)
+        left -= len(events)
+    return left
+
+
 class Actor:
     """One actor.  Made by ``spawn``; holds nothing that its facets do not hold.
 
@@ -135,12 +151,8 @@ class Actor:
                 return True
             if turn.damaged or turn.suspects:
                 settle_facets(turn)
-        except Exception as error:
-            cut_traceback(error)
-            self._fail(turn, error, whole or events)
-        except BaseException as error:  # Ctrl-C, sys.exit(): undone as well, and then out of the system
-            self.crash(turn, error, whole or events)
-            raise
+        except BaseException as error:
+            self._failed(turn, error, whole or events)
         else:
             if turn.afterwards or turn.tracing is not None:
                 self._commit(turn, whole or events)
@@ -153,7 +165,16 @@ class Actor:
             turn.facet = turn.actor = None  # type: ignore[assignment]  # as in Turn
         return False
 
+    def _failed(self, turn: Turn, error: BaseException, events: list[Event]) -> None:
+        """The turn that handled *events* has just raised *error*, and is undone."""
+        if not isinstance(error, Exception):  # Ctrl-C, sys.exit(): undone as well, and then out of the system
+            self.crash(turn, error, events)
+            raise error
+        cut_traceback(error)
+        self._fail(turn, error, events)
+
     def _commit(self, turn: Turn, events: list[Event]) -> None:
+        """Hand over what the turn that handled *events* has noted, where more than that is to be done."""
         if turn.tracing is not None:
             turn.seal()
             turn.tracing(turn, events)

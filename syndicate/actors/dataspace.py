@@ -95,12 +95,14 @@ class Telling:
 class Dataspace:
     """The entity.  Wants frozen forms."""
 
+    __slots__ = ("_tell_all", "ended", "gate", "index", "message", "turn")
     raw = True
 
     def __init__(self, turn: Turn) -> None:
         self.turn = turn
         self._tell_all = Telling(turn).tell
         self.index = Index(self._tell_all)
+        self.gate = self.index.gate  # where a kernel shows a value, for all but interest
         self.message = self.index.send
         self.ended = Ended("dataspace")
 

@@ -32,7 +32,7 @@ from typing import Final, Protocol, TypeAlias
 
 import trio
 
-from syndicate.actors.actor import Actor, Task, Timer
+from syndicate.actors.actor import Actor, Task, Timer, take_turns
 from syndicate.actors.lane import LARGE, Lane
 from syndicate.actors.signals import Signals, interrupt_in
 from syndicate.actors.trace import Action, Started, Stopped, Trace, Tracer, Turned
@@ -46,10 +46,10 @@ from syndicate.values.value import HomeActor, Ref, Value, thaw
 SLICE: Final = 0.005
 """Seconds of turns before other trio tasks get their chance."""
 
-YOUNG: Final = 10_000
-"""New objects between two looks of the garbage collector, while :func:`run` has the process: batches are many small
-tuples, which
-reference counting frees soon, and the default of 700 looks them over again and again (a tenth of the time, measured).
+YOUNG: Final = 25_000
+"""New objects between two looks of the garbage collector, while a system runs: batches are many small tuples, which
+reference counting frees soon, and the default of 700 looks them over again and again (a quarter of the time of a large
+turn, measured).
 """
 
 
@@ -337,6 +337,9 @@ class System:
                     most, unless = self._most()
                 left = 16  # events, and not turns: one may have thousands
                 while left > 0:
+                    left = take_turns(turn, most, left)
+                    if left <= 0:
+                        break
                     if not queue:
                         if self._postponed:
                             queue.append(self._postponed.popleft())
@@ -344,17 +347,12 @@ class System:
                         self.taken += 16 - left
                         return
                     actor, events = queue.popleft()
-                    size = len(events)
-                    if size > most:
-                        if unless is not None and id(events) not in unless and size <= LARGE:
-                            actor.take(turn, events)
-                            left -= size
-                            continue
-                        left -= self._take_aside(actor, events)
-                        most, unless = self._most()
-                    else:
+                    if unless is not None and id(events) not in unless and len(events) <= LARGE:
                         actor.take(turn, events)
-                        left -= size
+                        left -= len(events)
+                        continue
+                    left -= self._take_aside(actor, events)
+                    most, unless = self._most()
                 self.taken += 16 - left
         finally:
             here.turn = outer
@@ -622,7 +620,7 @@ async def serving(
     """The same for a *system* that is there and was not run yet, and without a look at signals."""
     system.embedded = True
     error: BaseException | None = None
-    with _bare_interrupts():
+    with seldom(YOUNG), _bare_interrupts():
         async with trio.open_nursery() as nursery:
             system._nursery = nursery
             system._token = trio.lowlevel.current_trio_token()
@@ -672,14 +670,14 @@ def run(
     if _asyncio_runs():
         raise AlreadyRunning("run" + _ASYNCIO)
     system = System()
-    with seldom(YOUNG), system.signals:
+    with system.signals:
         trio.run(functools.partial(_main, system, boot, args, name), clock=clock)
 
 
 async def _main(system: System, boot: Callable[..., object], args: tuple[object, ...], name: str | None) -> None:
     system._token = trio.lowlevel.current_trio_token()
     error: BaseException | None = None
-    with _bare_interrupts():
+    with seldom(YOUNG), _bare_interrupts():
         async with trio.open_nursery() as nursery:
             system._nursery = nursery
             try:

@@ -117,7 +117,7 @@ class Handle:
             raise NotInTurn("retract")
         if self.facet.actor is not turn.actor:
             self._refuse()
-        turn.retract(self)
+        note_retraction(turn, self)
 
     def replace(self, value: Value) -> Handle | None:
         """Assert *value* (None: nothing) in its place; return the new handle.
@@ -218,32 +218,11 @@ class Turn:
 
     def assert_form(self, facet: Facet, target: Ref, form: Frozen) -> Handle:
         """Assert a frozen form in a facet.  In a dead facet nothing happens, and the handle is not live."""
-        handle = Handle(facet, target, form)
-        if facet.alive:
-            event = (ASSERT, target, form if target.raw else thaw(form), handle)
-            actor = target.facet.actor
-            if actor in self.pending:
-                self.pending[actor].append(event)
-            else:
-                if actor.system is not self.system:
-                    raise foreign(actor)
-                self.pending[actor] = [event]
-            facet.handles[handle] = None
-        return handle
+        return note_assertion(self, facet, target, form)
 
     def retract(self, handle: Handle) -> None:
         """Retract an assertion of a facet of this actor, if it is still asserted."""
-        handles = handle.facet.handles
-        if handle in handles:
-            del handles[handle]
-            target = handle.target
-            actor = target.facet.actor  # from here as in defer, without a call
-            if actor in self.late:
-                self.late[actor].append((RETRACT, target, None, handle))
-            else:
-                self.late[actor] = [(RETRACT, target, None, handle)]
-                if actor not in self.pending:
-                    self.pending[actor] = []
+        note_retraction(self, handle)
 
     def sync(self, target: Ref, peer: Ref) -> None:
         """Let *target* send True to *peer* once it has handled everything before, the retractions included."""
@@ -307,6 +286,39 @@ class Turn:
         self.block = self.writer = self.journal = None
         self.settling = Settling(self)
         return pending  # type: ignore[return-value]  # as in commit
+
+
+@kernel
+def note_assertion(turn: Turn, facet: Facet, target: Ref, form: Frozen) -> Handle:
+    """Note that *facet* asserts *form*.  In a dead facet nothing happens, and the handle is not live."""
+    handle = Handle(facet, target, form)
+    if facet.alive:
+        event = (ASSERT, target, form if target.raw else thaw(form), handle)
+        actor = target.facet.actor
+        if actor in turn.pending:
+            turn.pending[actor].append(event)
+        else:
+            if actor.system is not turn.system:
+                raise foreign(actor)
+            turn.pending[actor] = [event]
+        facet.handles[handle] = None
+    return handle
+
+
+@kernel
+def note_retraction(turn: Turn, handle: Handle) -> None:
+    """Note that what *handle* is known by goes, if its facet still asserts it."""
+    handles = handle.facet.handles
+    if handle in handles:
+        del handles[handle]
+        target = handle.target
+        actor = target.facet.actor  # from here as in defer, without a call
+        if actor in turn.late:
+            turn.late[actor].append((RETRACT, target, None, handle))
+        else:
+            turn.late[actor] = [(RETRACT, target, None, handle)]
+            if actor not in turn.pending:
+                turn.pending[actor] = []
 
 
 _NOTED: Final = tuple([name for name in Turn.__slots__ if name not in ("queue", "settling", "system", "tracing")])

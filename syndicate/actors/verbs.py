@@ -61,6 +61,7 @@ def send(target: Ref, value: Value) -> None:
 def assert_(target: Ref, value: Callable[[], Value | None]) -> Computed: ...
 @overload
 def assert_(target: Ref, value: Value) -> Handle: ...
+@kernel
 def assert_(target: Ref, value: Value | Callable[[], Value | None]) -> Handle | Computed:
     """Assert *value* for as long as the current facet lives, or until the returned handle is retracted.
 

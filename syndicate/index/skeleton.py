@@ -136,7 +136,7 @@ class Index:
         self._root = Node({})
         self._classes: dict[Frozen, Node] = {}
         self._root.moves[_TO_ROOT] = self._classes
-        gate = Gate(self, self._classes)
+        gate = self.gate = Gate(self, self._classes)
         self.bags = gate.bags
         # All tables that a value of a constructor must be shown, or None where its further shape matters, and those
         # that values of all other constructors must be shown.

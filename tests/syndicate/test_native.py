@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import subprocess
 import sys
 import weakref
@@ -20,7 +21,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from syndicate import Symbol, assert_, capture, dataspace, native, on_asserted, on_message, record, run, send
+from syndicate import (
+    Entity,
+    Symbol,
+    assert_,
+    capture,
+    dataspace,
+    field,
+    native,
+    on_asserted,
+    on_message,
+    on_stop,
+    record,
+    ref,
+    run,
+    send,
+    spawn,
+    stop_actor,
+)
+from syndicate.actors.turn import Handle, current, note_assertion, note_retraction
 from syndicate.index.analysis import analyse
 from syndicate.index.compiled import factory
 from syndicate.index.path import class_of, project
@@ -205,6 +224,107 @@ def test_a_system_that_has_ended_is_collected() -> None:
     dead = life()
     gc.collect()
     assert dead() is None
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["assert", "retract", "again", "send"]), st.integers(0, 1), values()), max_size=12
+    )
+)
+def test_turns_note_alike(steps: list[tuple[str, int, Any]]) -> None:
+    """Assertions and retractions, in any order and for several targets: the same events are noted, the same handles
+    are live.
+    """
+    sides: list[Any] = []
+
+    def boot() -> None:
+        turn, facet, targets = current("test"), current("test").facet, [dataspace(), ref(Entity())]
+        for note, withdraw in (
+            (note_assertion, note_retraction),
+            (python("note_assertion"), python("note_retraction")),
+        ):
+            handles: list[Handle] = []
+            before = turn.suspend()
+            turn.actor, turn.facet = facet.actor, facet
+            for verb, number, value in steps:
+                if verb == "assert":
+                    handles.append(note(turn, turn.facet, targets[number], freeze(value)))
+                elif verb == "send":
+                    turn.send(targets[number], value)
+                elif handles:
+                    withdraw(turn, handles[number % len(handles)])
+                    if verb == "again":
+                        withdraw(turn, handles[-1])
+            names: dict[object, int] = {handle: number for number, handle in enumerate(handles)}
+            noted = [
+                (actor, kind, target, repr(value), names.get(handle))
+                for batches in (turn.pending, turn.late)
+                for actor, events in batches.items()
+                for kind, target, value, handle in events
+            ]
+            sides.append((noted, [(handle.live, handle.form, handle.target) for handle in handles]))
+            for handle in handles:
+                withdraw(turn, handle)
+            turn.resume(before)
+
+    run(boot)
+    assert sides[0] == sides[1]
+
+
+class Stumbles(Exception):
+    """What an actor of the programs below crashes with."""
+
+
+def life(seed: int) -> list[object]:
+    """What is seen in a small random program: who hears what, who crashes, how it ends."""
+    chance, seen = random.Random(seed), list[object]()
+    ends = chance.choice([None, None, SystemExit, KeyboardInterrupt])
+
+    def member(ds: Ref, name: int) -> None:
+        on_stop(lambda: seen.append(("stops", name)))
+        level = field(name)
+        assert_(ds, lambda: ["level", name, level.value])
+
+        @on_asserted(ds, ["level", capture(), capture()])
+        def rises(other: int, value: int) -> None:
+            seen.append(("+", name, other, value))
+            if value < 12:
+                send(ds, ["set", chance.randrange(5), value + 1])
+
+        @on_message(ds, ["set", name, capture()])
+        def changes(value: int) -> None:
+            seen.append(("!", name, value))
+            level.value = value
+            roll = chance.random()
+            if roll < 0.05:
+                raise Stumbles(name)
+            if roll < 0.1:
+                stop_actor()
+            elif roll < 0.15:
+                spawn(member, ds, 10 + name, name=f"member {10 + name}") if name < 10 else None
+            elif roll < 0.17 and ends is not None:
+                raise ends
+
+    def boot() -> None:
+        ds = dataspace()
+        for name in range(5):
+            spawn(member, ds, name, name=f"member {name}")
+
+    try:
+        run(boot)
+    except BaseException as error:
+        seen.append(repr(error))
+    return seen
+
+
+@built
+@pytest.mark.parametrize("seed", range(40))
+def test_turns_are_taken_alike(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With crashes, ends of the program, and blocks that settle: each handler sees the same, in the same order."""
+    native_side = life(seed)
+    monkeypatch.setattr("syndicate.actors.system.take_turns", python("take_turns"))
+    assert native_side == life(seed)
+    assert len(native_side) > 10
 
 
 @built

@@ -22,6 +22,7 @@ from syndicate.errors import NotAValue
 from syndicate.index.event import ASSERT, MESSAGE
 from syndicate.index.interest import interest
 from syndicate.index.skeleton import Index
+from syndicate.native import specifications
 from syndicate.values.pattern import encode, pattern_of
 from syndicate.values.value import SEQ, freeze
 from tests.relay.session.test_link import goes_on
@@ -68,6 +69,7 @@ def turns(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
         return sum(len(event[1]) if type(event[1]) is tuple else 1 for event in events)
 
     monkeypatch.setattr(Actor, "take", counting)
+    monkeypatch.setattr("syndicate.actors.system.take_turns", specifications["take_turns"])  # which calls that
     return counts
 
 

@@ -1,0 +1,246 @@
+//! Turns: what an actor notes as it asserts and retracts, and the loop that takes one turn after the other.
+//!
+//! Their specifications are in `syndicate/actors`: `note_assertion` and `note_retraction` in `turn.py`, `assert_` in
+//! `verbs.py`, `take_turns` in `actor.py`.
+
+use crate::delivery::{deliver_all, event, noted, open, ActorNames, ASSERT, RETRACT};
+use crate::frozen::{frozen, is_exactly, thawed, Names};
+use crate::here;
+use crate::slot::Slot;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
+
+static ASSERT_VERB: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static TURN_NAMES: PyOnceLock<TurnNames> = PyOnceLock::new();
+
+/// The slots of what `syndicate.actors` calls by these names.
+struct TurnNames {
+    settle_facets: Py<PyAny>,
+    actor: Slot,
+    damaged: Slot,
+    suspects: Slot,
+    afterwards: Slot,
+    tracing: Slot,
+    late: Slot,
+    queue: Slot,
+    handles: Slot,
+    handle_facet: Slot,
+    handle_target: Slot,
+    handle_form: Slot,
+}
+
+impl TurnNames {
+    fn of(py: Python<'_>) -> PyResult<&TurnNames> {
+        TURN_NAMES.get_or_try_init(py, || {
+            let module = py.import("syndicate.actors.turn")?;
+            let turn = module.getattr("Turn")?.cast_into::<PyType>()?;
+            let handle = module.getattr("Handle")?.cast_into::<PyType>()?;
+            let facets = py.import("syndicate.actors.facet")?;
+            let facet = facets.getattr("Facet")?.cast_into::<PyType>()?;
+            Ok(TurnNames {
+                settle_facets: facets.getattr("settle_facets")?.unbind(),
+                actor: Slot::of(&turn, "actor")?,
+                damaged: Slot::of(&turn, "damaged")?,
+                suspects: Slot::of(&turn, "suspects")?,
+                afterwards: Slot::of(&turn, "afterwards")?,
+                tracing: Slot::of(&turn, "tracing")?,
+                late: Slot::of(&turn, "late")?,
+                queue: Slot::of(&turn, "queue")?,
+                handles: Slot::of(&facet, "handles")?,
+                handle_facet: Slot::of(&handle, "facet")?,
+                handle_target: Slot::of(&handle, "target")?,
+                handle_form: Slot::of(&handle, "form")?,
+            })
+        })
+    }
+}
+
+// ------------------------------------------------------------------------------------------------ what a turn notes
+
+/// A new handle, with its slots filled as its `__init__` does.
+fn handle<'py>(
+    names: &TurnNames,
+    facet: &Bound<'py, PyAny>,
+    target: &Bound<'py, PyAny>,
+    form: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let handle = names.handle_form.allocate(facet.py())?;
+    names.handle_facet.set(&handle, facet.clone())?;
+    names.handle_target.set(&handle, target.clone())?;
+    names.handle_form.set(&handle, form.clone())?;
+    Ok(handle)
+}
+
+/// Note that *facet* asserts *form*.  In a dead facet nothing happens, and the handle is not live.
+#[pyfunction]
+pub fn note_assertion<'py>(
+    turn: Bound<'py, PyAny>,
+    facet: Bound<'py, PyAny>,
+    target: Bound<'py, PyAny>,
+    form: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = turn.py();
+    let (names, actors) = (TurnNames::of(py)?, ActorNames::of(py)?);
+    let handle = handle(names, &facet, &target, &form)?;
+    if !actors.alive.get(&facet)?.is_truthy()? {
+        return Ok(handle);
+    }
+    let actor = actors.actor.get(&actors.facet.get(&target)?)?;
+    let value = if actors.raw.get(&target)?.is_truthy()? { form } else { thawed(Names::of(py)?, &form, 0)? };
+    let pending = actors.pending.get(&turn)?;
+    let event = event(ASSERT.of(py), target, value, Some(handle.clone()))?;
+    match noted(&pending, &actor)? {
+        Some(events) => events.append(event)?,
+        None if actors.system.get(&actor)?.is(&actors.turn_system.get(&turn)?) => open(&pending, &actor, event)?,
+        None => return Err(PyErr::from_value(actors.foreign.bind(py).call1((actor,))?)),
+    }
+    names.handles.get(&facet)?.cast::<PyDict>()?.set_item(&handle, py.None())?;
+    Ok(handle)
+}
+
+/// Note that what *handle* is known by goes, if its facet still asserts it.
+#[pyfunction]
+pub fn note_retraction<'py>(turn: Bound<'py, PyAny>, handle: Bound<'py, PyAny>) -> PyResult<()> {
+    let py = turn.py();
+    let (names, actors) = (TurnNames::of(py)?, ActorNames::of(py)?);
+    let handles = names.handles.get(&names.handle_facet.get(&handle)?)?.cast_into::<PyDict>()?;
+    if !handles.contains(&handle)? {
+        return Ok(());
+    }
+    handles.del_item(&handle)?;
+    let target = names.handle_target.get(&handle)?;
+    let actor = actors.actor.get(&actors.facet.get(&target)?)?;
+    let late = names.late.get(&turn)?;
+    let event = event(RETRACT.of(py), target, py.None().into_bound(py), Some(handle))?;
+    if let Some(events) = noted(&late, &actor)? {
+        return events.append(event);
+    }
+    open(&late, &actor, event)?;
+    let pending = actors.pending.get(&turn)?.cast_into::<PyDict>()?;
+    if !pending.contains(&actor)? {
+        pending.set_item(&actor, PyList::empty(py))?;
+    }
+    Ok(())
+}
+
+pub fn assert_kernel(specification: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
+    let py = specification.py();
+    ASSERT_VERB.get_or_init(py, || specification.unbind());
+    Ok(wrap_pyfunction!(assert_, py)?.into_any())
+}
+
+/// Assert *value* for as long as the current facet lives, or until the returned handle is retracted.
+#[pyfunction]
+fn assert_<'py>(target: Bound<'py, PyAny>, value: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = target.py();
+    let (names, actors) = (Names::of(py)?, ActorNames::of(py)?);
+    let plain = is_exactly(&target, &names.reference) && names.freezers.bind(py).contains(value.get_type())?;
+    match here::turn(py) {
+        Some(turn) if plain => {
+            let form = frozen(names, &value, 0)?;
+            let facet = actors.turn_facet.get(&turn)?;
+            note_assertion(turn, facet, target, form)
+        }
+        _ => ASSERT_VERB.get(py).expect("a kernel is made of its specification").bind(py).call1((target, value)),
+    }
+}
+
+// ------------------------------------------------------------------------------------------------ one turn after the other
+
+/// Whether a container that a turn notes things in has any.
+#[inline]
+fn any(container: Bound<'_, PyAny>) -> PyResult<bool> {
+    Ok(match container.cast_exact::<PyDict>() {
+        Ok(dictionary) => !dictionary.is_empty(),
+        Err(_) => container.is_truthy()?,
+    })
+}
+
+/// Handle a batch, and settle what that has damaged.
+fn handle_batch<'py>(names: &TurnNames, turn: &Bound<'py, PyAny>, events: &Bound<'py, PyList>) -> PyResult<()> {
+    deliver_all(turn, events.as_any())?;
+    if any(names.damaged.get(turn)?)? || any(names.suspects.get(turn)?)? {
+        names.settle_facets.bind(turn.py()).call1((turn,))?;
+    }
+    Ok(())
+}
+
+/// Put what was deferred behind what was not, as `Turn.seal` does.
+fn seal(pending: &Bound<'_, PyDict>, late: Bound<'_, PyDict>) -> PyResult<()> {
+    if late.is_empty() {
+        return Ok(());
+    }
+    for (actor, events) in late.iter() {
+        match noted(pending.as_any(), &actor)? {
+            Some(earlier) if !earlier.is_empty() => {
+                let end = earlier.len();
+                earlier.set_slice(end, end, &events)?;
+            }
+            _ => pending.set_item(actor, events)?,
+        }
+    }
+    late.clear();
+    Ok(())
+}
+
+/// Hand over what a turn has noted.
+fn hand_over<'py>(
+    names: &TurnNames,
+    queue: &Bound<'py, PyAny>,
+    turn: &Bound<'py, PyAny>,
+    actor: &Bound<'py, PyAny>,
+    events: &Bound<'py, PyList>,
+) -> PyResult<()> {
+    let py = turn.py();
+    if any(names.afterwards.get(turn)?)? || !names.tracing.get(turn)?.is_none() {
+        return actor.call_method1(intern!(py, "_commit"), (turn, events)).map(|_| ());
+    }
+    let pending = ActorNames::of(py)?.pending.get(turn)?.cast_into::<PyDict>()?;
+    if pending.is_empty() {
+        return Ok(());
+    }
+    seal(&pending, names.late.get(turn)?.cast_into::<PyDict>()?)?;
+    queue.call_method1(intern!(py, "extend"), (pending.items(),))?;
+    ActorNames::of(py)?.pending.set(turn, PyDict::new(py).into_any())
+}
+
+/// Handle one batch as a turn, as `Actor.take` does.
+fn take<'py>(
+    names: &TurnNames,
+    queue: &Bound<'py, PyAny>,
+    turn: &Bound<'py, PyAny>,
+    actor: &Bound<'py, PyAny>,
+    events: &Bound<'py, PyList>,
+) -> PyResult<()> {
+    let py = turn.py();
+    names.actor.set(turn, actor.clone())?;
+    let done = match handle_batch(names, turn, events) {
+        Ok(()) => hand_over(names, queue, turn, actor, events),
+        Err(error) => actor.call_method1(intern!(py, "_failed"), (turn, error.into_value(py), events)).map(|_| ()),
+    };
+    ActorNames::of(py)?.turn_facet.set(turn, py.None().into_bound(py))?;
+    names.actor.set(turn, py.None().into_bound(py))?;
+    done
+}
+
+/// Take turns from the queue until *left* events are handled, none is there, or the next batch has more than *most*.
+#[pyfunction]
+pub fn take_turns<'py>(turn: Bound<'py, PyAny>, most: isize, mut left: isize) -> PyResult<isize> {
+    let py = turn.py();
+    let names = TurnNames::of(py)?;
+    let queue = names.queue.get(&turn)?;
+    while left > 0 && queue.len()? > 0 {
+        let batch = queue.get_item(0)?.cast_into::<PyTuple>()?;
+        let (actor, events) = (batch.get_item(0)?, batch.get_item(1)?.cast_into::<PyList>()?);
+        let size = events.len() as isize;
+        if size > most {
+            break;
+        }
+        queue.del_item(0)?;
+        take(names, &queue, &turn, &actor, &events)?;
+        left -= size;
+    }
+    Ok(left)
+}
