@@ -80,6 +80,7 @@ nightly: .venv/stamps/dev .peers/syndicate-py/stamp .peers/cosmic-ray/stamp java
 	@SYNDICATE_KILLS=2000 SYNDICATE_CRASHES=200000 SYNDICATE_FLIPS=10000 SYNDICATE_DRAINS=200 \
 	    $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/server/test_journal.py tests/relay/server/test_durable.py \
 	    tests/relay/server/test_durable_server.py tests/relay/server/test_server.py
+	@$(PYTHON_BIN) -m tests.relay.work_kills --kills 2000
 	@SYNDICATE_SEEDS=2000 SYNDICATE_FIDELITY=200 $(PYTHON_BIN) -m pytest --timeout 0 tests/relay/simulation
 	@$(PYTHON_BIN) -m tests.relay.simulation.mutants --seeds 500
 	@$(PYTHON_BIN) -m tests.relay.simulation.seeds --seeds 1000000 --first $$RANDOM$$RANDOM

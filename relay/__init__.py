@@ -18,8 +18,8 @@ expect_ours()  # before anything else of ours looks for it
 
 from relay.capabilities.caveats import attenuate  # noqa: E402
 from relay.client import connect  # noqa: E402
-from relay.keep import forget, keep  # noqa: E402
 from relay.serve import serve  # noqa: E402
 from relay.transport import Tls  # noqa: E402
+from syndicate.actors.keep import forget, keep  # noqa: E402
 
 __all__ = ["Tls", "attenuate", "connect", "forget", "keep", "serve"]

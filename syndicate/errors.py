@@ -418,6 +418,18 @@ class ProgramStopped(SyndicateError, RuntimeError):
     """A Bloom program has stopped, and so does nothing any more; ``__cause__`` is the error that ended it, if any."""
 
 
+class QueueMisuse(SyndicateError, ValueError):
+    """A queue that cannot work: in a dataspace that keeps nothing, or with a schedule that is no time."""
+
+
+class JobLost(SyndicateError, RuntimeError):
+    """A job that its worker may not go on with: it was cancelled, or given to somebody else."""
+
+
+class PermanentFailure(SyndicateError, RuntimeError):
+    """Raised by the function of a worker: the job fails, and another attempt would, too."""
+
+
 class NoAnswer(SyndicateError, TimeoutError):
     """A Bloom program that runs did not reply within the given time."""
 

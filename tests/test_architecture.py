@@ -30,10 +30,10 @@ PLAN = """
     syndicate
     syndicate.storage syndicate.simulation syndicate.flow syndicate.lattice syndicate.plan syndicate.explain
     syndicate.introspect syndicate.bloom syndicate.dedalus
-    syndicate.views syndicate.thread syndicate.asyncio syndicate.notebook syndicate.spark syndicate.testing
-    syndicate.__main__
+    syndicate.work syndicate.views syndicate.thread syndicate.asyncio syndicate.notebook syndicate.spark
+    syndicate.testing syndicate.__main__
 
-    relay.loading relay.named relay.package_check relay.protocol relay.keep relay.capabilities relay.transport
+    relay.loading relay.named relay.package_check relay.protocol relay.capabilities relay.transport
     relay.session relay.client relay.remote relay.serve relay.nested
     relay
     relay.web relay.server relay.simulation relay.tools relay.demo relay.cli
@@ -60,7 +60,7 @@ INSIDE = {
     """,
     "syndicate.actors": """
         journal signals trace block facet lane turn actor system chronicle field verbs during timer query dataspace
-        supervise attempt portal
+        supervise attempt portal keep
     """,
     "syndicate.bloom": """
         row site declaration rule namespace rules block collection lattices state tick instance insight agent body

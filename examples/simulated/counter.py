@@ -9,9 +9,8 @@ An *adding* one keeps each visitor, by turnstile and number: the count is how ma
 anything.  To say it again after a lost connection changes nothing, for it is the same value.
 """
 
-from relay import connect
+from relay import connect, forget, keep
 from relay.capabilities.sturdy import SturdyRef
-from relay.keep import forget, keep
 from relay.simulation import World, scenario
 from syndicate import Ref, after, capture, every, field, query_set, record
 

@@ -9,9 +9,8 @@ before the answer, the customer gets two parcels.  With a *key*, which the custo
 carries its key: to keep it twice is to keep it once, whoever asks, and however often.
 """
 
-from relay import connect
+from relay import connect, keep
 from relay.capabilities.sturdy import SturdyRef
-from relay.keep import keep
 from relay.simulation import World, scenario
 from syndicate import Ref, after, capture, every, field, on_message, query_set, record, send, sync
 

@@ -14,9 +14,8 @@ if it is a worker.
 
 from functools import partial
 
-from relay import connect
+from relay import connect, keep
 from relay.capabilities.sturdy import SturdyRef
-from relay.keep import keep
 from relay.simulation import World, scenario
 from syndicate import Field, Ref, after, assert_, capture, during, field, on_stop, record
 

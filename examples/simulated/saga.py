@@ -9,9 +9,8 @@ two, its next life finds no note and tells the bank again.  A *stating* agent st
 failed; from that the bank derives one entry, named by what it undoes.  Fact and compensation cannot come apart.
 """
 
-from relay import connect
+from relay import connect, keep
 from relay.capabilities.sturdy import SturdyRef
-from relay.keep import keep
 from relay.simulation import World, scenario
 from syndicate import Ref, after, capture, during, on_message, query_set, record, send
 

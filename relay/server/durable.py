@@ -10,9 +10,10 @@ asserts it, and it is written to disk.
   facet. To withdraw a bind (see :mod:`relay.capabilities.gatekeeper`) retracts what was asserted through it.
 * **It is a set of values.**  Who asserts a value that is there adopts it, after a reconnection or a restart as well: it
   asserts again what it wants, and so owns it again.  A value goes when the last of those who assert it *now* retracts.
-* ``<keep V>``, sent to it, keeps V although nobody asserts it (:mod:`~relay.keep`); ``<forget V>`` removes V, whoever
-  asserted it: those who did are without effect until they assert it again.  Every other message passes through to the
-  dataspace.
+* ``<keep V>``, sent to it, keeps V although nobody asserts it (:mod:`~syndicate.actors.keep`); ``<forget V>`` removes
+  V, whoever asserted it: those who did are without effect until they assert it again.  Every other message passes
+  through to the dataspace.
+* ``<volatile V>``, asserted through it, asserts V as if through ``"syndicate"``: it goes with who asserts it.
 * **What cannot be kept is volatile**, as if it had been asserted through ``"syndicate"``: ``Observe``, which never is;
   and, with a warning in the log, what holds a live reference (a sturdy one is data) and what is beyond
   ``Limits.kept``.  In ``<keep V>`` such a V has no effect but that warning.  A sync is answered nevertheless.
@@ -49,11 +50,11 @@ from functools import partial
 import trio
 
 from relay.capabilities.passage import Passage
-from relay.keep import FORGET, KEEP
 from relay.protocol.limits import DEFAULT
 from relay.server.journal import Journal
 from syndicate.actors.actor import Actor
 from syndicate.actors.facet import Facet
+from syndicate.actors.keep import FORGET, KEEP, VOLATILE
 from syndicate.actors.turn import Handle, current
 from syndicate.actors.verbs import SyncReply, current_turn, link, trio_task
 from syndicate.errors import JournalError, NotAValue
@@ -107,6 +108,9 @@ class Durable(Passage):
     def assert_(self, form: Frozen, handle: Assertion) -> None:
         """Keep a value, or pass it on if it cannot be kept."""
         if self._failed:
+            return
+        if type(form) is tuple and len(form) == 2 and form[0] is VOLATILE:
+            self._asserted[handle] = current("assert").assert_form(self._facet, self.target, form[1])
             return
         entry = None if type(form) is tuple and form[0] is INTEREST else self._keep(form)
         if entry is None:

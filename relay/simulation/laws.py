@@ -41,7 +41,6 @@ from attrs import define, field
 
 from relay.capabilities.gatekeeper import BindSpace
 from relay.capabilities.passage import Passage
-from relay.keep import FORGET, KEEP
 from relay.protocol.observer import Observer, heard
 from relay.server.durable import Durable
 from relay.session.session import Proxy, Session
@@ -50,6 +49,7 @@ from relay.simulation.sessions import Sessions, shape
 from relay.simulation.view import View
 from syndicate.actors.actor import Task, actor_of
 from syndicate.actors.facet import Facet
+from syndicate.actors.keep import FORGET, KEEP, VOLATILE
 from syndicate.actors.turn import Handle, Turn
 from syndicate.index.analysis import synthesise
 from syndicate.index.bag import Bag
@@ -261,7 +261,8 @@ class Laws:
 
     def _keep(self, durable: Kept, kind: int, form: Frozen, handle: Assertion | None) -> None:
         if kind == ASSERT and handle is not None:
-            if not _has_reference(form):
+            passes = type(form) is tuple and len(form) == 2 and form[0] is VOLATILE
+            if not passes and not _has_reference(form):
                 durable.owners[handle] = form
                 durable.set(form, True)
         elif kind == RETRACT and handle is not None:

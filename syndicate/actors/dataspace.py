@@ -95,7 +95,7 @@ class Telling:
 class Dataspace:
     """The entity.  Wants frozen forms."""
 
-    __slots__ = ("_tell_all", "ended", "gate", "index", "message", "turn")
+    __slots__ = ("__weakref__", "_tell_all", "ended", "gate", "index", "message", "turn")
     raw = True
 
     def __init__(self, turn: Turn) -> None:

@@ -16,7 +16,6 @@ from attrs import define, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from relay.keep import Forget, Keep
 from relay.server.durable import Durable, durable
 from relay.server.journal import Journal
 from syndicate import (
@@ -36,6 +35,7 @@ from syndicate import (
 )
 from syndicate.actors.actor import actor_of
 from syndicate.actors.facet import Facet
+from syndicate.actors.keep import Forget, Keep
 from syndicate.actors.system import System, open_system
 from syndicate.actors.turn import Entity, Handle, current
 from syndicate.actors.verbs import current_facet, ref, stop_actor, sync

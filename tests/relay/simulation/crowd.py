@@ -11,7 +11,6 @@ import trio
 from relay import connect
 from relay.capabilities.gatekeeper import bind
 from relay.capabilities.sturdy import SturdyRef, mint
-from relay.keep import forget, keep
 from relay.protocol.limits import Limits
 from relay.server.config import Config
 from relay.session.session import Proxy
@@ -35,6 +34,7 @@ from syndicate import (
     send,
     sync,
 )
+from syndicate.actors.keep import forget, keep
 from syndicate.values.value import Value
 
 SMALL = Limits(ahead=2048, debt=4096)

@@ -19,7 +19,6 @@ from attrs import frozen
 
 from relay.capabilities import gatekeeper, passage
 from relay.client import _Arrivals
-from relay.keep import FORGET
 from relay.server.broker import Broker
 from relay.server.durable import Durable
 from relay.server.journal import Journal
@@ -32,6 +31,7 @@ from relay.session.session import Proxy, Session
 from relay.simulation import Scenario
 from syndicate.actors.actor import Task
 from syndicate.actors.dataspace import Telling
+from syndicate.actors.keep import FORGET
 from syndicate.actors.turn import Turn
 from syndicate.errors import JournalError
 from syndicate.index.event import MESSAGE, RETRACT

@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 from relay import connect
-from relay.keep import keep
 from relay.simulation import BrokerProcess, View, World, scenario
 from relay.simulation.campaign import find_scenario
 from syndicate import Ref, after, assert_, capture, during, every, record, sync
+from syndicate.actors.keep import keep
 
 ROOT = Path(__file__).parents[3]
 

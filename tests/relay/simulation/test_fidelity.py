@@ -19,7 +19,6 @@ from attrs import frozen
 
 from relay import connect
 from relay.capabilities.sturdy import SturdyRef, mint
-from relay.keep import forget, keep
 from relay.server.broker import Broker
 from relay.server.disk import StateDirectory
 from relay.server.durable import durable
@@ -43,6 +42,7 @@ from syndicate import (
     send,
     sync,
 )
+from syndicate.actors.keep import forget, keep
 from syndicate.values.value import Value
 from tests.work import PATIENCE
 

@@ -1,4 +1,5 @@
-"""Keeping: what is to stay in a durable dataspace although nobody asserts it, and what is to go whoever asserts it.
+"""Keeping: what is to stay in a durable dataspace although nobody asserts it, what is to go whoever asserts it, and
+what is to go with its author, which is what assertions do everywhere else.
 
 What is asserted through a durable dataspace (a server with ``--state``) survives crashes, restarts and lost
 connections, but it is an assertion still: it goes when the facet, the actor or the program that asserts it ends in
@@ -24,6 +25,7 @@ from syndicate.values.value import Ref, Symbol, Value
 
 KEEP: Final = Symbol("keep")
 FORGET: Final = Symbol("forget")
+VOLATILE: Final = Symbol("volatile")
 
 
 @record("keep")
@@ -36,6 +38,16 @@ class Keep:
 @record("forget")
 class Forget:
     """Sent to a durable dataspace: remove *value*, whoever kept or asserted it."""
+
+    value: Value
+
+
+@record("volatile")
+class Volatile:
+    """Asserted through a durable dataspace: *value* is asserted there as long as its author lives, and not kept.
+
+    So one capability is enough for those who keep some facts and are present by others.
+    """
 
     value: Value
 

@@ -1,0 +1,220 @@
+"""Workers: what runs the jobs of a queue, in any process.
+
+A worker outlives its connections.  ``join`` is said in each of them: it asserts that the worker is there, a claim for
+each job that it is at, and what has come of those that have ended, until the queue has seen that.  When the connection
+is lost, jobs go on, and are claimed again in the next; but not for longer than two thirds of the lease, so that a job
+is stopped here before it is given to somebody else.
+
+Source: ``docs/design/work.md``, "Leases".
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+import trio
+
+from syndicate.actors.actor import Timer
+from syndicate.actors.during import during
+from syndicate.actors.facet import Facet
+from syndicate.actors.field import Field, field
+from syndicate.actors.keep import Volatile
+from syndicate.actors.timer import after
+from syndicate.actors.turn import current
+from syndicate.actors.verbs import assert_, current_facet, linked_task, on_stop, react
+from syndicate.errors import ArgumentError, JobLost, NotAValue, PermanentFailure
+from syndicate.log import logger
+from syndicate.outside import outside
+from syndicate.values.absent import ABSENT
+from syndicate.values.pattern import ANY, capture
+from syndicate.values.value import Value, freeze
+from syndicate.work.jobs import Queue
+from syndicate.work.records import Claimed, Offer, Outcome, Working
+
+_MARGIN: Final = 2 / 3
+"""The part of a lease for which a job goes on without a connection."""
+
+
+class Claim:
+    """What a job's function knows of its attempt, and may say: from a thread as well.
+
+    ``id``, ``attempt`` (from 1) and ``token`` are the job's; ``key`` is the same in each attempt, and so what makes an
+    effect elsewhere happen once: a unique key in the transaction that has the effect.
+    """
+
+    def __init__(self, queue: str, ident: str, attempt: int, token: int, facet: Facet, progress: Field[Value]) -> None:
+        self.queue = queue
+        self.id = ident
+        self.attempt = attempt
+        self.token = token
+        self.key = f"{queue}/{ident}"
+        self.facts: tuple[Value, ...] = ()
+        self._facet = facet
+        self._progress = progress
+        self.lost = ""
+
+    def progress(self, value: Value) -> None:
+        """Show how far the job is: a value, for whoever observes ``Claimed``.  Raises :class:`JobLost` as `check`."""
+        self.check()
+        freeze(value)
+        self._facet.enter_from_thread(partial(setattr, self._progress, "value", value))
+
+    def check(self) -> None:
+        """Raises :class:`~syndicate.errors.JobLost` if the job is no longer this worker's: it was cancelled, has passed
+        its deadline, or the connection was lost for too long.  A function in a thread is not stopped otherwise.
+        """
+        if self.lost:
+            raise JobLost(f"the job {self.id!r} of the queue {self.queue!r} is not this worker's any more: {self.lost}")
+
+    def commit(self, *facts: Value) -> None:
+        """Let these be kept in the dataspace by the very step that accepts the job as done: all of it happens, or
+        nothing.  Raises :class:`~syndicate.errors.NotAValue`.
+        """
+        for fact in facts:
+            freeze(fact)
+        self.facts += facts
+
+
+class _Run:
+    """An attempt that runs, or whose outcome the queue has not yet seen."""
+
+    def __init__(self, worker: Worker, queue: str, ident: str, attempt: int, token: int, body: Value) -> None:
+        self.worker = worker
+        self.key = queue, ident, token
+        self.progress: Field[Value] = field(ABSENT)
+        self.outcome: Field[Outcome | None] = field(None)
+        self.timer: Timer | None = None
+        self.body = body
+        self.facet = current_facet()
+        self.claim = Claim(queue, ident, attempt, token, self.facet, self.progress)
+        self.facet.lasting = True
+        self.scope = trio.CancelScope()
+        linked_task(self._work)
+
+    async def _work(self) -> bool:
+        with self.scope:
+            kind = "done"
+            value: Value = ABSENT
+            try:
+                result = await self.worker.call(self.body, self.claim)
+                value = ABSENT if result is None else result
+                freeze(value)
+            except JobLost:
+                return True
+            except PermanentFailure as error:
+                kind, value = "permanent", str(error)
+            except NotAValue as error:
+                kind, value = "permanent", f"its result is no value: {error}"
+            except Exception as error:
+                logger(actor=self.worker.name).warning("a job failed", job=self.claim.id, exc_info=error)
+                kind, value = "failed", f"{type(error).__name__}: {error}"
+            queue, ident, token = self.key
+            facts = self.claim.facts if kind == "done" else ()
+            self.facet.enter(partial(setattr, self.outcome, "value", Outcome(queue, ident, token, kind, value, facts)))
+        return True
+
+    def give_up(self, why: str) -> None:
+        """It is not ours any more."""
+        self.claim.lost = self.claim.lost or why
+        self.worker.runs.pop(self.key, None)
+        self.scope.cancel()
+        self.facet.stop(current("work"))
+
+
+class Worker:
+    """Made by :func:`worker`."""
+
+    def __init__(self, fn: Callable[..., object], slots: int, name: str) -> None:
+        self.fn = fn
+        self.slots = slots
+        self.name = name
+        self.runs: dict[tuple[str, str, int], _Run] = {}
+        self._me = ""
+        self._limiter: trio.CapacityLimiter | None = None
+        self._takes_claim = _takes_two(fn)
+        functools.update_wrapper(self, fn)
+
+    def __call__(self, *args: object) -> object:
+        """The function itself."""
+        return self.fn(*args)
+
+    async def call(self, body: Value, claim: Claim) -> object:
+        """Run the function: here if it is async, else in a thread."""
+        args = (body, claim) if self._takes_claim else (body,)
+        if inspect.iscoroutinefunction(self.fn):
+            return await self.fn(*args)
+        if self._limiter is None:
+            self._limiter = trio.CapacityLimiter(self.slots)
+        return await outside().blocking(partial(self.fn, *args), self._limiter)
+
+    def join(self, jobs: Queue) -> None:
+        """Work for a queue, in the current facet: say so in each connection.
+
+        Raises:
+            NotInTurn: no turn is running.
+        """
+        ds, queue, here = jobs.ds, jobs.name, current_facet()
+        me = self._me = self._me or f"{self.name}-{outside().token(4).hex()}"
+        assert_(ds, Volatile(Working(queue, me, self.slots)))
+
+        @during(ds, Offer(queue, capture(str), capture(int), capture(int), me, capture(), ANY))
+        def offered(ident: str, attempt: int, token: int, body: Value) -> None:
+            key = (queue, ident, token)
+            run = self.runs.get(key)
+            if run is None:
+
+                def start() -> None:
+                    self.runs[key] = _Run(self, queue, ident, attempt, token, body)
+
+                here.actor.root.run(current("work"), lambda: react(start))
+                run = self.runs[key]
+            elif run.timer is not None:
+                run.timer.cancel()
+                run.timer = None
+            at = run
+            assert_(ds, lambda: Volatile(Claimed(queue, ident, token, at.progress.value)))
+            assert_(ds, lambda: None if at.outcome.value is None else Volatile(at.outcome.value))
+
+            @on_stop
+            def ends() -> None:
+                if not here.stopping:
+                    at.give_up("the queue has taken it back")
+                elif at.facet.alive:
+                    at.facet.run(current("work"), lambda: self._wait(at, jobs.lease))
+
+    def _wait(self, run: _Run, lease: float) -> None:
+        run.timer = after(lease * _MARGIN, lambda: run.give_up("the connection was lost"))
+
+
+def _takes_two(fn: Callable[..., object]) -> bool:
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    places = sum(each.kind in kinds for each in parameters)
+    return places >= 2 or any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
+
+
+def worker(*, slots: int = 1, name: str = "") -> Callable[[Callable[..., object]], Worker]:
+    """Let the decorated function do jobs, *slots* at once: ``fn(body)`` or ``fn(body, claim)``, in a thread, or async.
+
+    What it returns is the job's result.  What it raises is a failed attempt, of which the queue's policy says when the
+    next one is; :class:`~syndicate.errors.PermanentFailure` is the last.  The function may be run twice for one job,
+    where a worker was taken for lost: what it does elsewhere belongs under ``claim.key``, and what it does here into
+    ``claim.commit``.
+
+    Raises:
+        ArgumentError: *slots* is below 1.
+    """
+    if slots < 1:
+        raise ArgumentError(f"worker() needs slots of at least 1, not {slots}")
+
+    def made(fn: Callable[..., object]) -> Worker:
+        return Worker(fn, slots, name or str(getattr(fn, "__name__", "worker")))
+
+    return made
