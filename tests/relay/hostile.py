@@ -41,7 +41,12 @@ class Peer:
     def __init__(self, path: str, *, resolve: bool = True) -> None:
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(PATIENCE)
-        self.socket.connect(path)
+        while True:
+            try:
+                self.socket.connect(path)
+                break
+            except BlockingIOError:  # the server's queue is full: a socket with a time limit does not wait for it
+                time.sleep(0.001)
         self.codec = Msgpack()
         self.spent = self.ds = 0
         if resolve:

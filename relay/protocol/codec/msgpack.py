@@ -71,8 +71,11 @@ _LONG_ARRAYS: Final = 64
 _PLAIN: Final = re.compile(rb"(?s)\x92[\x00\x01](?:[\x00-\x7f]|\xcc.|\xcd..|\xce....)")
 """A reference without caveats, as all encoders write it."""
 
-_BUFFER: Final = 4096
+_BUFFER: Final = 256
 """Bytes that the library's packer begins with, and each connection holds: its own choice is 256 KiB."""
+
+_SPARE: Final = 4
+"""Readers that are kept for whoever is next to read."""
 
 _PIECE: Final = 15
 """The most items of an array whose head is one byte."""
@@ -94,22 +97,18 @@ class Msgpack:
         self._collections = Collections(limits)
         self._symbols: dict[bytes, Symbol] = {}
         self._refs: dict[bytes, WireRef] = {}
-        self._options: dict[str, object] = {
+        self.options: dict[str, object] = {
             "use_list": False,
             "strict_map_key": False,
-            "ext_hook": self._extension,
+            "ext_hook": self.extension,
             "max_map_len": 0,
             "max_array_len": limits.nodes,
         }
-        self._unpacker = self._new_unpacker()
+        self._spare = _spare.setdefault(limits.nodes, [])
         self._measure = Measure(limits)
         self._rest = bytearray()
-        self._start = self._nodes = self._fresh = self._keyed = 0
+        self._nodes = self._fresh = self._keyed = 0
         self._inside = False
-
-    def _new_unpacker(self) -> msgpack.Unpacker:
-        size = max(self.limits.nodes, _SMALLEST)
-        return msgpack.Unpacker(max_buffer_size=size, read_size=size, **self._options)
 
     @property
     def partial(self) -> int:
@@ -208,21 +207,24 @@ class Msgpack:
             if self._rest or len(data) > self.limits.nodes or _long_arrays(data) > _LONG_ARRAYS:
                 yield from self._measured(data)
                 return
-            unpacker = self._unpacker
-            first = self._start
+            reader = self._spare.pop() if self._spare else _Reader(self)
+            reader.codec = self
+            unpacker, first = reader.unpacker, reader.at
             unpacker.feed(data)
             for raw in unpacker:
                 end = unpacker.tell()
-                if end - self._start > self.limits.frame:
+                if end - reader.at > self.limits.frame:
                     raise self._too_long()
-                self._start = end
+                reader.at = end
                 yield self._packet(raw)
-            if self._start - first < len(data):
-                self._unpacker = self._new_unpacker()
-                data = data[self._start - first :]
-                self._start = self._nodes = self._fresh = 0  # what was seen of the cut packet is seen once more
+            if reader.at - first == len(data):
+                reader.codec = None
+                if len(self._spare) < _SPARE:
+                    self._spare.append(reader)
+            else:  # the reader has the cut packet in it, and goes
+                self._nodes = self._fresh = 0  # what was seen of that is seen once more
                 self._symbols.clear()
-                yield from self._measured(data)
+                yield from self._measured(data[reader.at - first :])
         except ProtocolError:
             raise
         except Exception as e:  # the library has many: it is fed with whatever a peer makes up
@@ -240,7 +242,7 @@ class Msgpack:
             at = end
             whole = bytes(self._rest)
             self._rest.clear()
-            yield self._packet(msgpack.unpackb(whole, **self._options))
+            yield self._packet(msgpack.unpackb(whole, **self.options))
 
     def _too_long(self) -> ProtocolError:
         return ProtocolError(f"a packet of more than {self.limits.frame} bytes")
@@ -307,7 +309,8 @@ class Msgpack:
             raise ProtocolError("nil, set and dictionary marks stand first in an array, and nowhere else")
         raise ProtocolError(f"a {kind.__name__} is no part of this encoding")
 
-    def _extension(self, code: int, data: bytes) -> Value:
+    def extension(self, code: int, data: bytes) -> Value:
+        """What an extension of the library's format stands for."""
         if code == _SYMBOL:
             symbol = self._symbols.get(data)
             if symbol is None:
@@ -341,7 +344,7 @@ class Msgpack:
         if len(data) > _SMALLEST and Measure(self.limits).feed(data, 0) != len(data):
             raise ProtocolError("a reference that is cut, or too long")
         self._inside = True
-        raw = msgpack.unpackb(data, **self._options)
+        raw = msgpack.unpackb(data, **self.options)
         self._inside = False
         self._nodes += 1 + len(raw) if type(raw) is tuple else 1
         if self._nodes > self.limits.nodes:
@@ -361,6 +364,31 @@ class Msgpack:
 
 
 _MARKS: Final = {_SET: SET, _DICT: DICT}
+
+
+class _Reader:
+    """The library's reader, which takes 90 kB: it belongs to a codec only while that reads a piece, *at* a place.
+
+    Contract: one that rests holds no bytes of anybody's.
+    """
+
+    __slots__ = ("at", "codec", "unpacker")
+
+    def __init__(self, codec: Msgpack) -> None:
+        size = max(codec.limits.nodes, _SMALLEST)
+        self.at = 0
+        self.codec: Msgpack | None = codec
+        self.unpacker = msgpack.Unpacker(
+            max_buffer_size=size, read_size=size, **{**codec.options, "ext_hook": self._extension}
+        )
+
+    def _extension(self, code: int, data: bytes) -> Value:
+        assert self.codec is not None
+        return self.codec.extension(code, data)
+
+
+_spare: Final[dict[int, list[_Reader]]] = {}
+"""Readers that rest, by the most nodes of a packet."""
 
 
 class _Written(dict[Frozen, Value]):
