@@ -81,8 +81,8 @@ class Limits:
     idle: float = 30.0
     liveness: bool = False
     opening: float = 10.0
-    stranger: int = 1 << 17
-    strangers: int = 256
+    stranger: int = 1 << 16
+    strangers: int = 64
 
 
 DEFAULT: Final = Limits()

@@ -35,6 +35,7 @@ from relay.server.config import Config, Listening
 from relay.server.flow_gate import Tap
 from relay.server.governor import Governor
 from relay.server.operators import Operators
+from relay.server.remarks import Remarks
 from relay.server.state import Census, Draining, OpenListener, Overloaded, Peer
 from relay.session.link import CLOSING, open_link
 from relay.transport import DEFAULT, Address, Listener, Stream, Tls, open_listener
@@ -115,6 +116,7 @@ class Broker:
         self._overloads: list[Handle] = []
         self._gatekeepers: dict[str, Ref] = {}
         self.turnstile = Turnstile(**asdict(self.config.connections))
+        self._remarks = Remarks(trio.current_time, _disconnected)
         self._sessions: dict[Facet | None, Peer] = {}
         self._facet: Facet
         self._nursery: trio.Nursery
@@ -245,6 +247,7 @@ class Broker:
         taken = trio.Event()
         peer = Peer(Tap(stream, self.census.traffic), door.address)
         guest = self.lobby.enter(partial(self._evict, peer))
+        peer.tap.ended = partial(self.lobby.leave, guest)  # one who is told why has its place until it has gone
 
         def serve() -> None:
             taken.set()
@@ -253,7 +256,6 @@ class Broker:
 
             @on_stop_or_crash
             def gone() -> None:
-                self.lobby.leave(guest)
                 self._sessions.pop(facet, None)
                 self.turnstile.leave(facet)
                 self.census.left(peer)
@@ -263,7 +265,7 @@ class Broker:
                 if session.exceeded:
                     self.census.hit(peer, session.exceeded, session.reason)
                 if session.exceeded or not self.draining:
-                    logger(peer=peer.name).warning("disconnected", reason=session.reason)
+                    self._remarks.remark("untrusted" if session.untrusted else "peer", (peer.name, session.reason))
 
             gatekeeper = self._gatekeepers[door.listening.replies]
             peer.session = open_link(
@@ -282,8 +284,7 @@ class Broker:
             await taken.wait()
         finally:
             if not taken.is_set():  # the broker ends
-                self.lobby.leave(guest)
-                await stream.close()
+                await peer.tap.close()
 
     def _evict(self, peer: Peer) -> None:
         """Close the connection of an untrusted peer whose place is needed, without last words: they can take a
@@ -405,6 +406,13 @@ class Broker:
 def _origin(peer: Peer) -> str:
     """The address that a peer comes from, without its port; of a Unix socket, that of the socket."""
     return peer.listener if peer.listener.startswith(("unix:", "stdio:")) else peer.name.rpartition(":")[0]
+
+
+def _disconnected(line: tuple[str, str], left_out: int) -> None:
+    """Log that a peer has gone, by its name and why."""
+    name, why = line
+    more = {"left_out": left_out} if left_out else {}
+    logger(peer=name).warning("disconnected", reason=why, **more)
 
 
 def _cut(peer: Peer, why: str) -> None:

@@ -9,12 +9,12 @@ What is sent through it never waits.  Once the end is said, it is open: the peer
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import trio
 
-from relay.transport.stream import Stream
+from relay.transport.stream import CHUNK, Stream
 
 TRICKLE: Final = 5.0
 """Seconds for which a read waits at most, in a tap that is shut."""
@@ -49,7 +49,7 @@ class Traffic:
 class Tap:
     """A :class:`~relay.transport.Stream` around another one.
 
-    ``received`` are the bytes so far.  ``closed`` is set once the connection is.  What goes through it is in *traffic*.
+    ``received`` are the bytes so far.  ``closed`` is set once the connection is, and ``ended`` is called.  What goes through it is in *traffic*.
     """
 
     def __init__(self, stream: Stream, traffic: Traffic | None = None) -> None:
@@ -57,6 +57,7 @@ class Tap:
         self.connection = stream.connection
         self.received = 0
         self.closed = trio.Event()
+        self.ended: Callable[[], object] = int
         self._stream = stream
         self._shut: trio.Event | None = None
         self._over = False
@@ -82,12 +83,12 @@ class Tap:
         """Wait until there may be something to receive."""
         await self._stream.arrival()
 
-    async def receive(self) -> bytes:
+    async def receive(self, most: int = CHUNK) -> bytes:
         """The next bytes."""
         if self._shut is not None:
             with trio.move_on_after(TRICKLE):
                 await self._shut.wait()
-        data = await self._stream.receive()
+        data = await self._stream.receive(most)
         self.received += len(data)
         self._traffic.heard.add(self)
         self._traffic.wake()
@@ -125,3 +126,4 @@ class Tap:
             await self._stream.close()
         finally:
             self.closed.set()
+            self.ended()

@@ -31,7 +31,7 @@ from syndicate.values.value import SEQ, Value
 
 __all__ = ["DEFAULT", "Entry", "Outbox", "fitting", "next_packet"]
 
-_PARTS: Final = 8
+_PARTS: Final = 32
 """A turn that is too much for one packet goes out in packets that are so many times smaller than the limits allow."""
 
 Entry: TypeAlias = tuple[Value, ...]

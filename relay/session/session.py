@@ -74,13 +74,22 @@ _FEW: Final = 64
 """The most events that are encoded without a look at their size: nobody's turn is longer for what they hold."""
 
 _PIECE: Final = 1024
-"""The most events that are put into the backlog, or taken from it, at once."""
+"""The most events that are put into the backlog at once."""
+
+_TAKEN: Final = 256
+"""The most events that are taken from the backlog at once: a few milliseconds."""
 
 _SMALL: Final = 1 << 14
 """Bytes of a peer that are taken for handled with its turn, for a mark costs as much as a small packet."""
 
+_PART: Final = ENOUGH // 8
+"""What the first part of a packet may reach that is too much for a turn."""
+
 _CROSSING: Final = 512
 """Bytes of memory that a reference takes which both sides know, about."""
+
+_GULP: Final = 256
+"""The events of a packet that are understood at once."""
 
 _SHARE: Final = 64
 """The events after which a peer lets the others have their turns, before its next packet: a millisecond or two."""
@@ -149,6 +158,8 @@ class Session:
         self._packets: Iterator[Frozen] = iter(())
         self._next: Frozen | None = None
         self._acts: list[Understood] = []
+        self._entries: Sequence[tuple[int, Event]] = ()  # of the packet that is being understood, and what is
+        self._events: list[Understood] = []
         self._silent = False
         self._small = min(_SMALL, limits.debt // 64)
         self._handled = self._marked = self._hops = 0
@@ -182,15 +193,18 @@ class Session:
 
     def _go_out(self) -> None:
         """Let a piece of what has committed go out; others have their turns before the next."""
+        cost = 0
         if self._turns:  # else the peer was fast enough to take them itself
-            self._piece()
+            cost = self._piece()
             self._wake()
         self._going_out = bool(self._turns)
         if self._going_out:
-            self._soon(self._go_out)
+            self._soon(self._go_out, cost)
 
-    def _piece(self) -> None:
-        """Encode the next packet of what has committed; while the peer is behind, let a piece wait as state."""
+    def _piece(self) -> int:
+        """Encode the next packet of what has committed; while the peer is behind, let a piece wait as state.  Returns
+        how many events.
+        """
         notes, at, limits = self._turns[0], self._at, self.limits
         if self.backlog.entries or self.outbox.waiting > limits.ahead:
             piece: Sequence[Note] = notes[at : at + _PIECE]
@@ -205,6 +219,7 @@ class Session:
         else:
             self._encode(piece)
             self._bound()
+        return len(piece)
 
     def _keep(self, notes: Sequence[Note]) -> None:
         """Let them wait, until the peer has taken what was encoded."""
@@ -220,6 +235,11 @@ class Session:
         """Bytes, about, that wait for the peer beyond what is encoded, and do not collapse."""
         return self.outbox.said + self.backlog.burden
 
+    @property
+    def behind(self) -> bool:
+        """Whether there is more to be sent than is encoded: what is taken next is work."""
+        return bool(self.backlog.entries or self._turns)
+
     def take(self, most: int) -> list[bytes]:
         """Packets to be sent at once, of *most* bytes, or of one packet; those that were taken before have been sent.
 
@@ -229,7 +249,7 @@ class Session:
         packets = outbox.take(most)
         while not packets and (self.backlog.entries or self._turns):
             if self.backlog.entries:
-                self._encode(self.backlog.take(min(_PIECE, self.limits.events), most))
+                self._encode(self.backlog.take(min(_TAKEN, self.limits.events), most))
             else:
                 self._piece()
             packets = outbox.take(most)
@@ -290,8 +310,9 @@ class Session:
         if len(membrane.exports) + len(membrane.imports) > self.limits.oids:
             self.cut("oids", f"more than {self.limits.oids} references are known to both sides")
 
-    def _soon(self, piece: Callable[[], None]) -> None:
-        self.facet.actor.system.postpone(self.facet.actor, (ENTER, self.facet, piece, None))
+    def _soon(self, piece: Callable[[], None], cost: int) -> None:
+        """Do it later; what was done now has told, or reached, *cost*."""
+        self.facet.actor.system.postpone(self.facet.actor, (ENTER, self.facet, piece, None), cost / _SHARE)
 
     def complain(self, error: NotAValue) -> None:
         """Say that the peer could not be notified of something; it continues without."""
@@ -366,17 +387,24 @@ class Session:
         turn = current("feed")
         reach: Reach | None = None
         first: Sequence[Understood] | None = None
-        enough = self.events_in + _SHARE
+        began = self.events_in
+        enough = began + _SHARE
         try:
-            while self._acts or (form := next(self._packets, None) if self._next is None else self._next) is not None:
+            while (
+                self._acts
+                or self._entries
+                or (form := next(self._packets, None) if self._next is None else self._next) is not None
+            ):
                 if self._silent or not self.facet.alive:  # an earlier one was the last
                     return
-                if not self._acts:
+                if self._entries:
+                    self._understand()
+                elif not self._acts:
                     if turn.late:
                         turn.hand_over()
                     if self.events_in >= enough:
                         self._next = form
-                        self._soon(self._go_on)
+                        self._soon(self._go_on, self.events_in - began + (0 if reach is None else reach.total))
                         return
                     self._next = None
                     packet = read(form)
@@ -384,6 +412,9 @@ class Session:
                     if self.packets_in == 1 and self.dials:
                         self.say(liveness(self.limits.ping, self.limits.idle))
                     self.receive(packet)
+                if self._entries:  # more than is understood at once
+                    self._soon(self._go_on, _SHARE)
+                    return
                 acts = self._acts
                 if first is not None or len(acts) > 1:  # one goes at any rate
                     if reach is None:
@@ -392,7 +423,7 @@ class Session:
                     if reach.fitting(acts) < len(acts):
                         if first is None:
                             self._divide(acts)
-                        self._soon(self._go_on)
+                        self._soon(self._go_on, ENOUGH if first is None else reach.total)
                         return
                 first, self._acts = first or acts, []
                 if acts and self._trail.agreed:
@@ -408,7 +439,7 @@ class Session:
     def _divide(self, acts: Sequence[Understood]) -> None:
         """Do the first part of what is too much for a turn of its own; the rest waits."""
         acts = sorted(acts, key=place)
-        fitting = max(1, Reach().fitting(acts))
+        fitting = max(1, Reach(_PART).fitting(acts))
         self._acts = acts[fitting:]
         for kind, target, value, assertion in acts[:fitting]:
             self._act(kind, target, value, assertion)
@@ -427,7 +458,9 @@ class Session:
             if len(packet.entries) > self.limits.events:
                 raise self._exceeded("events", f"a turn of {len(packet.entries)} events", self.limits.events)
             self.events_in += len(packet.entries)
-            # First all that may fail, then all that has effects.
+            if len(packet.entries) > _GULP:
+                self._entries, self._events = packet.entries, []
+                return
             events = [self._understood(oid, event) for oid, event in packet.entries]
             self._acts = patched(events, self.membrane.release) if len(events) > 1 else events
         elif type(packet) is Nop:
@@ -442,6 +475,17 @@ class Session:
                 self.ping = min(self.limits.ping, times[1] / 3)
         elif type(packet) is Error:
             self.end(f"the peer gave up: {packet.message}")
+
+    def _understand(self) -> None:
+        """Understand the next events of a packet.  First all that may fail, then all that has effects: nothing is done
+        before all of them are understood.
+        """
+        entries, events = self._entries, self._events
+        at = len(events)
+        events += [self._understood(oid, event) for oid, event in entries[at : at + _GULP]]
+        if len(events) == len(entries):
+            self._acts = patched(events, self.membrane.release)
+            self._entries, self._events = (), []
 
     def _understood(self, oid: int, event: Event) -> Understood:
         kind = event[0]
@@ -546,6 +590,8 @@ class Session:
         if self.reason is None:
             self.reason = reason
         self._silent = True
+        if self.codec is not None:
+            self.codec.drop()
         self.withdraw(partial(self._stop, 2))
 
     def _stop(self, hops: int) -> None:
@@ -565,7 +611,7 @@ class Session:
         Each part goes with a facet that stops, as all of it did with the session's if it were little: so who tells what
         is lost from what is taken back (:mod:`relay.server.durable`) still can.
         """
-        self._acts = []
+        self._acts, self._entries, self._events = [], (), []
         self.leaving()
         assertions, turn = self.assertions, current("end")
         going = assertions.oldest(ENOUGH)
@@ -579,7 +625,7 @@ class Session:
             self.membrane.release(assertion.pins)
         part.stop(turn)
         if len(assertions):
-            self._soon(partial(self.withdraw, then))
+            self._soon(partial(self.withdraw, then), len(going))
         else:
             then()
 
@@ -594,6 +640,8 @@ class Session:
     def forget(self) -> None:
         """Let go of everything: the connection is gone.  Whoever still holds a proxy holds nothing else."""
         self._silent = True
+        if self.codec is not None:
+            self.codec.drop()
         for crossing in self.membrane.imports.values():
             if isinstance(crossing.ref.entity, Proxy):
                 crossing.ref.entity.sent.clear()
@@ -607,7 +655,7 @@ class Session:
         self.backlog.clear()
         self.debt = self._handled = self._marked = 0
         self._fed.clear()
-        self._acts = []
+        self._acts, self._entries, self._events = [], (), []
         self._packets, self._next = iter(()), None
 
     def statistics(self) -> Statistics:

@@ -16,7 +16,7 @@ from typing import Final
 
 import trio
 
-from relay.transport.stream import ByteStream
+from relay.transport.stream import CHUNK, ByteStream
 
 _HTTP: Final = "an HTTP server answers there: connect to the port of a Syndicate server, or write ws://"
 _SIGNS: Final = (
@@ -43,9 +43,9 @@ class Greeted(ByteStream):
         super().__init__(stream, name, connection)
         self._first = True
 
-    async def receive(self) -> bytes:
+    async def receive(self, most: int = CHUNK) -> bytes:
         """The next bytes."""
-        data = await super().receive()
+        data = await super().receive(most)
         if self._first and data:
             self._first = False
             self.ending = foreign_protocol(data) or self.ending

@@ -18,7 +18,7 @@ from typing import Final
 import trio
 
 from relay.transport.address import Address
-from relay.transport.stream import ByteStream
+from relay.transport.stream import CHUNK, ByteStream
 from syndicate.errors import ConnectError, ListenError
 
 _PATIENCE: Final = 1.0
@@ -34,10 +34,10 @@ class ChildStream(ByteStream):
         super().__init__(trio.StapledStream(process.stdin, process.stdout), name)
         self.process = process
 
-    async def receive(self) -> bytes:
+    async def receive(self, most: int = CHUNK) -> bytes:
         """The next bytes."""
         try:
-            data = await super().receive()
+            data = await super().receive(most)
         except trio.BrokenResourceError:
             await self._look()
             raise

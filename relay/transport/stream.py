@@ -38,8 +38,8 @@ class Stream(Protocol):
     async def arrival(self) -> None:
         """Wait until there may be something to receive, if that can be known without taking it."""
 
-    async def receive(self) -> bytes:
-        """The next bytes; ``b""`` when the other side has ended."""
+    async def receive(self, most: int = CHUNK) -> bytes:
+        """The next bytes, *most* at once where the stream can choose; ``b""`` when the other side has ended."""
 
     def send_now(self, packets: Sequence[bytes]) -> Sequence[bytes]:
         """Send what is taken without a wait; returns what is left, to be sent before all else."""
@@ -95,21 +95,21 @@ class ByteStream:
         if self._socket is not None:
             await trio.lowlevel.wait_readable(self._descriptor(self._socket))
 
-    async def receive(self) -> bytes:
+    async def receive(self, most: int = CHUNK) -> bytes:
         """The next bytes."""
         try:
             if self._socket is None:
-                return bytes(await self._stream.receive_some(CHUNK))
-            return await self._read(self._socket)
+                return bytes(await self._stream.receive_some(most))
+            return await self._read(self._socket, most)
         except trio.BrokenResourceError as e:
             self.ending = self.ending or f"the connection was lost: {reason(e)}"
             raise
 
-    async def _read(self, socket: trio.socket.SocketType) -> bytes:
+    async def _read(self, socket: trio.socket.SocketType, most: int) -> bytes:
         """As the stream itself does it, without a look that finds nothing after :meth:`arrival`."""
         while True:
             try:
-                return os.read(self._descriptor(socket), CHUNK)
+                return os.read(self._descriptor(socket), most)
             except BlockingIOError:
                 await trio.lowlevel.wait_readable(self._descriptor(socket))
             except OSError as e:

@@ -72,14 +72,14 @@ class WebSocketStream(Indirect):
         self._closing_said = False
         self._dropping = False
 
-    async def receive(self) -> bytes:
+    async def receive(self, most: int = CHUNK) -> bytes:
         """The next bytes."""
         while not self._over:
             data = await self._take()
             if data:
                 return data
             if not self._over:
-                await self._fill()
+                await self._fill(most)
         if self._closing_said and self._dropping:
             await self._drop()
         self._closing_said = True
@@ -162,9 +162,9 @@ class WebSocketStream(Indirect):
         if self._protocol.state in (ConnectionState.OPEN, ConnectionState.REMOTE_CLOSING):
             await self._write(self._protocol.send(CloseConnection(code=code, reason=why)))
 
-    async def _fill(self) -> None:
+    async def _fill(self, most: int) -> None:
         try:
-            data = bytes(await self._stream.receive_some(CHUNK))
+            data = bytes(await self._stream.receive_some(most))
         except trio.BrokenResourceError as e:
             self.ending = self.ending or f"the connection was lost: {reason(e)}"
             raise
@@ -186,7 +186,7 @@ class WebSocketStream(Indirect):
                         pass
                 while not any(isinstance(event, CloseConnection) for event in self._events):
                     self._events.clear()
-                    await self._fill()
+                    await self._fill(most)
         except trio.BrokenResourceError:
             pass
 

@@ -43,8 +43,11 @@ from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC, Event
 from syndicate.log import logger
 from syndicate.values.value import HomeActor, Ref, Value, thaw
 
-SLICE: Final = 0.005
+SLICE: Final = 0.002
 """Seconds of turns before other trio tasks get their chance."""
+
+PIECES: Final = 0.001
+"""Seconds of turns after which a slice is over when nothing but pieces of long work are left."""
 
 YOUNG: Final = 25_000
 """New objects between two looks of the garbage collector, while a system runs: batches are many small tuples, which
@@ -108,7 +111,7 @@ class System:
 
     def __init__(self) -> None:
         self.queue: deque[Batch] = deque()
-        self._postponed: deque[Batch] = deque()
+        self._postponed: deque[tuple[Batch, float]] = deque()
         self._after: list[Callable[[], None]] = []
         self.taken = 0
         """Events that were handled so far."""
@@ -172,15 +175,26 @@ class System:
         """Whether this is the thread in which it runs."""
         return self._token is None or self._token is _token()
 
-    def postpone(self, actor: Actor, event: Event) -> None:
+    def postpone(self, actor: Actor, event: Event, cost: float = 1) -> None:
         """Queue an event, in a turn, behind all that is queued and what that causes; at least one goes in each slice.
 
         For long work that is done in pieces: neither the turns of others nor trio's other tasks wait for two of them.
+        *cost* is what the piece before has cost, in pieces of the usual length: whoever did a long one lets the others
+        do as much before its next (deficit round robin: Shreedhar and Varghese 1995).
         """
         events = [event]
-        self._postponed.append((actor, events))
+        self._postponed.append(((actor, events), cost))
         if self.chronicle is not None:
             self.chronicle.comes(events)
+
+    def _next_piece(self) -> Batch:
+        """The next of what is postponed, of which there is some."""
+        postponed = self._postponed
+        while True:
+            batch, owed = postponed.popleft()
+            if owed <= 1 or not postponed:
+                return batch
+            postponed.append((batch, owed - 1))
 
     def after_slice(self, fn: Callable[[], None]) -> None:
         """Call *fn* once, in no turn, when the slice of turns that runs, or else the next one, is over.
@@ -328,7 +342,8 @@ class System:
     def drain(self, seconds: float = inf) -> None:
         """Run turns until none is left, or about *seconds* have passed."""
         queue, turn, clock = self.queue, self.turn, self.stopwatch or perf_counter
-        end = clock() + seconds
+        start = clock()
+        end, enough = start + seconds, start + (seconds if seconds > SLICE else min(seconds, PIECES))
         most, unless = self._most()
         outer, here.turn = here.turn, turn
         try:
@@ -341,9 +356,9 @@ class System:
                     if left <= 0:
                         break
                     if not queue:
-                        if self._postponed:
-                            queue.append(self._postponed.popleft())
-                            break  # to look at the clock: the one before may have been long
+                        if self._postponed and clock() < enough:
+                            queue.append(self._next_piece())
+                            break
                         self.taken += 16 - left
                         return
                     actor, events = queue.popleft()
@@ -357,7 +372,7 @@ class System:
         finally:
             here.turn = outer
             if self._postponed:
-                queue.append(self._postponed.popleft())
+                queue.append(self._next_piece())
 
     def _most(self) -> tuple[int, Container[int] | None]:
         """The most events of a batch that the pump hands over itself: none while there is something to look at; but all

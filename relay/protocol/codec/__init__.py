@@ -53,6 +53,9 @@ class Codec(Protocol):
     def feed(self, data: bytes) -> Iterator[Frozen]:
         """The packets that *data* completes; raises :class:`~syndicate.errors.ProtocolError`."""
 
+    def drop(self) -> None:
+        """Let go of the packet that has not fully arrived: nothing is fed any more."""
+
 
 _MSGPACK: Final = frozenset({*range(0x90, 0xA0), 0xC2, 0xDC, 0xDD})
 _PRESERVES: Final = frozenset({*range(0x80, 0x90), *range(0xB0, 0xC0)})

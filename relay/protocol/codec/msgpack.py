@@ -120,6 +120,10 @@ class Msgpack:
         """Bytes of memory, about, that it takes: nothing is built before the end has come."""
         return len(self._rest)
 
+    def drop(self) -> None:
+        """Let go of the packet that has not fully arrived: nothing is fed any more."""
+        self._rest = bytearray()
+
     # ---------------------------------------------------------------------------------------------------- out
 
     def encode(self, form: Frozen) -> bytes:
@@ -211,20 +215,24 @@ class Msgpack:
             reader.codec = self
             unpacker, first = reader.unpacker, reader.at
             unpacker.feed(data)
-            for raw in unpacker:
-                end = unpacker.tell()
-                if end - reader.at > self.limits.frame:
-                    raise self._too_long()
-                reader.at = end
-                yield self._packet(raw)
-            if reader.at - first == len(data):
+            try:
+                for raw in unpacker:
+                    end = unpacker.tell()
+                    if end - reader.at > self.limits.frame:
+                        raise self._too_long()
+                    reader.at = end
+                    yield self._packet(raw)
+                read = reader.at - first
+            finally:
                 reader.codec = None
-                if len(self._spare) < _SPARE:
+                if reader.at - first == len(data) and len(self._spare) < _SPARE:
                     self._spare.append(reader)
-            else:  # the reader has the cut packet in it, and goes
-                self._nodes = self._fresh = 0  # what was seen of that is seen once more
+                else:  # the cut packet is in it: it goes, and at once
+                    del reader.unpacker, unpacker
+            if read < len(data):
+                self._nodes = self._fresh = 0  # what was seen of the cut packet is seen once more
                 self._symbols.clear()
-                yield from self._measured(data[reader.at - first :])
+                yield from self._measured(data[read:])
         except ProtocolError:
             raise
         except Exception as e:  # the library has many: it is fed with whatever a peer makes up

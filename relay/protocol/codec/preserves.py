@@ -59,6 +59,12 @@ class Preserves:
         """Bytes of memory, about, that it takes."""
         return self.partial + NODE * self._nodes
 
+    def drop(self) -> None:
+        """Let go of the packet that has not fully arrived: nothing is fed any more."""
+        self._parts = Assembly(self.limits)
+        self._nodes = self._taken = 0
+        self._rest = bytearray()
+
     def encode(self, form: Frozen) -> bytes:
         """The bytes of a packet; raises :class:`~syndicate.errors.NotAValue` if it is beyond the limits."""
         return self._encoder.encode(form)

@@ -133,6 +133,12 @@ class PreservesText:
         """Bytes of memory, about, that it takes."""
         return self.partial + NODE * self._nodes
 
+    def drop(self) -> None:
+        """Let go of the packet that has not fully arrived: nothing is fed any more."""
+        self._parts = Assembly(self.limits)
+        self._nodes = self._taken = 0
+        self._cut, self._escape = bytearray(), b""
+
     def encode(self, form: Frozen) -> bytes:
         """The text of a packet; raises :class:`~syndicate.errors.NotAValue` if it is beyond the limits."""
         self._encoder.encode(form)  # the same limits hold for both syntaxes

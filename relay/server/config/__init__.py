@@ -79,7 +79,7 @@ class Overload:
 
     queued: int = 256 << 20
     memory: float = 0.25
-    strangers: int = 2 << 20
+    strangers: int = 1 << 20
 
 
 @frozen

@@ -362,7 +362,7 @@ class Fountain(Indirect):
     def __init__(self) -> None:
         self.ended = False
 
-    async def receive(self) -> bytes:
+    async def receive(self, most: int = 0) -> bytes:
         await trio.sleep(0.01)
         return b"" if self.ended else b"xxxx"
 

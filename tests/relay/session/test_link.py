@@ -371,7 +371,7 @@ class Fake(Indirect):
         """Let the peer say something, as one read."""
         self._say.send_nowait(b"".join(Msgpack().encode(write(packet)) for packet in packets))
 
-    async def receive(self) -> bytes:
+    async def receive(self, most: int = 0) -> bytes:
         self.reads += 1
         return await self._said.receive()
 
@@ -698,7 +698,7 @@ class Recorded(Indirect):
         self.out = 0
         self.came: list[tuple[int, bytes]] = []
 
-    async def receive(self) -> bytes:
+    async def receive(self, most: int = 0) -> bytes:
         data = await self.stream.receive()
         self.came.append((self.out, data))
         return data
