@@ -47,10 +47,10 @@ INSIDE = {
         program running verb check explore live plot repl run trace verify why
     """,
     "relay.server": """
-        config disk flow_gate journal durable state units governor operators broker metrics admin service
+        remarks config disk flow_gate journal durable state units governor operators broker metrics admin service
     """,
     "relay.session": """
-        deadlines membrane backlog statistics outbox peer_assertions patch reach synced trail session link
+        deadlines membrane backlog proxy statistics outbox peer_assertions patch reach synced trail session link
     """,
     "relay.simulation": """
         network process view faults sessions laws world scenario campaign lineage testing
@@ -59,7 +59,7 @@ INSIDE = {
         address lobby stream tls greeting origin secure sockets network stdio websocket dial listener
     """,
     "syndicate.actors": """
-        journal signals trace block facet lane turn actor system chronicle field verbs during timer query dataspace
+        journal loop signals trace block facet lane turn actor system chronicle field verbs during timer query dataspace
         supervise attempt portal keep
     """,
     "syndicate.bloom": """

@@ -24,7 +24,7 @@ from attrs import frozen
 from relay.cli.exit_codes import SETTINGS, Command, fail, run_command
 from relay.cli.target import Target, find_target, target_options
 from relay.client import FOUND_OUT, Encoding, connect
-from relay.session.session import Proxy
+from relay.session.proxy import Proxy
 from relay.tools.json_values import parse_json, to_json
 from relay.tools.printer import LineStyle, OutputThread, Printer, write_all
 from relay.tools.recording import Mark

@@ -49,7 +49,8 @@ class Traffic:
 class Tap:
     """A :class:`~relay.transport.Stream` around another one.
 
-    ``received`` are the bytes so far.  ``closed`` is set once the connection is, and ``ended`` is called.  What goes through it is in *traffic*.
+    ``received`` are the bytes so far.  ``closed`` is set once the connection is, and ``ended`` is called.  What goes
+    through it is in *traffic*.
     """
 
     def __init__(self, stream: Stream, traffic: Traffic | None = None) -> None:

@@ -31,7 +31,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 from relay.protocol.codec import Codec, codec_for
 from relay.protocol.limits import DEFAULT, Limits
@@ -57,6 +57,7 @@ from relay.session.membrane import Crossing, Membrane
 from relay.session.outbox import Entry, Outbox, next_packet
 from relay.session.patch import Understood, patched, place
 from relay.session.peer_assertions import PeerAssertion, PeerAssertions
+from relay.session.proxy import Proxy
 from relay.session.reach import ENOUGH, Reach
 from relay.session.statistics import Statistics
 from relay.session.synced import Answer, Echo
@@ -68,7 +69,7 @@ from syndicate.errors import NotAValue, ProtocolError
 from syndicate.index.bag import Bag
 from syndicate.index.event import ASSERT, ENTER, MESSAGE, RETRACT, SYNC
 from syndicate.log import logger
-from syndicate.values.value import SEQ, TRUE, Assertion, Frozen, Ref, Symbol, thaw
+from syndicate.values.value import SEQ, TRUE, Frozen, Ref, Symbol, thaw
 
 _FEW: Final = 64
 """The most events that are encoded without a look at their size: nobody's turn is longer for what they hold."""
@@ -679,43 +680,3 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session with {self.name}>"
-
-
-class Proxy(Entity):
-    """A reference of the peer's, here.  ``sent`` is what it was notified of, by handle: the number on the wire, what
-    that holds in place, and the form.
-    """
-
-    raw: ClassVar[bool] = True
-    ref: Ref
-
-    def __init__(self, session: Session, oid: int) -> None:
-        self.session = session
-        self.oid = oid
-        self.sent: dict[Assertion, tuple[int, list[Crossing], Frozen]] = {}
-
-    def assert_(self, form: Frozen, handle: Assertion) -> None:
-        """Assert it there."""
-        session = self.session
-        session.notified += 1
-        if session.notified > session.most_notified:
-            session.cut("handles", f"more than {session.most_notified} assertions would be told to the peer")
-        session.note((ASSERT, self, form, handle))
-
-    def retract(self, handle: Assertion) -> None:
-        """Retract it there, if it was ever notified of it."""
-        self.session.notified -= 1
-        self.session.note((RETRACT, self, None, handle))
-
-    def message(self, form: Frozen) -> None:
-        """Send it there."""
-        self.session.note((MESSAGE, self, form, None))
-
-    def sync(self, peer: Ref) -> None:
-        """Let the peer answer once it has handled everything before."""
-        self.session.asked.add(peer)
-        self.session.note((SYNC, self, peer, None))
-
-    def unheard(self, form: Frozen, handle: Assertion) -> None:
-        """Say that it was asserted when the connection was lost."""
-        self.session.ended.note(form, handle)

@@ -43,7 +43,8 @@ from relay.capabilities.gatekeeper import BindSpace
 from relay.capabilities.passage import Passage
 from relay.protocol.observer import Observer, heard
 from relay.server.durable import Durable
-from relay.session.session import Proxy, Session
+from relay.session.proxy import Proxy
+from relay.session.session import Session
 from relay.simulation.process import BrokerProcess, Process, Stage
 from relay.simulation.sessions import Sessions, shape
 from relay.simulation.view import View

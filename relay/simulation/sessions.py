@@ -17,7 +17,8 @@ from attrs import define, field
 from relay.protocol.observer import heard
 from relay.session.link import Link
 from relay.session.membrane import Crossing
-from relay.session.session import Proxy, Session
+from relay.session.proxy import Proxy
+from relay.session.session import Session
 from relay.simulation.process import Process, Stage
 from relay.transport import CHUNK
 from syndicate.actors.actor import Actor, Task

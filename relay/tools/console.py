@@ -22,7 +22,7 @@ from typing import ClassVar, Protocol, Unpack
 
 from relay.capabilities.sturdy import SturdyRef
 from relay.client import ConnectOptions, connect
-from relay.session.session import Proxy
+from relay.session.proxy import Proxy
 from relay.tools.printer import Printer
 from relay.tools.recording import Mark
 from syndicate.actors.timer import after

@@ -186,7 +186,7 @@ class WebSocketStream(Indirect):
                         pass
                 while not any(isinstance(event, CloseConnection) for event in self._events):
                     self._events.clear()
-                    await self._fill(most)
+                    await self._fill(CHUNK)
         except trio.BrokenResourceError:
             pass
 

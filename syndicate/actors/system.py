@@ -21,7 +21,6 @@ from __future__ import annotations
 import functools
 import heapq
 import itertools
-import sys
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
@@ -34,6 +33,7 @@ import trio
 
 from syndicate.actors.actor import Actor, Task, Timer, take_turns
 from syndicate.actors.lane import LARGE, Lane
+from syndicate.actors.loop import asyncio_runs, token
 from syndicate.actors.signals import Signals, interrupt_in
 from syndicate.actors.trace import Action, Started, Stopped, Trace, Tracer, Turned
 from syndicate.actors.turn import Batch, Turn, expect_function, here
@@ -173,14 +173,14 @@ class System:
 
     def _mine(self) -> bool:
         """Whether this is the thread in which it runs."""
-        return self._token is None or self._token is _token()
+        return self._token is None or self._token is token()
 
     def postpone(self, actor: Actor, event: Event, cost: float = 1) -> None:
         """Queue an event, in a turn, behind all that is queued and what that causes; at least one goes in each slice.
 
         For long work that is done in pieces: neither the turns of others nor trio's other tasks wait for two of them.
         *cost* is what the piece before has cost, in pieces of the usual length: whoever did a long one lets the others
-        do as much before its next (deficit round robin: Shreedhar and Varghese 1995).
+        do as much before its next (deficit round robin, Shreedhar and Varghese 1995).
         """
         events = [event]
         self._postponed.append(((actor, events), cost))
@@ -565,19 +565,6 @@ def describe(actor: HomeActor, events: list[Event]) -> Iterator[tuple[str, str, 
             yield kinds[kind], actor.name, shown
 
 
-def _token() -> trio.lowlevel.TrioToken | None:
-    try:
-        return trio.lowlevel.current_trio_token()
-    except RuntimeError:
-        return None
-
-
-def _asyncio_runs() -> bool:
-    """Whether asyncio's loop has this thread."""
-    asyncio = sys.modules.get("asyncio")
-    return asyncio is not None and asyncio._get_running_loop() is not None
-
-
 _ASYNCIO: Final = (
     "() needs trio, and asyncio runs here, as in a notebook or in FastAPI: use `async with "
     "syndicate.asyncio.open_system() as system`, or syndicate.thread.System(), which has a thread of its own"
@@ -618,7 +605,7 @@ async def open_system(
     if not trio.lowlevel.in_trio_task():
         raise AlreadyRunning(
             "open_system" + _ASYNCIO
-            if _asyncio_runs()
+            if asyncio_runs()
             else "open_system() is for trio programs: call it in what trio.run(main) runs, or use run(boot)"
         )
     system = System()
@@ -682,7 +669,7 @@ def run(
             "run() makes an event loop of its own, and one is running here: use `async with open_system(boot)` in a "
             "trio program, and spawn(boot) in an actor"
         )
-    if _asyncio_runs():
+    if asyncio_runs():
         raise AlreadyRunning("run" + _ASYNCIO)
     system = System()
     with system.signals:

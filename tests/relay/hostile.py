@@ -278,7 +278,10 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=5.0, help="how long each attack lasts")
     parser.add_argument("--row", choices=sorted(ROWS), action="append", help="only this; repeatable")
     options = parser.parse_args()
-    print(f"{'attack':10} {'spent MiB':>9} {'held MiB':>9} {'bound':>5} {'p99 ms':>9} {'p99 then':>9} {'cpu ms':>9} {'cpu then':>9}")
+    print(
+        f"{'attack':10} {'spent MiB':>9} {'held MiB':>9} {'bound':>5} {'p99 ms':>9} {'p99 then':>9}"
+        f" {'cpu ms':>9} {'cpu then':>9}"
+    )
     bounds = [row(name, options.seconds) for name in options.row or ROWS]
     sys.exit(0 if all(bounds) else 1)
 

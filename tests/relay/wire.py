@@ -9,7 +9,8 @@ from typing import Any
 from relay.protocol.codec import Codec, Msgpack
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import Packet, TurnPacket, read, write
-from relay.session.session import Proxy, Session
+from relay.session.proxy import Proxy
+from relay.session.session import Session
 from syndicate import Ref, prevent_inert_check, spawn
 from syndicate.actors.facet import Facet
 from syndicate.actors.system import System

@@ -18,7 +18,8 @@ from relay.protocol.codec import Msgpack
 from relay.protocol.limits import DEFAULT, Limits
 from relay.protocol.packets import MINE, A, Error, Event, M, Nop, R, TurnPacket, WireRef, read, write
 from relay.protocol.packets import S as SYNCED
-from relay.session.session import Proxy, Session
+from relay.session.proxy import Proxy
+from relay.session.session import Session
 from syndicate import (
     Entity,
     Observe,

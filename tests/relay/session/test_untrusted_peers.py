@@ -289,7 +289,10 @@ async def test_all_strangers_share_what_is_held_of_them() -> None:
     """However many come, each with a packet that it never ends: together they have so many bytes, those who have most
     go first, and who has a capability comes in among them.
     """
-    async with serving("tcp://127.0.0.1:0", limits=Limits(opening=1e6)) as server, trio.open_nursery() as nursery:
+    async with (
+        serving("tcp://127.0.0.1:0", limits=Limits(opening=1e6, stranger=1 << 17)) as server,
+        trio.open_nursery() as nursery,
+    ):
         lobby = server.broker.lobby
         lobby.room = 500_000
         most, charge = 0, lobby.charge

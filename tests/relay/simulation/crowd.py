@@ -13,7 +13,7 @@ from relay.capabilities.gatekeeper import bind
 from relay.capabilities.sturdy import SturdyRef, mint
 from relay.protocol.limits import Limits
 from relay.server.config import Config
-from relay.session.session import Proxy
+from relay.session.proxy import Proxy
 from relay.simulation import BrokerProcess, World, scenario
 from syndicate import (
     ANY,

@@ -27,7 +27,8 @@ from relay.session.backlog import Addressee, Backlog
 from relay.session.link import Link
 from relay.session.membrane import Crossing, Membrane
 from relay.session.peer_assertions import PeerAssertion, PeerAssertions
-from relay.session.session import Proxy, Session
+from relay.session.proxy import Proxy
+from relay.session.session import Session
 from relay.simulation import Scenario
 from syndicate.actors.actor import Task
 from syndicate.actors.dataspace import Telling

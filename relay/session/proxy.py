@@ -1,0 +1,73 @@
+"""A proxy: a reference of the peer's, here.  What is done to it is noted in its session, which tells the peer.
+
+Source: ``docs/design/protocol.md``, "References and membranes".
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+from relay.session.backlog import Note
+from relay.session.membrane import Crossing
+from syndicate.actors.dataspace import Ended
+from syndicate.actors.turn import Entity
+from syndicate.index.bag import Bag
+from syndicate.index.event import ASSERT, MESSAGE, RETRACT, SYNC
+from syndicate.values.value import Assertion, Frozen, Ref
+
+
+class Teller(Protocol):
+    """What a proxy needs of its session.  ``notified`` are the assertions that stand with the peer, of at most
+    ``most_notified``; ``asked`` waits for its answers; ``ended`` has what is asserted after the end.
+    """
+
+    notified: int
+    most_notified: float
+    asked: Bag
+    ended: Ended
+
+    def note(self, note: Note) -> None:
+        """Add an event to what this turn tells the peer."""
+
+    def cut(self, limit: str, why: str) -> None:
+        """End it."""
+
+
+class Proxy(Entity):
+    """A reference of the peer's, here.  ``sent`` is what it was notified of, by handle: the number on the wire, what
+    that holds in place, and the form.
+    """
+
+    raw: ClassVar[bool] = True
+    ref: Ref
+
+    def __init__(self, session: Teller, oid: int) -> None:
+        self.session = session
+        self.oid = oid
+        self.sent: dict[Assertion, tuple[int, list[Crossing], Frozen]] = {}
+
+    def assert_(self, form: Frozen, handle: Assertion) -> None:
+        """Assert it there."""
+        session = self.session
+        session.notified += 1
+        if session.notified > session.most_notified:
+            session.cut("handles", f"more than {session.most_notified} assertions would be told to the peer")
+        session.note((ASSERT, self, form, handle))
+
+    def retract(self, handle: Assertion) -> None:
+        """Retract it there, if it was ever notified of it."""
+        self.session.notified -= 1
+        self.session.note((RETRACT, self, None, handle))
+
+    def message(self, form: Frozen) -> None:
+        """Send it there."""
+        self.session.note((MESSAGE, self, form, None))
+
+    def sync(self, peer: Ref) -> None:
+        """Let the peer answer once it has handled everything before."""
+        self.session.asked.add(peer)
+        self.session.note((SYNC, self, peer, None))
+
+    def unheard(self, form: Frozen, handle: Assertion) -> None:
+        """Say that it was asserted when the connection was lost."""
+        self.session.ended.note(form, handle)
