@@ -680,3 +680,10 @@ class Session:
 
     def __repr__(self) -> str:
         return f"<Session with {self.name}>"
+
+
+def session_of(proxy: Proxy) -> Session:
+    """The session whose peer a proxy stands for."""
+    session = proxy.session
+    assert isinstance(session, Session)
+    return session

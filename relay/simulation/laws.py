@@ -44,7 +44,7 @@ from relay.capabilities.passage import Passage
 from relay.protocol.observer import Observer, heard
 from relay.server.durable import Durable
 from relay.session.proxy import Proxy
-from relay.session.session import Session
+from relay.session.session import Session, session_of
 from relay.simulation.process import BrokerProcess, Process, Stage
 from relay.simulation.sessions import Sessions, shape
 from relay.simulation.view import View
@@ -459,7 +459,7 @@ class Laws:
         proxies = [
             (ref.entity, notified)
             for ref, notified in self._notified.values()
-            if type(ref.entity) is Proxy and actor_of(ref).system is process.system and _lives(ref.entity.session)
+            if type(ref.entity) is Proxy and actor_of(ref).system is process.system and _lives(session_of(ref.entity))
         ]
         for proxy, notified in proxies:
             standing = self._behind(proxy)
@@ -476,7 +476,7 @@ class Laws:
 
     def _behind(self, proxy: Proxy) -> Standing | None:
         """What the reference that *proxy* stands for leads to, if that is a broker's dataspace."""
-        end = self.sessions.ends.get(proxy.session)
+        end = self.sessions.ends.get(session_of(proxy))
         if end is None or end.other is None or not end.other.lives:
             return None
         broker, crossing = end.other.process, end.other.session.membrane.exports.get(proxy.oid)
@@ -492,7 +492,7 @@ class Laws:
             proxy = ref.entity
             if type(proxy) is not Proxy:
                 continue
-            end = self.sessions.ends.get(proxy.session)
+            end = self.sessions.ends.get(session_of(proxy))
             if end is None or end.other is None or not (end.lives and end.other.lives):
                 continue
             crossing = end.other.session.membrane.exports.get(proxy.oid)

@@ -18,7 +18,7 @@ from relay.protocol.observer import heard
 from relay.session.link import Link
 from relay.session.membrane import Crossing
 from relay.session.proxy import Proxy
-from relay.session.session import Session
+from relay.session.session import Session, session_of
 from relay.simulation.process import Process, Stage
 from relay.transport import CHUNK
 from syndicate.actors.actor import Actor, Task
@@ -111,7 +111,7 @@ class Sessions:
 
     def say(self, process: Process, proxy: Proxy, kind: int, form: Frozen) -> None:
         """Something is said to a peer."""
-        end = self._notice(process, proxy.session)
+        end = self._notice(process, session_of(proxy))
         if kind == MESSAGE:
             end.out.said.append((proxy.oid, shape(form)))
         elif type(form) is Ref:

@@ -14,6 +14,7 @@ from relay.capabilities.sturdy import SturdyRef, mint
 from relay.protocol.limits import Limits
 from relay.server.config import Config
 from relay.session.proxy import Proxy
+from relay.session.session import session_of
 from relay.simulation import BrokerProcess, World, scenario
 from syndicate import (
     ANY,
@@ -307,7 +308,7 @@ def cheat(broker: BrokerProcess) -> None:
             after(0.2, partial(again, entity))
 
         def again(proxy: Proxy) -> None:
-            proxy.session.last_handle -= 1
+            session_of(proxy).last_handle -= 1
             assert_(ds, State("cheat", 2))
 
         after(1.0, twice)
