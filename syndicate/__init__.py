@@ -56,6 +56,7 @@ from syndicate.errors import SyndicateError
 from syndicate.hosting.host import host
 from syndicate.index.interest import Observe
 from syndicate.values.absent import ABSENT
+from syndicate.values.conversion import convert
 from syndicate.values.pattern import ANY, capture, quote, unquote
 from syndicate.values.record import record
 from syndicate.values.value import Dictionary, Record, Ref, Symbol, ValueSet
@@ -80,6 +81,7 @@ __all__ = [
     "after",
     "assert_",
     "capture",
+    "convert",
     "current_facet",
     "dataflow",
     "dataspace",

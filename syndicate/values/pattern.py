@@ -34,6 +34,7 @@ from syndicate.values.value import (
     Symbol,
     Value,
     ValueSet,
+    conversions,
     fields_of,
     freeze,
     freeze_as,
@@ -41,6 +42,7 @@ from syndicate.values.value import (
     is_record,
     label_of,
     order,
+    plain,
 )
 
 
@@ -144,6 +146,9 @@ def capture(pattern: Value = ANY) -> Value:
         if hasattr(pattern, "__label__"):
             places = tuple([(i, ANY) for i in range(len(fields(pattern)))])  # type: ignore[arg-type]  # attrs made it
             return Capture(Group("rec", pattern.__label__, places))
+        if pattern in conversions:
+            conversion = conversions[pattern]
+            return Capture(Group("rec", conversion.label, tuple([(i, ANY) for i in range(conversion.fields)])))
         raise PatternError(
             f"capture({pattern.__qualname__}) is not possible: the classes of values are bool, int, float, str, bytes, "
             "Symbol, Ref, list, tuple, dict, set and @record classes"
@@ -167,6 +172,7 @@ def pattern_of(written: Value) -> Pattern:
 def _pattern_of(written: Value) -> Pattern:
     if isinstance(written, (Discard, Capture, Literal, Kind, Group, Unquote)):
         return written
+    written = plain(written)
     if is_record(written):
         return Group("rec", label_of(written), _places(fields_of(written)))
     if isinstance(written, (list, tuple)):
@@ -245,6 +251,7 @@ def _matches(pattern: Pattern, value: Value, captures: list[Value]) -> bool:
             any(identical(key, k) and _matches(p, v, captures) for k, v in value.items()) for key, p in pattern.entries
         )
     if pattern.kind == "rec":
+        value = plain(value)
         if not is_record(value) or not identical(label_of(value), pattern.label):
             return False
         value = fields_of(value)

@@ -17,6 +17,7 @@ import attrs
 
 from syndicate.errors import NotAValue, RecordDefinition
 from syndicate.native import kernel
+from syndicate.values.conversion import as_record
 from syndicate.values.value import PLAIN, SMALL, Frozen, Symbol, Value, freeze, freeze_as, hash_of, same, thaw_as
 
 C = TypeVar("C", bound=type)
@@ -32,7 +33,8 @@ def record(label: C | str | Symbol | None = None) -> C | Callable[[C], C]:
 
     The class is frozen and slotted; its fields, in order, are the record's.  Instances are equal if they are the same
     *value*, even where two classes share a label; records with that label and number of fields then arrive as instances
-    of the class that was defined last.  A record class applied to patterns is a pattern.  Raises
+    of the class that was defined last.  A record class applied to patterns is a pattern.  An ``Enum``, a dataclass, a
+    named tuple or a pydantic model stays what it is, and its instances are records.  Raises
     :class:`~syndicate.errors.RecordDefinition` for a field without an annotation, ``n = 1`` for ``n: int = 1``.
 
     >>> @record("box-state")
@@ -47,6 +49,8 @@ def record(label: C | str | Symbol | None = None) -> C | Callable[[C], C]:
 
 
 def _make_record(cls: C, label: Symbol) -> C:
+    if as_record(cls, label):
+        return cls
     _expect_annotations(cls)
     record_class: Any = attrs.frozen(cls, eq=False, slots=True, auto_attribs=True)
     names = [a.name for a in attrs.fields(record_class)]

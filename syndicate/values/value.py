@@ -44,7 +44,7 @@ from weakref import WeakValueDictionary
 
 import attrs
 
-from syndicate.errors import NotAValue, PatternError, short
+from syndicate.errors import NotAValue, PatternError, RecordDefinition, short
 from syndicate.native import kernel
 from syndicate.values.depth import COUNTED, DEEPEST, counted, within
 
@@ -372,7 +372,8 @@ def thaw(form: Frozen) -> Value:
         return _thawers[head](form) if head.expand is None else thaw(head.expand(form))
     cls = _classes.get((head, len(form) - 1))
     if cls is None:
-        return Record.labelled(thaw(head), map(thaw, form[1:]))
+        conversion = _backs.get((head, len(form) - 1))
+        return Record.labelled(thaw(head), map(thaw, form[1:])) if conversion is None else _back(conversion, form)
     instance = object.__new__(cls)
     for store, item in zip(cls.__setters__, form[1:], strict=True):
         store(instance, thaw(item) if type(item) is tuple else item)
@@ -391,6 +392,45 @@ def thaw_as(cls: type, label: Symbol, fields: int) -> type | None:
     """
     old, _classes[label, fields] = _classes.get((label, fields)), cls
     return old
+
+
+@attrs.frozen(eq=False)
+class Conversion:
+    """How the instances of a class are records: with *label*, and the *fields* values that *to* returns."""
+
+    label: Symbol
+    fields: int
+    to: Callable[[Value], tuple[Value, ...]]
+    back: Callable[..., object]
+
+    def freeze(self, value: Value, depth: int) -> Frozen:
+        """The form of an instance."""
+        return (self.label, *[freeze(item, depth + 1) for item in self.to(value)])
+
+
+def convert_as(cls: type, conversion: Conversion) -> None:
+    """Let *conversion* make the frozen forms of the instances of *cls*, and instances of such forms."""
+    if freezers.get(cls) is not None and cls not in conversions:
+        raise RecordDefinition(f"instances of {cls.__qualname__} are values already")
+    conversions[cls] = conversion
+    freeze_as(cls, conversion.freeze)
+    _backs[conversion.label, conversion.fields] = conversion
+
+
+def _back(conversion: Conversion, form: Frozen) -> Value:
+    """The instance whose form this is; where there is none, it is a record as any other."""
+    record = Record.labelled(conversion.label, map(thaw, form[1:]))
+    try:
+        value = conversion.back(*record.fields)
+        return value if freeze(value) == form else record
+    except Exception:  # what a peer has sent is no mistake of ours, and a program's own class may raise what it likes
+        return record
+
+
+def plain(value: Value) -> Value:
+    """The :class:`Record` that an instance of a converted class stands for; any other value as it is."""
+    conversion = conversions.get(type(value))
+    return value if conversion is None else Record.labelled(conversion.label, conversion.to(value))
 
 
 def compact_as(label: Symbol, compact: Callable[[Frozen], Frozen]) -> None:
@@ -434,6 +474,9 @@ def _freeze_none(value: None, depth: int) -> Frozen:
 
 
 _classes: Final[dict[tuple[Frozen, int], type[Any]]] = {}
+conversions: Final[dict[type, Conversion]] = {}
+"""The classes whose instances are converted to records."""
+_backs: Final[dict[tuple[Frozen, int], Conversion]] = {}
 _compactors: dict[Frozen, Callable[[Frozen], Frozen]] = {}
 PLAIN: Final = frozenset({str, bytes, Symbol, Ref})
 _ATOMS: Final = PLAIN | {int, bool, float}
@@ -480,14 +523,17 @@ def _freezer_of_subclass(value: Value) -> Callable[[Value, int], Frozen]:
     for base, freezer in _SUBCLASSES:
         if isinstance(value, base):
             return freezer
+    for each in type(value).__mro__[1:]:
+        if each in conversions:
+            return conversions[each].freeze
+    if hasattr(value, "item") and getattr(value, "shape", None) == () and hasattr(value, "dtype"):  # a numpy scalar
+        return lambda value, depth: freeze(value.item(), depth)
     kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
     hint = ""
     if isinstance(value, type):
         kind, hint = f"the class {value.__qualname__}", " (did you mean an instance of it?)"
-    elif hasattr(value, "item") and hasattr(value, "dtype"):
-        hint = " (a numpy scalar: convert it with .item())"
-    elif hasattr(value, "isoformat"):
-        hint = " (say it as text, with .isoformat())"
+    elif hasattr(value, "dtype"):
+        hint = " (an array: convert it with .tolist())"
     elif callable(value):
         hint = " (a function may be asserted alone, to compute a value: assert_(ds, lambda: ...))"
     elif attrs.has(type(value)) or hasattr(value, "__dict__"):

@@ -117,7 +117,7 @@ MISTAKES: dict[str, tuple[Callable[[Ref], object], type[SyndicateError], str]] =
     "None": (lambda ds: send(ds, None), NotAValue, "None is not a value: leave the assertion out"),
     "a cyclic list": (lambda ds: send(ds, cyclic()), NotAValue, "or cyclic: flatten it"),
     "an undecorated class": (lambda ds: send(ds, Plain()), NotAValue, "decorate its class with @record"),
-    "a date": (lambda ds: send(ds, datetime.now(UTC)), NotAValue, "with .isoformat()"),
+    "a date": (lambda ds: send(ds, datetime.now(UTC).replace(tzinfo=None)), NotAValue, "without a time zone"),
     "a field": (lambda ds: send(ds, [field(1)]), NotAValue, "a field, and not a value: give what is in it"),
     "a pattern": (lambda ds: assert_(ds, Says("Ann", capture())), NotAValue, "capture() belongs in a pattern"),
     "a pattern, sent": (lambda ds: send(ds, ANY), NotAValue, "ANY belongs in a pattern: it is not a value"),
