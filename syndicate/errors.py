@@ -418,6 +418,30 @@ class ProgramStopped(SyndicateError, RuntimeError):
     """A Bloom program has stopped, and so does nothing any more; ``__cause__`` is the error that ended it, if any."""
 
 
+class AskFailed(SyndicateError, RuntimeError):
+    """A question that has no answer; its subclasses say why."""
+
+
+class NobodyAnswers(AskFailed):
+    """No program that is there answers such questions."""
+
+
+class AnswererCrashed(AskFailed):
+    """Who was at the question has ended before it answered."""
+
+
+class AnswerLate(AskFailed, TimeoutError):
+    """The deadline of a question has passed."""
+
+
+class Refused(AskFailed):
+    """Who was asked refuses: raised by its function, and told to who asked."""
+
+
+class ServiceCycle(SyndicateError, ValueError):
+    """Services that need one another in a circle."""
+
+
 class QueueMisuse(SyndicateError, ValueError):
     """A queue that cannot work: in a dataspace that keeps nothing, or with a schedule that is no time."""
 
