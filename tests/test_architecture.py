@@ -30,8 +30,9 @@ PLAN = """
     syndicate
     syndicate.storage syndicate.simulation syndicate.flow syndicate.lattice syndicate.plan syndicate.explain
     syndicate.introspect syndicate.bloom syndicate.dedalus
-    syndicate.work syndicate.service syndicate.views syndicate.thread syndicate.asyncio syndicate.notebook syndicate.spark
-    syndicate.testing syndicate.__main__
+    syndicate.work syndicate.service
+    syndicate.views syndicate.thread syndicate.asyncio syndicate.notebook syndicate.spark syndicate.testing
+    syndicate.__main__
 
     relay.loading relay.named relay.package_check relay.protocol relay.capabilities relay.transport
     relay.session relay.client relay.remote relay.serve relay.nested

@@ -135,7 +135,11 @@ def test_nobody_is_known_at_once() -> None:
 
     def boot() -> None:
         ds = dataspace()
-        ask(ds, Half(1), seen.append, lambda failure: seen.append((type(failure), trio.current_time())))
+
+        def note(failure: AskFailed) -> None:
+            seen.append((type(failure), trio.current_time()))
+
+        ask(ds, Half(1), seen.append, note)
 
         def leaves() -> None:
             @answer(ds, Half(capture(float)))
@@ -144,9 +148,7 @@ def test_nobody_is_known_at_once() -> None:
             after(2, stop_actor)
 
         after(3, lambda: spawn(leaves))
-        after(
-            4, lambda: ask(ds, Half(1), seen.append, lambda failure: seen.append((type(failure), trio.current_time())))
-        )
+        after(4, lambda: ask(ds, Half(1), seen.append, note))
 
     play(boot)
     assert [(kind, round(time)) for kind, time in seen] == [(NobodyAnswers, 0), (NobodyAnswers, 5)]
